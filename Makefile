@@ -1,0 +1,133 @@
+# `make` alone lists what there is. Everything is installed into .venv beside this file, from locks with hashes.
+# Paths are relative throughout, so that a checkout in a folder with a space in its name works.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+# Recipes of one goal rely on one another's order, and Spark wants the machine for itself.
+.NOTPARALLEL:
+
+# What pip, Spark and our tests must not take over from the shell that calls make.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+ARGS ?=
+VENV := .venv
+IN_VENV := $(VENV)/bin/python
+# The sdist of pyspark is built with the setuptools of the lock: an isolated build would fetch one without a hash.
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --no-build-isolation --use-pep517
+# A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
+HERE := $(shell pwd | cksum | cut -d' ' -f1)
+
+.PHONY: help setup setup-test demo doctor test lint types unit pytest format docs bench bench-peers lock clean
+
+help:  ## List the goals
+	@echo "rankeval-spark: make GOAL"
+	@sed -nE 's/^([a-z-]+):[^#]*## (.+)$$/  \1	\2/p' Makefile | expand -t 16
+	@echo
+	@echo "  PYTHON=/path/to/python3.12  picks the Python of a new .venv;  ARGS='...'  goes to the command of the goal."
+
+# ---- the environment; each step leaves a stamp and is instant when repeated ------------------------------------
+
+setup: $(VENV)/.has-project  ## Make .venv with what a run needs
+	@:
+
+setup-test: $(VENV)/.has-test  ## The same, with what the tests need
+	@:
+
+$(VENV)/.made-at-$(HERE):
+	@echo "==> making $(VENV)"
+	@python=$$(PYTHON="$(PYTHON)" bash requirements/find-python); echo "    with $$python"; rm -rf $(VENV); "$$python" -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.has-build: requirements/build.txt $(VENV)/.made-at-$(HERE)
+	@echo "==> installing the build tools (requirements/build.txt)"
+	@$(IN_VENV) $(INSTALL) -r requirements/build.txt
+	@touch $@
+
+$(VENV)/.has-run: requirements/run.txt $(VENV)/.has-build
+	@echo "==> installing what a run needs (requirements/run.txt; pyspark is 450 MB, the first time takes a minute or two)"
+	@$(IN_VENV) $(INSTALL) -r requirements/run.txt
+	@touch $@
+
+$(VENV)/.has-project: pyproject.toml $(VENV)/.has-run
+	@echo "==> installing rankeval-spark, editable"
+	@$(IN_VENV) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.has-test: requirements/test.txt $(VENV)/.has-project
+	@echo "==> installing what the tests need (requirements/test.txt)"
+	@$(IN_VENV) $(INSTALL) -r requirements/test.txt
+	@touch $@
+
+# ---- to use it -------------------------------------------------------------------------------------------------
+
+demo: setup  ## Evaluate three models on MovieLens 100K and show the result
+	@$(IN_VENV) -m rankeval_spark demo $(ARGS)
+
+doctor: setup  ## Check Java, the jars, Python and the disk of this machine
+	@$(IN_VENV) -m rankeval_spark doctor $(ARGS)
+
+# ---- to work on it ---------------------------------------------------------------------------------------------
+
+test: setup-test  ## Lint, types and all tests
+	@$(MAKE) --no-print-directory lint types pytest
+
+lint: setup-test  ## ruff: rules and format
+	@echo "==> ruff"
+	@$(IN_VENV) -m ruff check .
+	@$(IN_VENV) -m ruff format --check .
+
+types: setup-test  ## mypy --strict
+	@echo "==> mypy"
+	@$(IN_VENV) -m mypy
+
+unit: setup-test  ## The tests that start no JVM, in seconds
+	@echo "==> pytest, without Spark"
+	@$(IN_VENV) -m pytest tests/unit tests/meta rankeval_spark/measures rankeval_spark/statistics $(ARGS)
+
+pytest: setup-test  ## All tests; ARGS="tests/spark/test_session.py -k delta" for some
+	@echo "==> pytest"
+	@$(IN_VENV) -m pytest $(ARGS)
+
+format: setup-test  ## Let ruff rewrite what it can
+	@$(IN_VENV) -m ruff check --fix .
+	@$(IN_VENV) -m ruff format .
+
+docs: setup-test  ## Regenerate the pages that are made from the code
+	@$(IN_VENV) docs/generate.py $(ARGS)
+
+bench: setup-test  ## Time the whole evaluation against its floor, on 10 million rows
+	@$(IN_VENV) benchmarks/bench.py $(ARGS)
+
+bench-peers: $(VENV)-peers/.has-peers  ## Time other libraries on the same rows, in an environment of their own
+	@$(VENV)-peers/bin/python benchmarks/peers.py $(ARGS)
+
+$(VENV)-peers/.has-peers: requirements/peers.txt requirements/build.txt
+	@echo "==> making $(VENV)-peers (requirements/peers.txt)"
+	@rm -rf $(VENV)-peers; "$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv $(VENV)-peers
+	@$(VENV)-peers/bin/python $(INSTALL) -r requirements/build.txt
+	@$(VENV)-peers/bin/python $(INSTALL) -r requirements/peers.txt
+	@touch $@
+
+# ---- to maintain it --------------------------------------------------------------------------------------------
+
+# One file serves Python 3.10 to 3.12 on every platform and names no index. Versions that still fit are kept.
+COMPILE := UV_PYTHON_DOWNLOADS=never $(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.10 \
+	--generate-hashes --no-header --no-annotate
+
+lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS=--upgrade for newer versions
+	@echo "==> locking"
+	@printf '%s\n' pip setuptools wheel | $(COMPILE) $(ARGS) --output-file requirements/build.txt -
+	@$(COMPILE) $(ARGS) --extra java --output-file requirements/run.txt pyproject.toml
+	@$(COMPILE) $(ARGS) --extra java --extra test --constraint requirements/run.txt --output-file requirements/test.txt pyproject.toml
+	@if [ -e requirements/peers.in ]; then $(COMPILE) $(ARGS) --output-file requirements/peers.txt requirements/peers.in; fi
+
+$(VENV)-lock/.made:
+	@"$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv $(VENV)-lock
+	@$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@touch $@
+
+clean:  ## Remove the environments and everything that was generated; fetched files stay in the cache
+	rm -rf $(VENV) $(VENV)-peers $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,64 @@
+"""Names of the columns that cross modules, in one place, with the words they stand for.
+
+Glossary
+--------
+list
+    One ranked list that one model gave one user: key (``model_id``, ``user_id``, ``list_id``).
+judgement
+    A held-out row (``user_id``, ``item_id``, ``gain``); relevant iff ``gain >= rel``.
+cutoff
+    ``k``; :data:`WHOLE_LIST` (0) stands for the list without a cutoff.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+EVALUATION: Final = "evaluation"
+EVALUATION_DATE: Final = "evaluation_date"
+RUN_ID: Final = "run_id"
+
+MODEL_ID: Final = "model_id"
+USER_ID: Final = "user_id"
+ITEM_ID: Final = "item_id"
+LIST_ID: Final = "list_id"
+SCORE: Final = "score"
+RANK: Final = "rank"
+GAIN: Final = "gain"
+
+K: Final = "k"
+MEASURE: Final = "measure"
+VALUE: Final = "value"
+SEGMENTS: Final = "segments"
+SLICE: Final = "slice"
+SLICE_VALUE: Final = "slice_value"
+SLICE_VALUES: Final = "slice_values"
+
+N_JUDGED: Final = "n_judged"
+N_RELEVANT: Final = "n_relevant"
+N_RECOMMENDED: Final = "n_recommended"
+N_HITS: Final = "n_hits"
+N_DUPLICATES: Final = "n_duplicates"
+HAS_TIES: Final = "has_ties"
+HIT_RANKS: Final = "hit_ranks"
+HIT_GAINS: Final = "hit_gains"
+JUDGED_GAINS: Final = "judged_gains"
+TIED_RANKS: Final = "tied_ranks"
+
+WHOLE_LIST: Final = 0
+"""Value of ``k`` that stands for no cutoff."""
+
+ALL_USERS: Final = "all"
+"""Name of the slice that holds every user; its ``slice_value`` is empty."""
+
+ONE_LIST: Final = ""
+"""``list_id`` where the log has one list a user."""
+
+ONE_MODEL: Final = "model"
+"""``model_id`` where the log does not name its model."""
+
+LIST_KEY: Final = (MODEL_ID, USER_ID, LIST_ID)
+"""Key of a list."""
+
+RUN_KEY: Final = (EVALUATION, EVALUATION_DATE, RUN_ID)
+"""The columns every published table starts with."""

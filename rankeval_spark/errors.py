@@ -1,0 +1,87 @@
+"""Every error a user can meet, with its exit code and the four parts of a readable message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong: where it stands, what was found, what was expected and the nearest fix."""
+
+    where: str
+    found: str
+    expected: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        ending = f"; {self.fix}" if self.fix else ""
+        return f"{self.where}: found {self.found}; expected {self.expected}{ending}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Suggest the known name that ``name`` most likely meant; empty when none is near."""
+    candidates = {known_name.casefold(): known_name for known_name in known}
+    close = get_close_matches(name.casefold(), list(candidates), n=1, cutoff=0.6)
+    return f"did you mean {candidates[close[0]]!r}?" if close else ""
+
+
+class RankevalError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class FaultsError(RankevalError):
+    """An error made of one or more faults, all reported at once."""
+
+    title: ClassVar[str] = "something is wrong"
+
+    def __init__(self, *faults: Fault) -> None:
+        self.faults = faults
+        super().__init__(f"{self.title}:\n" + "\n".join(f"  - {fault}" for fault in faults))
+
+
+class ConfigError(FaultsError):
+    """The configuration, a command-line argument or an API argument is not valid."""
+
+    exit_code = 2
+    title = "the configuration is not valid"
+
+
+class ChecksFailedError(FaultsError):
+    """A check of severity error failed; nothing was published."""
+
+    exit_code = 3
+    title = "a check failed, nothing was published"
+
+
+class InputError(FaultsError):
+    """An input is missing, unreadable or wholly empty."""
+
+    exit_code = 4
+    title = "an input is missing or unreadable"
+
+
+class ResultsBusyError(FaultsError):
+    """Another run holds the lock of this evaluation and date, or of the results root."""
+
+    exit_code = 5
+    title = "another run holds the results"
+
+
+class ResultsError(FaultsError):
+    """The results could not be published, or the published tables are not as this version left them."""
+
+    exit_code = 1
+    title = "the results could not be published"
+
+
+class EnvironmentFaultError(FaultsError):
+    """Java, the Delta jars or the Python of the workers is not usable."""
+
+    exit_code = 1
+    title = "the environment is not usable"

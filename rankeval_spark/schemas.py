@@ -1,0 +1,208 @@
+"""The canonical inputs and the published tables: the one place where their columns are declared.
+
+Types are Spark type strings; nothing here imports Spark. ``docs/tables.md`` is generated from this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rankeval_spark import columns as C
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column: its name, its Spark type string and what it holds."""
+
+    name: str
+    type: str
+    comment: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a frame or a table and the columns that identify a row."""
+
+    name: str
+    grain: str
+    key: tuple[str, ...]
+    fields: tuple[Field, ...]
+
+    def field_names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return [field.name for field in self.fields]
+
+    def field(self, name: str) -> Field:
+        """Return the column called ``name``."""
+        return next(field for field in self.fields if field.name == name)
+
+
+def _key(name: str, type_: str, comment: str) -> Field:
+    return Field(name, type_, comment, nullable=False)
+
+
+# Ids keep the type they come with in `evaluate`; published tables hold them as strings.
+RECOMMENDATIONS: Final = Schema(
+    "recommendations",
+    "one recommended item of one list",
+    (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID),
+    (
+        _key(C.MODEL_ID, "string", "Model that made the list"),
+        _key(C.USER_ID, "string", "User who got the list"),
+        _key(C.LIST_ID, "string", "Distinguishes several lists of one user; '' where there is one"),
+        _key(C.ITEM_ID, "string", "Recommended item"),
+        Field(C.SCORE, "double", "Score by which the list is ordered, higher first"),
+        Field(C.RANK, "int", "1-based position, used where there is no score, or for ties='rank'"),
+    ),
+)
+
+HELD_OUT: Final = Schema(
+    "held_out",
+    "one held-out interaction of one user: a judgement",
+    (C.USER_ID, C.ITEM_ID),
+    (
+        _key(C.USER_ID, "string", "User"),
+        _key(C.ITEM_ID, "string", "Item the user interacted with"),
+        Field(C.GAIN, "double", "Gain of the interaction; 1 where the table has no such column"),
+    ),
+)
+
+_RUN: Final = (
+    _key(C.EVALUATION, "string", "Name of the evaluation"),
+    _key(C.EVALUATION_DATE, "date", "Day the evaluation is about (UTC)"),
+    _key(C.RUN_ID, "string", "Run that wrote the row"),
+)
+
+_LIST_KEY: Final = (
+    _key(C.MODEL_ID, "string", "Model that made the list"),
+    _key(C.USER_ID, "string", "User who got the list"),
+    _key(C.LIST_ID, "string", "Distinguishes several lists of one user; '' where there is one"),
+)
+
+RUNS: Final = Schema(
+    "runs",
+    "one event of one run",
+    (*C.RUN_KEY, "status", "recorded_at"),
+    (
+        *_RUN,
+        _key("status", "string", "RUNNING, PUBLISHING, PUBLISHED, FAILED or MAINTAINED"),
+        _key("recorded_at", "timestamp", "When the event was recorded (UTC)"),
+        Field("reason", "string", "Why the run ended as it did: empty date, failed stage"),
+        Field("sample_share", "double", "Share of users evaluated, in (0, 1]; 1 is everyone"),
+        Field("config", "string", "Configuration of the run as JSON, secrets left out"),
+        Field("config_hash", "string", "SHA-256 of the canonical configuration"),
+        Field("code_version", "string", "Version of rankeval-spark"),
+        Field(
+            "inputs",
+            "array<struct<name:string,location:string,format:string,version:bigint,n_rows:bigint>>",
+            "Inputs with the table version that was read (Delta only) and the rows found",
+        ),
+        Field(
+            "measures",
+            "array<struct<measure:string,k:int,column:string,definition:string>>",
+            "What was asked for: name, cutoff (0 = whole list), column in user_metrics, every option and policy",
+        ),
+        Field("table_versions", "map<string,bigint>", "Delta version of every table as published"),
+        Field("timings", "map<string,double>", "Seconds spent in each stage"),
+        Field("n_rows", "map<string,bigint>", "Rows published to each table"),
+        Field("error", "struct<stage:string,type:string,message:string>", "Stage and cause of a failure"),
+        Field("failed_checks", "array<string>", "Checks of severity error that failed"),
+    ),
+)
+
+LISTS: Final = Schema(
+    "lists",
+    "one list of one model for one user (list_id '' and n_recommended 0 where the model gave a judged user none)",
+    (C.EVALUATION, C.EVALUATION_DATE, *C.LIST_KEY),
+    (
+        *_RUN,
+        *_LIST_KEY,
+        Field(C.SEGMENTS, "map<string,string>", "Segment values of the user; a NULL value is unknown"),
+        Field(C.N_RECOMMENDED, "int", "Length of the list after the list policies; 0 = no list", nullable=False),
+        Field(C.N_DUPLICATES, "int", "Repeated items removed from the list", nullable=False),
+        Field(C.HIT_RANKS, "array<int>", "Ranks of the judged items in the list, ascending", nullable=False),
+        Field(C.HIT_GAINS, "array<double>", "Gains of those items, in the same order", nullable=False),
+        Field(C.JUDGED_GAINS, "array<double>", "Gains of all judgements of the user, descending", nullable=False),
+        Field(
+            C.TIED_RANKS, "array<int>", "Ranks whose score equals that of the rank before, ascending", nullable=False
+        ),
+    ),
+)
+
+USER_METRICS: Final = Schema(
+    "user_metrics",
+    "one list at one cutoff",
+    (C.EVALUATION, C.EVALUATION_DATE, *C.LIST_KEY, C.K),
+    (
+        *_RUN,
+        *_LIST_KEY,
+        _key(C.K, "int", "Cutoff; 0 = whole list"),
+        Field(C.SEGMENTS, "map<string,string>", "Segment values of the user; a NULL value is unknown"),
+        Field(C.N_JUDGED, "int", "Judgements of the user", nullable=False),
+        Field(C.N_RELEVANT, "int", "Judgements of the user with gain >= 1", nullable=False),
+        Field(C.N_RECOMMENDED, "int", "Recommended items at ranks <= k; 0 = the model gave no list", nullable=False),
+        Field(C.N_HITS, "int", "Recommended items at ranks <= k with gain >= 1", nullable=False),
+        Field(
+            C.HAS_TIES,
+            "boolean",
+            "A block of equal scores that starts at a rank <= k holds different gains; NULL without a list",
+        ),
+        # One double column a measure follows, NULL where undefined or not asked for at this k.
+    ),
+)
+
+METRICS: Final = Schema(
+    "metrics",
+    "one measure at one cutoff for one model on one slice of the users",
+    (C.EVALUATION, C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K),
+    (
+        *_RUN,
+        _key(C.MODEL_ID, "string", "Model"),
+        _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
+        _key(C.SLICE_VALUE, "string", "Readable form of slice_values; '' for the slice 'all'"),
+        _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
+        _key(C.MEASURE, "string", "Canonical name without its cutoff"),
+        _key(C.K, "int", "Cutoff; 0 = whole list"),
+        Field(C.VALUE, "double", "Mean over users; NULL where no user has a value"),
+        Field("n_users", "bigint", "Users in the mean", nullable=False),
+        Field(
+            "n_undefined",
+            "bigint",
+            "Users of the population for whom the measure is undefined, n_zero_relevant among them",
+            nullable=False,
+        ),
+        Field("n_missing", "bigint", "Judged users whom the model gave no list", nullable=False),
+        Field("n_zero_relevant", "bigint", "Judged users without a relevant judgement (gain >= 1)", nullable=False),
+        Field("n_extra_users", "bigint", "Users with a list but no judgement", nullable=False),
+        Field("tie_share", "double", "Share of judged users' lists whose ties can change the measure at k"),
+        Field("is_small", "boolean", "The slice has fewer users than min_slice_size", nullable=False),
+        Field("std_dev", "double", "Sample standard deviation over users; NULL below two users"),
+        Field("std_error", "double", "std_dev / sqrt(n_users)"),
+        Field("ci_low", "double", "Lower end of the interval"),
+        Field("ci_high", "double", "Upper end of the interval"),
+        Field("ci_level", "double", "Nominal coverage of the interval, such as 0.95", nullable=False),
+        Field("ci_method", "string", "t, wilson or none", nullable=False),
+    ),
+)
+
+CHECKS: Final = Schema(
+    "checks",
+    "one check of one input",
+    (C.EVALUATION, C.EVALUATION_DATE, "input", "check"),
+    (
+        *_RUN,
+        _key("input", "string", "Input that was checked"),
+        _key("check", "string", "What was counted"),
+        Field("severity", "string", "info, warn or error: what the check can at most amount to", nullable=False),
+        Field("count", "bigint", "How often it happened", nullable=False),
+        Field("share", "double", "count as a share of the rows (or users) looked at; NULL where there were none"),
+        Field("threshold", "double", "Share above which the verdict is not ok; NULL where the check only counts"),
+        Field("verdict", "string", "ok, warn or error", nullable=False),
+        Field("sample_keys", "array<string>", "A few of the keys concerned", nullable=False),
+    ),
+)
+
+PUBLISHED: Final = (LISTS, USER_METRICS, METRICS, CHECKS)
+"""The tables a run overwrites, in the order it writes them; ``runs`` is append-only and holds the commit."""

@@ -1,0 +1,81 @@
+"""Array types that kernels take and return, and the few operations they are made of."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatVector: TypeAlias = NDArray[np.float64]
+"""Shape (n_hits,), (n_judged,) or (n_lists,)."""
+
+FloatMatrix: TypeAlias = NDArray[np.float64]
+"""Shape (n_lists, n_cutoffs), or (n_lists, 1) and (1, n_cutoffs), which broadcast to it."""
+
+IntVector: TypeAlias = NDArray[np.integer]
+"""Integers of any width, shape (n_lists,), (n_hits,) or (n_judged,)."""
+
+BoolMatrix: TypeAlias = NDArray[np.bool_]
+"""Shape of, or broadcastable to, (n_lists, n_cutoffs)."""
+
+
+def sum_by_list(list_index: IntVector, weights: FloatVector, *, n_lists: int) -> FloatVector:
+    """Sum the weights of each list; 0 for a list without any.
+
+    Examples
+    --------
+    >>> sum_by_list(np.array([0, 0, 2]), np.array([1.0, 0.5, 2.0]), n_lists=3)
+    array([1.5, 0. , 2. ])
+    """
+    totals = np.bincount(list_index, weights=weights, minlength=n_lists)
+    return totals.astype(np.float64, copy=False)  # numpy counts nothing at all in integers
+
+
+def positions(list_index: IntVector, *, n_lists: int) -> IntVector:
+    """Count the entries of each list from 1, given the list of each entry in ascending order.
+
+    Examples
+    --------
+    >>> positions(np.array([0, 0, 2]), n_lists=3)
+    array([1, 2, 1])
+    """
+    counts = np.bincount(list_index, minlength=n_lists)
+    return np.arange(1, len(list_index) + 1) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def running_count_by_list(flags: FloatVector, list_index: IntVector, *, n_lists: int) -> FloatVector:
+    """Count the flags up to and including each entry of its list; exact, because counts are whole numbers.
+
+    Examples
+    --------
+    >>> running_count_by_list(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0, 0, 0, 2]), n_lists=3)
+    array([1., 1., 2., 1.])
+    """
+    totals = sum_by_list(list_index, flags, n_lists=n_lists)
+    before_list = np.cumsum(totals) - totals
+    return np.cumsum(flags) - before_list[list_index]
+
+
+def ratio(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
+    """Divide element by element; 0 where the denominator is 0.
+
+    Examples
+    --------
+    >>> ratio(np.array([[1.0, 2.0]]), np.array([[4.0, 0.0]]))
+    array([[0.25, 0.  ]])
+    """
+    quotient = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape))
+    return np.divide(numerator, denominator, out=quotient, where=denominator != 0)
+
+
+def where_defined(values: FloatMatrix, is_defined: BoolMatrix) -> FloatMatrix:
+    """Keep the values where the measure is defined; NaN elsewhere.
+
+    Examples
+    --------
+    >>> where_defined(np.array([[0.5, 1.0], [0.0, 0.0]]), np.array([[True], [False]]))
+    array([[0.5, 1. ],
+           [nan, nan]])
+    """
+    return np.where(is_defined, values, np.nan)

@@ -1,0 +1,1 @@
+"""The measures themselves: a module for each family, found by itself."""

@@ -1,0 +1,269 @@
+"""Gains added up over the ranks, with a discount and relative to the best order there could be."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from rankeval_spark.measures.arrays import FloatMatrix, ratio, where_defined
+from rankeval_spark.measures.golden import UNDEFINED, Golden
+from rankeval_spark.measures.lists import CutLists, Ranking
+from rankeval_spark.measures.options import Level  # noqa: TC001 - the registry reads the annotation at run time
+from rankeval_spark.measures.registry import Cutoff, Definition, Rule
+from rankeval_spark.measures.weighting import Dcg, Gains, Ideal, Weighting
+
+_NO_GAIN = "no judgement with a positive gain; with gains='binary': no relevant one (R = 0)"
+_JARVELIN = "Järvelin & Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques"
+_BURGES = "Burges et al. (2005), Learning to rank using gradient descent"
+
+_REL_IS_BINARY: Final = Rule(
+    "rel only with gains='binary'", lambda options: options["rel"] != 1 and options["gains"] != "binary"
+)
+_ONES_ARE_BINARY: Final = Rule(
+    "ideal='k_ones' only with gains='binary'",
+    lambda options: options["ideal"] == "k_ones" and options["gains"] != "binary",
+)
+_ONES_NEED_CUTOFF: Final = Cutoff("optional").but("required", ideal="k_ones")
+
+_LIST_A = Ranking([None, 1, 1])
+_RISING = Ranking([1, 5, 3])
+_EVENTS = Ranking([3, 1, 0, 2, 0])
+_NEGATIVE = Ranking([-1, 2])
+_TWO_OF_TWO = Ranking([1, None, 1, None])
+_TWO_OF_EIGHT = Ranking([1, None, 1, None], missed=[1] * 6)
+_GAINED = "(1 + 1/log2(4))"
+_FIVE_ONES = "(1 + 1/log2(3) + 1/log2(4) + 1/log2(5) + 1/log2(6))"
+
+
+@Definition(
+    name="CG",
+    formula="sum_{i<=k} g_i",
+    bounds=(0, math.inf),
+    undefined=_NO_GAIN,
+    source=_JARVELIN,
+    rules=(_REL_IS_BINARY,),
+    goldens=(
+        Golden("CG@2", (_EVENTS,), ("3 + 1",), note="purchase = 3, cart = 2, view = 1"),
+        Golden("CG", (_NEGATIVE,), ("2",), note="a negative gain counts as 0"),
+        Golden("CG(gains='binary')", (_EVENTS,), ("3",), note="each relevant item counts 1"),
+    ),
+)
+def cumulated_gain(cut: CutLists, *, gains: Gains = "grade", rel: Level = 1) -> FloatMatrix:
+    """Sum of the gains of the first k recommendations.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    gains : {"grade", "binary"}
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant.
+    rel : float
+        Gain from which on an item is relevant; only with ``gains='binary'``.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        In units of gain, at least 0; NaN where the user has no judgement with a positive gain.
+
+    Notes
+    -----
+    ``sum_{i<=k} g_i``; items without a judgement have gain 0.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> cumulated_gain(Lists.of([Ranking([3, 1, 0, 2, 0])]).cut([1, 2, 0]))
+    array([[3., 4., 6.]])
+    """
+    weighting = Weighting("none", gains, rel)
+    return where_defined(weighting.total(cut), weighting.has_gain(cut))
+
+
+@Definition(
+    name="nCG",
+    formula="CG@k / (CG@k of the ideal order)",
+    bounds=(0, 1),
+    undefined=_NO_GAIN,
+    source=_JARVELIN,
+    cutoff=_ONES_NEED_CUTOFF,
+    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY),
+    goldens=(
+        Golden("nCG@2", (_RISING,), ("(1 + 5) / (5 + 3)",)),
+        Golden("nCG", (_RISING,), ("1",), note="without a cutoff the order has no effect"),
+    ),
+)
+def normalised_cumulated_gain(
+    cut: CutLists, *, gains: Gains = "grade", ideal: Ideal = "judged", rel: Level = 1
+) -> FloatMatrix:
+    """Sum of the gains of the first k recommendations, relative to the best k there could be.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    gains : {"grade", "binary"}
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant.
+    ideal : {"judged", "k_ones", "retrieved", "len"}
+        The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as
+        many as the list is long.
+    rel : float
+        Gain from which on an item is relevant; only with ``gains='binary'``.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        In [0, 1]; NaN where the user has no judgement with a positive gain.
+
+    Notes
+    -----
+    ``CG@k / ICG@k``.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> normalised_cumulated_gain(Lists.of([Ranking([1, 5, 3])]).cut([1, 2]))
+    array([[0.2 , 0.75]])
+    """
+    return _normalised(cut, Weighting("none", gains, rel), ideal)
+
+
+@Definition(
+    name="DCG",
+    formula="sum_{i<=k} g_i / log2(i + 1)",
+    bounds=(0, math.inf),
+    undefined=_NO_GAIN,
+    source=f"{_BURGES}; dcg='jk2': {_JARVELIN}",
+    rules=(_REL_IS_BINARY,),
+    goldens=(
+        Golden("DCG@5", (_EVENTS,), ("3 + 1/log2(3) + 2/log2(5)",), note="purchase = 3, cart = 2, view = 1"),
+        Golden("DCG(dcg='exp-log2')@5", (_EVENTS,), ("7 + 1/log2(3) + 3/log2(5)",), note="gain 2**g - 1"),
+        Golden("DCG(dcg='jk2')@5", (_EVENTS,), ("3 + 1 + 2/log2(4)",), note="ranks 1 and 2 weigh the same"),
+        Golden("DCG(dcg='inverse')@5", (_EVENTS,), ("3 + 1/2 + 2/4",)),
+        Golden("DCG(gains='binary')@5", (_EVENTS,), ("1 + 1/log2(3) + 1/log2(5)",)),
+        Golden("DCG(rel=2,gains='binary')@5", (_EVENTS,), ("1 + 1/log2(5)",), note="relevant from gain 2 on"),
+        Golden("DCG", (_NEGATIVE,), ("2/log2(3)",), note="a negative gain counts as 0"),
+    ),
+)
+def discounted_cumulated_gain(
+    cut: CutLists, *, dcg: Dcg = "log2", gains: Gains = "grade", rel: Level = 1
+) -> FloatMatrix:
+    """Sum of the gains of the first k recommendations, each discounted by its rank.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    dcg : {"log2", "exp-log2", "jk2", "inverse"}
+        What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / i.
+    gains : {"grade", "binary"}
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant.
+    rel : float
+        Gain from which on an item is relevant; only with ``gains='binary'``.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        In units of gain, at least 0; NaN where the user has no judgement with a positive gain.
+
+    Notes
+    -----
+    ``sum_{i<=k} G(g_i) D(i)``. The discount 1 / log2(i + 1) is that of trec_eval and of Burges et al. (2005);
+    Järvelin & Kekäläinen (2002) leave ranks below the base of the logarithm undiscounted (``jk2``).
+
+    Examples
+    --------
+    Gains 3 and 1 at ranks 1 and 3: 3 / log2(2) + 1 / log2(4).
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> discounted_cumulated_gain(Lists.of([Ranking([3, None, 1])]).cut([1, 3]))
+    array([[3. , 3.5]])
+    """
+    weighting = Weighting(dcg, gains, rel)
+    return where_defined(weighting.total(cut), weighting.has_gain(cut))
+
+
+@Definition(
+    name="nDCG",
+    formula="DCG@k / IDCG@k",
+    bounds=(0, 1),
+    undefined=_NO_GAIN,
+    source=f"trec_eval ndcg and ndcg_cut; {_JARVELIN}; {_BURGES}",
+    aliases={"ndcg_cut": {}},
+    cutoff=_ONES_NEED_CUTOFF,
+    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY),
+    goldens=(
+        Golden("nDCG", (_LIST_A,), ("(1/log2(3) + 1/log2(4)) / (1 + 1/log2(3))",), note="hits at ranks 2 and 3"),
+        Golden("nDCG", (Ranking([3, 5, 1]),), ("(3 + 5/log2(3) + 1/2) / (5 + 3/log2(3) + 1/2)",)),
+        Golden("nDCG", (_RISING,), ("(1 + 5/log2(3) + 3/2) / (5 + 3/log2(3) + 1/2)",)),
+        Golden("nDCG@5", (_EVENTS,), ("(3 + 1/log2(3) + 2/log2(5)) / (3 + 2/log2(3) + 1/2)",)),
+        Golden("nDCG(dcg='exp-log2')@5", (_EVENTS,), ("(7 + 1/log2(3) + 3/log2(5)) / (7 + 3/log2(3) + 1/2)",)),
+        Golden(
+            "nDCG(gains='binary')@5",
+            (_TWO_OF_TWO, _TWO_OF_EIGHT),
+            (f"{_GAINED} / (1 + 1/log2(3))", f"{_GAINED} / {_FIVE_ONES}"),
+            note="R = 2 and R = 8",
+        ),
+        Golden(
+            "nDCG(gains='binary',ideal='k_ones')@5",
+            (_TWO_OF_TWO, _TWO_OF_EIGHT),
+            (f"{_GAINED} / {_FIVE_ONES}",) * 2,
+            note="blind to R: with R < k nobody reaches 1",
+        ),
+        Golden(
+            "nDCG(ideal='retrieved')@3",
+            (Ranking([1, None, 2, 3], missed=[3]),),
+            ("(1 + 2/2) / (2 + 1/log2(3))",),
+            note="the list's own first 3 items, sorted",
+        ),
+        Golden(
+            "nDCG(ideal='len')@3",
+            (Ranking([None, 2], missed=[3, 1]),),
+            ("2/log2(3) / (3 + 2/log2(3))",),
+            note="a list of 2 is compared with the best 2",
+        ),
+        Golden("nDCG@5", (Ranking([None, 0], missed=[0]),), (UNDEFINED,), note="no relevant held-out item"),
+    ),
+)
+def normalised_discounted_cumulated_gain(
+    cut: CutLists, *, dcg: Dcg = "log2", gains: Gains = "grade", ideal: Ideal = "judged", rel: Level = 1
+) -> FloatMatrix:
+    """Discounted cumulated gain relative to that of the best order there could be.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    dcg : {"log2", "exp-log2", "jk2", "inverse"}
+        What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / i.
+    gains : {"grade", "binary"}
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant.
+    ideal : {"judged", "k_ones", "retrieved", "len"}
+        The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as
+        many as the list is long.
+    rel : float
+        Gain from which on an item is relevant; only with ``gains='binary'``.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        In [0, 1]; NaN where the user has no judgement with a positive gain.
+
+    Notes
+    -----
+    ``DCG@k / IDCG@k``, IDCG from all judgements of the user, best first, cut at k. ``k_ones`` (RecTools) keeps users
+    with R < k below 1; ``retrieved`` (Evidently) and ``len`` inflate the value of lists that miss relevant items.
+
+    Examples
+    --------
+    Hits at ranks 2 and 3: (1 / log2(3) + 1 / log2(4)) / (1 + 1 / log2(3)).
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> normalised_discounted_cumulated_gain(Lists.of([Ranking([None, 1, 1])]).cut([1, 3])).round(4)
+    array([[0.    , 0.6934]])
+    """
+    return _normalised(cut, Weighting(dcg, gains, rel), ideal)
+
+
+def _normalised(cut: CutLists, weighting: Weighting, ideal: Ideal) -> FloatMatrix:
+    """Divide by the ideal; 0 where a list without any gain is compared with itself."""
+    return where_defined(ratio(weighting.total(cut), weighting.ideal_total(cut, ideal)), weighting.has_gain(cut))

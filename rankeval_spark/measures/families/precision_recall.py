@@ -1,0 +1,267 @@
+"""How many of the recommended items are relevant, and how many of the relevant items are recommended."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+
+from rankeval_spark.measures.arrays import FloatMatrix, ratio, where_defined
+from rankeval_spark.measures.golden import UNDEFINED, Golden
+from rankeval_spark.measures.lists import CutLists, Ranking
+from rankeval_spark.measures.options import Above, Level
+from rankeval_spark.measures.registry import Cutoff, Definition
+
+_NO_RELEVANT = "no relevant judgement (R = 0)"
+_TWO_OF_FOUR = Ranking([1, None, 1, None])
+_TWO_OF_EIGHT = Ranking([1, None, 1, None], missed=[1] * 6)
+_TWO_IN_TOP_FIVE = Ranking([None, 1, None, 1, None], missed=[1, 1])
+
+
+@Definition(
+    name="P",
+    formula="h_k / k",
+    bounds=(0, 1),
+    undefined=_NO_RELEVANT,
+    source="trec_eval P, relative_P and set_P; denom='len' as LensKit and Evidently",
+    aliases={
+        "Precision": {},
+        "Prec": {},
+        "relative_P": {"denom": "min"},
+        "set_P": {"denom": "len"},
+    },
+    cutoff=Cutoff("required").but("optional", denom="len"),
+    goldens=(
+        Golden("P@5", (_TWO_IN_TOP_FIVE,), ("2/5",), note="2 hits in the top 5"),
+        Golden("P@10", (Ranking([1, None, 1]),), ("2/10",), note="ranks the list does not reach are not relevant"),
+        Golden("P@5", (Ranking([None, 0], missed=[0]),), (UNDEFINED,), note="no relevant held-out item"),
+        Golden("P@5", (Ranking([], missed=[1]),), ("0",), note="the model gave no list"),
+        Golden("P(denom='len')@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/4", "2/4"), note="rewards the shorter list"),
+        Golden("P(denom='min')@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/5"), note="at most min(k, R) can be hit"),
+        Golden("P(rel=2)@2", (Ranking([1, 2, 3], missed=[3]),), ("1/2",), note="relevant from gain 2 on"),
+    ),
+)
+def precision(cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Level = 1) -> FloatMatrix:
+    """Share of the first k recommendations that are relevant.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    denom : {"k", "len", "min"}
+        What the hits are divided by: k; the items there are, min(k, n); the hits there can be, min(k, R).
+    rel : float
+        Gain from which on an item is relevant.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        In [0, 1]; 0 without a list; NaN where the user has no relevant judgement.
+
+    Notes
+    -----
+    ``h_k / k`` with h_k the relevant items at ranks 1..k. Missing ranks count as not relevant; ``denom='len'``
+    (LensKit, Evidently) leaves them out, so that a shorter list looks better. ``denom='min'`` is trec_eval's
+    relative_P.
+
+    Examples
+    --------
+    Hits at ranks 1 and 3 of a list of 4, and no other relevant item:
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> batch = Lists.of([Ranking([1, None, 1, None])])
+    >>> precision(batch.cut([1, 5]))
+    array([[1. , 0.4]])
+    >>> precision(batch.cut([1, 5]), denom="min")
+    array([[1., 1.]])
+    """
+    n_relevant = cut.n_relevant(rel)
+    possible = {"k": cut.k, "len": cut.depth, "min": np.minimum(cut.k, n_relevant)}[denom]
+    return where_defined(ratio(cut.hits(rel), possible), n_relevant > 0)
+
+
+@Definition(
+    name="R",
+    formula="h_k / R",
+    bounds=(0, 1),
+    undefined=_NO_RELEVANT,
+    source="trec_eval recall and set_recall; denom='min' as LensKit and BEIR's recall_cap",
+    aliases={"Recall": {}, "set_recall": {}, "set_R": {}},
+    goldens=(
+        Golden("R@5", (_TWO_IN_TOP_FIVE,), ("1/2",), note="2 of 4 relevant items in the top 5"),
+        Golden("R@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/8")),
+        Golden("R(denom='min')@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/5"), note="at most k can be hit"),
+        Golden("R", (Ranking([None] * 9 + [1], missed=[1]),), ("1/2",), note="the whole list"),
+    ),
+)
+def recall(cut: CutLists, *, denom: Literal["R", "min"] = "R", rel: Level = 1) -> FloatMatrix:
+    """Share of the relevant items that are among the first k recommendations.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    denom : {"R", "min"}
+        What the hits are divided by: the relevant items R; those that k places can hold, min(R, k).
+    rel : float
+        Gain from which on an item is relevant.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        In [0, 1]; NaN where the user has no relevant judgement.
+
+    Notes
+    -----
+    ``h_k / R``. With ``denom='R'`` it never falls with k, and a perfect list scores k / R < 1 where R > k.
+
+    Examples
+    --------
+    Hits at ranks 1 and 3; six relevant items are missing from the list:
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> batch = Lists.of([Ranking([1, None, 1, None], missed=[1] * 6)])
+    >>> recall(batch.cut([1, 5])), recall(batch.cut([1, 5]), denom="min")
+    (array([[0.125, 0.25 ]]), array([[1. , 0.4]]))
+    """
+    n_relevant = cut.n_relevant(rel)
+    possible = np.minimum(n_relevant, cut.k) if denom == "min" else n_relevant
+    return where_defined(ratio(cut.hits(rel), possible), n_relevant > 0)
+
+
+@Definition(
+    name="F",
+    formula="(1 + b^2) P R / (b^2 P + R), b = beta; 0 where P = R = 0",
+    bounds=(0, 1),
+    undefined=_NO_RELEVANT,
+    source="van Rijsbergen (1979), Information Retrieval, chapter 7",
+    aliases={"F1": {"beta": 1.0}, "F1Score": {"beta": 1.0}, "FMeasure": {}, "FBeta": {}},
+    printed_as={"F1": {"beta": 1.0}},
+    cutoff=Cutoff("required"),
+    goldens=(
+        Golden("F1@5", (_TWO_IN_TOP_FIVE,), ("4/9",), note="P@5 = 2/5 and R@5 = 1/2"),
+        Golden("F(beta=2)@5", (_TWO_IN_TOP_FIVE,), ("5 * 2/5 * 1/2 / (4 * 2/5 + 1/2)",), note="recall counts more"),
+        Golden("F1@5", (Ranking([None, 0, None], missed=[1]),), ("0",), note="no hit"),
+    ),
+)
+def f_measure(cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: Level = 1) -> FloatMatrix:
+    """Weighted harmonic mean of precision and recall at k.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    beta : float
+        How many times more recall counts than precision.
+    rel : float
+        Gain from which on an item is relevant.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        In [0, 1]; 0 without a hit; NaN where the user has no relevant judgement.
+
+    Notes
+    -----
+    ``(1 + b^2) P R / (b^2 P + R)`` with P = h_k / k and R = h_k / R comes to ``(1 + b^2) h_k / (b^2 R + k)``, which
+    needs no case for P = R = 0. The aggregate is the mean of the users' values, not F of mean P and mean R.
+
+    Examples
+    --------
+    Two hits in the top 5, four relevant items: P = 2/5, R = 1/2, F1 = 4/9.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> f_measure(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([5]))
+    array([[0.44444444]])
+    """
+    n_relevant = cut.n_relevant(rel)
+    weight = beta**2
+    return where_defined((1 + weight) * cut.hits(rel) / (weight * n_relevant + cut.k), n_relevant > 0)
+
+
+@Definition(
+    name="Rprec",
+    formula="h_R / R; with a cutoff h_min(R, k) / min(R, k)",
+    bounds=(0, 1),
+    undefined=_NO_RELEVANT,
+    source="trec_eval Rprec",
+    aliases={"RPrecision": {}, "R-Precision": {}},
+    goldens=(
+        Golden("Rprec", (Ranking([1, None, None, 1, 1, None]),), ("1/3",), note="R = 3: ranks 1 to 3 count"),
+        Golden("Rprec@2", (Ranking([1, None, None, 1, 1, None]),), ("1/2",), note="R = 3 > k: ranks 1 and 2 count"),
+        Golden("Rprec@5", (Ranking([1, None, None, 1, 1, None]),), ("1/3",), note="equals Rprec where R <= k"),
+    ),
+)
+def r_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+    """Precision at rank R, the number of relevant items.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    rel : float
+        Gain from which on an item is relevant.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        In [0, 1]; NaN where the user has no relevant judgement.
+
+    Notes
+    -----
+    ``h_R / R``: the list is cut at R, and ranks it does not reach are not relevant. With a cutoff,
+    ``h_min(R, k) / min(R, k)``, for stored lists of length k; it equals Rprec where R <= k.
+
+    Examples
+    --------
+    Hits at ranks 1, 4 and 5; R = 3:
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> r_precision(Lists.of([Ranking([1, None, None, 1, 1, None])]).cut([2, 0]))
+    array([[0.5       , 0.33333333]])
+    """
+    lists, relevance = cut.lists, cut.lists.relevance(rel)
+    is_within_r = lists.hit_rank <= relevance.n_relevant[lists.hit_list, 0]
+    hits = cut.sum_hits(relevance.is_relevant * is_within_r)
+    return where_defined(ratio(hits, np.minimum(relevance.n_relevant, cut.k)), relevance.n_relevant > 0)
+
+
+@Definition(
+    name="NumHits",
+    formula="h_k",
+    bounds=(0, math.inf),
+    undefined=_NO_RELEVANT,
+    source="ranx hits; trec_eval num_rel_ret",
+    aliases={"num_rel_ret": {}, "NumRelRet": {}},
+    goldens=(
+        Golden("NumHits@5", (_TWO_IN_TOP_FIVE,), ("2",)),
+        Golden("NumHits", (Ranking([1, None, None, 1, 1, None], missed=[1]),), ("3",), note="the whole list"),
+    ),
+)
+def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+    """Count of relevant items among the first k recommendations.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    rel : float
+        Gain from which on an item is relevant.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        Whole numbers from 0 to min(k, R); NaN where the user has no relevant judgement.
+
+    Notes
+    -----
+    ``h_k``; equals k P@k and R times R@k.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> num_hits(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([1, 2, 5]))
+    array([[0., 1., 2.]])
+    """
+    return where_defined(cut.hits(rel), cut.n_relevant(rel) > 0)

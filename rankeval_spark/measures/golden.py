@@ -1,0 +1,96 @@
+"""Golden examples: inputs small enough to redo by hand, with exact expected values.
+
+They stand in the registry beside the kernel they belong to; tests, documentation and command line read them there.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rankeval_spark.measures.lists import Ranking
+
+UNDEFINED: Final = "undefined"
+"""Expected value of a list for which the measure is undefined."""
+
+_OPERATORS: Final[Mapping[type[ast.operator], Callable[..., Fraction | float]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {"log2": math.log2, "sqrt": math.sqrt}
+
+
+@dataclass(frozen=True)
+class Golden:
+    """One worked example.
+
+    Parameters
+    ----------
+    measure
+        Name with options and cutoff, such as ``"AP@6"``.
+    rankings
+        The lists.
+    values
+        Exact value of each list as an arithmetic expression, such as ``"(1/2 + 2/3) / 2"``, or ``"undefined"``.
+    mean
+        Mean over the lists where it is defined, likewise; empty where the example is about one list.
+    note
+        What the example shows.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Ranking
+    >>> golden = Golden("AP", (Ranking([None, 1, 1]),), ("(1/2 + 2/3) / 2",), note="no hit at rank 1")
+    >>> golden.expected
+    (Fraction(7, 12),)
+    """
+
+    measure: str
+    rankings: tuple[Ranking, ...]
+    values: tuple[str, ...]
+    mean: str = ""
+    note: str = ""
+
+    @property
+    def expected(self) -> tuple[Fraction | float, ...]:
+        """Value of each list: a fraction, a float where the expression holds a logarithm, NaN where undefined."""
+        return tuple(math.nan if value == UNDEFINED else evaluate(value) for value in self.values)
+
+    @property
+    def expected_mean(self) -> Fraction | float | None:
+        """The mean; None where the example gives none."""
+        return evaluate(self.mean) if self.mean else None
+
+
+def evaluate(expression: str) -> Fraction | float:
+    """Compute an arithmetic expression of numbers, ``+ - * / **``, ``log2`` and ``sqrt``.
+
+    Examples
+    --------
+    >>> evaluate("(1 + 2/4 + 3/5) / 3"), evaluate("1 / log2(4)")
+    (Fraction(7, 10), 0.5)
+    """
+    return _value(ast.parse(expression, mode="eval").body)
+
+
+def _value(node: ast.expr) -> Fraction | float:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return Fraction(str(number))
+        case ast.BinOp(left=left, op=operation, right=right):
+            return _OPERATORS[type(operation)](_value(left), _value(right))
+        case ast.Call(func=ast.Name(id=name), args=[argument]):
+            return _FUNCTIONS[name](float(_value(argument)))
+        case _:
+            message = f"not an arithmetic expression: {ast.unparse(node)}"
+            raise ValueError(message)

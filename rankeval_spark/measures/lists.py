@@ -1,0 +1,290 @@
+"""Ranked lists as ragged arrays: what every kernel works on.
+
+A batch holds only the *hits* (judged items that were recommended) and the judgements, each with the list it belongs
+to. Work therefore grows with the hits, not with lists x k, and facts that several measures share are computed once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rankeval_spark.columns import WHOLE_LIST
+from rankeval_spark.measures.arrays import positions, running_count_by_list, sum_by_list
+from rankeval_spark.measures.memo import Remembers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
+
+
+class Ranking(NamedTuple):
+    """One list written down by hand, for examples and tests.
+
+    Parameters
+    ----------
+    gains
+        Gain of the item at rank 1, 2, ...; ``None`` for an item without a judgement. Empty: the model gave no list.
+    missed
+        Gains of the judged items that the list does not hold.
+    """
+
+    gains: Sequence[float | None]
+    missed: Sequence[float] = ()
+
+
+class Relevance(NamedTuple):
+    """What a relevance level makes of a batch.
+
+    Attributes
+    ----------
+    is_relevant : float64, shape (n_hits,)
+        1 for a hit whose gain reaches the level, else 0.
+    n_above : float64, shape (n_hits,)
+        Relevant hits at the rank of the hit or above it: h_i.
+    n_relevant : float64, shape (n_lists, 1)
+        Relevant judgements of the list's user: R.
+    """
+
+    is_relevant: FloatVector
+    n_above: FloatVector
+    n_relevant: FloatMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class Lists(Remembers):
+    """A batch of ranked lists, joined with the judgements of their users.
+
+    Parameters
+    ----------
+    n_recommended : int, shape (n_lists,)
+        Length of each list; 0 where the model gave none.
+    hit_list, hit_rank : int, shape (n_hits,)
+        List (0-based position in the batch) and rank (1-based) of each judged item that was recommended, sorted by
+        (list, rank).
+    hit_gain : float64, shape (n_hits,)
+        Gain of that item.
+    judged_list : int, shape (n_judged,)
+        List of each judgement; the judgements of a user are repeated for each of his lists.
+    judged_gain : float64, shape (n_judged,)
+        Gain of the judgement, sorted by (list, gain descending).
+
+    Examples
+    --------
+    Two users: hits at ranks 2 and 3 of a list of 3; and one judged item that no list holds.
+
+    >>> batch = Lists.of([Ranking([None, 1, 1]), Ranking([], missed=[1])])
+    >>> batch.n_lists, batch.hit_rank, batch.n_recommended
+    (2, array([2, 3]), array([3, 0]))
+    """
+
+    n_recommended: IntVector
+    hit_list: IntVector
+    hit_rank: IntVector
+    hit_gain: FloatVector
+    judged_list: IntVector
+    judged_gain: FloatVector
+
+    @classmethod
+    def from_ragged(  # noqa: PLR0913, PLR0917 - the six buffers of three Arrow columns
+        cls,
+        n_recommended: IntVector,
+        hit_offsets: IntVector,
+        hit_ranks: IntVector,
+        hit_gains: FloatVector,
+        judged_offsets: IntVector,
+        judged_gains: FloatVector,
+    ) -> Lists:
+        """Build a batch from list columns: values and offsets, as in Arrow's ``ListArray.values`` and ``.offsets``.
+
+        Parameters
+        ----------
+        n_recommended : int, shape (n_lists,)
+            Length of each list.
+        hit_offsets, judged_offsets : int, shape (n_lists + 1,)
+            List ``i`` owns the values ``offsets[i]:offsets[i + 1]``. They need not begin at 0 (a sliced column).
+        hit_ranks, hit_gains, judged_gains
+            The values: ranks ascending within a list, judged gains descending.
+
+        Examples
+        --------
+        >>> gains = np.array([1.0, 1.0, 1.0])
+        >>> Lists.from_ragged(
+        ...     np.array([3, 0]), np.array([0, 2, 2]), np.array([2, 3]), gains[:2], np.array([0, 2, 3]), gains
+        ... ).judged_list
+        array([0, 0, 1])
+        """
+        hits = slice(hit_offsets[0], hit_offsets[-1])
+        judged = slice(judged_offsets[0], judged_offsets[-1])
+        return cls(
+            n_recommended,
+            _owners(hit_offsets),
+            hit_ranks[hits],
+            hit_gains[hits],
+            _owners(judged_offsets),
+            judged_gains[judged],
+        )
+
+    @classmethod
+    def of(cls, rankings: Sequence[Ranking]) -> Lists:
+        """Build a batch from lists written down by hand."""
+        ranked = [[(rank, gain) for rank, gain in enumerate(one.gains, 1) if gain is not None] for one in rankings]
+        judged = [
+            sorted([*(gain for _, gain in hits), *one.missed], reverse=True)
+            for one, hits in zip(rankings, ranked, strict=True)
+        ]
+        return cls.from_ragged(
+            np.array([len(one.gains) for one in rankings], dtype=np.int64),
+            _offsets(ranked),
+            np.array([rank for hits in ranked for rank, _ in hits], dtype=np.int64),
+            np.array([gain for hits in ranked for _, gain in hits], dtype=np.float64),
+            _offsets(judged),
+            np.array([gain for gains in judged for gain in gains], dtype=np.float64),
+        )
+
+    @property
+    def n_lists(self) -> int:
+        """Number of lists in the batch."""
+        return len(self.n_recommended)
+
+    @cached_property
+    def ideal_rank(self) -> IntVector:
+        """Rank of each judgement in the ideal order of its user: int64, shape (n_judged,), 1-based."""
+        return positions(self.judged_list, n_lists=self.n_lists)
+
+    def relevance(self, rel: float) -> Relevance:
+        """Hits and judgements with a gain of at least ``rel``; computed once for each level."""
+
+        def compute() -> Relevance:
+            is_relevant = (self.hit_gain >= rel).astype(np.float64)
+            n_above = running_count_by_list(is_relevant, self.hit_list, n_lists=self.n_lists)
+            return Relevance(is_relevant, n_above, self.count_judged(self.judged_gain >= rel))
+
+        return self.once(("relevance", rel), compute)
+
+    def count_judged(self, is_counted: NDArray[np.bool_]) -> FloatMatrix:
+        """Count some of the judgements of each list: float64, shape (n_lists, 1)."""
+        return sum_by_list(self.judged_list, is_counted.astype(np.float64), n_lists=self.n_lists)[:, None]
+
+    def cut(self, ks: Sequence[int]) -> CutLists:
+        """View the batch at the cutoffs ``ks``, ascending; 0 = whole list comes last.
+
+        Examples
+        --------
+        >>> Lists.of([Ranking([1, None, 1])]).cut([1, 2, 0]).hits(rel=1)
+        array([[1., 1., 2.]])
+        """
+        bounds = np.array([np.inf if k == WHOLE_LIST else k for k in ks], dtype=np.float64)
+        if not all(low < high for low, high in pairwise(bounds)):
+            message = f"cutoffs must ascend, with 0 (the whole list) last: {list(ks)}"
+            raise ValueError(message)
+        return CutLists(self, bounds[None, :])  # not memoised: a cycle would keep batches alive until a collection
+
+
+@dataclass(frozen=True, eq=False)
+class CutLists(Remembers):
+    """A batch of lists seen at several cutoffs.
+
+    Parameters
+    ----------
+    lists
+        The batch.
+    k : float64, shape (1, n_cutoffs)
+        Cutoffs, ascending. The whole list is the cutoff infinity, so no kernel treats it apart:
+        ``min(k, n)`` and ``min(k, R)`` come out right.
+    """
+
+    lists: Lists
+    k: FloatMatrix
+
+    @cached_property
+    def depth(self) -> FloatMatrix:
+        """Recommended items at ranks <= k: m = min(k, n), float64, shape (n_lists, n_cutoffs)."""
+        return np.minimum(self.k, self.n_recommended)
+
+    @cached_property
+    def n_recommended(self) -> FloatMatrix:
+        """Length of each list: float64, shape (n_lists, 1)."""
+        return self.lists.n_recommended[:, None].astype(np.float64)
+
+    def n_relevant(self, rel: float) -> FloatMatrix:
+        """Relevant judgements R: float64, shape (n_lists, 1)."""
+        return self.lists.relevance(rel).n_relevant
+
+    def hits(self, rel: float) -> FloatMatrix:
+        """Relevant items at ranks <= k: h_k, float64, shape (n_lists, n_cutoffs)."""
+        return self.once(("hits", rel), lambda: self.sum_hits(self.lists.relevance(rel).is_relevant))
+
+    def sum_hits(self, weights: FloatVector) -> FloatMatrix:
+        """Sum the weight of each hit up to every cutoff.
+
+        Parameters
+        ----------
+        weights : float64, shape (n_hits,)
+            What a hit adds to the sum of its list.
+
+        Returns
+        -------
+        float64, shape (n_lists, n_cutoffs)
+            0 for a list without hits.
+
+        Examples
+        --------
+        Hits at ranks 1 and 3, each worth its rank:
+
+        >>> batch = Lists.of([Ranking([1, None, 1])])
+        >>> batch.cut([2, 3]).sum_hits(batch.hit_rank)
+        array([[1., 4.]])
+        """
+        return self._sum_cells(self._hit_cell, weights)
+
+    def sum_ideal(self, weights: FloatVector) -> FloatMatrix:
+        """Sum the weight of each judgement up to every cutoff, in the ideal order (gain descending).
+
+        Parameters
+        ----------
+        weights : float64, shape (n_judged,)
+            What a judgement adds to the sum of its list.
+
+        Returns
+        -------
+        float64, shape (n_lists, n_cutoffs)
+            0 for a list without judgements.
+        """
+        return self._sum_cells(self._judged_cell, weights)
+
+    @cached_property
+    def _hit_cell(self) -> IntVector:
+        return self._cells(self.lists.hit_list, self.lists.hit_rank)
+
+    @cached_property
+    def _judged_cell(self) -> IntVector:
+        return self._cells(self.lists.judged_list, self.lists.ideal_rank)
+
+    def _cells(self, owner: IntVector, rank: IntVector) -> IntVector:
+        """Return the (list, first cutoff that reaches the rank) of each item as one number.
+
+        The bucket after the last cutoff takes the ranks that no cutoff reaches.
+        """
+        return owner * (self.k.size + 1) + np.searchsorted(self.k[0], rank)
+
+    def _sum_cells(self, cells: IntVector, weights: FloatVector) -> FloatMatrix:
+        """One count over (list, bucket) and one running sum, whatever the number of cutoffs."""
+        shape = (self.lists.n_lists, self.k.size + 1)
+        in_bucket = sum_by_list(cells, weights, n_lists=shape[0] * shape[1]).reshape(shape)
+        return np.cumsum(in_bucket[:, :-1], axis=1)
+
+
+def _owners(offsets: IntVector) -> IntVector:
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def _offsets(rows: Sequence[Sequence[object]]) -> IntVector:
+    return np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])

@@ -1,0 +1,153 @@
+"""Several measures at several cutoffs, computed together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankeval_spark import schemas
+from rankeval_spark.columns import WHOLE_LIST
+from rankeval_spark.errors import ConfigError, Fault, FaultsError
+from rankeval_spark.measures.names import Measure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from rankeval_spark.measures.arrays import FloatMatrix
+    from rankeval_spark.measures.lists import Lists
+
+
+@dataclass(frozen=True)
+class MeasureSet:
+    """The measures of a run; made by :meth:`of` or :meth:`parse`.
+
+    Examples
+    --------
+    >>> asked = MeasureSet.parse(["nDCG@10", "P@5", "AP", "nDCG@5"])
+    >>> asked.labels, asked.columns, asked.ks
+    (('nDCG', 'P', 'AP'), ('ndcg', 'p', 'ap'), (5, 10, 0))
+    """
+
+    measures: tuple[Measure, ...]
+
+    @classmethod
+    def of(cls, measures: Sequence[Measure]) -> MeasureSet:
+        """Put measures together; one that is named twice counts once.
+
+        Raises
+        ------
+        ConfigError
+            There is no measure, or two different ones would share a column.
+        """
+        distinct = cls(tuple(dict.fromkeys(measures)))
+        faults = distinct._faults()
+        if faults:
+            raise ConfigError(*faults)
+        return distinct
+
+    @classmethod
+    def parse(cls, texts: Sequence[str], where: str = "measures") -> MeasureSet:
+        """Read several measures; the faults of all of them are reported at once."""
+        measures: list[Measure] = []
+        faults: list[Fault] = []
+        for text in texts:
+            try:
+                measures.append(Measure.parse(text, where=where))
+            except FaultsError as error:
+                faults += error.faults
+        if faults:
+            raise ConfigError(*faults)
+        return cls.of(measures)
+
+    @cached_property
+    def ks(self) -> tuple[int, ...]:
+        """Cutoffs, ascending; 0 (the whole list) last."""
+        return tuple(sorted({measure.k for measure in self.measures}, key=_whole_list_last))
+
+    @cached_property
+    def k_max(self) -> int:
+        """Rank at which lists can be cut; 0 where a measure sees the whole list."""
+        return self.ks[-1]
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Names without cutoff, in order of first mention."""
+        return tuple(self._by_label)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Column of each label, in the same order."""
+        return tuple(asked[0].column for asked in self._by_label.values())
+
+    @cached_property
+    def asked(self) -> Mapping[str, tuple[int, ...]]:
+        """Cutoffs asked for, by column."""
+        return {
+            asked[0].column: tuple(sorted((measure.k for measure in asked), key=_whole_list_last))
+            for asked in self._by_label.values()
+        }
+
+    def asked_at(self, column: str) -> NDArray[np.bool_]:
+        """Tell for each of ``ks`` whether the measure of a column is asked for there."""
+        return np.isin(self.ks, self.asked[column])
+
+    @cached_property
+    def proportions(self) -> frozenset[str]:
+        """Columns of measures that are 0 or 1 for a list, whose means have Wilson's interval."""
+        return frozenset(m.column for m in self.measures if m.entry.definition.interval == "wilson")
+
+    def score(self, lists: Lists) -> dict[str, FloatMatrix]:
+        """Compute every measure at every cutoff it is asked for.
+
+        Parameters
+        ----------
+        lists
+            The batch.
+
+        Returns
+        -------
+        dict of column to float64, shape (n_lists, len(ks))
+            NaN where the measure is undefined for the list or not asked for at the cutoff.
+
+        Examples
+        --------
+        >>> from rankeval_spark.measures import Lists, Ranking
+        >>> asked = MeasureSet.parse(["RR", "P@1", "P@2"])
+        >>> asked.score(Lists.of([Ranking([None, 1])]))
+        {'rr': array([[nan, nan, 0.5]]), 'p': array([[0. , 0.5, nan]])}
+        """
+        cut = lists.cut(self.ks)
+        scores: dict[str, FloatMatrix] = {}
+        for measure, *_ in self._by_label.values():
+            values = measure.entry.kernel(cut, **measure.options)
+            # A copy, because a kernel may return an array that other kernels share.
+            scores[measure.column] = np.where(self.asked_at(measure.column), values, np.nan)
+        return scores
+
+    @cached_property
+    def _by_label(self) -> dict[str, list[Measure]]:
+        groups: dict[str, list[Measure]] = {}
+        for measure in self.measures:
+            groups.setdefault(measure.label, []).append(measure)
+        return groups
+
+    def _faults(self) -> list[Fault]:
+        """No measure at all, or a column that two labels, or a label and a key of the table, would share."""
+        if not self.measures:
+            return [Fault("measures", "none", "at least one, such as nDCG@10")]
+        owners: dict[str, str] = {name: f"the column {name}" for name in schemas.USER_METRICS.field_names()}
+        faults: list[Fault] = []
+        for label, column in zip(self.labels, self.columns, strict=True):
+            owner = owners.setdefault(column, label)
+            if owner != label:
+                faults.append(Fault("measures", f"{label}, whose column {column!r} is that of {owner}", "one of them"))
+        return faults
+
+
+def _whole_list_last(k: int) -> tuple[bool, int]:
+    return (k == WHOLE_LIST, k)

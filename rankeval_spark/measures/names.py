@@ -1,0 +1,250 @@
+"""Names of measures: ``Name(option=value,...)@k`` read generously and printed canonically.
+
+The grammar is that of ir_measures. Reading accepts any case, spaces, double or no quotes, aliases and trec_eval names;
+printing gives ``rel`` first, then the other options by name, and leaves defaults out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
+
+from rankeval_spark.columns import WHOLE_LIST
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.measures import registry
+from rankeval_spark.measures.options import OptionValue, show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rankeval_spark.measures.registry import Entry, Match
+
+MAX_CUTOFF: Final = 10_000
+"""Largest cutoff that is read."""
+
+_GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
+_NAME = re.compile(r"\s*(?P<name>[^\s()@]+)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL)
+_OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^\s,'\"]+)\s*(?:,|$)")
+
+
+class UnknownMeasureError(ConfigError):
+    """A measure is asked for that does not exist."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure with all its options and its cutoff: a value, equal to another that computes the same number.
+
+    Made by :meth:`parse` (from text) or :meth:`of` (in code).
+
+    Attributes
+    ----------
+    name
+        Canonical name, such as ``"P"``.
+    k
+        Cutoff; 0 stands for the whole list.
+
+    Examples
+    --------
+    >>> measure = Measure.parse('precision( denom = "min", REL = 2.0 ) @ 5')
+    >>> str(measure), measure.label, measure.column, measure.k
+    ("P(rel=2,denom='min')@5", "P(rel=2,denom='min')", 'p_rel_2_denom_min', 5)
+    >>> Measure.parse("ndcg_cut_10") == Measure.of("nDCG", k=10)
+    True
+    """
+
+    name: str
+    _options: tuple[tuple[str, OptionValue], ...]
+    k: int = WHOLE_LIST
+
+    @classmethod
+    def parse(cls, text: str, where: str = "measures") -> Measure:
+        """Read a measure.
+
+        Parameters
+        ----------
+        text
+            The name with options and cutoff.
+        where
+            Where the text stands, for the message.
+
+        Raises
+        ------
+        UnknownMeasureError
+            The name is not known; the nearest known one is suggested.
+        ConfigError
+            The text does not follow the grammar, or an option or the cutoff is wrong; all such faults at once.
+        """
+        shape = _NAME.fullmatch(text)
+        if shape is None:
+            raise ConfigError(Fault(where, repr(text), _GRAMMAR))
+        match = registry.find(shape["name"])
+        if match is None:
+            known = ", ".join(registry.names())
+            suggestion = nearest(shape["name"], registry.all_names())
+            raise UnknownMeasureError(Fault(where, f"unknown measure {shape['name']!r}", f"one of {known}", suggestion))
+        return _Reader(f"{where}, {text.strip()}", match).read(shape["options"] or "", shape["cutoff"])
+
+    @classmethod
+    def of(cls, name: str, *, k: int = WHOLE_LIST, **options: OptionValue) -> Measure:
+        """Make a measure from a name and option values; checked like one that is read.
+
+        Examples
+        --------
+        >>> str(Measure.of("P", k=5, rel=2))
+        'P(rel=2)@5'
+        """
+        inside = ",".join(f"{option}={show(value)}" for option, value in options.items())
+        return cls.parse(f"{name}({inside})" + (f"@{k}" if k != WHOLE_LIST else ""), where="Measure.of")
+
+    @property
+    def entry(self) -> Entry:
+        """What the registry knows of the measure."""
+        return registry.get(self.name)
+
+    @property
+    def options(self) -> Mapping[str, OptionValue]:
+        """Value of every option, ``rel`` first and then by name."""
+        return MappingProxyType(dict(self._options))
+
+    @property
+    def label(self) -> str:
+        """Canonical name without the cutoff, defaults left out: the value of column ``measure``."""
+        defaults = self.entry.defaults
+        spellings = self.entry.definition.printed_as.items()
+        fixed = (name for name, preset in spellings if preset.items() <= self.options.items())
+        given = {name: value for name, value in self._options if value != defaults[name]}
+        return _call(next(fixed, self.name), given)
+
+    @property
+    def definition(self) -> str:
+        """Name with every option, without the cutoff.
+
+        Examples
+        --------
+        >>> Measure.parse("P@5").definition
+        "P(rel=1,denom='k')"
+        """
+        return _call(self.name, self.options)
+
+    @property
+    def column(self) -> str:
+        """Name of the measure's column in ``user_metrics``: the label as a lower-case slug.
+
+        Examples
+        --------
+        >>> Measure.parse("nDCG(dcg='exp-log2')@10").column
+        'ndcg_dcg_exp_log2'
+        """
+        return re.sub(r"[^a-z0-9]+", "_", self.label.casefold()).strip("_")
+
+    @property
+    def interval(self) -> Literal["t", "wilson"]:
+        """Which interval the mean gets."""
+        return self.entry.definition.interval
+
+    def at(self, k: int) -> Measure:
+        """Return the same measure with another cutoff; 0 = whole list.
+
+        Examples
+        --------
+        >>> str(Measure.parse("AP").at(10))
+        'AP@10'
+        """
+        faults = _cutoff_faults(self.entry, self.options, k, where=f"{self.label} at cutoff {k}")
+        if faults:
+            raise ConfigError(*faults)
+        return replace(self, k=k)
+
+    def __str__(self) -> str:
+        """Canonical name with its cutoff."""
+        return self.label if self.k == WHOLE_LIST else f"{self.label}@{self.k}"
+
+
+class _Reader:
+    """Reads options and cutoff of one measure and collects what is wrong with them."""
+
+    def __init__(self, where: str, match: Match) -> None:
+        self.where = where
+        self.match = match
+        self.entry = match.entry
+        self.faults: list[Fault] = []
+
+    def read(self, options_text: str, cutoff_text: str | None) -> Measure:
+        given = self._given_options(options_text)
+        options = {**self.entry.defaults, **self.match.presets, **given}
+        k = self._cutoff(cutoff_text)
+        if not self.faults:
+            self.faults += [self._fault("this combination", rule.text) for rule in self._broken_rules(options)]
+            self.faults += _cutoff_faults(self.entry, options, k, where=self.where)
+        if self.faults:
+            raise ConfigError(*self.faults)
+        return Measure(self.entry.name, tuple(options.items()), k)
+
+    def _given_options(self, text: str) -> dict[str, OptionValue]:
+        given: dict[str, OptionValue] = {}
+        for name, value_text in self._pairs(text):
+            option = self.entry.option(name)
+            value = option.read(value_text) if option else None
+            if option is None:
+                self.faults.append(self._unknown_option(name))
+            elif option.name in given or option.name in self.match.presets:
+                self.faults.append(self._fault(f"option {option.name!r} twice", "each option once"))
+            elif value is None:
+                self.faults.append(self._fault(f"{option.name}={value_text}", f"{option.name} as {option.expected}"))
+            else:
+                given[option.name] = value
+        return given
+
+    def _pairs(self, text: str) -> list[tuple[str, str]]:
+        pairs: list[tuple[str, str]] = []
+        rest = text
+        while rest.strip():
+            pair = _OPTION.match(rest)
+            if pair is None:
+                self.faults.append(self._fault(f"{rest.strip()!r}", "option=value"))
+                break
+            pairs.append((pair["name"], pair["value"]))
+            rest = rest[pair.end() :]
+        return pairs
+
+    def _cutoff(self, text: str | None) -> int:
+        texts = [given.strip() for given in (self.match.cutoff, text) if given is not None]
+        if not texts:
+            return WHOLE_LIST
+        is_number = re.fullmatch("[0-9]+", texts[0]) is not None
+        if len(texts) > 1:
+            self.faults.append(self._fault("two cutoffs", "one"))
+        elif not is_number or not 1 <= int(texts[0]) <= MAX_CUTOFF:
+            fix = "leave '@0' out for the whole list" if texts[0].strip("0") == "" and texts[0] else ""
+            self.faults.append(self._fault(f"cutoff {texts[0]!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix))
+        return int(texts[0]) if is_number else WHOLE_LIST
+
+    def _broken_rules(self, options: Mapping[str, OptionValue]) -> list[registry.Rule]:
+        return [rule for rule in self.entry.definition.rules if rule.is_broken(options)]
+
+    def _unknown_option(self, name: str) -> Fault:
+        known = [option.name for option in self.entry.options]
+        return self._fault(f"unknown option {name!r}", f"one of {', '.join(known)}", nearest(name, known))
+
+    def _fault(self, found: str, expected: str, fix: str = "") -> Fault:
+        return Fault(self.where, found, expected, fix)
+
+
+def _cutoff_faults(entry: Entry, options: Mapping[str, OptionValue], k: int, *, where: str) -> list[Fault]:
+    """Check a cutoff against its range and against the measure's own rule."""
+    need = entry.definition.cutoff.need(options)
+    if not 0 <= k <= MAX_CUTOFF:
+        return [Fault(where, f"cutoff {k}", f"a whole number from 1 to {MAX_CUTOFF}")]
+    if need == "required" and k == WHOLE_LIST:
+        return [Fault(where, "no cutoff", f"one; for {entry.name} it is {entry.definition.cutoff}", "append '@10'")]
+    if need == "forbidden" and k != WHOLE_LIST:
+        return [Fault(where, f"cutoff {k}", f"{entry.name} without one, because it has no meaning there")]
+    return []
+
+
+def _call(name: str, options: Mapping[str, OptionValue]) -> str:
+    inside = ",".join(f"{option}={show(value)}" for option, value in options.items())
+    return f"{name}({inside})" if inside else name

@@ -1,0 +1,243 @@
+"""Every measure there is: filled by the decorated kernels of the family modules, read by everything else.
+
+A measure is added in one place, a module of ``measures/families``: a kernel decorated with its :class:`Definition`.
+Modules are found by themselves; options, names, documentation, command line and the tests' coverage check follow.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+
+from rankeval_spark.measures import options as measure_options
+from rankeval_spark.measures.arrays import FloatMatrix
+from rankeval_spark.measures.options import Option, OptionValue
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.golden import Golden
+
+Kernel: TypeAlias = Callable[..., FloatMatrix]
+"""``kernel(cut, *, option=default, ...)``: lists cut at several cutoffs in, values (n_lists, n_cutoffs) out."""
+
+K = TypeVar("K", bound=Kernel)
+
+Need: TypeAlias = Literal["required", "optional", "forbidden"]
+"""Whether a measure takes a cutoff."""
+
+Options: TypeAlias = Mapping[str, OptionValue]
+
+_NO_OPTIONS: Final[Options] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """Whether a measure takes a cutoff, and for which options that changes.
+
+    Examples
+    --------
+    >>> rule = Cutoff("required").but("optional", denom="len")
+    >>> rule.need({"denom": "k"}), rule.need({"denom": "len"}), str(rule)
+    ('required', 'optional', "required (optional with denom='len')")
+    """
+
+    default: Need
+    exceptions: tuple[tuple[Need, str, OptionValue], ...] = ()
+
+    def but(self, need: Need, **option: OptionValue) -> Cutoff:
+        """Return the rule with an exception for one value of an option."""
+        return replace(self, exceptions=(*self.exceptions, *((need, name, value) for name, value in option.items())))
+
+    def need(self, options: Options) -> Need:
+        """Return the rule for a full set of options."""
+        hits = (need for need, name, value in self.exceptions if options.get(name) == value)
+        return next(hits, self.default)
+
+    def __str__(self) -> str:
+        """Return the rule in words."""
+        exceptions = (f"{need} with {name}={measure_options.show(value)}" for need, name, value in self.exceptions)
+        ending = ", ".join(exceptions)
+        return f"{self.default} ({ending})" if ending else self.default
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A combination of options that has no meaning.
+
+    Parameters
+    ----------
+    text
+        What holds instead, as the user reads it.
+    is_broken
+        Whether a full set of options breaks the rule.
+    """
+
+    text: str
+    is_broken: Callable[[Options], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """What is known of a measure beside its kernel; used as the decorator that registers the kernel.
+
+    Parameters
+    ----------
+    name
+        Canonical name.
+    formula
+        Formula with the default options, in the notation of the glossary.
+    bounds
+        Least and greatest value with any options.
+    undefined
+        When the value is undefined (NaN from the kernel, NULL in tables).
+    source
+        Paper or tool whose definition this is.
+    goldens
+        Worked examples; at least one.
+    aliases
+        Other names that are read, each with the options it stands for.
+    cutoff
+        Whether a cutoff is required, optional or forbidden.
+    rules
+        Combinations of options that are refused.
+    interval
+        Interval of the mean: ``t``, or ``wilson`` for a mean of zeros and ones.
+    printed_as
+        Name printed where every option that it fixes has its default, if that is not ``name``.
+    """
+
+    name: str
+    formula: str
+    bounds: tuple[float, float]
+    undefined: str
+    source: str
+    goldens: tuple[Golden, ...]
+    aliases: Mapping[str, Options] = field(default_factory=dict)
+    cutoff: Cutoff = Cutoff("optional")
+    rules: tuple[Rule, ...] = ()
+    interval: Literal["t", "wilson"] = "t"
+    printed_as: Mapping[str, Options] = field(default_factory=dict)
+
+    def __call__(self, kernel: K) -> K:
+        """Register ``kernel`` under this definition and return it as it is."""
+        _register(Entry(self, kernel, measure_options.of_kernel(kernel)))
+        return kernel
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A registered measure: definition, kernel and the options derived from the kernel's parameters."""
+
+    definition: Definition
+    kernel: Kernel
+    options: tuple[Option, ...]
+
+    @property
+    def name(self) -> str:
+        """Canonical name."""
+        return self.definition.name
+
+    @property
+    def family(self) -> str:
+        """Name of the module the measure stands in."""
+        return self.kernel.__module__.rpartition(".")[2]
+
+    @property
+    def doc(self) -> str:
+        """Docstring of the kernel."""
+        return inspect.getdoc(self.kernel) or ""
+
+    @property
+    def summary(self) -> str:
+        """First line of the docstring."""
+        return self.doc.partition("\n")[0]
+
+    @property
+    def range(self) -> str:
+        """Range of the values, such as ``[0, 1]`` or ``[0, inf)``."""
+        low, high = self.definition.bounds
+        return f"[{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+
+    @property
+    def defaults(self) -> Options:
+        """Value of every option where it is left out."""
+        return {option.name: option.default for option in self.options}
+
+    def option(self, name: str) -> Option | None:
+        """Return the option called ``name``, in any case."""
+        return next((option for option in self.options if option.name.casefold() == name.casefold()), None)
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a name stands for: a measure, the options the name fixes and the cutoff it carries (trec_eval names)."""
+
+    entry: Entry
+    presets: Options = field(default_factory=dict)
+    cutoff: str | None = None
+
+
+_ENTRIES: Final[dict[str, Entry]] = {}
+_NAMES: Final[dict[str, Match]] = {}
+_TREC_NAME = re.compile(r"(?P<name>.+)[._](?P<cutoff>\d+)")
+
+
+def discover(package: str, path: Iterable[str]) -> None:
+    """Import every module of a package, so that its measures register themselves."""
+    for module in sorted(info.name for info in iter_modules(path)):
+        import_module(f"{package}.{module}")
+
+
+def entries() -> tuple[Entry, ...]:
+    """All measures, in the order of their families and, within one, of their definition."""
+    return tuple(_ENTRIES.values())
+
+
+def names() -> tuple[str, ...]:
+    """Canonical names of all measures."""
+    return tuple(_ENTRIES)
+
+
+def get(name: str) -> Entry:
+    """Return the measure with the canonical name ``name``; KeyError where there is none."""
+    return _ENTRIES[name]
+
+
+def all_names() -> tuple[str, ...]:
+    """Canonical names and aliases, as they are written in the definitions."""
+    return tuple(spelling for entry in entries() for spelling in (entry.name, *entry.definition.aliases))
+
+
+def find(name: str) -> Match | None:
+    """Look a name up, in any case: a canonical name, an alias, or a trec_eval name such as ``ndcg_cut_10``.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import registry
+    >>> match = registry.find("relative_P_5")
+    >>> match.entry.name, dict(match.presets), match.cutoff
+    ('P', {'denom': 'min'}, '5')
+    """
+    known = _NAMES.get(name.casefold())
+    if known is not None:
+        return known
+    trec = _TREC_NAME.fullmatch(name)
+    base = _NAMES.get(trec["name"].casefold()) if trec else None
+    return replace(base, cutoff=trec["cutoff"]) if trec and base else None
+
+
+def _register(entry: Entry) -> None:
+    spellings: dict[str, Options] = {entry.name: _NO_OPTIONS, **entry.definition.aliases, **entry.definition.printed_as}
+    for spelling, presets in spellings.items():
+        taken = _NAMES.get(spelling.casefold())
+        if taken is not None and taken.entry.name != entry.name:
+            message = f"{spelling!r} is already a name of {taken.entry.name}; {entry.name} cannot have it too"
+            raise ValueError(message)
+        _NAMES[spelling.casefold()] = Match(entry, presets)
+    _ENTRIES[entry.name] = entry

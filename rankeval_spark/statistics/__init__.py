@@ -1,0 +1,8 @@
+"""How certain a mean is: moments that merge, and intervals from them. numpy and scipy only."""
+
+from __future__ import annotations
+
+from rankeval_spark.statistics import intervals, moments
+from rankeval_spark.statistics.moments import Moments
+
+__all__ = ["Moments", "intervals", "moments"]

@@ -1,0 +1,148 @@
+"""What must hold between measures, whatever the lists."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from hypothesis import assume, given, strategies as st
+
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking
+from tests.support.rankings import binary_rankings, rankings
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatVector
+
+KS = (1, 2, 3, 5, 8)
+AP_DENOMINATORS = ("R", "min", "len", "hits")
+
+
+def curve(name: str, ranking: Ranking) -> FloatVector:
+    """Value of a measure at each of ``KS``."""
+    asked = at_every_cutoff(name)
+    values: FloatVector = asked.score(Lists.of([ranking]))[asked.columns[0]][0]
+    return values
+
+
+@cache
+def at_every_cutoff(name: str) -> MeasureSet:
+    """One measure at each of ``KS``."""
+    measure = Measure.parse(f"{name}@1")
+    return MeasureSet.of([measure.at(k) for k in KS])
+
+
+def at_least(high: FloatVector, low: FloatVector) -> bool:
+    """Whether ``high >= low`` everywhere, up to rounding; undefined values are skipped."""
+    return bool(np.all((high >= low - 1e-12) | np.isnan(high)))
+
+
+def assert_equal(left: FloatVector, right: FloatVector) -> None:
+    """Compare two curves."""
+    np.testing.assert_allclose(left, right, rtol=0, atol=1e-12)
+
+
+def n_relevant(ranking: Ranking) -> int:
+    """Relevant judgements of a list's user."""
+    return sum(gain >= 1 for gain in [*(gain for gain in ranking.gains if gain is not None), *ranking.missed])
+
+
+@given(ranking=rankings())
+def test_precision_and_recall_count_the_same_hits(ranking: Ranking) -> None:
+    hits = curve("NumHits", ranking)
+    assert_equal(curve("P", ranking) * KS, hits)
+    assert_equal(curve("R", ranking) * n_relevant(ranking), hits)
+
+
+@given(ranking=rankings())
+def test_success_is_at_least_precision_and_reciprocal_rank(ranking: Ranking) -> None:
+    assert at_least(curve("Success", ranking), curve("P", ranking))
+    assert at_least(curve("Success", ranking), curve("RR", ranking))
+
+
+@given(ranking=rankings())
+def test_precision_success_and_reciprocal_rank_are_one_at_rank_1(ranking: Ranking) -> None:
+    firsts = [curve(name, ranking)[0] for name in ("P", "Success", "RR")]
+    assert len({str(first) for first in firsts}) == 1
+
+
+@given(ranking=rankings(), name=st.sampled_from(["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits"]))
+def test_measure_never_falls_with_the_cutoff(ranking: Ranking, name: str) -> None:
+    values = curve(name, ranking)
+    assert at_least(values[1:], values[:-1])
+
+
+@given(gains=st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), min_size=1, max_size=8))
+def test_perfect_order_scores_1(gains: list[float]) -> None:
+    best = Ranking(sorted(gains, reverse=True))
+    for name in ("nDCG", "nDCG(dcg='exp-log2')", "nCG", "AP(denom='min')", "ARHR(denom='ideal')", "Rprec"):
+        values = curve(name, best)
+        assert np.all(np.isnan(values)) or np.all(np.abs(values - 1) <= 1e-12), name
+
+
+@given(gains=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=1, max_size=4))
+def test_reverse_order_has_the_least_dcg_of_all_orders(gains: list[float]) -> None:
+    assume(max(gains) > 0)
+    worst = curve("DCG", Ranking(sorted(gains)))
+    for order in itertools.permutations(gains):
+        assert at_least(curve("DCG", Ranking(order)), worst)
+
+
+@given(ranking=rankings(min_size=2), data=st.data())
+def test_moving_a_higher_grade_up_never_hurts(ranking: Ranking, data: st.DataObject) -> None:
+    low, high = sorted(data.draw(st.sets(st.integers(0, len(ranking.gains) - 1), min_size=2, max_size=2)))
+    gains = list(ranking.gains)
+    assume((gains[high] or 0) > (gains[low] or 0))
+    gains[low], gains[high] = gains[high], gains[low]
+    for name in ("DCG", "DCG(dcg='exp-log2')", "RR", "AP", "AP(denom='min')", "AP(denom='k')", "ARHR"):
+        assert at_least(curve(name, Ranking(gains, ranking.missed)), curve(name, ranking)), name
+
+
+@given(place=st.integers(0, 9), length=st.integers(0, 9))
+def test_with_one_relevant_item_average_precision_is_reciprocal_rank(place: int, length: int) -> None:
+    gains = [1.0 if rank == place else None for rank in range(length)]
+    ranking = Ranking(gains, missed=[] if place < length else [1.0])
+    reciprocal = curve("RR", ranking)
+    for denom in AP_DENOMINATORS:
+        assert_equal(curve(f"AP(denom='{denom}')", ranking), reciprocal)
+    assert_equal(curve("AP(denom='k')", ranking), reciprocal / KS)
+    assert_equal(curve("ARHR", ranking), reciprocal)
+
+
+@given(ranking=binary_rankings(), rel=st.floats(0.01, 1))
+def test_with_binary_gains_every_gain_of_ndcg_is_the_same(ranking: Ranking, rel: float) -> None:
+    linear = curve("nDCG", ranking)
+    assert_equal(curve("nDCG(dcg='exp-log2')", ranking), linear)
+    assert_equal(curve(f"nDCG(rel={rel!r},gains='binary')", ranking), linear)
+
+
+@given(ranking=rankings())
+def test_doubling_the_gains_leaves_linear_ndcg_as_it_is(ranking: Ranking) -> None:
+    doubled = Ranking(
+        [None if gain is None else 2 * gain for gain in ranking.gains], [2 * gain for gain in ranking.missed]
+    )
+    assert_equal(curve("nDCG", doubled), curve("nDCG", ranking))
+
+
+@given(ranking=rankings(min_size=max(KS)), n_more=st.integers(1, 5))
+def test_items_beyond_every_cutoff_change_nothing(ranking: Ranking, n_more: int) -> None:
+    longer = Ranking([*ranking.gains, *[None] * n_more], ranking.missed)
+    for name in ("P", "P(denom='len')", "AP", "AP(denom='len')", "nDCG", "nDCG(ideal='len')", "Rprec", "RR"):
+        np.testing.assert_array_equal(curve(name, longer), curve(name, ranking))
+
+
+@given(ranking=rankings())
+def test_average_precision_grows_as_its_denominator_shrinks(ranking: Ranking) -> None:
+    by_r, by_min, by_len, by_hits = (curve(f"AP(denom='{denom}')", ranking) for denom in AP_DENOMINATORS)
+    assert at_least(by_min, curve("AP(denom='k')", ranking))
+    assert at_least(by_min, by_r)
+    assert at_least(by_len, by_min)
+    assert at_least(by_hits, by_len)
+
+
+@given(ranking=rankings())
+def test_unjudged_items_count_like_items_judged_0(ranking: Ranking) -> None:
+    judged = Ranking([gain or 0.0 for gain in ranking.gains], ranking.missed)
+    for name in ("P", "AP", "nDCG", "nDCG(ideal='retrieved')", "Rprec", "ARHR(gains='grade')"):
+        assert_equal(curve(name, judged), curve(name, ranking))

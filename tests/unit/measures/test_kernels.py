@@ -1,0 +1,110 @@
+"""Kernels agree with the naive references, on any ragged batch and at any cutoffs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
+from tests.support import oracles
+from tests.support.rankings import batches
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.registry import Entry
+
+KS = (1, 2, 3, 5, 20)
+EVERYTHING = MeasureSet.of(oracles.all_variants(ks=(1, 3, 0)))
+
+
+def by_measure(asked: MeasureSet, batch: list[Ranking]) -> dict[Measure, list[float]]:
+    """Score a batch and give each measure its values, list by list."""
+    scores = asked.score(Lists.of(batch))
+    return {measure: scores[measure.column][:, asked.ks.index(measure.k)].tolist() for measure in asked.measures}
+
+
+@pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
+@settings(max_examples=20)
+@given(batch=batches(), ks=st.sets(st.sampled_from((*KS, 0)), min_size=1))
+def test_kernel_agrees_with_its_naive_reference(entry: Entry, batch: list[Ranking], ks: set[int]) -> None:
+    measures = list(oracles.variants(entry, sorted(ks)))
+    if not measures:
+        return  # only the whole list was drawn, for a measure that needs a cutoff
+    for measure, values in by_measure(MeasureSet.of(measures), batch).items():
+        expected = [oracles.expected(measure, one) for one in batch]
+        np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12, err_msg=str(measure))
+
+
+@pytest.mark.parametrize("batch", [[], [Ranking([])], [Ranking([], missed=[1])], [Ranking([None, None])]])
+def test_every_variant_takes_no_lists_empty_lists_and_lists_without_judgements(batch: list[Ranking]) -> None:
+    for values in EVERYTHING.score(Lists.of(batch)).values():
+        assert values.shape == (len(batch), 3)
+        assert values.dtype == np.float64
+
+
+def test_user_without_a_list_scores_0_where_a_relevant_item_was_missed() -> None:
+    for values in by_measure(EVERYTHING, [Ranking([], missed=[3])]).values():
+        assert values == [0]
+
+
+def test_values_that_were_not_asked_for_are_nan() -> None:
+    scores = MeasureSet.parse(["P@1", "RR"]).score(Lists.of([Ranking([1])]))
+    np.testing.assert_array_equal(scores["p"], [[1, np.nan]])
+    np.testing.assert_array_equal(scores["rr"], [[np.nan, 1]])
+
+
+@settings(max_examples=10)
+@given(batch=batches(), data=st.data())
+def test_permuting_or_splitting_a_batch_changes_no_bit(batch: list[Ranking], data: st.DataObject) -> None:
+    order = data.draw(st.permutations(range(len(batch))))
+    cut = data.draw(st.integers(0, len(batch)))
+    whole = EVERYTHING.score(Lists.of(batch))
+    permuted = EVERYTHING.score(Lists.of([batch[position] for position in order]))
+    parts = [EVERYTHING.score(Lists.of(part)) for part in (batch[:cut], batch[cut:])]
+    for column, values in whole.items():
+        np.testing.assert_array_equal(permuted[column], values[order])
+        np.testing.assert_array_equal(np.concatenate([part[column] for part in parts]), values)
+
+
+@settings(max_examples=10)
+@given(batch=batches())
+def test_asking_for_more_cutoffs_changes_no_value(batch: list[Ranking]) -> None:
+    together = by_measure(EVERYTHING, batch)
+    for k in EVERYTHING.ks:
+        alone = MeasureSet.of([measure for measure in EVERYTHING.measures if measure.k == k])
+        for measure, values in by_measure(alone, batch).items():
+            np.testing.assert_allclose(values, together[measure], rtol=0, atol=1e-12, err_msg=str(measure))
+
+
+@settings(max_examples=30)
+@given(batch=batches())
+def test_values_lie_within_the_declared_range(batch: list[Ranking]) -> None:
+    for measure, values in by_measure(EVERYTHING, batch).items():
+        low, high = measure.entry.definition.bounds
+        defined = [value for value in values if not np.isnan(value)]
+        assert all(low <= value <= high + 1e-12 for value in defined), str(measure)
+
+
+def test_batch_is_built_from_sliced_arrow_buffers() -> None:
+    whole = [Ranking([1, None]), Ranking([None, 2], missed=[1]), Ranking([3])]
+    ranks, gains, judged = np.array([1, 2, 1]), np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 1.0, 3.0])
+    sliced = Lists.from_ragged(np.array([2, 1]), np.array([1, 2, 3]), ranks, gains, np.array([1, 3, 4]), judged)
+    expected = EVERYTHING.score(Lists.of(whole[1:]))
+    for column, values in EVERYTHING.score(sliced).items():
+        np.testing.assert_array_equal(values, expected[column])
+
+
+def test_cutoffs_must_ascend_with_the_whole_list_last() -> None:
+    with pytest.raises(ValueError, match="ascend"):
+        Lists.of([]).cut([0, 5])
+    with pytest.raises(ValueError, match="ascend"):
+        Lists.of([]).cut([5, 5])
+
+
+def test_facts_are_computed_once_for_a_batch() -> None:
+    batch = Lists.of([Ranking([1])])
+    assert batch.relevance(1) is batch.relevance(1.0)
+    cut = batch.cut([1, 2])
+    assert cut.hits(1) is cut.hits(1.0)

@@ -1,0 +1,196 @@
+"""Names are read generously, printed canonically, and refused with a sentence that helps."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given, strategies as st
+
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, UnknownMeasureError, registry
+from tests.support import oracles
+
+VARIANTS = oracles.all_variants(ks=(0, 10_000))
+
+
+@pytest.mark.parametrize("measure", VARIANTS, ids=str)
+def test_printed_name_is_read_as_the_same_measure(measure: Measure) -> None:
+    assert Measure.parse(str(measure)) == measure
+    assert Measure.parse(measure.definition + (f"@{measure.k}" if measure.k else "")) == measure
+
+
+@given(measure=st.sampled_from(VARIANTS), spaces=st.sampled_from(["", " ", "  "]), is_upper=st.booleans())
+def test_reading_ignores_case_spaces_and_the_kind_of_quotes(measure: Measure, spaces: str, is_upper: bool) -> None:
+    text = str(measure).replace("'", '"')
+    for mark in "(,=@)":
+        text = text.replace(mark, f"{spaces}{mark}{spaces}")
+    assert Measure.parse(text.upper() if is_upper else text.lower()) == measure
+
+
+@given(rel=st.floats(min_value=0, exclude_min=True, allow_infinity=False), k=st.integers(1, 10_000))
+def test_numeric_options_survive_printing(rel: float, k: int) -> None:
+    measure = Measure.of("AP", k=k, rel=rel)
+    assert Measure.parse(str(measure)) == measure
+    assert measure.options["rel"] == rel
+
+
+@given(text=st.text(max_size=30) | st.from_regex(r"[A-Za-z_]{1,5}(\([a-z='0-9,.]*\))?(@[0-9.]*)?", fullmatch=True))
+def test_any_text_is_a_measure_or_a_config_error(text: str) -> None:
+    try:
+        measure = Measure.parse(text)
+    except ConfigError:
+        return
+    assert Measure.parse(str(measure)) == measure
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("HR@10", "Success@10"),
+        ("HitRate@10", "Success@10"),
+        ("MRR", "RR"),
+        ("MAP@5", "AP@5"),
+        ("Precision@5", "P@5"),
+        ("recall@5", "R@5"),
+        ("NDCG@10", "nDCG@10"),
+        ("F1@5", "F1@5"),
+        ("F@5", "F1@5"),
+        ("F(beta=1,rel=2)@5", "F1(rel=2)@5"),
+        ("F(beta=2)@5", "F(beta=2)@5"),
+        ("relative_P@5", "P(denom='min')@5"),
+        ("ndcg_cut_10", "nDCG@10"),
+        ("ndcg_cut.10", "nDCG@10"),
+        ("map", "AP"),
+        ("map_cut_10", "AP@10"),
+        ("recip_rank", "RR"),
+        ("P_5", "P@5"),
+        ("recall_10", "R@10"),
+        ("success_5", "Success@5"),
+        ("relative_P_5", "P(denom='min')@5"),
+        ("set_P", "P(denom='len')"),
+        ("Rprec", "Rprec"),
+        ("num_rel_ret", "NumHits"),
+        ("P(denom=min, rel=2.0)@5", "P(rel=2,denom='min')@5"),
+        ("P()@5", "P@5"),
+        ("AP(denom='R')", "AP"),
+    ],
+)
+def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
+    assert str(Measure.parse(text)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("nDGC@10", "unknown measure 'nDGC'; expected one of AP, .*; did you mean 'nDCG'"),
+        ("", "''; expected Name"),
+        ("P(rel=1@5", r"expected Name\(option=value,...\)@k"),
+        ("P@0", "cutoff '0'; expected a whole number from 1 to 10000; leave '@0' out"),
+        ("P@10001", "cutoff '10001'; expected a whole number from 1 to 10000"),
+        ("P@", "cutoff ''"),
+        ("P@ten", "cutoff 'ten'"),
+        ("P@5.5", "cutoff '5.5'"),
+        ("P@-1", "cutoff '-1'"),
+        ("P_5@5", "two cutoffs"),
+        ("P", r"no cutoff; expected one; for P it is required \(optional with denom='len'\)"),
+        ("AP(denom='k')", "no cutoff"),
+        ("F1", "no cutoff"),
+        ("nDCG(gains='binary',ideal='k_ones')", "no cutoff"),
+        ("P(ral=2)@5", "unknown option 'ral'; expected one of rel, denom; did you mean 'rel'"),
+        ("P(denom='R')@5", "denom='R'; expected denom as 'k' or 'len' or 'min'"),
+        ("P(rel=0)@5", "rel=0; expected rel as a number above 0"),
+        ("P(rel=nan)@5", "rel=nan; expected rel"),
+        ("P(rel=1e999)@5", "rel=1e999; expected rel"),
+        ("P(rel=1,rel=2)@5", "option 'rel' twice"),
+        ("F1(beta=2)@5", "option 'beta' twice"),
+        ("P(rel)@5", "'rel'; expected option=value"),
+        ("P(rel=1;denom='k')@5", "rel=1;denom="),
+        ("nDCG(rel=2)@5", "expected rel only with gains='binary'"),
+        ("nDCG(ideal='k_ones')@5", "expected ideal='k_ones' only with gains='binary'"),
+        ("ARHR(rel=2,gains='grade')", "expected rel only with gains='binary' or denom='R'"),
+    ],
+)
+def test_faulty_name_is_refused_with_a_helpful_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence) as caught:
+        Measure.parse(text, where="conf/nightly.yaml, measures")
+    assert all(fault.where.startswith("conf/nightly.yaml, measures") for fault in caught.value.faults)
+
+
+def test_unknown_name_has_its_own_error() -> None:
+    with pytest.raises(UnknownMeasureError):
+        Measure.parse("Accuracy@5")
+
+
+def test_all_faults_of_all_measures_are_reported_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        MeasureSet.parse(["nDGC@10", "P(rel=0,denom='x')@5", "P@5", "AP@0"])
+    assert len(caught.value.faults) == 4
+
+
+@pytest.mark.parametrize(
+    "attack", ["P(rel=__import__('os'))@5", "P(rel=open('x'))@5", "__import__('os')", "P(rel=9**9)@5"]
+)
+def test_text_is_never_evaluated(attack: str) -> None:
+    with pytest.raises(ConfigError):
+        Measure.parse(attack)
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "column", "definition"),
+    [
+        ("P(rel=2)@5", "P(rel=2)", "p_rel_2", "P(rel=2,denom='k')"),
+        ("AP(denom='min')", "AP(denom='min')", "ap_denom_min", "AP(rel=1,denom='min')"),
+        ("nDCG(dcg='exp-log2')@10", "nDCG(dcg='exp-log2')", "ndcg_dcg_exp_log2", None),
+        ("R(rel=0.5)@5", "R(rel=0.5)", "r_rel_0_5", "R(rel=0.5,denom='R')"),
+        ("F1@5", "F1", "f1", "F(rel=1,beta=1)"),
+    ],
+)
+def test_label_column_and_definition(text: str, label: str, column: str, definition: str | None) -> None:
+    measure = Measure.parse(text)
+    assert (measure.label, measure.column) == (label, column)
+    assert definition in {None, measure.definition}
+
+
+def test_measures_are_values() -> None:
+    measure = Measure.parse("P(denom='k',rel=1)@5")
+    assert measure == Measure.parse("P@5")
+    assert len({measure, Measure.parse("p@5")}) == 1
+    assert pickle.loads(pickle.dumps(measure)) == measure
+
+
+def test_cutoff_is_changed_within_the_rules() -> None:
+    assert str(Measure.parse("P@5").at(10)) == "P@10"
+    with pytest.raises(ConfigError, match="no cutoff"):
+        Measure.parse("P@5").at(0)
+    with pytest.raises(ConfigError, match="cutoff 20000"):
+        Measure.parse("P@5").at(20_000)
+
+
+def test_set_orders_cutoffs_and_keeps_measures_in_order_of_mention() -> None:
+    asked = MeasureSet.parse(["nDCG@10", "AP", "P@5", "nDCG@1", "ndcg_cut_10"])
+    assert asked.ks == (1, 5, 10, 0)
+    assert asked.labels == ("nDCG", "AP", "P")
+    assert asked.asked == {"ndcg": (1, 10), "ap": (0,), "p": (5,)}
+    assert (asked.k_max, MeasureSet.parse(["P@5", "P@20"]).k_max) == (0, 20)
+
+
+def test_set_survives_the_way_to_an_executor() -> None:
+    asked = pickle.loads(pickle.dumps(MeasureSet.parse(["nDCG@10", "AP"])))
+    assert asked.score(Lists.of([Ranking([1])]))["ndcg"][0, 0] == 1
+
+
+def test_set_refuses_two_measures_that_share_a_column() -> None:
+    with pytest.raises(ConfigError, match=r"P\(rel=1e-16\), whose column 'p_rel_1e_16' is that of P\(rel=1e\+16\)"):
+        MeasureSet.of([Measure.of("P", k=5, rel=1e16), Measure.of("P", k=5, rel=1e-16)])
+
+
+def test_set_refuses_to_be_empty() -> None:
+    with pytest.raises(ConfigError, match="at least one"):
+        MeasureSet.of([])
+
+
+def test_no_measure_takes_the_place_of_a_key_column() -> None:
+    for entry in registry.entries():
+        need = entry.definition.cutoff.need(entry.defaults)
+        MeasureSet.of([Measure.of(entry.name, k=0 if need == "forbidden" else 5)])

@@ -1,0 +1,131 @@
+"""Values are those of trec_eval, and of ranx where the definitions agree."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import pytrec_eval
+
+from rankeval_spark.measures import Lists, Measure, MeasureSet
+from tests.support import oracles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rankeval_spark.measures import Ranking
+
+Runs = dict[str, dict[str, float]]
+Judgements = dict[str, dict[str, int]]
+
+KS = (1, 2, 3, 5, 10, 20)
+N_USERS = 300
+AT_CUTOFFS = ("P", "recall", "map_cut", "ndcg_cut", "success", "relative_P")
+WHOLE = ("map", "ndcg", "recip_rank", "Rprec", "num_rel_ret", "set_P", "set_recall")
+SCORES = [step / 8 for step in range(12)]
+"""Exact in float32, since trec_eval keeps scores so; few enough to tie often."""
+
+ITEM_IDS: dict[str, Callable[[int], str]] = {
+    "strings": lambda number: f"d{number}",
+    "integers": str,
+    "unicode": lambda number: f"é{number}" if number % 2 else f"z{number}",
+}
+
+
+def random_data(seed: int, item_id: Callable[[int], str]) -> tuple[Runs, Judgements]:
+    """Draw logs with ties, short lists, graded and negative gains, R > k, and users without a relevant item."""
+    draw = random.Random(seed)
+    runs: Runs = {}
+    judgements: Judgements = {}
+    for user in (f"u{number}" for number in range(N_USERS)):
+        recommended = draw.sample(range(60), draw.choice([1, 2, 5, 12, 30]))
+        judged = draw.sample(range(60), draw.choice([1, 3, 8, 25]))
+        runs[user] = {item_id(item): draw.choice(SCORES) for item in recommended}
+        judgements[user] = {item_id(item): draw.choice([-1, 0, 0, 1, 1, 2, 3]) for item in judged}
+    return runs, judgements
+
+
+def trec_values(runs: Runs, judgements: Judgements, level: int) -> dict[str, list[float]]:
+    """Ask trec_eval, by measure in the order of the users."""
+    cutoffs = ",".join(map(str, KS))
+    asked = {*(f"{name}.{cutoffs}" for name in AT_CUTOFFS), *WHOLE}
+    by_user = pytrec_eval.RelevanceEvaluator(judgements, asked, relevance_level=level).evaluate(runs)
+    names = next(iter(by_user.values()))
+    return {name: [by_user[user][name] for user in runs] for name in names}
+
+
+def lists_of(runs: Runs, judgements: Judgements) -> list[Ranking]:
+    """Rank as trec_eval does and join with the judgements."""
+    return [oracles.ranking_of(run, judgements[user]) for user, run in runs.items()]
+
+
+@pytest.mark.parametrize("ids", ITEM_IDS)
+@pytest.mark.parametrize("level", [1, 2])
+def test_values_are_those_of_trec_eval(ids: str, level: int) -> None:
+    runs, judgements = random_data(seed=level, item_id=ITEM_IDS[ids])
+    trec = trec_values(runs, judgements, level)
+    batch = Lists.of(lists_of(runs, judgements))
+    for name, expected in trec.items():
+        measure = with_level(Measure.parse(name), level)
+        values = MeasureSet.of([measure]).score(batch)[measure.column][:, 0]
+        # trec_eval gives 0 where the measure is undefined: no relevant judgement, no positive gain.
+        np.testing.assert_allclose(np.nan_to_num(values), expected, rtol=0, atol=1e-9, err_msg=name)
+        undefined = [oracles.expected(measure, one) for one in lists_of(runs, judgements)]
+        np.testing.assert_array_equal(np.isnan(values), np.isnan(undefined))
+
+
+def with_level(measure: Measure, level: int) -> Measure:
+    """Set the relevance level, except for nDCG, which ignores it as trec_eval's does."""
+    return measure if measure.name == "nDCG" else Measure.of(measure.name, k=measure.k, **_options(measure, level))
+
+
+def _options(measure: Measure, level: int) -> dict[str, Any]:
+    return {**measure.options, "rel": float(level)}
+
+
+RANX_NAMES = {
+    "P@{k}": "precision@{k}",
+    "R@{k}": "recall@{k}",
+    "F1@{k}": "f1@{k}",
+    "NumHits@{k}": "hits@{k}",
+    "Success@{k}": "hit_rate@{k}",
+    "RR@{k}": "mrr@{k}",
+    "AP@{k}": "map@{k}",
+    "DCG@{k}": "dcg@{k}",
+    "nDCG@{k}": "ndcg@{k}",
+    "DCG(dcg='exp-log2')@{k}": "dcg_burges@{k}",
+    "nDCG(dcg='exp-log2')@{k}": "ndcg_burges@{k}",
+}
+
+
+@pytest.fixture
+def ranx(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a module without types
+    """Import ranx without its compiler, which takes a minute to warm up for a tenth of a second of work."""
+    config = pytest.importorskip("numba").config
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    return pytest.importorskip("ranx")
+
+
+@pytest.mark.slow  # importing ranx takes seconds
+def test_values_are_those_of_ranx_where_definitions_agree(ranx: Any) -> None:  # noqa: ANN401 - as above
+    runs, judgements = random_data(seed=3, item_id=ITEM_IDS["strings"])
+    # Untied, because ranx leaves ties in the order of its input; not negative, because it does not clip gains.
+    runs = {user: untied(run) for user, run in list(runs.items())[:40]}
+    relevant = {user: {item: max(gain, 0) for item, gain in judgements[user].items()} for user in runs}
+    names = {ours.format(k=k): theirs.format(k=k) for ours, theirs in RANX_NAMES.items() for k in (1, 3, 10)}
+    found = ranx.evaluate(ranx.Qrels(relevant), ranx.Run(runs), [*names.values(), "r-precision"], return_mean=False)
+    batch = Lists.of(lists_of(runs, relevant))
+    for ours, theirs in {**names, "Rprec": "r-precision"}.items():
+        measure = Measure.parse(ours)
+        values = MeasureSet.of([measure]).score(batch)[measure.column][:, 0]
+        by_user = dict(zip(sorted(runs), found[theirs], strict=True))
+        expected = [by_user[user] for user in runs]
+        is_defined = ~np.isnan(values)
+        np.testing.assert_allclose(values[is_defined], np.array(expected)[is_defined], rtol=0, atol=1e-9, err_msg=ours)
+
+
+def untied(run: dict[str, float]) -> dict[str, float]:
+    """Keep trec_eval's order and make every score different."""
+    return {item: -float(rank) for rank, item in enumerate(oracles.trec_order(run))}

@@ -1,0 +1,77 @@
+"""Intervals are those of scipy where it has them, and hold what they promise where it has not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy import stats
+
+from rankeval_spark.statistics import intervals
+
+levels = st.sampled_from([0.5, 0.9, 0.95, 0.99])
+
+
+@given(eighths=st.lists(st.integers(-80, 80), min_size=2, max_size=20, unique=True), level=levels)
+def test_t_interval_is_that_of_scipy(eighths: list[int], level: float) -> None:
+    values = np.array(eighths) / 8
+    n, mean, m2 = len(values), np.mean(values), np.var(values) * len(values)
+    expected = stats.t.interval(level, n - 1, mean, stats.sem(values))
+    np.testing.assert_allclose(intervals.t_interval(n, mean, m2, level), expected, rtol=1e-9, atol=1e-9)
+
+
+@given(n=st.integers(2, 500), data=st.data(), level=levels)
+def test_wilson_interval_of_zeros_and_ones_is_that_of_scipy(n: int, data: st.DataObject, level: float) -> None:
+    hits = data.draw(st.integers(0, n))
+    share = hits / n
+    expected = stats.binomtest(hits, n).proportion_ci(level, method="wilson")
+    found = intervals.wilson_interval(n, share, n * share * (1 - share), level)
+    np.testing.assert_allclose(found, (expected.low, expected.high), rtol=0, atol=1e-9)
+
+
+def test_shares_of_several_lists_a_user_make_a_narrower_interval_than_zeros_and_ones() -> None:
+    halves = np.array([0.0, 0.5, 0.5, 1.0])
+    ones = np.array([0.0, 0.0, 1.0, 1.0])
+    widths = [
+        np.subtract(*intervals.wilson_interval(4, values.mean(), ((values - 0.5) ** 2).sum(), 0.95)[::-1])
+        for values in (halves, ones)
+    ]
+    assert widths[0] < widths[1]
+
+
+def test_n_eff_is_mean_times_rest_over_the_variance_of_the_mean() -> None:
+    # Values 0, 1/2, 1/2, 1: m2 / n = 1/8, so n_eff = 4 * (1/4) / (1/8) = 8, as if four of eight had a hit.
+    expected = stats.binomtest(4, 8).proportion_ci(0.95, method="wilson")
+    found = intervals.wilson_interval(4, 0.5, 4 * 1 / 8, 0.95)
+    np.testing.assert_allclose(found, (expected.low, expected.high), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-30])
+def test_users_who_all_have_the_same_share_count_as_one_trial_each(noise: float) -> None:
+    expected = stats.binomtest(5, 10).proportion_ci(0.95, method="wilson")
+    found = intervals.wilson_interval(10, 0.5, noise, 0.95)
+    np.testing.assert_allclose(found, (expected.low, expected.high), rtol=0, atol=1e-9)
+
+
+@given(n=st.integers(2, 1000), mean=st.floats(0, 1), level=levels)
+def test_wilson_interval_holds_the_mean_and_stays_between_0_and_1(n: int, mean: float, level: float) -> None:
+    low, high = intervals.wilson_interval(n, mean, n * mean * (1 - mean), level)
+    assert 0 <= low <= mean + 1e-12
+    assert mean - 1e-12 <= high <= 1
+
+
+def test_fewer_than_two_users_have_no_interval() -> None:
+    counts, means = np.array([0, 1]), np.array([np.nan, 0.5])
+    for interval in (intervals.t_interval, intervals.wilson_interval):
+        assert np.isnan(interval(counts, means, np.zeros(2), 0.95)).all()
+
+
+def test_mean_that_is_no_share_has_no_wilson_interval() -> None:
+    assert np.isnan(intervals.wilson_interval(10, [-0.5, 2.0], [1.0, 1.0], 0.95)).all()
+
+
+def test_intervals_keep_the_shape_of_their_input() -> None:
+    n = np.array([[2, 30], [5, 1]])
+    for interval in (intervals.t_interval, intervals.wilson_interval):
+        low, high = interval(n, np.full((2, 2), 0.5), np.full((2, 2), 0.4), 0.95)
+        assert low.shape == high.shape == (2, 2)

@@ -1,0 +1,25 @@
+"""Configuration: typed, frozen, validated; a config object that exists is valid."""
+
+from rankeval_spark.config.inputs import Filter, HeldOutInput, InputConfig, Inputs, RecommendationsInput, SegmentsInput
+from rankeval_spark.config.loading import load_config, parse_date, validate
+from rankeval_spark.config.models import EvaluationConfig, ResultsConfig, SparkConfig
+from rankeval_spark.config.policies import Policies
+from rankeval_spark.config.thresholds import Checks, Threshold
+
+__all__ = [
+    "Checks",
+    "EvaluationConfig",
+    "Filter",
+    "HeldOutInput",
+    "InputConfig",
+    "Inputs",
+    "Policies",
+    "RecommendationsInput",
+    "ResultsConfig",
+    "SegmentsInput",
+    "SparkConfig",
+    "Threshold",
+    "load_config",
+    "parse_date",
+    "validate",
+]

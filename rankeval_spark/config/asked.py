@@ -1,0 +1,87 @@
+"""Which measures a config asks for: every one of them at its own cutoff, or at all those given for the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rankeval_spark.columns import WHOLE_LIST
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.measures import Measure, MeasureSet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WHOLE_LIST_WORD: Final = "all"
+"""The cutoff that stands for no cutoff in a config."""
+
+
+def measure_set(texts: Sequence[str], cutoffs: Sequence[int | str]) -> MeasureSet:
+    """Put measures and cutoffs together; a measure that comes up twice counts once.
+
+    Raises
+    ------
+    ConfigError
+        All faults, ``where`` relative to the list of measures.
+    """
+    asked: list[Measure] = []
+    faults: list[Fault] = []
+    for index, text in enumerate(texts):
+        try:
+            asked += _at_cutoffs(read(text), cutoffs)
+        except ConfigError as error:
+            faults += (_place(fault, f"[{index}]", text) for fault in error.faults)
+    if faults:
+        raise ConfigError(*faults)
+    try:
+        return MeasureSet.of(asked)
+    except ConfigError as error:
+        raise ConfigError(*(Fault("", fault.found, fault.expected, fault.fix) for fault in error.faults)) from None
+
+
+def check(text: str) -> list[Fault]:
+    """Return what is wrong with a measure by itself, before it is known whether it gets a cutoff."""
+    try:
+        read(text)
+    except ConfigError as error:
+        return [_place(fault, "", text) for fault in error.faults]
+    return []
+
+
+def read(text: str) -> Measure | str:
+    """Read a measure; give the text back where it is one that only lacks the cutoff it needs.
+
+    Raises
+    ------
+    ConfigError
+        If it is not a measure.
+    """
+    try:
+        return Measure.parse(text)
+    except ConfigError as error:
+        try:
+            Measure.parse(f"{text}@1")
+        except ConfigError:
+            raise error from None
+        return text
+
+
+def _at_cutoffs(measure: Measure | str, cutoffs: Sequence[int | str]) -> list[Measure]:
+    """Put a measure at the cutoffs that it can have: P has no value for the whole list, others only that one."""
+    if isinstance(measure, str):
+        ks = [k for k in cutoffs if k != WHOLE_LIST_WORD]
+        return [Measure.parse(f"{measure}@{k}") for k in ks] or [Measure.parse(measure)]
+    if measure.k != WHOLE_LIST:
+        return [measure]
+    return [at for k in cutoffs for at in _at(measure, WHOLE_LIST if k == WHOLE_LIST_WORD else int(k))] or [measure]
+
+
+def _at(measure: Measure, k: int) -> list[Measure]:
+    try:
+        return [measure.at(k)]
+    except ConfigError:
+        return []
+
+
+def _place(fault: Fault, where: str, text: str) -> Fault:
+    found = fault.found if text.strip() in fault.found else f"{fault.found} in {text!r}"
+    return Fault(where, found, fault.expected, fault.fix)

@@ -1,0 +1,55 @@
+"""The base of all config models, and the types of value that YAML is read into without guessing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
+from pydantic_core import PydanticCustomError
+
+from rankeval_spark.errors import Fault
+
+FOLDER_KEY = "folder"
+"""Key of the validation context that holds the folder relative paths start from."""
+
+# Strict: "30" is not a number and `true` is not 1. Text needs no strictness, pydantic never makes text of a number.
+Whole = Annotated[int, Strict()]
+Number = Annotated[float, Strict()]
+Flag = Annotated[bool, Strict()]
+Share = Annotated[float, Strict(), Field(ge=0, le=1)]
+
+
+class Model(BaseModel):
+    """A part of the configuration: frozen, without unknown keys, and valid once it exists.
+
+    A key that is written without a value means the same as a key that is left out.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_empty_keys(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
+        if isinstance(values, Mapping):
+            return {key: value for key, value in values.items() if value is not None}
+        return values
+
+
+def fault_error(*faults: Fault) -> PydanticCustomError:
+    """Pack faults into the error a validator raises; ``where`` is relative to the validated value.
+
+    Pydantic collects the errors of all validators, so that every fault of a file is reported at once.
+    """
+    return PydanticCustomError("faults", "not valid", {"faults": faults})
+
+
+def refuse_repeated(values: Sequence[object], what: str) -> None:
+    """Raise one fault for every value that stands in the list a second time."""
+    faults = [
+        Fault(f"[{index}]", f"{what} {value!r} a second time", "each once", "remove one of them")
+        for index, value in enumerate(values)
+        if value in values[:index]
+    ]
+    if faults:
+        raise fault_error(*faults)

@@ -1,0 +1,281 @@
+"""How one input is found, read and given its canonical column names."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    PrivateAttr,
+    StringConstraints,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from rankeval_spark import columns as C
+from rankeval_spark.config.base import FOLDER_KEY, Model, Whole, fault_error
+from rankeval_spark.config.locations import PathText, TableName, check_placeholders, fill_date, resolve_path
+from rankeval_spark.errors import Fault, nearest
+
+Format = Literal["delta", "parquet", "csv", "json"]
+FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
+IdType = Literal["string", "integer"]
+Scalar = str | int | float | bool
+ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+
+READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "csv": (
+        "sep",
+        "quote",
+        "escape",
+        "comment",
+        "encoding",
+        "lineSep",
+        "nullValue",
+        "emptyValue",
+        "ignoreLeadingWhiteSpace",
+        "ignoreTrailingWhiteSpace",
+        "multiLine",
+    ),
+    "json": ("lineSep", "multiLine"),
+}
+"""Reader options that a config may set, by format; the names are Spark's."""
+
+
+def _filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - anything can stand in a file
+    if isinstance(value, list | tuple):
+        return tuple(cast("Scalar", _filter_value(element)) for element in value if _is_scalar(element, value))
+    _is_scalar(value, value)
+    return check_placeholders(value) if isinstance(value, str) else cast("Scalar", value)
+
+
+def _is_scalar(element: object, value: object) -> bool:
+    if not isinstance(element, str | int | float | bool):
+        raise fault_error(Fault("", repr(value), "text, a number, true, false, or a list of them"))
+    return True
+
+
+_SCALAR_SCHEMA: Final = {"type": ["string", "number", "boolean"]}
+FilterValue = Annotated[
+    Scalar | tuple[Scalar, ...],
+    PlainValidator(_filter_value),
+    PlainSerializer(lambda value: value),
+    WithJsonSchema({"anyOf": [_SCALAR_SCHEMA, {"type": "array", "items": _SCALAR_SCHEMA, "minItems": 1}]}),
+]
+
+
+class Filter(Model):
+    """A condition on a column of the table; rows in which the column is NULL never fulfil it."""
+
+    column: ColumnName
+    """Column by its name in the table."""
+    op: FilterOp
+    """Comparison; `in` takes a list."""
+    value: FilterValue
+    """What the column is compared with, read as the column's type; `{date}` is the evaluation date. A number
+    compares a text column by its numeric value."""
+
+    @model_validator(mode="after")
+    def _list_only_with_in(self) -> Filter:
+        is_list = isinstance(self.value, tuple)
+        if is_list != (self.op == "in"):
+            expected = "a list of values" if self.op == "in" else "a single value"
+            fix = "" if self.op == "in" else "use op: in for a list"
+            raise fault_error(Fault(".value", repr(self.value), f"{expected} with op {self.op!r}", fix))
+        if self.value == ():
+            raise fault_error(Fault(".value", "an empty list", "at least one value"))
+        return self
+
+    def values(self, date: dt.date) -> tuple[Scalar, ...]:
+        """Return the values compared with, the date filled in; one unless the condition is ``in``."""
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        return tuple(fill_date(value, date) if isinstance(value, str) else value for value in values)
+
+
+def _timestamp(text: str) -> str:
+    check_placeholders(text)
+    try:
+        parse_moment(fill_date(text, dt.date(2000, 1, 1)))
+    except ValueError:
+        expected = "a time such as 2026-01-31 06:00:00 (UTC) or 2026-01-31T06:00:00+02:00"
+        raise fault_error(Fault("", repr(text), expected)) from None
+    return text
+
+
+def parse_moment(text: str) -> dt.datetime:
+    """Read an ISO time; UTC where it has no offset.
+
+    Raises
+    ------
+    ValueError
+        If it is not one.
+    """
+    moment = dt.datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))  # Python 3.10 does not know the Z
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.timezone.utc)
+
+
+def _option(value: Any) -> str:  # noqa: ANN401 - anything can stand in a file
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str):
+        raise fault_error(Fault("", repr(value), "text, true or false", "put it in quotes"))
+    return value
+
+
+OptionValue = Annotated[str, PlainValidator(_option), WithJsonSchema({"type": ["string", "boolean"]})]
+
+
+class InputConfig(Model):
+    """Where one input is and how its columns are called there."""
+
+    canonical_columns: ClassVar[tuple[str, ...]] = ()
+    id_columns: ClassVar[tuple[str, ...]] = (C.USER_ID, C.ITEM_ID)
+    allows_other_columns: ClassVar[bool] = False
+
+    format: Format
+    """Format of the files or table."""
+    path: PathText | None = None
+    """Folder or file, relative to the config file; `{date}` is the evaluation date."""
+    table: TableName | None = None
+    """Catalog table instead of a path, as [catalog.][schema.]table; delta and parquet only."""
+    columns: Mapping[str, ColumnName] = {}
+    """Canonical column name: its name in the table. Only needed where the two differ."""
+    types: Mapping[str, IdType] = {}
+    """Ids to cast, as user_id: string. Ids of csv and json are text unless they are cast to integer."""
+    filters: tuple[Filter, ...] = ()
+    """Conditions that a row has to fulfil, all of them."""
+    version: Annotated[Whole, Field(ge=0)] | None = None
+    """Version of a Delta table; the newest where neither version nor timestamp is given."""
+    timestamp: Annotated[str, AfterValidator(_timestamp)] | None = None
+    """Newest version of a Delta table that was there at this time, UTC unless it has an offset."""
+    options: Mapping[str, OptionValue] = {}
+    """Options of Spark's csv or json reader."""
+    _folder: str = PrivateAttr(default="")
+
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401 - signature of pydantic
+        """Remember the folder of the config file, from which a relative path starts."""
+        if context:
+            self._folder = context[FOLDER_KEY]
+
+    @field_validator("columns")
+    @classmethod
+    def _columns_are_known(cls, columns: Mapping[str, str]) -> Mapping[str, str]:
+        if not cls.allows_other_columns:
+            refuse_unknown(columns, cls.canonical_columns)
+        return columns
+
+    @field_validator("types")
+    @classmethod
+    def _types_are_of_ids(cls, types: Mapping[str, str]) -> Mapping[str, str]:
+        refuse_unknown(types, cls.id_columns)
+        return types
+
+    @field_validator("options")
+    @classmethod
+    def _options_are_of_the_format(cls, options: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+        known = READER_OPTIONS.get(info.data.get("format", ""), ())
+        if options and not known and "format" in info.data:
+            found = f"reader options with format {info.data['format']}"
+            raise fault_error(Fault("", found, "none", "remove them"))
+        if "format" in info.data:
+            refuse_unknown(options, known)
+        return options
+
+    @model_validator(mode="after")
+    def _fits_its_format(self) -> InputConfig:
+        faults = [*self._place_faults(), *self._delta_faults()]
+        if faults:
+            raise fault_error(*faults)
+        return self
+
+    def _place_faults(self) -> list[Fault]:
+        if (self.path is None) == (self.table is None):
+            found = "neither path nor table" if self.path is None else "both path and table"
+            return [Fault("", found, "one of them", "give the path of the files, or the name of a catalog table")]
+        if self.table is not None and self.format not in ("delta", "parquet"):
+            return [Fault(".table", f"a catalog table of format {self.format}", "delta or parquet", "use path:")]
+        return []
+
+    def _delta_faults(self) -> list[Fault]:
+        given = [name for name in ("version", "timestamp") if getattr(self, name) is not None]
+        if given and self.format != "delta":
+            return [Fault(f".{given[0]}", f"{given[0]} with format {self.format}", "format: delta", "remove it")]
+        if len(given) > 1:
+            return [Fault("", "both version and timestamp", "one of them", "remove one")]
+        return []
+
+    def location(self, date: dt.date) -> str:
+        """Return the absolute path, or the name of the table, for an evaluation date."""
+        if self.table is not None:
+            return self.table
+        return resolve_path(fill_date(self.path or "", date), self._folder)
+
+    def moment(self, date: dt.date) -> dt.datetime | None:
+        """Return the time as of which a Delta table is read, if one is given."""
+        return None if self.timestamp is None else parse_moment(fill_date(self.timestamp, date))
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls,
+        core_schema: Any,  # noqa: ANN401 - private type of pydantic
+        handler: GetJsonSchemaHandler,
+    ) -> dict[str, Any]:
+        """Add the keys that `columns`, `types` and `options` take, for completion in editors."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        known = {"types": cls.id_columns, "options": dict.fromkeys(sum(READER_OPTIONS.values(), ()))}
+        if not cls.allows_other_columns:
+            known["columns"] = cls.canonical_columns
+        for name, keys in known.items():
+            schema["properties"][name]["propertyNames"] = {"enum": list(keys)}
+        return schema
+
+
+class RecommendationsInput(InputConfig):
+    """The recommendation log: a row for each recommended item; score, rank or both."""
+
+    canonical_columns = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK)
+
+
+class HeldOutInput(InputConfig):
+    """The held-out interactions: a row for each (user, item), with its gain or without (then 1)."""
+
+    canonical_columns = (C.USER_ID, C.ITEM_ID, C.GAIN)
+
+
+class SegmentsInput(InputConfig):
+    """The segments: one row for each user; columns are segment names, next to user_id."""
+
+    canonical_columns = (C.USER_ID,)
+    id_columns = (C.USER_ID,)
+    allows_other_columns = True
+
+
+class Inputs(Model):
+    """The tables an evaluation reads."""
+
+    recommendations: RecommendationsInput
+    """What was recommended."""
+    held_out: HeldOutInput
+    """What the users then did: the judgements."""
+    segments: SegmentsInput | None = None
+    """Properties of users that `slices` names."""
+
+
+def refuse_unknown(given: Mapping[str, object], known: tuple[str, ...]) -> None:
+    """Raise one fault for every key that is not among the known ones."""
+    faults = [
+        Fault(f".{name}", f"unknown key {name!r}", f"one of {', '.join(known)}", nearest(name, known))
+        for name in given
+        if name not in known
+    ]
+    if faults:
+        raise fault_error(*faults)

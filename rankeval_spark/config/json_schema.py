@@ -1,0 +1,56 @@
+"""The JSON Schema of a config file, for completion and checks in editors.
+
+``python -m rankeval_spark.config.json_schema conf/evaluation.schema.json`` writes it anew.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from rankeval_spark.config.models import EvaluationConfig
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of :class:`~rankeval_spark.config.EvaluationConfig`."""
+    described = EvaluationConfig.model_json_schema()
+    return {"$schema": _DIALECT, **_allow_empty(_one_line(described))}
+
+
+def schema_text() -> str:
+    """Return the JSON Schema as the text of its file."""
+    return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
+
+
+def write(path: str) -> None:
+    """Write the JSON Schema to a file."""
+    Path(path).write_text(schema_text(), encoding="utf-8")
+
+
+def _one_line(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Undo the line breaks of docstrings in descriptions."""
+    if isinstance(value, dict):
+        return {
+            key: " ".join(part.split()) if key == "description" and isinstance(part, str) else _one_line(part)
+            for key, part in value.items()
+        }
+    return [_one_line(part) for part in value] if isinstance(value, list) else value
+
+
+def _allow_empty(described: dict[str, Any]) -> dict[str, Any]:
+    """Let a key with a default stand without a value, as the loader does."""
+    for model in (described, *described["$defs"].values()):
+        required = model.get("required", [])
+        for name, part in model.get("properties", {}).items():
+            if name not in required and "anyOf" not in part:
+                rest = {key: part.pop(key) for key in ("description", "default", "title") if key in part}
+                model["properties"][name] = {"anyOf": [part, {"type": "null"}], **rest}
+    return described
+
+
+if __name__ == "__main__":
+    write(sys.argv[1])

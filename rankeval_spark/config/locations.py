@@ -1,0 +1,82 @@
+"""Paths and table names as they may stand in a config: which are allowed, and what they resolve to."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, StringConstraints
+
+from rankeval_spark.config.base import fault_error
+from rankeval_spark.errors import Fault, nearest
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")
+"""File systems that a path may name."""
+
+DATE_PLACEHOLDER: Final = "{date}"
+_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_NAME_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_MAX_NAME_PARTS = 3
+
+# `parquet.events` would be read as a file by Spark, whatever the catalog holds.
+_FILE_FORMATS = ("delta", "parquet", "csv", "json", "text", "orc", "avro", "xml", "binaryfile", "image", "libsvm")
+
+
+def check_placeholders(text: str) -> str:
+    """Refuse any placeholder but ``{date}``: one that is never filled would read nothing, silently."""
+    for placeholder in _PLACEHOLDER.findall(text):
+        if placeholder != DATE_PLACEHOLDER:
+            raise fault_error(Fault("", f"placeholder {placeholder}", f"only {DATE_PLACEHOLDER}", "correct its name"))
+    return text
+
+
+def check_path(text: str) -> str:
+    """Refuse file systems that are not on the list, secrets in the address and unknown placeholders."""
+    scheme = scheme_of(text)
+    if scheme not in ("", *SCHEMES):
+        fix = "did you mean 's3a'?" if scheme in ("s3", "s3n") else nearest(scheme, SCHEMES)
+        raise fault_error(Fault("", f"file system {scheme!r}", f"a local path or one of {', '.join(SCHEMES)}", fix))
+    if scheme and urlsplit(text).password is not None:
+        found = "a password in the address"
+        raise fault_error(Fault("", found, "an address without secrets", "use spark.settings with ${env:NAME}"))
+    if "\x00" in text or "\n" in text:
+        raise fault_error(Fault("", repr(text), "a path on one line"))
+    return check_placeholders(text)
+
+
+def check_table_name(text: str) -> str:
+    """Accept ``table``, ``schema.table`` or ``catalog.schema.table`` of letters, digits, ``_`` and ``-``."""
+    parts = text.split(".")
+    if len(parts) > _MAX_NAME_PARTS or not all(_NAME_PART.fullmatch(part) for part in parts):
+        raise fault_error(Fault("", repr(text), "a name such as catalog.schema.table", "give files as path:"))
+    if len(parts) > 1 and parts[0].casefold() in _FILE_FORMATS:
+        raise fault_error(Fault("", repr(text), "a table of a catalog", f"write format: {parts[0]} and path:"))
+    return text
+
+
+PathText = Annotated[str, StringConstraints(min_length=1, max_length=1000), AfterValidator(check_path)]
+TableName = Annotated[str, StringConstraints(min_length=1, max_length=300), AfterValidator(check_table_name)]
+
+
+def scheme_of(path: str) -> str:
+    """Name the file system of a path in lower case; empty for a path without one."""
+    found = _SCHEME.match(path)
+    return found.group(1).lower() if found else ""
+
+
+def resolve_path(path: str, folder: str) -> str:
+    """Make a local path absolute, starting from ``folder``; leave a path with a scheme as it is."""
+    if scheme_of(path):
+        return path
+    return os.path.normpath(os.path.join(os.path.abspath(folder), os.path.expanduser(path)))
+
+
+def fill_date(text: str, date: dt.date) -> str:
+    """Put the evaluation date, as ``YYYY-MM-DD``, where ``{date}`` stands."""
+    return text.replace(DATE_PLACEHOLDER, date.isoformat())

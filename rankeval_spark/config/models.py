@@ -1,0 +1,255 @@
+"""The configuration of a nightly evaluation: typed, frozen, and valid once it exists."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    StringConstraints,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from rankeval_spark import columns as C
+from rankeval_spark.config import asked, redaction
+from rankeval_spark.config.asked import WHOLE_LIST_WORD
+from rankeval_spark.config.base import FOLDER_KEY, Flag, Model, Number, Whole, fault_error, refuse_repeated
+from rankeval_spark.config.inputs import Inputs
+from rankeval_spark.config.locations import PathText, resolve_path
+from rankeval_spark.config.policies import Policies
+from rankeval_spark.config.thresholds import Checks
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.measures import MAX_CUTOFF
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures import MeasureSet
+
+CROSSING: Final = "*"
+"""Joins the segment names of a crossing, as in country*device."""
+
+
+def _name(text: str) -> str:
+    allowed = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+    if not set(text) <= allowed or text in (".", ".."):
+        raise fault_error(Fault("", repr(text), "letters, digits, '_', '.' and '-'"))
+    return text
+
+
+def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - anything can stand in a file
+    if value == WHOLE_LIST_WORD:
+        return WHOLE_LIST_WORD
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_CUTOFF:
+        fix = f"write {WHOLE_LIST_WORD} for the whole list" if value == 0 else ""
+        raise fault_error(Fault("", repr(value), f"a whole number from 1 to {MAX_CUTOFF} or {WHOLE_LIST_WORD!r}", fix))
+    return value
+
+
+def _measure(text: str) -> str:
+    faults = asked.check(text)
+    if faults:
+        raise fault_error(*faults)
+    return text
+
+
+def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - anything can stand in a file
+    names = tuple(value) if isinstance(value, list | tuple) else (value,)
+    faults = [
+        Fault(f"[{index}]" if len(names) > 1 else "", repr(name), expected)
+        for index, name in enumerate(names)
+        for expected in _segment_name_faults(name, names[:index])
+    ]
+    if faults or not names:
+        raise fault_error(*(faults or [Fault("", "an empty list", "one or more segment names")]))
+    return names
+
+
+def _segment_name_faults(name: Any, earlier: tuple[Any, ...]) -> list[str]:  # noqa: ANN401 - as above
+    if not isinstance(name, str) or not name.strip():
+        return ["the name of a segment"]
+    if CROSSING in name or name in (C.ALL_USERS, C.USER_ID):
+        return [f"a segment name without {CROSSING!r}, other than {C.ALL_USERS!r} and {C.USER_ID!r}"]
+    return ["each segment once in a crossing"] if name in earlier else []
+
+
+def _setting(value: Any) -> str:  # noqa: ANN401 - anything can stand in a file
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float):
+        raise fault_error(Fault("", f"a {type(value).__name__}", "text, a number, true or false"))
+    return str(value)
+
+
+EvaluationName = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_name)]
+Cutoff = Annotated[
+    int | Literal["all"],
+    PlainValidator(_cutoff),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CUTOFF}, {"const": WHOLE_LIST_WORD}]}),
+]
+MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_measure)]
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+_NAMES_SCHEMA = {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
+Slice = Annotated[
+    tuple[str, ...], BeforeValidator(_crossing), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES_SCHEMA]})
+]
+SettingValue = Annotated[str, PlainValidator(_setting), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+
+
+class ResultsConfig(Model):
+    """Where the results go."""
+
+    root: PathText
+    """Folder of the published tables, relative to the config file."""
+    lists: Flag = False
+    """Publish the compact row per list too, so that past dates can be scored with a later measure."""
+    on_busy: Literal["fail", "wait"] = "fail"
+    """What to do while another run holds the results."""
+    wait_seconds: Annotated[Whole, Field(ge=0, le=86_400)] = 600
+    """Longest wait for the results, with on_busy: wait."""
+    _folder: str = PrivateAttr(default="")
+
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401 - signature of pydantic
+        """Remember the folder of the config file, from which a relative path starts."""
+        if context:
+            self._folder = context[FOLDER_KEY]
+
+    @property
+    def location(self) -> str:
+        """Absolute path of the results root."""
+        return resolve_path(self.root, self._folder)
+
+    @field_validator("root")
+    @classmethod
+    def _one_root_for_all_dates(cls, root: str) -> str:
+        if "{" in root:
+            raise fault_error(Fault("", repr(root), "one folder for all dates", "remove the placeholder"))
+        return root
+
+
+class SparkConfig(Model):
+    """The Spark session; spark-submit's own options win."""
+
+    master: str | None = None
+    """Master URL; that of spark-submit, else all local cores, where it is left out."""
+    settings: Mapping[str, SettingValue] = {}
+    """Spark settings. A secret is written as ${env:NAME} and taken from the environment."""
+
+    @field_validator("settings")
+    @classmethod
+    def _keys_are_of_spark(cls, settings: Mapping[str, str]) -> Mapping[str, str]:
+        faults = [
+            Fault(f".{key}", f"setting {key!r}", "a key that starts with spark.", f"did you mean 'spark.{key}'?")
+            for key in settings
+            if not key.startswith("spark.")
+        ]
+        if faults:
+            raise fault_error(*faults)
+        return settings
+
+    def resolved_settings(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Return the settings with ``${env:NAME}`` filled in; never store or show these.
+
+        Raises
+        ------
+        ConfigError
+            If a variable is not set.
+        """
+        return redaction.fill_environment(self.settings, environment, "spark.settings")
+
+
+class EvaluationConfig(Model):
+    """A nightly evaluation: what is read, what is measured, for whom, and where the results go."""
+
+    evaluation: EvaluationName
+    """Name of the evaluation; results are kept apart by it."""
+    inputs: Inputs
+    """The tables that are read."""
+    models: tuple[ModelName, ...] | None = None
+    """Models that are expected in the log; those found in it where this is left out."""
+    cutoffs: tuple[Cutoff, ...] = ()
+    """Cutoffs for every measure without one of its own; `all` is the whole list, and so is none. A measure is left out
+    at those that it cannot have, as P of the whole list."""
+    measures: Annotated[tuple[MeasureText, ...], Field(min_length=1)]
+    """Measures, such as nDCG, P@5 or AP(denom='min'); `rankeval measures` lists them."""
+    policies: Policies = Policies()
+    """What is done with ties, duplicates, missing lists and invalid scores."""
+    slices: tuple[Slice, ...] = ()
+    """Segments to report on, and crossings of them as lists; all users are always reported."""
+    min_slice_size: Annotated[Whole, Field(ge=1)] = 30
+    """Slices with fewer users are marked as small."""
+    confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
+    """Nominal coverage of the intervals."""
+    checks: Checks = Checks()
+    """Shares of faulty rows or users at which a run warns or fails."""
+    results: ResultsConfig
+    """Where the results go."""
+    spark: SparkConfig = SparkConfig()
+    """The Spark session."""
+
+    @field_validator("models")
+    @classmethod
+    def _models_once(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if models == ():
+            raise fault_error(Fault("", "an empty list", "at least one model", "leave the key out for those found"))
+        refuse_repeated(models or (), "model")
+        return models
+
+    @field_validator("cutoffs")
+    @classmethod
+    def _cutoffs_once(cls, cutoffs: tuple[int | str, ...]) -> tuple[int | str, ...]:
+        refuse_repeated(cutoffs, "cutoff")
+        return cutoffs
+
+    @field_validator("slices")
+    @classmethod
+    def _slices_once(cls, slices: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        refuse_repeated([CROSSING.join(sorted(names)) for names in slices], "slice")
+        return slices
+
+    @model_validator(mode="after")
+    def _slices_have_segments(self) -> EvaluationConfig:
+        if self.slices and self.inputs.segments is None:
+            found = "slices, but no inputs.segments"
+            raise fault_error(Fault(".slices", found, "an input with the users' segments", "add inputs.segments"))
+        return self
+
+    @field_validator("measures")
+    @classmethod
+    def _measures_fit_their_cutoffs(cls, measures: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if "cutoffs" in info.data:
+            try:
+                asked.measure_set(measures, info.data["cutoffs"])
+            except ConfigError as error:
+                raise fault_error(*error.faults) from None
+        return measures
+
+    def measure_set(self) -> MeasureSet:
+        """Return every measure at every cutoff asked for, each once, in order of first mention."""
+        return asked.measure_set(self.measures, self.cutoffs)
+
+    def segment_names(self) -> tuple[str, ...]:
+        """Return the segment columns that are read: those of `inputs.segments.columns`, then those sliced by."""
+        declared = self.inputs.segments.columns if self.inputs.segments else {}
+        sliced = [name for names in self.slices for name in names]
+        return tuple(name for name in dict.fromkeys([*declared, *sliced]) if name != C.USER_ID)
+
+    def public_json(self) -> str:
+        """Return the configuration as canonical JSON: every key, sorted, without secrets."""
+        values = self.model_dump(mode="json")
+        values["spark"]["settings"] = redaction.redact(values["spark"]["settings"])
+        return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    @property
+    def config_hash(self) -> str:
+        """SHA-256 of :meth:`public_json`; paths enter as they are written, so that no machine enters."""
+        return hashlib.sha256(self.public_json().encode()).hexdigest()

@@ -1,0 +1,93 @@
+"""Overrides from the command line: ``--set policies.ties=item_desc``, ``--set cutoffs[1]=20``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rankeval_spark.config import yaml_reader
+from rankeval_spark.errors import ConfigError, Fault, FaultsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankeval_spark.config.yaml_reader import Place
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_KEY = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[\d+\])*")
+_SETTINGS = "spark.settings."
+
+
+def apply(data: dict[str, Any], overrides: Sequence[str]) -> tuple[dict[Place, str], list[Fault]]:
+    """Write overrides into the data of a file, in order.
+
+    Parameters
+    ----------
+    data : dict
+        Plain data of the file; changed in place.
+    overrides : sequence of str
+        ``key=value`` each, the value as YAML.
+
+    Returns
+    -------
+    written : dict
+        Place of every override, with the text it came from.
+    faults : list of Fault
+        One for every override that cannot be applied.
+    """
+    written: dict[Place, str] = {}
+    faults: list[Fault] = []
+    for override in overrides:
+        try:
+            place, value = _parse(override)
+            _write(data, place, value, f"--set {override}")
+            written[place] = f"--set {override}"
+        except FaultsError as error:
+            faults.extend(error.faults)
+    return written, faults
+
+
+def _parse(override: str) -> tuple[Place, Any]:
+    key, equals, text = override.partition("=")
+    if not equals or not _KEY.fullmatch(key):
+        raise ConfigError(Fault(f"--set {override}", repr(key), "key=value, such as policies.ties=item_desc"))
+    document = yaml_reader.parse(text, f"--set {override}")
+    if document.faults:
+        raise ConfigError(*document.faults)
+    return _place(key), document.data
+
+
+def _place(key: str) -> Place:
+    if key.startswith(_SETTINGS):  # the keys of Spark have dots of their own
+        return ("spark", "settings", key.removeprefix(_SETTINGS))
+    return tuple(int(index) if index or name.isdigit() else name for name, index in _numbered(key))
+
+
+def _numbered(key: str) -> list[tuple[str, str]]:
+    return [(name, index or (name if name.isdigit() else "")) for name, index in _STEP.findall(key)]
+
+
+def _write(data: Any, place: Place, value: Any, where: str) -> None:  # noqa: ANN401 - plain data of any shape
+    *above, last = place
+    for depth, part in enumerate(above):
+        follows: Any = [] if isinstance(place[depth + 1], int) else {}
+        data = _step(data, part, follows, where)
+    _step(data, last, None, where)
+    if isinstance(data, list) and last == len(data):
+        data.append(value)
+    else:
+        data[last] = value
+
+
+def _step(data: Any, part: str | int, default: Any, where: str) -> Any:  # noqa: ANN401 - plain data of any shape
+    """Go one step down, to a new mapping or list where there is none yet."""
+    if isinstance(part, int) and isinstance(data, list) and part <= len(data):
+        if part == len(data) and default is not None:
+            data.append(default)
+        return data[part] if part < len(data) else None
+    if isinstance(part, str) and isinstance(data, dict):
+        if data.get(part) is None and default is not None:
+            data[part] = default
+        return data.get(part)
+    found = f"{part!r} in {'a list of ' + str(len(data)) if isinstance(data, list) else 'a value without such keys'}"
+    raise ConfigError(Fault(where, found, "a key of the config, or an index of a list (one past its end adds)"))

@@ -1,0 +1,67 @@
+"""How much of what is wrong with the input is tolerated, per check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import model_validator
+
+from rankeval_spark.config.base import Model, Share, fault_error
+from rankeval_spark.errors import Fault
+
+
+class Threshold(Model):
+    """Shares above which a check warns or fails; one that is left out (or null) never does."""
+
+    warn: Share | None = None
+    """Warn where more than this share is concerned."""
+    error: Share | None = None
+    """Fail, and publish nothing, where more than this share is concerned."""
+
+    @model_validator(mode="after")
+    def _warns_before_it_fails(self) -> Threshold:
+        if self.warn is not None and self.error is not None and self.warn > self.error:
+            found = f"warn {self.warn:g} above error {self.error:g}"
+            raise fault_error(Fault("", found, "warn <= error", "exchange the two"))
+        return self
+
+
+class Checks(Model):
+    """Thresholds of the checks, all in one table.
+
+    Naming a check replaces both its thresholds; `{}` makes it count only.
+    """
+
+    null_keys: Threshold = Threshold(warn=0, error=0.5)
+    """Rows with a NULL model, user, list or item id, which are dropped; share of the input's rows."""
+    invalid_scores: Threshold = Threshold(warn=0, error=0.5)
+    """Rows with a NULL, NaN, infinite or unparsable score; share of the recommendation rows."""
+    duplicates: Threshold = Threshold(warn=0, error=0.5)
+    """Rows that repeat an item of their list, or a judgement; share of the input's rows."""
+    null_gains: Threshold = Threshold(warn=0, error=0.5)
+    """Held-out rows with a NULL, NaN or unparsable gain; share of the held-out rows."""
+    unmatched_items: Threshold = Threshold(warn=0.9, error=0.99)
+    """Held-out rows whose item no list contains, the sign of ids that do not fit; share of the held-out rows."""
+    short_lists: Threshold = Threshold(warn=0.5)
+    """Lists shorter than the largest cutoff; share of the lists."""
+    ties: Threshold = Threshold(warn=0.1)
+    """Lists in which equal scores can change a measure; share of the judged users' lists."""
+    extra_users: Threshold = Threshold()
+    """Users with a list and no judgement; share of the users with a list."""
+    missing_users: Threshold = Threshold(warn=0.5, error=0.99)
+    """Judged users without a list; share of the judged users, per model."""
+    zero_relevant: Threshold = Threshold(warn=0.5)
+    """Judged users without a relevant judgement; share of the judged users."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _count_only_where_null(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
+        if isinstance(values, Mapping):
+            return {check: {} if threshold is None else threshold for check, threshold in values.items()}
+        return values
+
+    def threshold(self, check: str) -> Threshold:
+        """Return the thresholds of the check of this name."""
+        thresholds: dict[str, Threshold] = {name: getattr(self, name) for name in Checks.model_fields}
+        return thresholds[check]

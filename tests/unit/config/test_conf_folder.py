@@ -1,0 +1,80 @@
+"""The files in conf/ are valid, complete and current."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from rankeval_spark.config import json_schema, load_config, yaml_reader
+
+CONF = Path(__file__).parents[3] / "conf"
+
+
+def test_json_schema_is_current() -> None:
+    committed = (CONF / "evaluation.schema.json").read_text(encoding="utf-8")
+    assert committed == json_schema.schema_text(), (
+        "write it anew: python -m rankeval_spark.config.json_schema conf/evaluation.schema.json"
+    )
+
+
+def test_template_is_valid() -> None:
+    assert load_config(CONF / "template.yaml").evaluation == "nightly"
+
+
+def test_template_names_every_key() -> None:
+    text = (CONF / "template.yaml").read_text(encoding="utf-8")
+    missing = [key for key in sorted(_keys(json_schema.schema())) if not re.search(rf"\b{key}\b:?", text)]
+    assert missing == []
+
+
+def test_template_shows_the_defaults() -> None:
+    template, bare = load_config(CONF / "template.yaml"), load_config(CONF / "demo.yaml")
+    for name in ("policies", "checks", "min_slice_size", "confidence"):
+        assert getattr(template, name) == getattr(bare, name)
+    assert template.results.model_copy(update={"lists": True}).on_busy == bare.results.on_busy
+    assert template.results.wait_seconds == bare.results.wait_seconds
+
+
+def test_demo_asks_for_every_measure_at_every_cutoff() -> None:
+    config = load_config(CONF / "demo.yaml")
+    asked = config.measure_set()
+    assert len(asked.columns) == 16
+    assert asked.ks == (1, 5, 10, 20, 50, 100)
+    assert set(asked.asked.values()) == {asked.ks}
+    assert config.results.location == str(CONF.parent / "demo" / "results")
+
+
+def test_json_schema_knows_what_the_loader_knows() -> None:
+    definitions = json_schema.schema()["$defs"]
+    assert definitions["Policies"]["additionalProperties"] is False
+    for name in ("demo.yaml", "template.yaml"):
+        data = yaml_reader.parse((CONF / name).read_text(encoding="utf-8"), name).data
+        assert _unknown(data, json_schema.schema(), definitions) == []
+
+
+def _keys(schema: dict[str, Any]) -> set[str]:
+    """Collect the names of all properties, and of the keys that mappings take."""
+    models = [schema, *schema["$defs"].values()]
+    properties = [item for model in models for item in model.get("properties", {}).items()]
+    of_mappings = re.findall(r"'propertyNames': \{'enum': \[([^\]]*)\]", str(schema))
+    return {name for name, _ in properties} | {key.strip(" '") for keys in of_mappings for key in keys.split(",")}
+
+
+def _unknown(data: object, schema: dict[str, Any], definitions: dict[str, Any]) -> list[str]:
+    """Walk data along the schema and return the keys that it does not know."""
+    schema = _resolved(schema, definitions)
+    if not isinstance(data, dict) or "properties" not in schema:
+        return []
+    known = schema["properties"]
+    unknown = [key for key in data if key not in known]
+    return unknown + [
+        below for key, value in data.items() if key in known for below in _unknown(value, known[key], definitions)
+    ]
+
+
+def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    for choice in schema.get("anyOf", ()):
+        if "$ref" in choice:
+            schema = choice
+    return definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema

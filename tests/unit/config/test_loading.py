@@ -1,0 +1,221 @@
+"""From a file to a valid config, or to one message with all of its faults."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark.config import EvaluationConfig, Policies, load_config, parse_date, validate
+from rankeval_spark.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATE = dt.date(2026, 1, 2)
+
+
+def faults(path: Path, *overrides: str) -> list[str]:
+    """Load a config that is not valid and return its faults."""
+    with pytest.raises(ConfigError) as raised:
+        load_config(path, overrides)
+    assert raised.value.exit_code == 2
+    return [str(fault).replace(str(path), "F") for fault in raised.value.faults]
+
+
+def fault_of(path: Path, *overrides: str) -> Fault:
+    """Load a config with exactly one fault and return it."""
+    with pytest.raises(ConfigError) as raised:
+        load_config(path, overrides)
+    (fault,) = raised.value.faults
+    return fault
+
+
+def append(path: Path, text: str) -> Path:
+    """Add lines to a config."""
+    path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+    return path
+
+
+def test_valid_file_becomes_a_config(config_file: Path) -> None:
+    config = load_config(config_file)
+    assert config.evaluation == "nightly"
+    assert config.slices == (("age_band",), ("gender", "age_band"))
+    assert config.segment_names() == ("gender", "age_band")
+    assert config.policies == Policies()
+    assert config.checks.threshold("null_keys").error == 1 / 2
+
+
+def test_relative_paths_start_from_the_folder_of_the_file(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    config = load_config(config_file)
+    folder = config_file.parent
+    assert config.inputs.recommendations.location(DATE) == str(folder / "logs" / "2026-01-02")
+    assert config.inputs.held_out.location(DATE) == "/data/held_out.csv"
+    assert config.results.location == str(folder.parent / "results")
+    assert config.inputs.segments is not None
+    assert config.inputs.segments.location(DATE) == "main.users"
+
+
+def test_measures_take_the_cutoffs_they_can_have(config_file: Path) -> None:
+    asked = load_config(config_file, ["measures=[nDCG, P, AP@7, Precision@10]"]).measure_set()
+    assert [str(measure) for measure in asked.measures] == ["nDCG@5", "nDCG@10", "nDCG", "P@5", "P@10", "AP@7"]
+
+
+def test_measures_without_cutoffs_see_the_whole_list(config_file: Path) -> None:
+    asked = load_config(config_file, ["measures=[nDCG, P@5]", "cutoffs=[]"]).measure_set()
+    assert [str(measure) for measure in asked.measures] == ["nDCG", "P@5"]
+
+
+def test_measure_that_gets_no_cutoff_is_a_fault(config_file: Path) -> None:
+    assert "no cutoff in 'P'" in fault_of(config_file, "measures=[P]", "cutoffs=[all]").found
+
+
+def test_all_faults_are_reported_at_once_with_their_lines(config_file: Path) -> None:
+    path = append(config_file, "policies: {ties: item_des}\nconfidence: 95\nmodles: [a]\nmodels: [a, b, a]\n")
+    text = path.read_text(encoding="utf-8").replace("nDCG", "nDGC").replace("[5, 10, all]", "[0, 10001, true]")
+    path.write_text(text, encoding="utf-8")
+    assert faults(path) == [
+        "F, models[2] (line 13): found model 'a' a second time; expected each once; remove one of them",
+        "F, cutoffs[0] (line 7): found 0; expected a whole number from 1 to 10000 or 'all'; "
+        "write all for the whole list",
+        "F, cutoffs[1] (line 7): found 10001; expected a whole number from 1 to 10000 or 'all'",
+        "F, cutoffs[2] (line 7): found True; expected a whole number from 1 to 10000 or 'all'",
+        "F, measures[0] (line 6): found unknown measure 'nDGC'; expected one of "
+        + faults(path)[4].split("expected one of ")[1],
+        "F, policies.ties (line 10): found 'item_des'; expected one of item_asc, item_desc, rank, error; "
+        "did you mean 'item_desc'?",
+        "F, confidence (line 11): found 95; expected less than 1; did you mean 0.95?",
+        "F, modles (line 12): found unknown key 'modles'; expected one of "
+        + ", ".join(EvaluationConfig.model_fields)
+        + "; did you mean 'models'?",
+    ]
+    assert faults(path)[4].endswith("did you mean 'nDCG'?")
+
+
+@pytest.mark.parametrize(
+    ("override", "found", "fix"),
+    [
+        ("inputs.recommendations.path=s3://bucket/logs", "file system 's3'", "did you mean 's3a'?"),
+        ("inputs.recommendations.path=s3a://key:word@bucket/logs", "a password in the address", ""),
+        ("inputs.recommendations.path='logs/{dat}'", "placeholder {dat}", ""),
+        ("inputs.recommendations.columns.userid=u", "unknown key 'userid'", "did you mean 'user_id'?"),
+        ("inputs.recommendations.types.model_id=string", "unknown key 'model_id'", ""),
+        ("inputs.recommendations.types.user_id=int", "'int'", ""),
+        ("inputs.recommendations.table=a.b", "both path and table", ""),
+        ("inputs.recommendations.path=", "neither path nor table", ""),
+        ("inputs.recommendations.options.sep=;", "reader options with format delta", "remove them"),
+        ("inputs.recommendations.version=-1", "-1", ""),
+        ("inputs.recommendations.version=1.5", "1.5", ""),
+        ("inputs.recommendations.timestamp=yesterday", "'yesterday'", ""),
+        ("inputs.held_out.version=3", "version with format csv", "remove it"),
+        ("inputs.held_out.options.seperator=x", "unknown key 'seperator'", ""),
+        ("inputs.held_out.options.sep=1", "1", "put it in quotes"),
+        ("inputs.segments.table=text./etc/hostname", "'text./etc/hostname'", ""),
+        ("inputs.segments.table=parquet.users", "'parquet.users'", "write format: parquet and path:"),
+        ("inputs.segments.table=a.b.c.d", "'a.b.c.d'", ""),
+        ("inputs.held_out.filters=[{column: d, op: '==', value: 1}]", "'=='", "did you mean '='?"),
+        ("inputs.held_out.filters=[{column: d, op: in, value: 1}]", "1", ""),
+        ("inputs.held_out.filters=[{column: d, op: '=', value: [1]}]", "(1,)", "use op: in for a list"),
+        ("inputs.held_out.filters=[{column: d, op: in, value: []}]", "an empty list", ""),
+        ("inputs.held_out.filters=[{column: d, op: '=', value: {a: 1}}]", "{'a': 1}", ""),
+        ("inputs.held_out.filters=[{column: d, op: '=', value: '{day}'}]", "placeholder {day}", ""),
+        ("evaluation=a/b", "'a/b'", ""),
+        ("evaluation=..", "'..'", ""),
+        ("models=[7]", "7", "put it in quotes"),
+        ("models=[]", "an empty list", ""),
+        ("measures=nDCG", "'nDCG'", "write [nDCG]"),
+        ("measures=[]", "an empty list", ""),
+        ("slices=[all]", "'all'", ""),
+        ("slices=[a*b]", "'a*b'", ""),
+        ("slices=[[a, a]]", "'a'", ""),
+        ("slices=[[a, b], [b, a]]", "slice 'a*b' a second time", "remove one of them"),
+        ("inputs.segments=", "slices, but no inputs.segments", "add inputs.segments"),
+        ("min_slice_size=0", "0", ""),
+        ("confidence=.nan", "nan", ""),
+        ("checks.null_keys={warn: 0.5, error: 0.1}", "warn 0.5 above error 0.1", "exchange the two"),
+        ("checks.nullkeys={}", "unknown key 'nullkeys'", "did you mean 'null_keys'?"),
+        ("checks.ties.warn=2", "2", ""),
+        ("results.lists=yes", "'yes'", ""),
+        ("results.root=results/{date}", "'results/{date}'", "remove the placeholder"),
+        ("results.on_busy=waits", "'waits'", "did you mean 'wait'?"),
+        ("spark={settings: {driver.memory: 2g}}", "setting 'driver.memory'", "did you mean 'spark.driver.memory'?"),
+    ],
+)
+def test_each_fault_says_what_was_found_and_the_nearest_fix(
+    config_file: Path, override: str, found: str, fix: str
+) -> None:
+    fault = fault_of(config_file, override)
+    assert fault.found == found
+    assert fault.expected
+    assert fault.where.startswith((f"--set {override}", f"{config_file}, "))
+    assert fix in fault.fix
+
+
+def test_missing_key_is_named(config_file: Path) -> None:
+    path = append(config_file, "")
+    path.write_text(path.read_text(encoding="utf-8").replace("results:", "spark:"), encoding="utf-8")
+    assert "F: found no 'results'; expected this key, it is required" in faults(path)
+
+
+def test_key_without_a_value_is_as_good_as_left_out(config_file: Path) -> None:
+    config = load_config(append(config_file, "models:\npolicies:\nchecks: {ties: }\n"))
+    assert config.models is None
+    assert config.policies == Policies()
+    assert config.checks.ties.warn is None
+
+
+def test_overrides_reach_lists_new_keys_and_settings(config_file: Path) -> None:
+    overrides = ["cutoffs[0]=3", "cutoffs.3=20", "models[0]=als", "spark.settings.spark.a.b=8", "policies.ties=rank"]
+    config = load_config(config_file, overrides)
+    assert config.cutoffs == (3, 10, "all", 20)
+    assert config.models == ("als",)
+    assert config.spark.settings == {"spark.a.b": "8"}
+    assert config.policies.ties == "rank"
+
+
+@pytest.mark.parametrize("override", ["cutoffs[7]=3", "evaluation.name=a", "measures", "=3", "a..b=1", "cutoffs=[1"])
+def test_override_that_cannot_be_applied_is_a_fault(config_file: Path, override: str) -> None:
+    assert fault_of(config_file, override).where.startswith(f"--set {override}")
+
+
+def test_unknown_key_of_an_override_is_found_there(config_file: Path) -> None:
+    fault = fault_of(config_file, "polices.ties=rank")
+    assert (fault.where, fault.fix) == ("--set polices.ties=rank", "did you mean 'policies'?")
+
+
+def test_missing_file_suggests_the_nearest_one(config_file: Path) -> None:
+    fault = fault_of(config_file.with_name("nihgtly.yaml"))
+    assert (fault.found, fault.fix) == ("no such file", "did you mean 'nightly.yaml'?")
+
+
+def test_folder_instead_of_a_file_is_a_fault(config_file: Path) -> None:
+    fault = fault_of(config_file.parent)
+    assert (fault.found, fault.fix) == ("a folder", "the folder has nightly.yaml")
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe", b"- a\n", b"text", b"a: [", b"\x00", b"a: 1\n--- \nb: 2\n", b"\tk: 1"]
+)
+def test_file_that_is_no_config_is_one_readable_fault(config_file: Path, content: bytes) -> None:
+    config_file.write_bytes(content)
+    assert fault_of(config_file).where.startswith(str(config_file))
+
+
+def test_empty_file_lacks_every_required_key(config_file: Path) -> None:
+    config_file.write_text("", encoding="utf-8")
+    assert len(faults(config_file)) == 4
+
+
+def test_models_can_be_validated_on_their_own() -> None:
+    assert validate(Policies, {"ties": "rank"}).ties == "rank"
+    with pytest.raises(ConfigError, match=r"evaluate\(ties=\): found 'item_dsc'.*did you mean 'item_desc'"):
+        validate(Policies, {"ties": "item_dsc"}, locate=lambda place: f"evaluate({place[0]}=)")
+
+
+def test_dates_are_read_strictly() -> None:
+    assert parse_date("2026-01-02") == DATE
+    for text in ("20260102", "2026-1-2", "2026-02-30", "2026-W01-1", "today", "", "2026-01-02T00:00", "٢٠٢٦-01-02"):
+        with pytest.raises(ConfigError, match="--date: found"):
+            parse_date(text)

@@ -1,0 +1,69 @@
+"""What is stored of a config: all of it, always the same, and no secret."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark.config import load_config
+from rankeval_spark.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = "spark.settings.spark.hadoop.fs.s3a.secret.key"
+
+
+def settings(path: Path, *overrides: str) -> dict[str, str]:
+    """Return the settings as they are stored."""
+    stored: dict[str, str] = json.loads(load_config(path, overrides).public_json())["spark"]["settings"]
+    return stored
+
+
+def test_secrets_are_left_out(config_file: Path) -> None:
+    options = "spark.settings.spark.driver.extraJavaOptions=-Djavax.net.ssl.trustStorePassword=hunter2"
+    stored = settings(config_file, f"{KEY}=hunter2", options, "spark.settings.spark.sql.shuffle.partitions=8")
+    assert list(stored.values()).count("(hidden)") == 2
+    assert stored["spark.sql.shuffle.partitions"] == "8"
+    assert "hunter2" not in load_config(config_file, [f"{KEY}=hunter2"]).public_json()
+
+
+def test_secret_of_a_wrong_type_is_not_shown(config_file: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load_config(config_file, ["models=[7]", "spark={settings: {spark.x.password: [hunter2]}}"])
+    (fault,) = [fault for fault in raised.value.faults if "password" in fault.where and "a list" in fault.found]
+    assert "hunter2" not in fault.found
+
+
+def test_secrets_come_from_the_environment(config_file: Path) -> None:
+    reference = "${env:S3_SECRET}"
+    config = load_config(config_file, [f"{KEY}={reference}"])
+    name = KEY.removeprefix("spark.settings.")
+    assert config.spark.resolved_settings({"S3_SECRET": "hunter2"}) == {name: "hunter2"}
+    assert settings(config_file, f"{KEY}={reference}") == {name: reference}
+    with pytest.raises(ConfigError, match="has no S3_SECRET"):
+        config.spark.resolved_settings({})
+
+
+def test_environment_is_read_nowhere_else(config_file: Path) -> None:
+    config = load_config(config_file, ["evaluation=HOME", "results.root=$HOME/x"])
+    assert config.results.location.endswith("/$HOME/x")
+
+
+def test_hash_follows_the_config_and_not_its_place_or_order(config_file: Path, tmp_path: Path) -> None:
+    lines = config_file.read_text(encoding="utf-8").splitlines(keepends=True)
+    other = tmp_path / "elsewhere" / "x.yaml"
+    other.parent.mkdir()
+    other.write_text("".join([*lines[5:], *lines[:5], "confidence: 0.95\n"]), encoding="utf-8")
+    first = load_config(config_file)
+    assert first.config_hash == load_config(other).config_hash
+    assert first.config_hash != load_config(config_file, ["confidence=0.9"]).config_hash
+    assert len(first.config_hash) == 64
+
+
+def test_stored_config_can_be_loaded_again(config_file: Path) -> None:
+    stored = config_file.with_name("stored.yaml")
+    stored.write_text(load_config(config_file).public_json(), encoding="utf-8")
+    assert load_config(stored).public_json() == load_config(config_file).public_json()

@@ -18,6 +18,7 @@ class Fault:
     fix: str = ""
 
     def __str__(self) -> str:
+        """Write the four parts as one sentence."""
         ending = f"; {self.fix}" if self.fix else ""
         return f"{self.where}: found {self.found}; expected {self.expected}{ending}"
 

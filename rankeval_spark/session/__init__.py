@@ -1,0 +1,7 @@
+"""The Spark session: Java, the Delta jars, settings, and whether this machine is fit for a run."""
+
+from rankeval_spark.session.builder import build_session
+from rankeval_spark.session.cache import cache_dir
+from rankeval_spark.session.settings import recommended_settings
+
+__all__ = ["build_session", "cache_dir", "recommended_settings"]

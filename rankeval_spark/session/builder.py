@@ -1,0 +1,162 @@
+"""Build the session that an evaluation runs in, or take the one that is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from rankeval_spark.errors import EnvironmentFaultError, Fault
+from rankeval_spark.session import jars as delta, settings as ours
+from rankeval_spark.session.cache import cache_dir
+from rankeval_spark.session.java import Java, find_java
+from rankeval_spark.session.spark_home import driver_environment, find_spark_home, spark_defaults
+
+Settings = Mapping[str, str]
+
+
+def build_session(
+    app_name: str = "rankeval",
+    master: str | None = None,
+    settings: Settings | None = None,
+    jars: Sequence[Path] | None = None,
+) -> SparkSession:
+    """Return a session with Delta, ready for an evaluation.
+
+    A session that is active already is taken as it is, with the settings below that can still be made. Under
+    ``spark-submit`` its master and its ``--conf`` stand. Otherwise a driver is started on this machine.
+
+    Parameters
+    ----------
+    app_name : str
+        Name that Spark shows for a session started here.
+    master : str, optional
+        Where to run; by default what ``spark-submit`` or ``spark-defaults.conf`` says, else ``local[*]``.
+    settings : mapping of str to str, optional
+        Settings of the user. They win over what ``spark-submit`` was given, which wins over our own.
+    jars : sequence of Path, optional
+        The Delta jars; by default those in the cache, fetched once, and none where Delta is there already.
+
+    Raises
+    ------
+    EnvironmentFaultError
+        When Java or the Delta jars are missing, or Spark does not start.
+    """
+    chosen = dict(settings or {})
+    if (active := SparkSession.getActiveSession()) is not None:
+        return _with_settings(active, chosen)
+    if is_under_spark_submit():
+        return _submitted(app_name, master=master, chosen=chosen)
+    return _started(app_name, master=master, chosen=chosen, jars=jars)
+
+
+def is_under_spark_submit() -> bool:
+    """Tell whether ``spark-submit`` started this process, and with it the driver's JVM."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_local(master: str) -> bool:
+    """Tell whether a master's executors are on this machine, started by the driver."""
+    return master == "local" or master.startswith(("local[", "local-cluster["))
+
+
+def _with_settings(session: SparkSession, chosen: Settings) -> SparkSession:
+    """Make the settings that a running session still takes; what it was given on purpose stands."""
+    already = session.conf.getAll
+    wanted = ours.recommended_settings() | ours.job_settings()
+    missing = {key: value for key, value in wanted.items() if key not in already}
+    for key, value in {**missing, **chosen}.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return session
+
+
+def _submitted(app_name: str, *, master: str | None, chosen: Settings) -> SparkSession:
+    """Create the session of a driver that ``spark-submit`` started."""
+    SparkContext._ensure_initialized()  # connects to that driver, as creating a context would; SparkConf then sees it
+    given = dict(SparkConf().getAll())
+    _demand_delta()
+    wanted = ours.recommended_settings() | ours.job_settings()
+    if is_local(master or given.get("spark.master", "")):
+        wanted |= ours.local_settings(cache_dir() / "warehouse")
+    return _create({"spark.app.name": app_name, **wanted, **given, **_master(master), **chosen})
+
+
+def _demand_delta() -> None:
+    """Refuse a driver without Delta: jars can no longer be given to a JVM that runs."""
+    jvm = SparkContext._jvm
+    if jvm is None or jvm.org.apache.spark.util.Utils.classIsLoadable(ours.DELTA_EXTENSION):
+        return
+    raise EnvironmentFaultError(
+        Fault(
+            where="spark-submit",
+            found="a driver without Delta",
+            expected="the Delta jars among its own",
+            fix=f"add --packages {delta.PACKAGE}, or --jars with the two files in {delta.jars_dir()}",
+        )
+    )
+
+
+def _started(app_name: str, *, master: str | None, chosen: Settings, jars: Sequence[Path] | None) -> SparkSession:
+    """Start a driver on this machine and create its session."""
+    java = find_java()
+    given = spark_defaults()
+    target = master or chosen.get("spark.master") or given.get("spark.master") or "local[*]"
+    wanted = ours.recommended_settings() | ours.job_settings()
+    if is_local(target):
+        wanted |= ours.local_settings(cache_dir() / "warehouse")
+    options = {"spark.app.name": app_name, **wanted, **given, **chosen, "spark.master": target}
+    options |= _jars(options, java=java, jars=jars)
+    with driver_environment(java, is_local=is_local(target)):
+        return _create(options)
+
+
+def _jars(options: Settings, *, java: Java, jars: Sequence[Path] | None) -> dict[str, str]:
+    """Return the setting that adds the Delta jars; empty where Spark or the user brings them."""
+    if jars is None and brings_delta(options):
+        return {}
+    paths = delta.delta_jars(java) if jars is None else jars
+    others = options["spark.jars"].split(",") if options.get("spark.jars") else []
+    return {"spark.jars": ",".join([*others, *map(str, paths)])}
+
+
+def brings_delta(options: Settings) -> bool:
+    """Tell whether settings or the Spark installation bring Delta already."""
+    places = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+    is_given = any("delta" in options.get(place, "") for place in places)
+    return is_given or any((find_spark_home() / "jars").glob("delta-spark*.jar"))
+
+
+def _master(master: str | None) -> dict[str, str]:
+    """Return the setting of a master that was asked for by name."""
+    return {"spark.master": master} if master else {}
+
+
+def _create(options: Settings) -> SparkSession:
+    """Create the session; a driver that does not come up is a fault of the environment."""
+    builder = SparkSession.builder
+    for key, value in _with_delta_extension(options).items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise EnvironmentFaultError(
+            Fault(
+                where="Spark driver",
+                found=f"it did not start: {error}",
+                expected="a driver on this machine",
+                fix="see the lines above, and run 'rankeval doctor'",
+            )
+        ) from error
+
+
+def _with_delta_extension(options: Settings) -> dict[str, str]:
+    """Keep the extensions of the user and add Delta's."""
+    extensions = [name for name in options.get("spark.sql.extensions", "").split(",") if name]
+    if ours.DELTA_EXTENSION not in extensions:
+        extensions.append(ours.DELTA_EXTENSION)
+    return {**options, "spark.sql.extensions": ",".join(extensions)}

@@ -1,0 +1,58 @@
+"""Fixtures that more than one test module needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TEST_SETTINGS = {
+    # The driver is its own executor; tests are small and share the machine with other test processes.
+    "spark.driver.memory": "2g",
+    # Tests are many short queries: the JVM's first compiler costs a third less processor time than both.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
+    # Two partitions show what a shuffle does and cost two tasks; the default is 200.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    # Plans are tested as they run in production, so adaptive execution stays on and merges nothing away.
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    # A worker that failed says where in Python.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+}
+
+
+@pytest.fixture(scope="session")
+def _shared_session() -> Iterator[SparkSession]:
+    """Start one session, at the first test that asks for it: unit tests never do."""
+    from rankeval_spark.session import build_session  # noqa: PLC0415  (imports pyspark, which unit tests do without)
+
+    session = build_session("rankeval tests", master="local[2]", settings=TEST_SETTINGS)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def spark(_shared_session: SparkSession) -> Iterator[SparkSession]:
+    """Give the shared session, and leave nothing of a test in it for the next one."""
+    settings_before = _shared_session.conf.getAll
+    yield _shared_session
+    _shared_session.catalog.clearCache()
+    for table in _shared_session.catalog.listTables():
+        if table.isTemporary:
+            _shared_session.catalog.dropTempView(table.name)
+    _restore_settings(_shared_session, settings_before)
+
+
+def _restore_settings(session: SparkSession, before: dict[str, str]) -> None:
+    """Undo what a test set."""
+    now = session.conf.getAll
+    for key in now.keys() - before.keys():
+        session.conf.unset(key)
+    for key, value in before.items():
+        if now.get(key) != value:
+            session.conf.set(key, value)

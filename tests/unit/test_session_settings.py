@@ -1,0 +1,100 @@
+"""Settings, and whose word counts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankeval_spark.session import builder, recommended_settings, settings
+from rankeval_spark.session.java import Java
+from rankeval_spark.session.spark_home import driver_environment, quiet_environment, spark_defaults
+
+JAVA = Java(Path("/opt/jdk"), 17, "JAVA_HOME")
+
+
+def test_recommended_settings_are_all_of_sql_so_that_a_running_session_takes_them() -> None:
+    assert [key for key in recommended_settings() if not key.startswith("spark.sql.")] == []
+
+
+def test_caller_may_change_what_he_was_given() -> None:
+    recommended_settings()["spark.sql.session.timeZone"] = "Asia/Tokyo"
+
+    assert recommended_settings()["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_local_heap_is_between_one_and_four_gigabytes() -> None:
+    assert 1 <= settings.local_heap_gigabytes() <= 4
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,3]", "local-cluster[2,1,1024]"])
+def test_local_masters(master: str) -> None:
+    assert builder.is_local(master)
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host", "", "localhost"])
+def test_masters_of_clusters(master: str) -> None:
+    assert not builder.is_local(master)
+
+
+def test_defaults_file_is_read_with_spaces_and_equals_signs(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# a comment\n\nspark.master   yarn\nspark.jars=/a b/delta.jar\nspark.x.options  -Da=b -Dc=d\nspark.empty\n"
+    )
+
+    assert spark_defaults({"SPARK_CONF_DIR": str(tmp_path)}) == {
+        "spark.master": "yarn",
+        "spark.jars": "/a b/delta.jar",
+        "spark.x.options": "-Da=b -Dc=d",
+    }
+
+
+def test_logging_of_a_conf_folder_is_left_alone(tmp_path: Path) -> None:
+    assert "SPARK_CONF_DIR" not in quiet_environment({"SPARK_CONF_DIR": str(tmp_path)})
+    assert "SPARK_CONF_DIR" in quiet_environment({})
+
+
+def test_environment_is_as_before_after_the_driver_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "python3")
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    before = dict(os.environ)
+
+    with driver_environment(JAVA, is_local=True):
+        inside = dict(os.environ)
+
+    assert inside["PYSPARK_PYTHON"] == sys.executable
+    assert inside["JAVA_HOME"] == "/opt/jdk"
+    assert "SPARK_HOME" in inside
+    assert dict(os.environ) == before
+
+
+def test_python_of_a_cluster_is_not_overruled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python/bin/python")
+
+    with driver_environment(JAVA, is_local=False):
+        assert os.environ["PYSPARK_PYTHON"] == "/opt/python/bin/python"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0"},
+        {"spark.jars": "/opt/delta-spark_4.2_2.13-4.4.0.jar,/opt/delta-storage-4.4.0.jar"},
+    ],
+)
+def test_nothing_is_fetched_where_delta_is_configured(options: dict[str, str]) -> None:
+    assert builder._jars(options, java=JAVA, jars=None) == {}
+
+
+def test_given_jars_are_added_to_those_of_the_user() -> None:
+    assert builder._jars({"spark.jars": "/a/b.jar"}, java=JAVA, jars=[Path("/c d/e.jar")]) == {
+        "spark.jars": "/a/b.jar,/c d/e.jar"
+    }
+
+
+def test_extensions_of_the_user_are_kept() -> None:
+    extended = builder._with_delta_extension({"spark.sql.extensions": "org.example.Extension"})
+
+    assert extended["spark.sql.extensions"] == f"org.example.Extension,{settings.DELTA_EXTENSION}"

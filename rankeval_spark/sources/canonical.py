@@ -1,0 +1,180 @@
+"""Give a table its canonical columns: renamed, cast without guessing, completed with defaults."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, functions as F, types as T
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import Fault, InputError, nearest
+from rankeval_spark.sources.filters import column
+from rankeval_spark.sources.source import IS_UNPARSABLE
+from rankeval_spark.sources.table import CORRUPT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rankeval_spark.schemas import Field, Schema
+
+_DEFAULTS: Final = {C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0, C.SCORE: None, C.RANK: None}
+"""Value of a column that the table need not have."""
+
+IDS: Final = (C.USER_ID, C.ITEM_ID)
+_TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
+_NESTED: Final = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.BinaryType)
+_SMALL: Final = (T.ByteType, T.ShortType, T.IntegerType)
+_MAX_BIGINT_DIGITS: Final = 18
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """Expressions that make canonical columns of a table.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        The columns of the schema in its order, then :data:`IS_UNPARSABLE` where a cast can fail.
+    given : frozenset of str
+        Canonical columns that the table has.
+    id_types : mapping
+        Type of each id, ``string`` or ``bigint``.
+    """
+
+    columns: tuple[Column, ...]
+    given: frozenset[str]
+    id_types: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Cast:
+    """A canonical column: its expression, its type, and when its text is not a value of that type."""
+
+    expression: Column
+    type: str
+    is_unparsable: Column | None = None
+
+
+def canonical_columns(
+    table: T.StructType, schema: Schema, *, renames: Mapping[str, str], types: Mapping[str, str], where: str
+) -> Canonical:
+    """Plan the canonical columns of a table.
+
+    Parameters
+    ----------
+    table : StructType
+        Schema of the table.
+    schema : Schema
+        Canonical schema.
+    renames : mapping
+        Canonical name: name in the table; the rest has its canonical name there.
+    types : mapping
+        Ids to cast: ``string`` or ``integer``.
+    where : str
+        Name of the input in the config, for messages.
+
+    Raises
+    ------
+    InputError
+        All columns that are missing or of a type that cannot be cast.
+    """
+    names = {field.name: renames.get(field.name, field.name) for field in schema.fields}
+    given = {field.name for field in schema.fields if names[field.name] in table.names}
+    faults = _missing_faults(table.names, names, renames, where)
+    casts: dict[str, _Cast] = {}
+    for field in schema.fields:
+        try:
+            casts[field.name] = (
+                _cast(field, names[field.name], table[names[field.name]].dataType, types.get(field.name), where)
+                if field.name in given
+                else _Cast(F.lit(_DEFAULTS.get(field.name)).cast(field.type), field.type)
+            )
+        except InputError as error:
+            faults.extend(error.faults)
+    if faults:
+        raise InputError(*faults)
+    return _assemble(casts, schema, given, is_text=CORRUPT in table.names)
+
+
+def _assemble(casts: Mapping[str, _Cast], schema: Schema, given: set[str], *, is_text: bool) -> Canonical:
+    unparsable = [cast.is_unparsable for cast in casts.values() if cast.is_unparsable is not None]
+    keys = {name: casts[name].expression for name in schema.key if name in given}
+    if is_text:  # what a broken line holds is in the wrong columns: without a key it is counted and left out
+        unparsable.append(column(CORRUPT).isNotNull())
+        keys = {name: F.when(column(CORRUPT).isNull(), key) for name, key in keys.items()}
+    columns = [keys.get(name, cast.expression).alias(name) for name, cast in casts.items()]
+    if unparsable:
+        columns.append(reduce(operator.or_, unparsable).alias(IS_UNPARSABLE))
+        given = {*given, IS_UNPARSABLE}
+    id_types = {name: casts[name].type for name in IDS if name in casts}
+    return Canonical(tuple(columns), frozenset(given), id_types)
+
+
+def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = "") -> Fault:
+    """Build the fault of a column that the table does not have."""
+    found = f"no column {name!r}{f' (for {wanted_for})' if wanted_for and wanted_for != name else ''}"
+    return Fault(where, found, f"one of {', '.join(known) or '(the table has no columns)'}", nearest(name, known))
+
+
+def _missing_faults(
+    known: Sequence[str], names: Mapping[str, str], renames: Mapping[str, str], where: str
+) -> list[Fault]:
+    known = [name for name in known if name != CORRUPT]
+    faults = [
+        column_fault(f"{where}.columns.{name}" if name in renames else where, names[name], known, name)
+        for name in names
+        if names[name] not in known and (name not in _DEFAULTS or name in renames)
+    ]
+    if {C.SCORE, C.RANK} <= set(names) and not faults and not {names[C.SCORE], names[C.RANK]} & set(known):
+        hints = (nearest(names[name], known) for name in (C.SCORE, C.RANK))
+        fix = next(filter(None, hints), f"name one under {where}.columns; the table has {', '.join(known)}")
+        faults.append(Fault(where, "neither a score nor a rank", "at least one of the two columns", fix))
+    return faults
+
+
+def _cast(field: Field, name: str, found: T.DataType, forced: str | None, where: str) -> _Cast:
+    raw = column(name)
+    if isinstance(found, _NESTED):
+        raise InputError(_type_fault(where, field, name, found))
+    if field.name in IDS:
+        return _cast_id(field, name, found, forced, where)
+    if field.type == "string":
+        return _Cast(raw.cast("string"), "string")
+    if isinstance(found, _TEXT):
+        number = raw.try_cast(field.type)
+        return _Cast(number, field.type, raw.isNotNull() & number.isNull())
+    if not isinstance(found, T.NumericType | T.BooleanType | T.NullType):
+        raise InputError(_type_fault(where, field, name, found))
+    is_exact = field.name != C.RANK or isinstance(found, _SMALL)
+    return _Cast(raw.cast(field.type), field.type) if is_exact else _cast_rank(raw)
+
+
+def _cast_rank(raw: Column) -> _Cast:
+    """Cast a numeric rank; 1.5 and what an int does not hold become NULL instead of something near."""
+    rank = raw.try_cast("int")
+    exact = F.when(rank == raw, rank)
+    return _Cast(exact, "int", raw.isNotNull() & exact.isNull())
+
+
+def _cast_id(field: Field, name: str, found: T.DataType, forced: str | None, where: str) -> _Cast:
+    raw = column(name)
+    if forced == "string" or (forced is None and isinstance(found, _TEXT)):
+        return _Cast(raw.cast("string"), "string")
+    if isinstance(found, _TEXT):
+        number = raw.try_cast("bigint")
+        return _Cast(number, "bigint", raw.isNotNull() & number.isNull())
+    is_whole = isinstance(found, T.IntegralType) or (
+        isinstance(found, T.DecimalType) and found.scale == 0 and found.precision <= _MAX_BIGINT_DIGITS
+    )
+    if not is_whole:
+        fix = f"write {where}.types: {{{field.name}: string}}"
+        raise InputError(_type_fault(where, field, name, found, fix))
+    return _Cast(raw.cast("bigint"), "bigint")
+
+
+def _type_fault(where: str, field: Field, name: str, found: T.DataType, fix: str = "") -> Fault:
+    expected = "text or whole numbers" if field.name in IDS else f"a type that can be read as {field.type}"
+    return Fault(where, f"column {name!r} of type {found.simpleString()} for {field.name}", expected, fix)

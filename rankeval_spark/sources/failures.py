@@ -1,0 +1,132 @@
+"""Say in one sentence why an input could not be read; Java's own words stay behind ``--debug``."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j has no types
+from pyspark.errors import PySparkException
+
+from rankeval_spark.errors import Fault, InputError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FOUND: Final = {
+    "PATH_NOT_FOUND": "no such path",
+    "DELTA_PATH_DOES_NOT_EXIST": "no such path",
+    "TABLE_OR_VIEW_NOT_FOUND": "no such table",
+    "SCHEMA_NOT_FOUND": "no such schema",
+    "UNABLE_TO_INFER_SCHEMA": "no data files",
+    "DELTA_MISSING_DELTA_TABLE": "no Delta table",
+    "DELTA_TABLE_NOT_FOUND": "no Delta table",
+    "DELTA_SCHEMA_NOT_SET": "no Delta table",
+    "DELTA_VERSION_NOT_FOUND": "no such version",
+    "CATALOG_NOT_FOUND": "no such catalog",
+    "FAILED_READ_FILE": "files of another format, or damaged ones",
+}
+_READ_FAILURES: Final = ("FAILED_READ_FILE", "MALFORMED_", "CANNOT_READ_", "DELTA_FILE_NOT_FOUND")
+_HEADER_DIFFERS: Final = "CSV header does not conform"
+_MAX_LENGTH: Final = 200
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
+_PACKAGE = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
+
+
+@contextmanager
+def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
+    """Turn what Spark raises while an input is opened into an :class:`InputError`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the input, such as ``held_out``.
+    location : str
+        Its path or table.
+    expected : str
+        What should have been there.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise InputError(missing(name, location, expected, _describe(error))) from error
+
+
+def missing(name: str, location: str, expected: str, found: str) -> Fault:
+    """Build the fault of an input that is not where or what it should be."""
+    fix = _nearest_location(location) or _other_format(location, found)
+    return Fault(f"inputs.{name}", f"{found} at {location}", expected, fix)
+
+
+def explain(error: BaseException, locations: dict[str, str]) -> InputError | None:
+    """Recognise a failure of a running job as that of an unreadable input, if it is one.
+
+    A file can be torn, gone or have another header than its neighbours; that shows only when it is read.
+
+    Parameters
+    ----------
+    error : BaseException
+        What the job raised.
+    locations : dict
+        Locations of the inputs, by name.
+    """
+    text = str(error)
+    if not _condition(error).startswith(_READ_FAILURES) and _HEADER_DIFFERS not in text:
+        return None
+    concerned = [name for name, location in locations.items() if _local(location) and _local(location) in text]
+    where = f"inputs.{concerned[0]}" if len(concerned) == 1 else "inputs"
+    if _HEADER_DIFFERS in text:
+        return InputError(Fault(where, "csv files with different headers", "the same header in all files of an input"))
+    return InputError(Fault(where, f"a file that cannot be read ({_first_line(text)})", "readable data files"))
+
+
+def _describe(error: PySparkException | Py4JError) -> str:
+    if "ClassNotFoundException" in str(error) and "FileSystem" in str(error):
+        return "a file system for which Spark has no jar"
+    known = _FOUND.get(_condition(error).partition(".")[0])
+    return known or f"a failure ({_first_line(str(error))})"
+
+
+def _condition(error: BaseException) -> str:
+    """Return Spark's name for what went wrong; it stands in the text where Java's exception came through as it was."""
+    given = error.getCondition() if isinstance(error, PySparkException) else None
+    found = _CONDITION.search(str(error))
+    return given or (found.group(1) if found else "")
+
+
+def _first_line(text: str) -> str:
+    """Return the first line that says something, without the names of Java's packages and Spark's conditions."""
+    lines = (_PACKAGE.sub("", line).strip(": ") for line in text.splitlines())
+    said = (line for line in lines if line and not line.startswith(("An error occurred while calling", "at ")))
+    line = _CONDITION.sub("", re.sub(r"\s+SQLSTATE: \w+.*", "", next(said, "no message"))).strip()
+    return line if len(line) <= _MAX_LENGTH else f"{line[: _MAX_LENGTH - 3]}..."
+
+
+def _local(location: str) -> str:
+    """Return the path of a location on this machine's file system; empty for any other."""
+    parts = urlsplit(location)
+    if parts.scheme == "file":
+        return unquote(parts.path)
+    return location if location.startswith("/") else ""
+
+
+def _nearest_location(location: str) -> str:
+    path = Path(_local(location)) if _local(location) else None
+    if path is None or path.exists():
+        return ""
+    folder = next(parent for parent in path.parents if parent.is_dir())
+    below = path.relative_to(folder).parts[0]
+    hint = nearest(below, sorted(entry.name for entry in folder.iterdir()))
+    return f"{folder} has no {below!r}{f', {hint}' if hint else ''}"
+
+
+def _other_format(location: str, found: str) -> str:
+    """Name the format that the files of a local folder seem to have, where a Delta table was looked for."""
+    if found != _FOUND["DELTA_TABLE_NOT_FOUND"] or not _local(location):
+        return ""
+    suffixes = {file.suffix.removeprefix(".") for file in Path(_local(location)).glob("*.*")}
+    seen = [known for known in ("parquet", "csv", "json") if known in suffixes]
+    return f"did you mean format: {seen[0]}?" if seen else ""

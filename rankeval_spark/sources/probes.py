@@ -1,0 +1,58 @@
+"""The few small Spark jobs that opening or judging an input takes; all actions of this package are here."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Mapping
+
+    from delta.tables import DeltaTable
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.sources.source import Source
+
+JSON_LINES_PROBED: Final = 1000
+"""A key that none of the first lines has counts as a missing column: an explicit schema would read it as NULL."""
+
+
+def is_wholly_empty(source: Source) -> bool:
+    """Tell whether a table has no row at all, as opposed to none for the date; one job that reads one row."""
+    return source.unfiltered.isEmpty()
+
+
+def delta_version(table: DeltaTable, moment: dt.datetime | None) -> int | None:
+    """Return the newest version, or the newest that was there at a moment; None where there was none yet."""
+    if moment is None:
+        return int(table.history(1).select("version").collect()[0][0])
+    earlier = table.history().where(F.col("timestamp") <= F.lit(moment.isoformat()).cast("timestamp"))
+    newest = earlier.agg(F.max("version")).collect()[0][0]
+    return None if newest is None else int(newest)
+
+
+def csv_header(spark: SparkSession, location: str, options: Mapping[str, str]) -> tuple[str | None, ...]:
+    """Return the names in the header of a csv input, as they stand there; empty without any line."""
+    frame = spark.read.options(**options, header=False, inferSchema=False).csv(location)
+    in_file = [name for index, name in enumerate(frame.columns) if name == f"_c{index}"]  # the others are partitions
+    lines = frame.select(*in_file).limit(1).collect()
+    return tuple(lines[0]) if lines else ()
+
+
+def json_keys(spark: SparkSession, location: str, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the keys of the first objects of a json input, in order of first mention."""
+    is_whole = options.get("multiLine", "false").lower() == "true"
+    reader = spark.read.options(wholetext=is_whole, **{key: text for key, text in options.items() if key == "lineSep"})
+    lines = reader.text(location).select("value").limit(1 if is_whole else JSON_LINES_PROBED).collect()
+    return tuple(dict.fromkeys(key for line in lines for found in _objects(line[0]) for key in found))
+
+
+def _objects(text: str) -> list[dict[str, object]]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return []
+    return [found for found in (value if isinstance(value, list) else [value]) if isinstance(found, dict)]

@@ -1,0 +1,184 @@
+"""Read the inputs of an evaluation date into their canonical columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankeval_spark import schemas
+from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, FaultsError, InputError
+from rankeval_spark.sources import filters
+from rankeval_spark.sources.canonical import IDS, canonical_columns, column_fault
+from rankeval_spark.sources.source import Source, Sources, segments_schema
+from rankeval_spark.sources.tables import open_table
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.config.inputs import Filter, InputConfig
+    from rankeval_spark.config.models import EvaluationConfig
+    from rankeval_spark.schemas import Schema
+    from rankeval_spark.sources.table import Table
+
+
+def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> Sources:
+    """Read every input of an evaluation, and report all of their faults at once.
+
+    Raises
+    ------
+    InputError
+        If an input or a column is missing or cannot be read.
+    ConfigError
+        If a filter compares a column with what is no value of its type.
+    ChecksFailedError
+        If an id is text in one input and a number in another.
+    """
+    faults: list[FaultsError] = []
+
+    def attempt(name: str, given: InputConfig, schema: Schema) -> Source | None:
+        try:
+            return read(spark, name, given, schema, date)
+        except FaultsError as error:
+            faults.append(error)
+            return None
+
+    inputs = config.inputs
+    recommendations = attempt("recommendations", inputs.recommendations, schemas.RECOMMENDATIONS)
+    held_out = attempt("held_out", inputs.held_out, schemas.HELD_OUT)
+    schema = segments_schema(config.segment_names())
+    segments = attempt("segments", inputs.segments, schema) if inputs.segments else None
+    if recommendations is None or held_out is None or faults:
+        raise _merged(faults)
+    sources = Sources(recommendations, held_out, segments)
+    check_id_types(sources.all())
+    return sources
+
+
+def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, date: dt.date) -> Source:
+    """Read one input.
+
+    Only what a format needs to know its version and columns is looked up (Delta: its history; csv and json: the first
+    lines); no row is read beyond that.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Session with Delta.
+    name : str
+        Name of the input in the config, such as ``held_out``.
+    config : InputConfig
+        Where the input is and how its columns are called.
+    schema : Schema
+        Canonical schema: ``schemas.RECOMMENDATIONS``, ``schemas.HELD_OUT`` or :func:`segments_schema`.
+    date : date
+        Evaluation date, put where the config says ``{date}``.
+
+    Raises
+    ------
+    InputError, ConfigError
+        As :func:`read_all`.
+    """
+    table = open_table(spark, name, config, date)
+    where = f"inputs.{name}"
+    faults = _filter_column_faults(config.filters, table, where)
+    try:
+        canonical = canonical_columns(
+            table.frame.schema, schema, renames=config.columns, types=config.types, where=where
+        )
+    except InputError as error:
+        raise InputError(*error.faults, *faults) from None
+    if faults:
+        raise InputError(*faults)
+    condition = filters.condition(config.filters, table.frame.schema, date, f"{where}.filters")
+    rows = table.frame if condition is None else table.frame.where(condition)
+    return Source(
+        name=name,
+        frame=rows.select(*canonical.columns),
+        unfiltered=table.frame,
+        location=table.location,
+        format=config.format,
+        version=table.version,
+        given=canonical.given,
+        id_types=canonical.id_types,
+    )
+
+
+def from_frame(name: str, frame: DataFrame, schema: Schema) -> Source:
+    """Bring a DataFrame that somebody has already into canonical columns; no job, no change of the session.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for messages.
+    frame : DataFrame
+        Its columns have their canonical names.
+    schema : Schema
+        As in :func:`read`.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or of a type that cannot be cast.
+    """
+    canonical = canonical_columns(frame.schema, schema, renames={}, types={}, where=name)
+    return Source(
+        name=name,
+        frame=frame.select(*canonical.columns),
+        unfiltered=frame,
+        location=name,
+        format="frame",
+        version=None,
+        given=canonical.given,
+        id_types=canonical.id_types,
+    )
+
+
+def check_id_types(sources: Sequence[Source]) -> None:
+    """Refuse inputs whose ids are text in one and numbers in another: '007' and 7 would match, or not, by accident.
+
+    Raises
+    ------
+    ChecksFailedError
+        One fault for each id that has two types.
+    """
+    faults = [fault for name in IDS for fault in _id_faults(name, sources)]
+    if faults:
+        raise ChecksFailedError(*faults)
+
+
+def _id_faults(name: str, sources: Sequence[Source]) -> list[Fault]:
+    first, *others = [source for source in sources if name in source.id_types]
+    return [
+        Fault(
+            f"inputs.{other.name}",
+            f"{name} of type {other.id_types[name]}, while inputs.{first.name} has {first.id_types[name]}",
+            "one type for an id",
+            _id_fix(name, first, other),
+        )
+        for other in others
+        if other.id_types[name] != first.id_types[name]
+    ]
+
+
+def _id_fix(name: str, first: Source, other: Source) -> str:
+    number, text = (first, other) if first.id_types[name] == "bigint" else (other, first)
+    return (
+        f"write inputs.{number.name}.types: {{{name}: string}}, "
+        f"or inputs.{text.name}.types: {{{name}: integer}} if 007 is to be 7"
+    )
+
+
+def _filter_column_faults(given: Sequence[Filter], table: Table, where: str) -> list[Fault]:
+    return [
+        column_fault(f"{where}.filters[{index}].column", each.column, table.columns)
+        for index, each in enumerate(given)
+        if each.column not in table.columns
+    ]
+
+
+def _merged(errors: Sequence[FaultsError]) -> FaultsError:
+    """Put the faults of several errors into one; a missing input outweighs a filter that does not fit."""
+    kind = InputError if any(isinstance(error, InputError) for error in errors) else ConfigError
+    return kind(*(fault for error in errors for fault in error.faults))

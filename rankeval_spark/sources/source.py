@@ -1,0 +1,103 @@
+"""What reading an input gives: its rows in canonical columns, and what is known of it without a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from rankeval_spark import columns as C
+from rankeval_spark.schemas import Field, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+IS_UNPARSABLE: Final = "is_unparsable"
+"""Extra column of a frame whose numbers or casts may fail: true where text was there and no value came of it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input in its canonical columns.
+
+    Attributes
+    ----------
+    name : str
+        ``recommendations``, ``held_out`` or ``segments``.
+    frame : DataFrame
+        Grain and columns of the input's schema, all of them, in its order; the filters applied. Ids are string or
+        bigint. Columns that the table does not have hold their default (``model_id`` 'model', ``list_id`` '',
+        ``gain`` 1) or NULL (``score``, ``rank``). One more column, :data:`IS_UNPARSABLE`, iff `has_unparsable`.
+    unfiltered : DataFrame
+        The table as it is, before the filters.
+    location : str
+        Absolute path or table name.
+    format : str
+        ``delta``, ``parquet``, ``csv``, ``json``; ``frame`` for a DataFrame that was handed over.
+    version : int or None
+        Version of the Delta table that every read of `frame` sees; None for other formats.
+    given : frozenset of str
+        Canonical columns that the table has.
+    id_types : mapping
+        Type of each id, ``string`` or ``bigint``, by canonical column.
+    """
+
+    name: str
+    frame: DataFrame
+    unfiltered: DataFrame
+    location: str
+    format: str
+    version: int | None
+    given: frozenset[str]
+    id_types: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_score(self) -> bool:
+        """Whether the table has scores."""
+        return C.SCORE in self.given
+
+    @property
+    def has_rank(self) -> bool:
+        """Whether the table has ranks."""
+        return C.RANK in self.given
+
+    @property
+    def has_model_id(self) -> bool:
+        """Whether the table names its models; else there is one, 'model'."""
+        return C.MODEL_ID in self.given
+
+    @property
+    def has_list_id(self) -> bool:
+        """Whether a user may have several lists."""
+        return C.LIST_ID in self.given
+
+    @property
+    def has_gain(self) -> bool:
+        """Whether the judgements are graded; else every gain is 1."""
+        return C.GAIN in self.given
+
+    @property
+    def has_unparsable(self) -> bool:
+        """Whether `frame` has the column :data:`IS_UNPARSABLE`."""
+        return IS_UNPARSABLE in self.given
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The inputs of one evaluation date."""
+
+    recommendations: Source
+    held_out: Source
+    segments: Source | None = None
+
+    def all(self) -> tuple[Source, ...]:
+        """Return the inputs that there are, in the order of the config."""
+        return tuple(source for source in (self.recommendations, self.held_out, self.segments) if source)
+
+
+def segments_schema(names: tuple[str, ...]) -> Schema:
+    """Return the schema of the segments input: ``user_id`` and a text column for each segment."""
+    user = Field(C.USER_ID, "string", "User", nullable=False)
+    segments = (Field(name, "string", f"Segment {name} of the user; NULL is unknown") for name in names)
+    return Schema("segments", "one user", (C.USER_ID,), (user, *segments))

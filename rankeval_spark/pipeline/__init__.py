@@ -1,0 +1,7 @@
+"""The stages put together: reads like the table of contents of an evaluation, and runs nothing."""
+
+from __future__ import annotations
+
+from rankeval_spark.pipeline.evaluation import Frames, Request, to_frames, to_lists, to_scored
+
+__all__ = ["Frames", "Request", "to_frames", "to_lists", "to_scored"]

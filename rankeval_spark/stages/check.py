@@ -1,0 +1,186 @@
+"""Count what is wrong with the inputs: one aggregate pass each, in plain Spark expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.stages.clean import HELD_OUT_KEYS, RECOMMENDATION_KEYS, has_keys, has_valid_order, is_finite
+from rankeval_spark.stages.match import to_judgements
+from rankeval_spark.stages.population import has_judgements, has_list
+from rankeval_spark.stages.rank import N_COPIES
+from rankeval_spark.stages.score import N_LISTED, RELEVANT
+
+if TYPE_CHECKING:
+    from rankeval_spark.config import Checks
+
+RECOMMENDATIONS: Final = "recommendations"
+HELD_OUT: Final = "held_out"
+
+ROWS: Final = "rows"
+"""The check that only counts the rows of an input; it has no thresholds."""
+
+UNMATCHED_ITEMS: Final = "unmatched_items"
+"""The check of the join: judgements whose item stands in no list."""
+
+FACTS: Final = ("input", "check", "count", "total", "sample_keys")
+
+
+def to_recommendation_facts(recommendations: DataFrame) -> DataFrame:
+    """Count rows, NULL keys and rows whose place in the list is unknown; one pass, no shuffle of the rows."""
+    has_key = has_keys(RECOMMENDATION_KEYS)
+    flags = {"null_keys": ~has_key, "invalid_scores": has_key & ~has_valid_order(recommendations)}
+    return _row_facts(recommendations, RECOMMENDATIONS, flags, key=_key_text(RECOMMENDATION_KEYS))
+
+
+def to_held_out_facts(held_out: DataFrame) -> DataFrame:
+    """Count rows, NULL keys and gains that are no number; one pass, no shuffle of the rows."""
+    has_key = has_keys(HELD_OUT_KEYS)
+    flags = {"null_keys": ~has_key, "null_gains": has_key & ~is_finite(C.GAIN)}
+    return _row_facts(held_out, HELD_OUT, flags, key=_key_text(HELD_OUT_KEYS))
+
+
+def to_judgement_facts(usable_held_out: DataFrame, *, duplicates: str) -> DataFrame:
+    """Count judgements that stand twice and users without a relevant one."""
+    policy = "max" if duplicates == "error" else duplicates  # counted here, refused in the plan of the lists
+    users = (
+        to_judgements(usable_held_out, duplicates=policy)
+        .groupBy(C.USER_ID)
+        .agg(F.max(C.GAIN).alias("_best"), F.sum(N_COPIES).alias("_n_rows"), F.count("*").alias("_n_pairs"))
+    )
+    user = F.col(C.USER_ID).cast("string")
+    repeated, no_relevant = F.col("_n_rows") > F.col("_n_pairs"), F.col("_best") < RELEVANT
+    facts = users.agg(
+        _fact(HELD_OUT, "duplicates", F.sum(F.col("_n_rows") - F.col("_n_pairs")), F.sum("_n_rows"), repeated, user),
+        _fact(HELD_OUT, "zero_relevant", F.count_if(no_relevant), F.count("*"), no_relevant, user),
+    )
+    return _stacked(facts)
+
+
+def to_join_facts(usable_held_out: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
+    """Count judgements whose item stands in no list at all: the sign of ids that do not fit together."""
+    listed = usable_recommendations.select(C.ITEM_ID).distinct().withColumn("_is_listed", F.lit(True))
+    joined = usable_held_out.join(listed, on=[C.ITEM_ID], how="left")
+    is_unmatched = F.col("_is_listed").isNull()
+    item = F.col(C.ITEM_ID).cast("string")
+    facts = joined.agg(_fact(HELD_OUT, UNMATCHED_ITEMS, F.count_if(is_unmatched), F.count("*"), is_unmatched, item))
+    return _stacked(facts)
+
+
+def to_list_facts(scored: DataFrame, *, k: int) -> DataFrame:
+    """Count repeated items, short lists, ties that matter and users on one side only.
+
+    Parameters
+    ----------
+    scored : DataFrame
+        Every scored row, outside the population too.
+    k : int
+        The largest cutoff; 0 where there is none, and then no list is short.
+    """
+    lists = scored.where(F.col(C.K) == k)
+    user = F.concat_ws(" ", C.MODEL_ID, F.col(C.USER_ID).cast("string"))
+    is_short = has_list() & (F.col(C.N_RECOMMENDED) < k)
+    has_ties = has_judgements() & F.col(C.HAS_TIES)
+    is_extra, is_missing = ~has_judgements(), has_judgements() & ~has_list()
+    repeats, n_lists = F.col(C.N_DUPLICATES) > 0, F.count_if(has_list())
+    of = RECOMMENDATIONS
+    facts = lists.agg(
+        _fact(of, "duplicates", F.sum(C.N_DUPLICATES), F.sum(N_LISTED), repeats, user),
+        _fact(of, "short_lists", F.count_if(is_short), n_lists, is_short, user),
+        _fact(of, "ties", F.count_if(has_ties), F.count_if(has_judgements() & has_list()), has_ties, user),
+        _fact(of, "extra_users", F.count_if(is_extra), n_lists, is_extra, user),
+    )
+    return _stacked(facts).unionByName(_missing_users(lists, is_missing))
+
+
+def with_verdicts(facts: DataFrame, *, checks: Checks) -> DataFrame:
+    """Compare each share with its thresholds: rows of ``schemas.CHECKS`` from ``input`` on."""
+    limits = {name: checks.threshold(name) for name in type(checks).model_fields}
+    warn = _by_check({name: limit.warn for name, limit in limits.items()})
+    error = _by_check({name: limit.error for name, limit in limits.items()})
+    share = F.when(F.col("total") > 0, F.col("count") / F.col("total"))
+    severity = F.when(error.isNotNull(), "error").when(warn.isNotNull(), "warn").otherwise("info")
+    verdict = F.when(share > error, "error").when(share > warn, "warn").otherwise("ok")
+    return facts.select(
+        "input",
+        "check",
+        severity.alias("severity"),
+        F.col("count"),
+        F.when(F.col("check") != ROWS, share).alias("share"),
+        F.when(verdict == "error", error).otherwise(F.coalesce(warn, error)).alias("threshold"),
+        verdict.alias("verdict"),
+        "sample_keys",
+    )
+
+
+def union(*facts: DataFrame) -> DataFrame:
+    """Put facts below one another."""
+    return reduce(DataFrame.unionByName, facts)
+
+
+def _row_facts(frame: DataFrame, name: str, flags: Mapping[str, Column], *, key: Column) -> DataFrame:
+    rows = _fact(name, ROWS, F.count("*"), F.count("*"), F.lit(False), key)
+    return _stacked(
+        frame.agg(
+            rows, *(_fact(name, check, F.count_if(flag), F.count("*"), flag, key) for check, flag in flags.items())
+        )
+    )
+
+
+def _missing_users(lists: DataFrame, is_missing: Column) -> DataFrame:
+    """Count the judged users without a list for the model that misses most: another model must not hide it."""
+    per_model = lists.groupBy(C.MODEL_ID).agg(
+        F.count_if(is_missing).alias("_n_missing"), F.count_if(has_judgements()).alias("_n_judged")
+    )
+    share = F.col("_n_missing") / F.nullif(F.col("_n_judged"), F.lit(0))
+    order = F.struct(share, C.MODEL_ID)  # the name too, so that of two models that miss as many it is always the same
+    worst = per_model.agg(F.max_by(F.struct(C.MODEL_ID, "_n_missing", "_n_judged"), order).alias("_worst"))
+    return worst.select(
+        F.lit(RECOMMENDATIONS).alias("input"),
+        F.lit("missing_users").alias("check"),
+        F.coalesce("_worst._n_missing", F.lit(0)).alias("count"),
+        F.coalesce("_worst._n_judged", F.lit(0)).alias("total"),
+        F.when(F.col("_worst._n_missing") > 0, F.array(f"_worst.{C.MODEL_ID}"))
+        .otherwise(_no_keys())
+        .alias("sample_keys"),
+    )
+
+
+def _fact(  # noqa: PLR0913, PLR0917 - the parts of one fact, in the order of FACTS
+    name: str, check: str, count: Column, total: Column, flag: Column, key: Column
+) -> Column:
+    """Make one struct of FACTS; the samples are the first and the last key concerned, whatever the partitioning."""
+    concerned = F.when(flag, key)
+    samples = F.array_compact(F.array_distinct(F.array(F.min(concerned), F.max(concerned))))
+    return F.struct(
+        F.lit(name).alias("input"),
+        F.lit(check).alias("check"),
+        F.coalesce(count.cast("bigint"), F.lit(0)).alias("count"),
+        F.coalesce(total.cast("bigint"), F.lit(0)).alias("total"),
+        F.coalesce(samples, _no_keys()).alias("sample_keys"),
+    ).alias(check)
+
+
+def _stacked(facts: DataFrame) -> DataFrame:
+    """Turn the structs of one row into rows."""
+    return facts.select(F.inline(F.array(*facts.columns)))
+
+
+def _key_text(keys: tuple[str, ...]) -> Column:
+    return F.concat_ws(" ", *(F.coalesce(F.col(key).cast("string"), F.lit("NULL")) for key in keys))
+
+
+def _no_keys() -> Column:
+    return F.array().cast("array<string>")
+
+
+def _by_check(values: Mapping[str, float | None]) -> Column:
+    known = {name: value for name, value in values.items() if value is not None}
+    if not known:
+        return F.lit(None).cast("double")
+    pairs = (part for name, value in known.items() for part in (F.lit(name), F.lit(float(value))))
+    return F.create_map(*pairs)[F.col("check")]

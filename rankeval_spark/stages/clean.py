@@ -1,0 +1,71 @@
+"""Keep the rows that can be used: keys that are not NULL, scores and gains that are finite."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame, functions as F
+
+from rankeval_spark import columns as C
+
+RECOMMENDATION_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID)
+HELD_OUT_KEYS = (C.USER_ID, C.ITEM_ID)
+
+SAMPLE_BUCKETS = 1_000_000
+
+
+def order_column(recommendations: DataFrame) -> str:
+    """Name the column that orders the lists: the score, or the rank where the log has no score."""
+    return C.SCORE if C.SCORE in recommendations.columns else C.RANK
+
+
+def has_keys(keys: tuple[str, ...]) -> Column:
+    """Tell whether no key column is NULL."""
+    return reduce(and_, (F.col(key).isNotNull() for key in keys))
+
+
+def is_finite(name: str) -> Column:
+    """Tell whether a double is neither NULL nor NaN nor infinite; never NULL itself."""
+    value = F.col(name)
+    return value.isNotNull() & ~F.isnan(value) & (F.abs(value) != F.lit(float("inf")))
+
+
+def has_valid_order(recommendations: DataFrame) -> Column:
+    """Tell whether a row can be placed in its list: a finite score, or a rank of at least 1 where there is no score."""
+    if order_column(recommendations) == C.SCORE:
+        return is_finite(C.SCORE)
+    return F.col(C.RANK).isNotNull() & (F.col(C.RANK) >= 1)
+
+
+def keep_usable_recommendations(recommendations: DataFrame, *, invalid_scores: str) -> DataFrame:
+    """Drop rows with a NULL key and, with ``invalid_scores='drop'``, rows whose place in the list is unknown.
+
+    With ``invalid_scores='error'`` such a row fails the job when it runs.
+    """
+    is_valid = has_valid_order(recommendations)
+    if invalid_scores == "error":
+        is_valid = _or_fail(is_valid, "invalid_scores", "a recommendation with a NULL, NaN or infinite score or rank")
+    return recommendations.where(has_keys(RECOMMENDATION_KEYS)).where(is_valid)
+
+
+def keep_sample(frame: DataFrame, *, share: float) -> DataFrame:
+    """Keep the rows of a share of the users, chosen by a hash of the user id: the same users in every input and run."""
+    if share >= 1:
+        return frame
+    bucket = F.pmod(F.xxhash64(F.col(C.USER_ID).cast("string")), F.lit(SAMPLE_BUCKETS))
+    return frame.where(bucket < round(share * SAMPLE_BUCKETS))
+
+
+def keep_usable_held_out(held_out: DataFrame) -> DataFrame:
+    """Drop judgements with a NULL key or a gain that is NULL, NaN or infinite."""
+    return held_out.where(has_keys(HELD_OUT_KEYS)).where(is_finite(C.GAIN))
+
+
+def policy_failure(policy: str, what: str) -> Column:
+    """Fail the job, when it runs, because a policy of 'error' met its case; the message is parsed by the shell."""
+    return F.raise_error(F.lit(f"[rankeval:{policy}] {what}, and the policy {policy} is 'error'"))
+
+
+def _or_fail(condition: Column, policy: str, what: str) -> Column:
+    return F.when(condition, True).otherwise(policy_failure(policy, what).cast("boolean"))

@@ -1,0 +1,99 @@
+"""Match ranked items with judgements: from item rows to one compact row per list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.stages.clean import policy_failure
+from rankeval_spark.stages.rank import IS_TIED, N_COPIES
+
+
+def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
+    """Make one row per (user, item) with its gain and ``_n_copies``, partitioned by user.
+
+    Parameters
+    ----------
+    held_out : DataFrame
+        Usable rows of ``schemas.HELD_OUT``.
+    duplicates : {"max", "sum", "error"}
+        Gain of a pair that stands twice: the largest, the sum, or a failure of the job.
+    """
+    judgements = (
+        held_out.select(C.USER_ID, C.ITEM_ID, C.GAIN)
+        .repartition(C.USER_ID)
+        .groupBy(C.USER_ID, C.ITEM_ID)
+        .agg(_gain(duplicates).alias(C.GAIN), F.count("*").cast("int").alias(N_COPIES))
+    )
+    if duplicates != "error":
+        return judgements
+    failure = policy_failure("held_out_duplicates", "a (user, item) pair stands twice in the held-out table")
+    return judgements.where(F.when(F.col(N_COPIES) > 1, failure.cast("boolean")).otherwise(F.lit(True)))
+
+
+def _gain(duplicates: str) -> Column:
+    if duplicates != "sum":
+        return F.max(C.GAIN)
+    # In ascending order: added up as they come, the same gains give another last bit on another partitioning.
+    return F.aggregate(F.array_sort(F.collect_list(C.GAIN)), F.lit(0.0), lambda total, gain: total + gain)
+
+
+def to_models(recommendations: DataFrame, *, names: Sequence[str] | None) -> DataFrame:
+    """Make one row per model: those named, else those in the log (one narrow, lazy distinct)."""
+    if names is None:
+        return recommendations.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct()
+    named = F.array(*(F.lit(name) for name in names))
+    # The session of the frame, without a job and without a local relation that would depend on the session's Python.
+    return recommendations.sparkSession.range(1, numPartitions=1).select(F.explode(named).alias(C.MODEL_ID))
+
+
+def to_lists(ranked: DataFrame, *, judgements: DataFrame, models: DataFrame) -> DataFrame:
+    """Make one compact row per list; a judged user whom a model gave no list gets an empty one, ``list_id`` ''.
+
+    Grain: (model, user, list). Judgements join n:1 on (user, item); users are crossed with the models, then full
+    outer joined on (user, model): 1:n, so that neither a user without a list nor a list without a judged user vanishes.
+    """
+    return (
+        _to_judged_users(judgements)
+        .crossJoin(F.broadcast(models))
+        .join(_to_hits(ranked, judgements=judgements), on=[C.USER_ID, C.MODEL_ID], how="full")
+        .select(
+            C.MODEL_ID,
+            C.USER_ID,
+            F.coalesce(C.LIST_ID, F.lit(C.ONE_LIST)).alias(C.LIST_ID),
+            F.coalesce(C.N_RECOMMENDED, F.lit(0)).alias(C.N_RECOMMENDED),
+            F.coalesce(C.N_DUPLICATES, F.lit(0)).alias(C.N_DUPLICATES),
+            _or_empty("_hits.rank", "int").alias(C.HIT_RANKS),
+            _or_empty("_hits.gain", "double").alias(C.HIT_GAINS),
+            _or_empty(C.JUDGED_GAINS, "double").alias(C.JUDGED_GAINS),
+            _or_empty(C.TIED_RANKS, "int").alias(C.TIED_RANKS),
+        )
+    )
+
+
+def _to_judged_users(judgements: DataFrame) -> DataFrame:
+    """Group the judgements: one row per user with all his gains, descending."""
+    # The aggregate reads the item too: a projection without it could not reuse the exchange of the row join.
+    return judgements.groupBy(C.USER_ID).agg(F.sort_array(F.collect_list(C.GAIN), asc=False).alias(C.JUDGED_GAINS))
+
+
+def _to_hits(ranked: DataFrame, *, judgements: DataFrame) -> DataFrame:
+    """Group the ranked items: one row per list with the ranks and gains of its judged items."""
+    hit = F.when(F.col(C.GAIN).isNotNull(), F.struct(C.RANK, C.GAIN))
+    tied_rank = F.when(F.col(IS_TIED), F.col(C.RANK))
+    return (
+        ranked.join(judgements.select(C.USER_ID, C.ITEM_ID, C.GAIN), on=[C.USER_ID, C.ITEM_ID], how="left")
+        .groupBy(*C.LIST_KEY)
+        .agg(
+            F.count("*").cast("int").alias(C.N_RECOMMENDED),
+            F.sum(F.col(N_COPIES) - 1).cast("int").alias(C.N_DUPLICATES),
+            F.array_sort(F.collect_list(hit)).alias("_hits"),
+            F.array_sort(F.collect_list(tied_rank)).alias(C.TIED_RANKS),
+        )
+    )
+
+
+def _or_empty(name: str, element: str) -> Column:
+    return F.coalesce(F.col(name), F.array().cast(f"array<{element}>"))

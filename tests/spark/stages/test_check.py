@@ -1,0 +1,168 @@
+"""What is wrong with the inputs, counted in one pass each."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rankeval_spark import schemas
+from rankeval_spark.config import Checks, Threshold
+from rankeval_spark.stages import check
+from tests.support.frames import after_run, assert_columns, assert_key, held_out, recommendations, scored_rows, tuples
+from tests.support.plans import no_spark_jobs, python_nodes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FACTS = ("input", "check", "count", "total", "sample_keys")
+
+
+def facts_of(frame: DataFrame) -> list[tuple[object, ...]]:
+    """Check, count, total and samples, and the columns are those of facts."""
+    assert tuple(frame.columns) == FACTS
+    return tuples(frame, "check", "count", "total", "sample_keys")
+
+
+def test_rows_null_keys_and_invalid_scores_of_the_log_are_counted(spark: SparkSession) -> None:
+    log = recommendations(
+        spark,
+        "user_id item_id score",
+        ("ann", "a", 0.5),
+        (None, "a", 0.5),
+        ("ann", None, math.nan),  # counted once, as a row without a key
+        ("ann", "b", math.nan),
+        ("bob", "c", None),
+    )
+    with no_spark_jobs(spark):
+        facts = check.to_recommendation_facts(log)
+    assert facts_of(facts) == [
+        ("invalid_scores", 2, 5, ["m ann  b", "m bob  c"]),
+        ("null_keys", 2, 5, ["m NULL  a", "m ann  NULL"]),
+        ("rows", 5, 5, []),
+    ]
+    assert python_nodes(facts) == []
+
+
+def test_rows_null_keys_and_null_gains_of_the_held_out_table_are_counted(spark: SparkSession) -> None:
+    rows = [("ann", "a", 1.0), ("ann", None, 1.0), ("ann", "b", None), ("ann", "c", math.inf), (None, "d", math.nan)]
+    with no_spark_jobs(spark):
+        facts = check.to_held_out_facts(held_out(spark, "user_id item_id gain", *rows))
+    assert facts_of(facts) == [
+        ("null_gains", 2, 5, ["ann b", "ann c"]),
+        ("null_keys", 2, 5, ["NULL d", "ann NULL"]),
+        ("rows", 5, 5, []),
+    ]
+
+
+@pytest.mark.parametrize("policy", ["max", "sum", "error"])
+def test_repeated_judgements_and_users_without_a_relevant_one_are_counted(spark: SparkSession, policy: str) -> None:
+    rows = [("ann", "a", 1.0), ("ann", "a", 1.0), ("ann", "a", 2.0), ("bob", "a", 0.5), ("cat", "a", 0.0)]
+    with no_spark_jobs(spark):
+        facts = check.to_judgement_facts(held_out(spark, "user_id item_id gain", *rows), duplicates=policy)
+    assert facts_of(facts) == [("duplicates", 2, 5, ["ann"]), ("zero_relevant", 2, 3, ["bob", "cat"])]
+
+
+def test_judgements_of_items_that_no_list_holds_are_counted(spark: SparkSession) -> None:
+    log = recommendations(spark, "user_id item_id score", ("ann", "a", 1.0), ("bob", "a", 1.0))
+    judged = held_out(spark, "user_id item_id", ("zoe", "a"), ("ann", "x"), ("bob", "x"), ("ann", "y"))
+    with no_spark_jobs(spark):
+        facts = check.to_join_facts(judged, usable_recommendations=log)
+    assert facts_of(facts) == [("unmatched_items", 3, 4, ["x", "y"])]
+
+
+def test_lists_are_looked_at_at_the_largest_cutoff(spark: SparkSession) -> None:
+    rows: list[tuple[str, int, int, dict[str, Any]]] = [
+        ("ann", 10, 3, {}),
+        ("bob", 9, 0, {"has_ties": True}),
+        ("cat", 0, 0, {"has_ties": None}),
+        ("dan", 12, 0, {"has_ties": True, "n_judged": 0}),
+    ]
+    lists = scored_rows(
+        spark,
+        *(
+            {"user_id": user, "k": k, "n_recommended": min(n, k), "_n_listed": n + more, "n_duplicates": more, **rest}
+            for user, n, more, rest in rows
+            for k in (5, 10)
+        ),
+    )
+    with no_spark_jobs(spark):
+        facts = check.to_list_facts(lists, k=10)
+    assert facts_of(facts) == [
+        ("duplicates", 3, 10 + 3 + 9 + 12, ["m ann"]),
+        ("extra_users", 1, 3, ["m dan"]),
+        ("missing_users", 1, 3, ["m"]),
+        ("short_lists", 1, 3, ["m bob"]),
+        ("ties", 1, 2, ["m bob"]),
+    ]
+
+
+def test_without_a_cutoff_no_list_is_short(spark: SparkSession) -> None:
+    facts = check.to_list_facts(scored_rows(spark, {"user_id": "ann", "k": 0}), k=0)
+    assert ("short_lists", 0, 1, []) in facts_of(facts)
+
+
+def test_missing_users_are_those_of_the_model_that_misses_most(spark: SparkSession) -> None:
+    lists = scored_rows(
+        spark,
+        *({"user_id": user, "model_id": "full"} for user in "abc"),
+        *({"user_id": user, "model_id": "thin", "n_recommended": int(user == "a")} for user in "abc"),
+    )
+    facts = check.to_list_facts(lists, k=1).where("check = 'missing_users'")
+    assert facts_of(facts) == [("missing_users", 2, 3, ["thin"])]
+
+
+def test_of_two_models_that_miss_as_many_the_same_one_is_named_every_time(spark: SparkSession) -> None:
+    rows = [{"user_id": user, "model_id": model, "n_recommended": 0} for user in "ab" for model in ("x", "y", "z")]
+    for order in (rows, rows[::-1]):
+        facts = check.to_list_facts(scored_rows(spark, *order), k=1).where("check = 'missing_users'")
+        assert facts_of(facts) == [("missing_users", 2, 2, ["z"])]
+
+
+def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
+    log, judged = recommendations(spark, "user_id item_id score"), held_out(spark, "user_id item_id")
+    facts = check.union(
+        check.to_recommendation_facts(log),
+        check.to_held_out_facts(judged),
+        check.to_judgement_facts(judged, duplicates="max"),
+        check.to_join_facts(judged, usable_recommendations=log),
+        check.to_list_facts(scored_rows(spark), k=10),
+    )
+    verdicts = check.with_verdicts(facts, checks=Checks())
+    found = tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
+    assert [name for name, *_ in found] == sorted([*Checks.model_fields, "duplicates", "null_keys", "rows", "rows"])
+    assert {(count, share, verdict, *keys) for _, count, share, verdict, keys in found} == {(0, None, "ok")}
+    assert_key(verdicts, ("input", "check"))
+
+
+def test_a_share_is_judged_by_its_thresholds(spark: SparkSession) -> None:
+    rows = [
+        ("recommendations", "duplicates", 10, 100, ["a"]),
+        ("recommendations", "null_keys", 60, 100, ["b"]),
+        ("recommendations", "short_lists", 50, 100, []),
+        ("recommendations", "extra_users", 99, 100, []),
+        ("recommendations", "ties", 0, 0, []),
+        ("recommendations", "rows", 100, 100, []),
+    ]
+    facts = spark.createDataFrame(
+        rows, "input string, check string, count bigint, total bigint, sample_keys array<string>"
+    )
+    checks = Checks(
+        duplicates=Threshold(warn=0.05, error=0.5),
+        null_keys=Threshold(error=0.5),
+        short_lists=Threshold(warn=0.5),
+        extra_users=Threshold(),
+        ties=Threshold(warn=0.1),
+    )
+    with no_spark_jobs(spark):
+        verdicts = check.with_verdicts(facts, checks=checks)
+    assert tuples(verdicts, "check", "severity", "share", "threshold", "verdict") == [
+        ("duplicates", "error", 10 / 100, 0.05, "warn"),
+        ("extra_users", "info", 99 / 100, None, "ok"),
+        ("null_keys", "error", 60 / 100, 0.5, "error"),
+        ("rows", "info", None, None, "ok"),
+        ("short_lists", "warn", 50 / 100, 0.5, "ok"),  # at the threshold is not above it
+        ("ties", "warn", None, 0.1, "ok"),
+    ]
+    assert_columns(verdicts, after_run(schemas.CHECKS))

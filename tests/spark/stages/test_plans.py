@@ -1,0 +1,156 @@
+"""The shape of the physical plan under the recommended settings, as it was run.
+
+An exchange moves every row over the network, so the number of them is what an evaluation costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from rankeval_spark import pipeline
+from rankeval_spark.config import Policies
+from rankeval_spark.measures import MeasureSet
+from rankeval_spark.pipeline import Request
+from rankeval_spark.session import recommended_settings
+from tests.support.plans import final_exchanges, final_plan, joins, no_spark_jobs, plan, python_nodes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+ONE_EACH = 2
+"""One exchange for each of the two inputs that have a row per item."""
+
+FEW = Request(MeasureSet.parse(["nDCG@5", "P@5"]), Policies())
+MANY = replace(
+    FEW, measures=MeasureSet.parse([f"{name}@{k}" for name in ("nDCG", "P", "R", "AP", "RR") for k in (1, 5, 20)])
+)
+
+
+@pytest.fixture(scope="module")
+def folder(_shared_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Parquet tables: with rows in memory Spark would know their size, and columns would cost nothing to read."""
+    path = tmp_path_factory.mktemp("tables")
+    number = F.col("id")
+    ids = [(number % 50).cast("string").alias("user_id"), (number % 37).cast("string").alias("item_id")]
+    recommendations = _shared_session.range(2000).select(
+        F.concat(F.lit("m"), (number % 3).cast("string")).alias("model_id"),
+        F.lit("").alias("list_id"),
+        *ids,
+        F.hash("id").cast("double").alias("score"),
+        (number / 100).cast("int").alias("rank"),
+    )
+    recommendations.write.parquet(f"{path}/recommendations")
+    _shared_session.range(400).select(*ids, F.lit(1.0).alias("gain")).write.parquet(f"{path}/held_out")
+    users = _shared_session.range(50).select(number.cast("string").alias("user_id"), F.lit("x").alias("country"))
+    users.write.parquet(f"{path}/segments")
+    return path
+
+
+@pytest.fixture
+def tables(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
+    """Give the inputs in canonical columns, under the recommended settings."""
+    for key, value in recommended_settings().items():
+        spark.conf.set(key, value)
+    # Tables of a few rows would be broadcast; those of a night are not.
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    frames = {name: spark.read.parquet(f"{folder}/{name}") for name in ("recommendations", "held_out", "segments")}
+    frames["recommendations"] = frames["recommendations"].drop("rank")
+    return frames
+
+
+def lists_of(tables: dict[str, DataFrame], request: Request = FEW) -> DataFrame:
+    """Plan the compact rows."""
+    segments = tables["segments"] if request.segments else None
+    return pipeline.to_lists(tables["recommendations"], held_out=tables["held_out"], segments=segments, request=request)
+
+
+def user_metrics_of(tables: dict[str, DataFrame], request: Request = FEW) -> DataFrame:
+    """Plan the per-user table."""
+    scored = pipeline.to_scored(lists_of(tables, request), request=request)
+    return pipeline.to_frames(scored, request=request, has_one_list=True).user_metrics
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        pytest.param({}, id="by default"),
+        pytest.param({"duplicates": "keep", "ties": "item_desc"}, id="duplicates kept"),
+        pytest.param({"held_out_duplicates": "sum", "invalid_scores": "error"}, id="gains summed"),
+    ],
+)
+def test_lists_take_one_exchange_for_each_input_with_a_row_per_item(
+    tables: dict[str, DataFrame], policies: dict[str, Any]
+) -> None:
+    assert final_exchanges(lists_of(tables, replace(FEW, policies=Policies(**policies)))) == ONE_EACH
+
+
+def test_a_log_of_ranks_takes_no_more(spark: SparkSession, tables: dict[str, DataFrame], folder: Path) -> None:
+    ranks = spark.read.parquet(f"{folder}/recommendations").drop("score")
+    assert final_exchanges(lists_of({**tables, "recommendations": ranks})) == ONE_EACH
+
+
+def test_named_models_take_no_more(tables: dict[str, DataFrame]) -> None:
+    assert final_exchanges(lists_of(tables, replace(FEW, models=["m0", "m1"]))) == ONE_EACH
+
+
+def test_segments_too_large_to_be_broadcast_move_the_rows_per_list_and_no_row_per_item(
+    tables: dict[str, DataFrame],
+) -> None:
+    """One exchange of the segment table and one of the lists: Spark forgets the partitioning of a full outer join."""
+    segmented = lists_of(tables, replace(FEW, slices=[("country",)]))
+    assert final_exchanges(segmented) == ONE_EACH + 2
+
+
+def test_the_judgements_are_moved_once_and_used_twice(tables: dict[str, DataFrame]) -> None:
+    nodes = [node.name for node in final_plan(lists_of(tables)).walk(into_broadcasts=False)]
+    assert nodes.count("ReusedExchange") == 1
+
+
+def test_the_per_user_table_crosses_into_python_once(tables: dict[str, DataFrame]) -> None:
+    user_metrics = user_metrics_of(tables)
+    assert final_exchanges(user_metrics) == ONE_EACH
+    assert python_nodes(user_metrics) == ["ArrowEvalPython"]
+
+
+def test_more_measures_and_cutoffs_add_no_exchange_no_join_and_no_python(tables: dict[str, DataFrame]) -> None:
+    few, many = user_metrics_of(tables, FEW), user_metrics_of(tables, MANY)
+    assert final_exchanges(many) == final_exchanges(few) == ONE_EACH
+    assert joins(many) == joins(few)
+    assert python_nodes(many) == python_nodes(few)
+
+
+def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) -> None:
+    scored = pipeline.to_scored(lists_of(tables), request=FEW)
+    metrics = pipeline.to_frames(scored, request=FEW, has_one_list=True).metrics
+    assert final_exchanges(metrics) == ONE_EACH + 1
+    assert python_nodes(metrics) == ["ArrowEvalPython", "MapInArrow", "ArrowEvalPython"]
+
+
+def test_building_the_whole_plan_starts_no_job(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
+    with no_spark_jobs(spark):
+        scored = pipeline.to_scored(lists_of(tables, MANY), request=MANY)
+        pipeline.to_frames(scored, request=MANY, has_one_list=False)
+
+
+def test_the_count_sees_exchanges_that_the_default_settings_add(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    spark.conf.set("spark.sql.requireAllClusterKeysForCoPartition", "true")
+    assert final_exchanges(lists_of(tables)) > ONE_EACH
+
+
+def test_a_job_in_the_block_is_noticed(spark: SparkSession) -> None:
+    with pytest.raises(AssertionError, match="Spark jobs were started"), no_spark_jobs(spark):
+        spark.range(3).count()
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_a_plan_that_was_not_run_shows_what_it_would_begin_with(spark: SparkSession) -> None:
+    frame = spark.range(9).repartition("id").groupBy("id").count()
+    assert sum(node.is_hash_exchange for node in plan(frame).walk()) == 1

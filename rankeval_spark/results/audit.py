@@ -1,0 +1,168 @@
+"""What is looked at between staging and publishing: keys, numbers, and whether the tables agree with one another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import Fault
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, Row
+
+    from rankeval_spark.results.facts import MeasureFact
+    from rankeval_spark.schemas import Schema
+
+TOLERANCE: Final = 1e-9
+"""Largest relative difference between a mean as published and as recomputed: room for the order of summation."""
+
+MOST_SUSPECTS: Final = 100
+
+_MEAN, _N, _LOW, _HIGH = "mean", "n", "low", "high"
+
+
+def failed_checks(checks: DataFrame) -> list[Fault]:
+    """Name the checks whose verdict is error."""
+    rows = checks.where(F.col("verdict") == "error").collect()
+    return [
+        Fault(
+            f"input {row['input']}, check {row['check']}",
+            f"{row['count']} ({row['share']})",
+            f"a share of at most {row['threshold']}",
+            f"for example {', '.join(row['sample_keys'][:3])}" if row["sample_keys"] else "",
+        )
+        for row in rows
+    ]
+
+
+def duplicate_keys(frames: Mapping[str, DataFrame], schemas: Sequence[Schema]) -> list[Fault]:
+    """Keys that occur more than once in their table.
+
+    Hashes of the keys are counted first, in one job for all tables: eight bytes a row cross the network, and the
+    keys themselves only where two hashes agree.
+    """
+    hashes = [frames[schema.name].select(F.lit(schema.name).alias("_table"), _hash(schema)) for schema in schemas]
+    if not hashes:
+        return []
+    suspects = _repeated(reduce(DataFrame.unionAll, hashes), ["_table", "_hash"]).take(MOST_SUSPECTS)
+    by_table: dict[str, list[int]] = {}
+    for row in suspects:
+        by_table.setdefault(row["_table"], []).append(row["_hash"])
+    return [
+        fault
+        for schema in schemas
+        if schema.name in by_table
+        for fault in _duplicates_among(frames[schema.name], schema, by_table[schema.name])
+    ]
+
+
+def _duplicates_among(frame: DataFrame, schema: Schema, suspects: Sequence[int]) -> list[Fault]:
+    doubles = _repeated(frame.where(_hash(schema).isin(*suspects)), _key(schema)).take(3)
+    found = "; ".join(", ".join(f"{name}={row[name]!r}" for name in _key(schema)) for row in doubles)
+    return [Fault(f"table {schema.name}", f"several rows for {found}", "one row a key")] if doubles else []
+
+
+def _key(schema: Schema) -> list[str]:
+    return [name for name in schema.key if name not in C.RUN_KEY]  # constant within a run
+
+
+def _hash(schema: Schema) -> Column:
+    return F.xxhash64(*_key(schema)).alias("_hash")
+
+
+def _repeated(frame: DataFrame, key: Sequence[str]) -> DataFrame:
+    return frame.groupBy(*key).agg(F.count("*").alias("_count")).where(F.col("_count") > 1)
+
+
+def user_metrics(frame: DataFrame, metrics: DataFrame | None, measures: Sequence[MeasureFact]) -> list[Fault]:
+    """Values that are not finite or out of range, and means in ``metrics`` that the per-user rows do not have.
+
+    One pass over ``user_metrics``; a second where a user has several lists, whose value is the mean over them.
+    """
+    if not measures:
+        return []
+    columns = list(dict.fromkeys(measure.column for measure in measures))
+    rows = frame.groupBy(C.MODEL_ID, C.K).agg(*_summaries(columns), _has_several_lists()).collect()
+    faults = _bad_values(rows, measures)
+    if faults or metrics is None:
+        return faults
+    if any(row["_several"] for row in rows):
+        per_user = frame.groupBy(C.MODEL_ID, C.K, C.USER_ID).agg(*(F.avg(column).alias(column) for column in columns))
+        rows = per_user.groupBy(C.MODEL_ID, C.K).agg(*_summaries(columns)).collect()
+    return _untied(rows, _of_all_users(metrics), measures)
+
+
+def _has_several_lists() -> Column:
+    return F.max(F.col(C.LIST_ID) != F.lit(C.ONE_LIST)).alias("_several")
+
+
+def _summaries(columns: Iterable[str]) -> list[Column]:
+    functions = {_MEAN: F.avg, _N: F.count, _LOW: F.min, _HIGH: F.max}
+    return [function(column).alias(f"{column}.{name}") for column in columns for name, function in functions.items()]
+
+
+def _bad_values(rows: Sequence[Row], measures: Sequence[MeasureFact]) -> list[Fault]:
+    ranges = {measure.column: measure for measure in measures}
+    return [
+        Fault(
+            f"table user_metrics, model {row[C.MODEL_ID]}, {measure.measure} at k = {row[C.K]}",
+            f"values from {row[f'{column}.{_LOW}']} to {row[f'{column}.{_HIGH}']}",
+            f"finite values from {_bound(measure.low, '-inf')} to {_bound(measure.high, 'inf')}, NULL where undefined",
+        )
+        for row in rows
+        for column, measure in ranges.items()
+        if not _is_in_range(row[f"{column}.{_LOW}"], row[f"{column}.{_HIGH}"], measure)
+    ]
+
+
+def _bound(bound: float | None, otherwise: str) -> str:
+    return otherwise if bound is None else f"{bound:g}"
+
+
+def _is_in_range(low: float | None, high: float | None, measure: MeasureFact) -> bool:
+    if low is None or high is None:
+        return True
+    # Spark sorts NaN above everything: a NaN anywhere is the largest value.
+    is_finite = math.isfinite(low) and math.isfinite(high)
+    is_above = measure.low is None or low >= measure.low - TOLERANCE
+    is_below = measure.high is None or high <= measure.high + TOLERANCE
+    return is_finite and is_above and is_below
+
+
+def _of_all_users(metrics: DataFrame) -> list[Row]:
+    everyone = metrics.where(F.col(C.SLICE) == C.ALL_USERS)
+    return everyone.select(C.MODEL_ID, C.MEASURE, C.K, C.VALUE, "n_users").collect()
+
+
+def _untied(rows: Sequence[Row], published: Sequence[Row], measures: Sequence[MeasureFact]) -> list[Fault]:
+    columns = {measure.measure: measure.column for measure in measures}
+    means = {(row[C.MODEL_ID], row[C.K]): row.asDict() for row in rows}
+    faults = []
+    for row in published:
+        recomputed = means.get((row[C.MODEL_ID], row[C.K]), {})
+        mean, n = _mean_and_n(recomputed, columns.get(row[C.MEASURE], ""))
+        if n != row["n_users"] or not _agree(mean, row[C.VALUE]):
+            faults.append(
+                Fault(
+                    f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}, slice all",
+                    f"{row[C.VALUE]} over {row['n_users']} users",
+                    f"{mean} over {n} users, the mean of user_metrics",
+                )
+            )
+    return faults
+
+
+def _mean_and_n(summary: Mapping[str, object], column: str) -> tuple[float | None, int]:
+    mean, n = summary.get(f"{column}.{_MEAN}"), summary.get(f"{column}.{_N}", 0)
+    return (mean if isinstance(mean, float) else None, n if isinstance(n, int) else 0)
+
+
+def _agree(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -1,0 +1,83 @@
+"""Versions and commits of a Delta table, read from its log files: no Spark job, a few milliseconds."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from rankeval_spark.results.storage import Storage
+
+LOG_FOLDER: Final = "_delta_log"
+_COMMIT: Final = re.compile(r"(\d{20})\.json")
+
+
+def exists(storage: Storage, table: str) -> bool:
+    """Whether the folder ``table`` of the root is a Delta table."""
+    return bool(versions(storage, table))
+
+
+def versions(storage: Storage, table: str) -> list[int]:
+    """Versions whose commit is still in the log, ascending."""
+    names = storage.names(f"{table}/{LOG_FOLDER}")
+    return [int(match.group(1)) for match in map(_COMMIT.fullmatch, names) if match]
+
+
+def latest_version(storage: Storage, table: str) -> int:
+    """Newest version of a table."""
+    return versions(storage, table)[-1]
+
+
+def commit_info(storage: Storage, table: str, version: int) -> dict[str, Any]:
+    """Read what a commit says of itself: operation, metrics, ``userMetadata``; empty where it says nothing."""
+    return next(iter(_actions(storage, table, version, "commitInfo")), {})
+
+
+def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | None:
+    """Newest version after ``after`` whose commit carries ``tag`` as its user metadata; None if there is none."""
+    for version in reversed(versions(storage, table)):
+        if version <= after:
+            return None
+        if commit_info(storage, table, version).get("userMetadata") == tag:
+            return version
+    return None
+
+
+def reader_version(storage: Storage, table: str, *, after: int) -> int:
+    """Highest reader protocol that a commit after ``after`` asks for; 0 where none changed the protocol."""
+    protocols = [
+        protocol
+        for version in versions(storage, table)
+        if version > after
+        for protocol in _actions(storage, table, version, "protocol")
+    ]
+    return max((int(protocol["minReaderVersion"]) for protocol in protocols), default=0)
+
+
+def n_rows_written(storage: Storage, table: str, version: int) -> int | None:
+    """Rows that a commit wrote; None where the writer kept no metrics."""
+    n_rows = commit_info(storage, table, version).get("operationMetrics", {}).get("numOutputRows")
+    return None if n_rows is None else int(n_rows)
+
+
+def files_written(storage: Storage, table: str, version: int) -> list[str]:
+    """Paths within the table of the files that a commit added."""
+    return [unquote(action["path"]) for action in _actions(storage, table, version, "add")]
+
+
+def columns(storage: Storage, table: str) -> dict[str, Any]:
+    """Columns of a table as JSON, the form that ``StructType.fromJson`` takes."""
+    for version in reversed(versions(storage, table)):
+        for metadata in _actions(storage, table, version, "metaData"):
+            found: dict[str, Any] = json.loads(metadata["schemaString"])
+            return found
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{storage.root}/{table}/{LOG_FOLDER}")
+
+
+def _actions(storage: Storage, table: str, version: int, kind: str) -> list[dict[str, Any]]:
+    lines = storage.read(f"{table}/{LOG_FOLDER}/{version:020d}.json").splitlines()
+    return [action[kind] for action in map(json.loads, lines) if kind in action]

@@ -1,0 +1,142 @@
+"""The ``runs`` table: an append-only journal of run events, in which one row is the commit of a whole publish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import DataFrame, Row, SparkSession, functions as F
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.results import tables
+from rankeval_spark.stages.frames import struct_type
+
+if TYPE_CHECKING:
+    from rankeval_spark.results.facts import Failure, InputFact, RunFacts
+    from rankeval_spark.results.storage import Storage
+
+RUNNING: Final = "RUNNING"
+PUBLISHING: Final = "PUBLISHING"
+PUBLISHED: Final = "PUBLISHED"
+FAILED: Final = "FAILED"
+MAINTAINED: Final = "MAINTAINED"
+
+COMMITS: Final = (PUBLISHED, MAINTAINED)
+"""Events that name the versions of the tables at which readers read."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """One row of ``runs``."""
+
+    facts: RunFacts
+    status: str
+    reason: str | None = None
+    inputs: tuple[InputFact, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    n_rows: Mapping[str, int] = field(default_factory=dict)
+    table_versions: Mapping[str, int] = field(default_factory=dict)
+    error: Failure | None = None
+    failed_checks: tuple[str, ...] = ()
+
+    def values(self, recorded_at: datetime) -> dict[str, Any]:
+        """Values of the row by column."""
+        facts = self.facts
+        return {
+            C.EVALUATION: facts.evaluation,
+            C.EVALUATION_DATE: facts.evaluation_date,
+            C.RUN_ID: facts.run_id,
+            "status": self.status,
+            "recorded_at": recorded_at,
+            "reason": self.reason,
+            "sample_share": facts.sample_share,
+            "config": facts.config,
+            "config_hash": facts.config_hash,
+            "code_version": facts.code_version,
+            "inputs": [astuple(fact) for fact in self.inputs],
+            "measures": [(fact.measure, fact.k, fact.column, fact.definition) for fact in facts.measures],
+            "table_versions": dict(self.table_versions),
+            "timings": dict(self.timings),
+            "n_rows": dict(self.n_rows),
+            "error": astuple(self.error) if self.error else None,
+            "failed_checks": list(self.failed_checks),
+        }
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the journal stands: the newest commit, and the runs that announced a publish and did not finish it."""
+
+    last_recorded: datetime
+    versions: dict[str, int]
+    pending: tuple[Row, ...]
+
+
+def record(spark: SparkSession, storage: Storage, event: RunEvent, *, after: datetime = _EPOCH) -> None:
+    """Append an event; its time is later than ``after``, even if the clock of this machine is behind."""
+    append(spark, storage, event.values(_now(after)))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the publish of a run that did not complete it ended."""
+
+    status: str
+    reason: str
+    table_versions: Mapping[str, int]
+
+
+def record_outcome(
+    spark: SparkSession, storage: Storage, intent: Row, outcome: Outcome, *, after: datetime
+) -> datetime:
+    """Append the outcome of a recovered run: the row of its intent with what became of it; return the time."""
+    recorded_at = _now(after)
+    values = {
+        **intent.asDict(),
+        "status": outcome.status,
+        "reason": "; ".join(filter(None, (intent["reason"], outcome.reason))),
+        "table_versions": dict(outcome.table_versions),
+        "recorded_at": recorded_at,
+    }
+    append(spark, storage, values)
+    return recorded_at
+
+
+def append(spark: SparkSession, storage: Storage, values: Mapping[str, Any]) -> None:
+    """Append one row to ``runs``."""
+    row = tuple(values[name] for name in schemas.RUNS.field_names())
+    frame = spark.createDataFrame([row], struct_type(schemas.RUNS))
+    frame.coalesce(1).writeTo(tables.identifier(storage, schemas.RUNS.name)).append()
+
+
+def state(spark: SparkSession, storage: Storage) -> State:
+    """Read where the journal stands; the caller holds the publish lock."""
+    runs = tables.read(spark, storage, schemas.RUNS.name)
+    statuses = (PUBLISHING, *COMMITS)
+    slim = runs.where(F.col("status").isin(*statuses)).select(
+        C.RUN_ID, "status", "table_versions", F.unix_micros("recorded_at").alias("_micros")
+    )
+    rows = sorted(slim.collect(), key=lambda row: row["_micros"])
+    commits = [row for row in rows if row["status"] in COMMITS]
+    done = {row[C.RUN_ID] for row in commits}
+    pending = [row[C.RUN_ID] for row in rows if row[C.RUN_ID] not in done]
+    return State(
+        last_recorded=_EPOCH + timedelta(microseconds=rows[-1]["_micros"] if rows else 0),
+        versions=dict(commits[-1]["table_versions"]) if commits else {},
+        pending=_intents(runs, pending),
+    )
+
+
+def _intents(runs: DataFrame, run_ids: list[str]) -> tuple[Row, ...]:
+    if not run_ids:  # nearly always: one job less
+        return ()
+    intents = runs.where((F.col("status") == PUBLISHING) & F.col(C.RUN_ID).isin(*run_ids))
+    return tuple(intents.orderBy("recorded_at").collect())
+
+
+def _now(after: datetime) -> datetime:
+    return max(datetime.now(timezone.utc), after + timedelta(microseconds=1))

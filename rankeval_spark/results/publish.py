@@ -1,0 +1,182 @@
+"""The publish protocol: staged tables become the published ones, and one row of ``runs`` makes it so.
+
+Everything here happens while the root's publish lock is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from delta import exceptions as delta_exceptions
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import Fault, ResultsError
+from rankeval_spark.results import delta_log, journal, tables
+from rankeval_spark.results.facts import Night
+from rankeval_spark.results.failpoints import reach
+from rankeval_spark.results.staging import Staging
+from rankeval_spark.schemas import Field, Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from rankeval_spark.results.locks import Lock
+    from rankeval_spark.results.storage import Storage
+
+ATTEMPTS: Final = 3
+
+CONFLICTS: Final = (
+    delta_exceptions.DeltaConcurrentModificationException,
+    delta_exceptions.ConcurrentWriteException,
+    delta_exceptions.MetadataChangedException,
+    delta_exceptions.ProtocolChangedException,
+    delta_exceptions.ConcurrentAppendException,
+    delta_exceptions.ConcurrentDeleteReadException,
+    delta_exceptions.ConcurrentDeleteDeleteException,
+    delta_exceptions.ConcurrentTransactionException,
+)
+"""Somebody wrote to a table without the lock; Delta's exceptions share no base class of their own."""
+
+
+@dataclass(frozen=True)
+class Root:
+    """The results root, and the lock under which its tables are written."""
+
+    spark: SparkSession
+    storage: Storage
+    lock: Lock
+
+
+def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent: Callable[[], None]) -> dict[str, int]:
+    """Publish what a run staged.
+
+    Parameters
+    ----------
+    root : Root
+        The results root; its lock is held.
+    event : RunEvent
+        What ``runs`` is to say of the run.
+    staging : Staging
+        The tables of the run.
+    on_intent : callable
+        Called once the intent stands in the journal: from here on the staging area belongs to whoever finds it.
+
+    Returns
+    -------
+    dict
+        Delta version of every table as published.
+    """
+    last = recover(root)
+    root.lock.assert_held()
+    journal.record(root.spark, root.storage, _with(event, journal.PUBLISHING, {}), after=last)
+    on_intent()
+    reach("after_intent")
+    versions = _write_tables(root, event.facts.night, event.facts.run_id, staging)
+    reach("before_marker")
+    root.lock.assert_held()
+    journal.record(root.spark, root.storage, _with(event, journal.PUBLISHED, versions), after=last)
+    return versions
+
+
+def recover(root: Root) -> datetime:
+    """Finish every publish that was announced and not completed; return the time of the newest event.
+
+    A run is rolled forward from its staging area. If that is gone, its night is set back to the last published
+    version, so that the next publish does not make half a run visible.
+    """
+    state = journal.state(root.spark, root.storage)
+    for schema in schemas.PUBLISHED:  # all of them, before the first is touched
+        tables.require_reader_version(root.storage, schema.name, after=state.versions.get(schema.name, -1))
+        tables.require_declared(tables.read(root.spark, root.storage, schema.name).schema, schema)
+    last = state.last_recorded
+    for intent in state.pending:
+        last = _recover_run(root, intent, state)
+    return last
+
+
+def _recover_run(root: Root, intent: Row, state: journal.State) -> datetime:
+    night = Night(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
+    staging = Staging(root.spark, root.storage, night, intent[C.RUN_ID])
+    if all(staging.has(table) for table in intent["n_rows"]):
+        versions = _write_tables(root, night, intent[C.RUN_ID], staging)
+        outcome = journal.Outcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
+    else:
+        versions = _roll_back(root, night, intent[C.RUN_ID], state.versions)
+        outcome = journal.Outcome(journal.MAINTAINED, "rolled back: its staging area was lost", versions)
+    root.lock.assert_held()
+    recorded_at = journal.record_outcome(root.spark, root.storage, intent, outcome, after=state.last_recorded)
+    staging.remove()
+    return recorded_at
+
+
+def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> dict[str, int]:
+    versions = {}
+    for schema in schemas.PUBLISHED:
+        staged = staging.read(schema.name) if staging.has(schema.name) else None
+        versions[schema.name] = _replace_night(root, schema, night, run_id, staged)
+        reach(f"after_{schema.name}")
+    return versions
+
+
+def _roll_back(root: Root, night: Night, run_id: str, published: Mapping[str, int]) -> dict[str, int]:
+    versions = {}
+    for schema in schemas.PUBLISHED:
+        version = published.get(schema.name)
+        before = None
+        if version is not None:
+            before = tables.read(root.spark, root.storage, schema.name, version).where(night.rows())
+        versions[schema.name] = _replace_night(root, schema, night, run_id, before)
+    return versions
+
+
+def _replace_night(root: Root, schema: Schema, night: Night, run_id: str, rows: DataFrame | None) -> int:
+    """Overwrite the rows of one night in one table, with none if ``rows`` is None; return the new version."""
+    if rows is not None and schema is schemas.USER_METRICS:
+        tables.add_measure_columns(root.spark, root.storage, _measure_fields(rows))
+    current = tables.read(root.spark, root.storage, schema.name)
+    frame = current.limit(0) if rows is None else tables.widened(rows, current.schema, schema)
+    for attempt in range(1, ATTEMPTS + 1):
+        root.lock.assert_held()
+        try:
+            return _overwrite(root, schema.name, night, run_id, frame)
+        except CONFLICTS:
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError  # pragma: no cover - the last attempt returned or raised
+
+
+def _measure_fields(rows: DataFrame) -> list[Field]:
+    names = tables.measure_columns(rows.schema)
+    return [Field(name, "double", rows.schema[name].metadata.get("comment", name)) for name in names]
+
+
+def _overwrite(root: Root, table: str, night: Night, run_id: str, frame: DataFrame) -> int:
+    before = delta_log.latest_version(root.storage, table)
+    writer = frame.writeTo(tables.identifier(root.storage, table)).option("userMetadata", run_id)
+    writer.overwrite(night.rows())
+    own = delta_log.find_commit(root.storage, table, tag=run_id, after=before)
+    if own is not None:
+        return own
+    # Delta commits nothing where nothing changes: no rows written, none there before.
+    now = delta_log.latest_version(root.storage, table)
+    if _is_empty(root, table, night, now) and frame.isEmpty():
+        return now
+    raise ResultsError(
+        Fault(
+            f"table {table}",
+            f"no commit of run {run_id} after version {before}",
+            "the commit that this run just made",
+            "another writer without the lock, or a store that loses writes: let nothing else write to the root",
+        )
+    )
+
+
+def _is_empty(root: Root, table: str, night: Night, version: int) -> bool:
+    return tables.read(root.spark, root.storage, table, version).where(night.rows()).isEmpty()
+
+
+def _with(event: journal.RunEvent, status: str, versions: Mapping[str, int]) -> journal.RunEvent:
+    return journal.RunEvent(**{**vars(event), "status": status, "table_versions": versions})

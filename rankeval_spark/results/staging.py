@@ -1,0 +1,71 @@
+"""Where a run keeps its results until they are published: Delta tables, in which a torn write is invisible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import types as T
+
+from rankeval_spark.results import delta_log, tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.results.facts import Night
+    from rankeval_spark.results.storage import Storage
+
+STAGING_FOLDER: Final = "_staging"
+TEMPORARY: Final = "temporary_"
+"""Prefix of staged tables that are not published."""
+
+
+class Staging:
+    """The staging area of one run."""
+
+    def __init__(self, spark: SparkSession, storage: Storage, night: Night, run_id: str) -> None:
+        self._spark = spark
+        self._storage = storage
+        self._folder = f"{STAGING_FOLDER}/{night.slug}.{run_id}"
+
+    def write(self, table: str, frame: DataFrame) -> DataFrame:
+        """Stage a frame in one Delta commit and return a frame that reads it."""
+        writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        writer.save(tables.path_of(self._storage, self._table(table)))
+        return self.read(table)
+
+    def read(self, table: str) -> DataFrame:
+        """Read a staged table: the files of its last commit, which wrote all of it.
+
+        Reading them as Parquet spares the jobs by which Delta works out what a table holds: the audit of four small
+        tables took 25 jobs with them and takes 6 without.
+        """
+        path = self._table(table)
+        schema = T.StructType.fromJson(delta_log.columns(self._storage, path))
+        files = delta_log.files_written(self._storage, path, delta_log.latest_version(self._storage, path))
+        if not files:
+            return self._spark.createDataFrame([], schema)
+        return self._spark.read.schema(schema).parquet(*(f"{self._storage.root}/{path}/{file}" for file in files))
+
+    def has(self, table: str) -> bool:
+        """Whether a table was staged, whole."""
+        return delta_log.exists(self._storage, self._table(table))
+
+    def n_rows(self, table: str) -> int:
+        """Rows of a staged table, from its commit where it says so."""
+        latest = delta_log.latest_version(self._storage, self._table(table))
+        n_rows = delta_log.n_rows_written(self._storage, self._table(table), latest)
+        return self.read(table).count() if n_rows is None else n_rows
+
+    def remove(self) -> None:
+        """Remove the staging area of this run."""
+        self._storage.remove(self._folder)
+
+    def _table(self, table: str) -> str:
+        return f"{self._folder}/{table}"
+
+
+def remove_all(storage: Storage, night: Night) -> None:
+    """Remove what the runs of a night left behind, those that crashed; the caller holds the run lock of the night."""
+    for name in storage.names(STAGING_FOLDER):
+        if name.rpartition(".")[0] == night.slug:
+            storage.remove(f"{STAGING_FOLDER}/{name}")

@@ -1,0 +1,118 @@
+"""The results root as a run sees it: open it, lock the night, start the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import date
+from typing import TYPE_CHECKING, Final, Literal
+
+from rankeval_spark import schemas
+from rankeval_spark.errors import Fault, ResultsError
+from rankeval_spark.results import roots, tables
+from rankeval_spark.results.facts import Night, RunFacts
+from rankeval_spark.results.locks import Lock, LockTimes
+from rankeval_spark.results.run import Run
+from rankeval_spark.results.storage import Storage, open_storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PUBLISH_LOCK: Final = "publish"
+PUBLISH_WAIT_SECONDS: Final = 600.0
+"""Patience with another run's publish, which takes seconds."""
+
+
+class ResultsStore:
+    """Published tables under one results root, for writing."""
+
+    def __init__(self, spark: SparkSession, storage: Storage, *, times: LockTimes | None = None) -> None:
+        self._spark = spark
+        self._storage = storage
+        self._times = times or LockTimes()
+        self._run_locks: dict[Night, Lock] = {}
+
+    @classmethod
+    def open(
+        cls,
+        spark: SparkSession,
+        root: str,
+        *,
+        create: bool = True,
+        one_run_per_root: bool = False,
+        times: LockTimes | None = None,
+    ) -> ResultsStore:
+        """Open a results root, check that it is ours and make what it lacks.
+
+        Parameters
+        ----------
+        spark : SparkSession
+            Session with Delta.
+        root : str
+            Local path or URI of a folder of its own.
+        create : bool
+            Whether an empty or missing folder becomes a results root; otherwise it is an error.
+        one_run_per_root : bool
+            The scheduler promises that no two runs use the root at once; for stores on which no lock can be taken.
+        times : LockTimes, optional
+            Heartbeat and patience of the locks.
+        """
+        storage = open_storage(spark, root, one_run_per_root=one_run_per_root)
+        roots.claim(storage, create=create)
+        store = cls(spark, storage, times=times)
+        store._create_tables()
+        return store
+
+    @contextmanager
+    def run_lock(
+        self,
+        evaluation: str,
+        evaluation_date: date,
+        run_id: str,
+        *,
+        on_busy: Literal["fail", "wait"] = "fail",
+        wait_seconds: float = 600.0,
+    ) -> Iterator[Lock]:
+        """Keep one evaluation and date to one run within the block.
+
+        :class:`ResultsBusyError` says who holds it, at once or after ``wait_seconds``.
+        """
+        night = Night(evaluation, evaluation_date)
+        patience = wait_seconds if on_busy == "wait" else 0.0
+        with self._lock(f"run-{night.slug}", run_id, patience) as lock:
+            self._run_locks[night] = lock
+            try:
+                yield lock
+            finally:
+                del self._run_locks[night]
+
+    def publish_lock(self, owner: str) -> AbstractContextManager[Lock]:
+        """Keep the tables of the root to one writer: a publish or maintenance."""
+        return self._lock(PUBLISH_LOCK, owner, PUBLISH_WAIT_SECONDS)
+
+    def start(self, facts: RunFacts) -> Run:
+        """Record that a run has started; the caller is inside :meth:`run_lock` of its evaluation and date."""
+        lock = self._run_locks.get(facts.night)
+        if lock is None:
+            raise ResultsError(Fault(f"run {facts.run_id}", "no run lock", f"to be inside run_lock of {facts.night}"))
+        tables.require_declared(tables.read(self._spark, self._storage, schemas.RUNS.name).schema, schemas.RUNS)
+        return Run(self._spark, self._storage, facts, run_lock=lock, publish_lock=self.publish_lock)
+
+    @contextmanager
+    def _lock(self, name: str, owner: str, wait_seconds: float) -> Iterator[Lock]:
+        lock = Lock(self._storage, name, owner=owner, wait_seconds=wait_seconds, times=self._times)
+        try:
+            lock.acquire()
+        except OSError as error:
+            raise roots.unusable(self._storage, error) from error
+        try:
+            yield lock
+        finally:
+            lock.release()
+
+    def _create_tables(self) -> None:
+        if tables.missing(self._storage):
+            with self.publish_lock("set-up"):  # two first runs at once: the second finds the tables made
+                for schema in tables.missing(self._storage):
+                    tables.create(self._spark, self._storage, schema)
+                    tables.require_reader_version(self._storage, schema.name)

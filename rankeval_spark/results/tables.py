@@ -1,0 +1,176 @@
+"""The published tables: how they are created, read and compared with what the code declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession, functions as F, types as T
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import Fault, ResultsError
+from rankeval_spark.results import delta_log
+from rankeval_spark.stages.frames import data_type, struct_field
+
+if TYPE_CHECKING:
+    from rankeval_spark.results.storage import Storage
+    from rankeval_spark.schemas import Field, Schema
+
+TABLES: Final = (schemas.RUNS, *schemas.PUBLISHED)
+READER_VERSION: Final = 1
+"""Reader protocol of every table: the one that all readers of Delta understand."""
+
+RETENTION: Final = "interval 30 days"
+
+PROPERTIES: Final[Mapping[str, str]] = {
+    "delta.logRetentionDuration": RETENTION,
+    "delta.deletedFileRetentionDuration": RETENTION,
+    # Said explicitly, because defaults of the session or of the platform would raise the reader version.
+    "delta.enableDeletionVectors": "false",
+    "delta.columnMapping.mode": "none",
+    "delta.checkpointPolicy": "classic",
+}
+
+CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "runs": {"sample_share": "sample_share IS NULL OR (sample_share > 0 AND sample_share <= 1)"},
+    "lists": {"counts": "n_recommended >= 0 AND n_duplicates >= 0"},
+    "user_metrics": {"counts": "k >= 0 AND n_judged >= 0 AND n_relevant >= 0 AND n_recommended >= 0 AND n_hits >= 0"},
+    "metrics": {
+        "counts": "k >= 0 AND n_users >= 0 AND n_undefined >= 0 AND n_missing >= 0",
+        "tie_share": "tie_share IS NULL OR (tie_share >= 0 AND tie_share <= 1)",
+        # NaN is greater than infinity in Spark, so this refuses both.
+        "value": "value IS NULL OR (value > double('-Infinity') AND value < double('Infinity'))",
+    },
+    "checks": {"share": "share IS NULL OR (share >= 0 AND share <= 1)"},
+}
+"""CHECK constraints by table. NULL fails a CHECK unless it is let through; NaN fails every upper bound."""
+
+
+def path_of(storage: Storage, table: str) -> str:
+    """Location of a table of the root."""
+    return f"{storage.root}/{table}"
+
+
+def identifier(storage: Storage, table: str) -> str:
+    """Name by which Spark's writers reach a path table; the root holds no backtick (see ``storage.normalise``)."""
+    return f"delta.`{path_of(storage, table)}`"
+
+
+def missing(storage: Storage) -> list[Schema]:
+    """List the published tables that the root does not have yet."""
+    return [schema for schema in TABLES if not delta_log.exists(storage, schema.name)]
+
+
+def create(spark: SparkSession, storage: Storage, schema: Schema) -> None:
+    """Create one published table, empty; nothing happens where it exists."""
+    builder = DeltaTable.createIfNotExists(spark).location(path_of(storage, schema.name))
+    builder = builder.comment(f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.")
+    for field in schema.fields:
+        builder = builder.addColumn(field.name, data_type(field.type), nullable=field.nullable, comment=field.comment)
+    builder = builder.partitionedBy(C.EVALUATION, C.EVALUATION_DATE)
+    for key, value in {**PROPERTIES, **_constraints(schema)}.items():
+        builder = builder.property(key, value)
+    builder.execute()
+
+
+def _constraints(schema: Schema) -> dict[str, str]:
+    return {f"delta.constraints.{name}": rule for name, rule in CONSTRAINTS.get(schema.name, {}).items()}
+
+
+def read(spark: SparkSession, storage: Storage, table: str, version: int | None = None) -> DataFrame:
+    """Read a table of the root, at one version or as it is now."""
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.load(path_of(storage, table))
+
+
+def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> None:
+    """Refuse a table that was changed so that other readers cannot read it, or not correctly.
+
+    Only the commits after version ``after`` are looked at: each is checked once, by the publish that finds it.
+    (Delta's own description of a table takes a second.)
+    """
+    found = delta_log.reader_version(storage, table, after=after)
+    if found > READER_VERSION:
+        raise ResultsError(
+            Fault(
+                f"table {table}",
+                f"reader version {found}",
+                f"reader version {READER_VERSION}",
+                "drop the table feature that raised it (deletion vectors, column mapping, v2 checkpoints)",
+            )
+        )
+
+
+def measure_columns(table_schema: T.StructType) -> list[str]:
+    """Columns of ``user_metrics`` that hold measures: all that are not declared for every table."""
+    declared = set(schemas.USER_METRICS.field_names())
+    return [name for name in table_schema.fieldNames() if name not in declared]
+
+
+def add_measure_columns(spark: SparkSession, storage: Storage, fields: Iterable[Field]) -> None:
+    """Add the measure columns that ``user_metrics`` lacks; the caller holds the publish lock.
+
+    An append of no rows with schema merging: unlike ALTER TABLE it needs no SQL text, into which the definition of
+    a measure would have to be quoted, and it keeps the comment.
+    """
+    table = schemas.USER_METRICS.name
+    present = read(spark, storage, table).schema
+    lacking = [struct_field(field) for field in fields if field.name not in present.fieldNames()]
+    if lacking:
+        empty = spark.createDataFrame([], T.StructType([*present.fields, *lacking]))
+        writer = empty.write.format("delta").mode("append").option("mergeSchema", "true")
+        writer.save(path_of(storage, table))
+
+
+def require_declared(table_schema: T.StructType, schema: Schema) -> None:
+    """Compare a published table with its declaration: names, types, order; measure columns follow it."""
+    found = [(field.name, field.dataType.simpleString()) for field in table_schema.fields]
+    declared = [(field.name, data_type(field.type).simpleString()) for field in schema.fields]
+    extra = found[len(declared) :]
+    is_measured = schema is schemas.USER_METRICS and all(type_ == "double" for _, type_ in extra)
+    if found[: len(declared)] != declared or (extra and not is_measured):
+        unlike = [f"{name} {type_}" for name, type_ in set(found) ^ set(declared)] or ["another order"]
+        raise ResultsError(
+            Fault(
+                f"table {schema.name}",
+                f"other columns than this version declares ({', '.join(sorted(unlike)[:5])})",
+                "the declared columns in their order",
+                "use the version of rankeval-spark that wrote the table, or a new results root",
+            )
+        )
+
+
+def conform(frame: DataFrame, fields: tuple[Field, ...], *, where: str) -> DataFrame:
+    """Select ``fields`` of a frame; a missing, surplus or mistyped column is an error, never a NULL or a cast.
+
+    The columns take their comments along.
+    """
+    found = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    expected = {field.name: data_type(field.type).simpleString() for field in fields}
+    faults = [
+        Fault(f"{where}, column {name}", found.get(name, "none"), expected.get(name, "no such column"))
+        for name in dict.fromkeys([*expected, *found])
+        if found.get(name) != expected.get(name)
+    ]
+    if faults:
+        raise ResultsError(*faults)
+    return frame.select(*(F.col(field.name).alias(field.name, metadata=_metadata(field)) for field in fields))
+
+
+def _metadata(field: Field) -> dict[str, str]:
+    return {"comment": field.comment}
+
+
+def widened(staged: DataFrame, table_schema: T.StructType, schema: Schema) -> DataFrame:
+    """Bring staged rows to the columns of the table: measures that this run was not asked for are NULL."""
+    staged_names = set(staged.schema.fieldNames())
+    absent = set(measure_columns(table_schema)) - staged_names if schema is schemas.USER_METRICS else set()
+    return staged.select(
+        *(
+            F.lit(None).cast("double").alias(name) if name in absent else F.col(name)
+            for name in table_schema.fieldNames()
+        )
+    )

@@ -1,0 +1,128 @@
+"""Small runs to publish: two models, a few users, two measures at two cutoffs."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyspark.sql import types as T
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.results import MeasureFact, ResultsStore, RunFacts
+from rankeval_spark.stages.frames import struct_field
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.results import Run
+    from rankeval_spark.schemas import Field, Schema
+
+NIGHTLY = "nightly"
+FIRST = date(2026, 1, 1)
+SECOND = date(2026, 1, 2)
+RR_AT = {1: MeasureFact("RR", 1, "rr", "RR(rel=1)", 0.0, 1.0), 2: MeasureFact("RR", 2, "rr", "RR(rel=1)", 0.0, 1.0)}
+AP_AT_2 = MeasureFact("AP(denom='min')", 2, "ap_denom_min", "AP(rel=1,denom='min')", 0.0, 1.0)
+MEASURES = (*RR_AT.values(), AP_AT_2)
+
+# Rank of the only relevant item in the list of each user; None: it was not recommended.
+Ranks: TypeAlias = "Mapping[str, int | None]"
+Row: TypeAlias = dict[str, object]
+RANKS: Ranks = {"ann": 1, "bob": 2, "eve": None}
+
+
+def facts(run_id: str, day: date = FIRST, evaluation: str = NIGHTLY, **others: object) -> RunFacts:
+    given = {"config": '{"a":1}', "config_hash": "c0ffee", "code_version": "0.1.0", "measures": MEASURES, **others}
+    return RunFacts(evaluation, day, run_id, **given)  # type: ignore[arg-type]  # passed on as it came
+
+
+def publish(spark: SparkSession, root: str, run: RunFacts, ranks: Ranks = RANKS) -> dict[str, int]:
+    """Run one night from its lock to its last row; return the published versions."""
+    store = ResultsStore.open(spark, root)
+    with store.run_lock(run.evaluation, run.evaluation_date, run.run_id):
+        started = store.start(run)
+        stage(spark, started, ranks)
+        started.audit()
+        return started.publish(reason=None if ranks else "no rows for this date")
+
+
+def rows_of(table: DataFrame, *, without: Sequence[str] = (C.RUN_ID,)) -> list[str]:
+    """Rows in a form that can be compared, whatever their order."""
+    return sorted(str(row) for row in table.drop(*without).collect())
+
+
+def stage(spark: SparkSession, run: Run, ranks: Ranks) -> None:
+    for schema, rows in (
+        (schemas.LISTS, list_rows(ranks)),
+        (schemas.USER_METRICS, user_rows(ranks)),
+        (schemas.METRICS, metric_rows(ranks)),
+        (schemas.CHECKS, check_rows(ranks)),
+    ):
+        run.stage(schema.name, frame(spark, schema, rows))
+
+
+def frame(spark: SparkSession, schema: Schema, rows: Sequence[Row]) -> DataFrame:
+    """Rows without the run's own columns, as a stage hands them over; what a row leaves out is nought."""
+    measures = [measure.field() for measure in (RR_AT[1], AP_AT_2)] if schema is schemas.USER_METRICS else []
+    fields = [field for field in (*schema.fields, *measures) if field.name not in C.RUN_KEY]
+    values = [tuple(row.get(field.name, _nought(field)) for field in fields) for row in rows]
+    return spark.createDataFrame(values, T.StructType([struct_field(field) for field in fields]))
+
+
+def _nought(field: Field) -> object:
+    if field.nullable:
+        return None
+    return [] if field.type.startswith("array") else {"string": "", "double": 0.0, "boolean": False}.get(field.type, 0)
+
+
+def list_rows(ranks: Ranks) -> list[Row]:
+    return [
+        {
+            "model_id": "als",
+            "user_id": user,
+            "segments": {"country": None},
+            "n_recommended": 2,
+            "hit_ranks": [rank] if rank else [],
+            "hit_gains": [1.0] if rank else [],
+            "judged_gains": [1.0],
+        }
+        for user, rank in ranks.items()
+    ]
+
+
+def user_rows(ranks: Ranks) -> list[Row]:
+    return [
+        {
+            "model_id": "als",
+            "user_id": user,
+            "k": k,
+            "segments": {"country": "AT"},
+            "n_judged": 1,
+            "n_relevant": 1,
+            "n_recommended": k,
+            "n_hits": int(reciprocal(rank, k) > 0),
+            "rr": reciprocal(rank, k),
+            "ap_denom_min": reciprocal(rank, k) if k == AP_AT_2.k else None,
+        }
+        for user, rank in ranks.items()
+        for k in (1, 2)
+    ]
+
+
+def metric_rows(ranks: Ranks) -> list[Row]:
+    rows: list[Row] = []
+    for measure in MEASURES if ranks else ():
+        values = [reciprocal(rank, measure.k) for rank in ranks.values()]
+        key = {"model_id": "als", "slice": "all", "measure": measure.measure, "k": measure.k}
+        rows.append({**key, "value": sum(values) / len(values), "n_users": len(values), "ci_method": "t"})
+    return rows
+
+
+def check_rows(ranks: Ranks) -> list[Row]:
+    share = 0.0 if ranks else None
+    return [{"input": "held_out", "check": "null_keys", "severity": "error", "share": share, "verdict": "ok"}]
+
+
+def reciprocal(rank: int | None, k: int) -> float:
+    return 1 / rank if rank and rank <= k else 0.0

@@ -1,0 +1,98 @@
+"""What the audit finds in staged tables before they are published."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from rankeval_spark import schemas
+from rankeval_spark.errors import ChecksFailedError
+from rankeval_spark.results import Results, ResultsStore, audit
+from tests.spark.results import nights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.errors import Fault
+
+Look: TypeAlias = "Callable[[list[nights.Row]], list[Fault]]"
+
+
+@pytest.fixture
+def look(spark: SparkSession) -> Look:
+    """Audit user rows against the metrics of the standard night."""
+
+    def audited(rows: list[nights.Row]) -> list[Fault]:
+        user_metrics = nights.frame(spark, schemas.USER_METRICS, rows)
+        metrics = nights.frame(spark, schemas.METRICS, nights.metric_rows(nights.RANKS))
+        return audit.user_metrics(user_metrics, metrics, nights.MEASURES)
+
+    return audited
+
+
+def test_a_sound_night_passes(look: Look) -> None:
+    assert look(nights.user_rows(nights.RANKS)) == []
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 1 + 1e-6, -1e-6])
+def test_a_value_out_of_range_is_found(look: Look, value: float) -> None:
+    rows = nights.user_rows(nights.RANKS)
+    rows[0]["rr"] = value
+    faults = look(rows)
+    assert [fault.where for fault in faults] == ["table user_metrics, model als, RR at k = 1"]
+
+
+def test_a_mean_that_the_users_do_not_have_is_found(look: Look) -> None:
+    faults = look(nights.user_rows({**nights.RANKS, "eve": 2}))
+    assert "table metrics, model als, RR at k = 2, slice all" in [fault.where for fault in faults]
+
+
+def test_a_missing_user_is_found(look: Look) -> None:
+    assert look(nights.user_rows({"ann": 1, "bob": 2}))
+
+
+def test_a_user_with_several_lists_counts_once_with_their_mean(spark: SparkSession) -> None:
+    rows = [
+        {**row, "list_id": list_id, "rr": value}
+        for row in nights.user_rows({"ann": 1})
+        if row["k"] == 1
+        for list_id, value in (("morning", 1.0), ("evening", 0.0))
+    ]
+    metrics = [
+        {**row, "value": (1 / 2 + 0) / 2, "n_users": 2}
+        for row in nights.metric_rows({"ann": 1, "bob": None})
+        if (row["measure"], row["k"]) == ("RR", 1)
+    ]
+    rows += [row for row in nights.user_rows({"bob": None}) if row["k"] == 1]
+    faults = audit.user_metrics(
+        nights.frame(spark, schemas.USER_METRICS, rows),
+        nights.frame(spark, schemas.METRICS, metrics),
+        nights.MEASURES,
+    )
+    assert faults == []
+
+
+def test_a_key_that_occurs_twice_is_named(spark: SparkSession) -> None:
+    rows = nights.user_rows(nights.RANKS)
+    frames = {
+        "user_metrics": nights.frame(spark, schemas.USER_METRICS, [*rows, rows[0]]),
+        "metrics": nights.frame(spark, schemas.METRICS, nights.metric_rows(nights.RANKS)),
+    }
+    faults = audit.duplicate_keys(frames, [schemas.USER_METRICS, schemas.METRICS])
+    assert [fault.where for fault in faults] == ["table user_metrics"]
+    assert "user_id='ann', list_id='', k=1" in faults[0].found
+
+
+def test_a_failed_check_stops_the_run_before_it_publishes(spark: SparkSession, root: str) -> None:
+    store = ResultsStore.open(spark, root)
+    failed = [{**row, "verdict": "error", "count": 5} for row in nights.check_rows(nights.RANKS)]
+    with store.run_lock(nights.NIGHTLY, nights.FIRST, "bad"):
+        run = store.start(nights.facts("bad"))
+        run.stage("checks", nights.frame(spark, schemas.CHECKS, failed))
+        with pytest.raises(ChecksFailedError, match="input held_out, check null_keys: found 5") as stopped:
+            run.audit()
+    assert stopped.value.exit_code == 3
+    assert Results(spark, root).checks(verdict="error").isEmpty()

@@ -1,0 +1,128 @@
+"""A run may die anywhere: readers see the last whole run, and the next run mends what was left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.results import Results, ResultsStore, failpoints
+from tests.spark.results import nights
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLES = [schema.name for schema in schemas.PUBLISHED]
+CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
+
+UNTOUCHED = ("before_staging", "after_staging")
+ANNOUNCED = ("after_intent", "after_lists", "after_metrics", "before_marker")
+
+CHILD = """
+import sys
+from rankeval_spark.session import build_session
+from tests.spark.results import nights
+nights.publish(build_session("crash", master="local[1]"), sys.argv[1], nights.facts("crashed"), nights.RANKS)
+"""
+
+
+def crash(spark: SparkSession, root: str, failpoint: str, ranks: nights.Ranks) -> None:
+    """Run the first night again until the failpoint; nothing is cleaned up after it, as if it had been killed."""
+    with failpoints.armed(failpoint), pytest.raises(failpoints.FailpointError):
+        nights.publish(spark, root, nights.facts("crashed"), ranks)
+
+
+def events(spark: SparkSession, root: str) -> list[tuple[str, str]]:
+    runs = Results(spark, root).runs().orderBy("recorded_at")
+    return [(row[C.RUN_ID], row["status"]) for row in runs.collect()]
+
+
+def leftovers(root: str) -> list[str]:
+    return [path.name for path in Path(root, "_staging").iterdir()]
+
+
+@pytest.mark.parametrize("failpoint", [*UNTOUCHED, *ANNOUNCED])
+def test_a_crash_shows_the_last_published_run_and_a_rerun_mends_it(
+    spark: SparkSession, root: str, failpoint: str
+) -> None:
+    before = nights.rows_of(Results(spark, root).user_metrics(), without=())
+    crash(spark, root, failpoint, CHANGED)
+    assert nights.rows_of(Results(spark, root).user_metrics(), without=()) == before
+    for schema in schemas.PUBLISHED:  # a plain reader of one table sees one run, whole
+        plain = spark.read.format("delta").load(f"{root}/{schema.name}")
+        assert plain.groupBy(*schema.key).count().where("count > 1").isEmpty()
+        assert plain.select(C.RUN_ID).distinct().count() == 1
+
+    nights.publish(spark, root, nights.facts("rerun"), CHANGED)
+    assert nights.rows_of(Results(spark, root).user_values(k=1)) == [
+        f"Row(evaluation='nightly', evaluation_date=datetime.date(2026, 1, 1), model_id='als', "
+        f"user_id={user!r}, list_id='', measure='RR', k=1, value={value})"
+        for user, value in (("ann", 0.0), ("kim", 1.0))
+    ]
+    assert leftovers(root) == []
+    assert (("crashed", "PUBLISHED") in events(spark, root)) == (failpoint in ANNOUNCED)
+
+
+def test_the_next_date_rolls_a_crashed_date_forward_first(spark: SparkSession, root: str) -> None:
+    crash(spark, root, "after_user_metrics", CHANGED)
+    nights.publish(spark, root, nights.facts("next", nights.SECOND))
+    first = Results(spark, root).user_metrics(date=nights.FIRST)
+    assert {(row[C.RUN_ID], row[C.USER_ID]) for row in first.collect()} == {("crashed", "ann"), ("crashed", "kim")}
+    assert events(spark, root)[-5:] == [
+        ("crashed", "PUBLISHING"),
+        ("next", "RUNNING"),
+        ("crashed", "PUBLISHED"),
+        ("next", "PUBLISHING"),
+        ("next", "PUBLISHED"),
+    ]
+    assert leftovers(root) == []
+
+
+def test_a_night_whose_staging_was_lost_goes_back_to_what_was_published(spark: SparkSession, root: str) -> None:
+    before = nights.rows_of(Results(spark, root).user_metrics(), without=())
+    crash(spark, root, "after_user_metrics", CHANGED)
+    shutil.rmtree(Path(root, "_staging"))
+    nights.publish(spark, root, nights.facts("next", nights.SECOND))
+    results = Results(spark, root)
+    assert nights.rows_of(results.user_metrics(date=nights.FIRST), without=()) == before
+    assert ("crashed", "MAINTAINED") in events(spark, root)
+
+
+def test_a_reader_who_came_earlier_keeps_what_he_saw(spark: SparkSession, root: str) -> None:
+    results = Results(spark, root)
+    before = nights.rows_of(results.metrics(), without=())
+    nights.publish(spark, root, nights.facts("again"), CHANGED)
+    assert nights.rows_of(results.metrics(), without=()) == before
+    assert nights.rows_of(results.refresh().metrics(), without=()) != before
+
+
+def test_a_run_that_failed_says_where_and_why_and_leaves_nothing(spark: SparkSession, root: str) -> None:
+    store = ResultsStore.open(spark, root)
+    with store.run_lock(nights.NIGHTLY, nights.FIRST, "bad"):
+        run = store.start(nights.facts("bad"))
+        nights.stage(spark, run, CHANGED)
+        run.fail("score", ValueError("no such thing"), failed_checks=["null_keys"])
+    failed = Results(spark, root).runs().where("status = 'FAILED'").collect()[0]
+    assert failed["error"].asDict() == {"stage": "score", "type": "ValueError", "message": "no such thing"}
+    assert failed["failed_checks"] == ["null_keys"]
+    assert leftovers(root) == []
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_taken_over_and_its_publish_completed(spark: SparkSession, root: str) -> None:
+    environment = {**os.environ, failpoints.ENVIRONMENT_VARIABLE: "after_lists=exit"}
+    here = Path(__file__).parents[3]
+    child = subprocess.run([sys.executable, "-c", CHILD, root], env=environment, cwd=here, check=False, timeout=300)
+    assert child.returncode == failpoints.EXIT_STATUS
+    nights.publish(spark, root, nights.facts("next"), CHANGED)  # the same night: its lock was left behind
+    assert [event for event in events(spark, root) if event[0] == "crashed"] == [
+        ("crashed", "RUNNING"),
+        ("crashed", "PUBLISHING"),
+        ("crashed", "PUBLISHED"),
+    ]

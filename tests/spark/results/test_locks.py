@@ -1,0 +1,161 @@
+"""One holder at a time, and no lock that outlives its holder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rankeval_spark.errors import ResultsBusyError
+from rankeval_spark.results.locks import Holder, Lock, LockTimes
+from rankeval_spark.results.processes import Process, this_process
+from rankeval_spark.results.storage import LocalStorage
+
+QUICK = LockTimes(heartbeat=0.05, stale_after=0.5, poll=0.01)
+
+
+def lock(root: Path, owner: str, *, wait_seconds: float = 0.0, times: LockTimes = QUICK) -> Lock:
+    return Lock(LocalStorage(str(root)), "night", owner=owner, wait_seconds=wait_seconds, times=times)
+
+
+def leave_behind(root: Path, process: Process, *, seconds_ago: float = 0.0) -> Path:
+    """Write the lock of a process that never released it."""
+    file = root / "_locks" / "night" / "00000001"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(Holder("old", process, "2026-01-01T00:00:00+00:00").to_json())
+    os.utime(file, (time.time() - seconds_ago,) * 2)
+    return file
+
+
+def process_that_ended() -> Process:
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        child.wait()
+    return replace(this_process(), pid=child.pid, started="1")
+
+
+def test_a_lock_that_is_held_names_its_holder(tmp_path: Path) -> None:
+    with lock(tmp_path, "first"), pytest.raises(ResultsBusyError, match=rf"run first \(process {os.getpid()}") as busy:
+        lock(tmp_path, "second").acquire()
+    assert busy.value.exit_code == 5
+
+
+def test_a_released_lock_is_free(tmp_path: Path) -> None:
+    with lock(tmp_path, "first"):
+        pass
+    with lock(tmp_path, "second") as second:
+        assert second.is_held
+
+
+def test_a_waiter_gets_the_lock_when_it_is_released(tmp_path: Path) -> None:
+    first = lock(tmp_path, "first")
+    first.acquire()
+    threading.Timer(0.2, first.release).start()
+    with lock(tmp_path, "second", wait_seconds=10) as second:
+        assert second.is_held
+
+
+def test_the_lock_of_a_process_that_ended_is_taken_over(tmp_path: Path) -> None:
+    leave_behind(tmp_path, process_that_ended())
+    with lock(tmp_path, "next") as taken:
+        assert taken.is_held
+
+
+def test_a_process_number_that_was_given_to_another_is_no_holder(tmp_path: Path) -> None:
+    leave_behind(tmp_path, replace(this_process(), started="1"))
+    with lock(tmp_path, "next") as taken:
+        assert taken.is_held
+
+
+def test_a_process_that_waits_to_be_reaped_is_gone() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert replace(this_process(), pid=child.pid, started="1").is_gone()
+    child.wait()
+
+
+def test_a_process_of_another_machine_is_judged_by_its_heartbeat(tmp_path: Path) -> None:
+    elsewhere = replace(process_that_ended(), machine="elsewhere")
+    file = leave_behind(tmp_path, elsewhere)
+    patient = LockTimes(stale_after=60)
+    with pytest.raises(ResultsBusyError):
+        lock(tmp_path, "next", times=patient).acquire()
+    os.utime(file, (time.time() - 61,) * 2)
+    with lock(tmp_path, "next", times=patient) as taken:
+        assert taken.is_held
+
+
+def test_a_heartbeat_keeps_a_lock(tmp_path: Path) -> None:
+    with lock(tmp_path, "first"):
+        time.sleep(3 * QUICK.stale_after)
+        with pytest.raises(ResultsBusyError):
+            lock(tmp_path, "second").acquire()
+
+
+def test_a_holder_notices_that_he_was_taken_for_dead(tmp_path: Path) -> None:
+    suspended = lock(tmp_path, "suspended", times=LockTimes(heartbeat=60))
+    suspended.acquire()
+    os.utime(tmp_path / "_locks" / "night" / "00000001", (0, 0))
+    with lock(tmp_path, "next") as taken:
+        with pytest.raises(ResultsBusyError, match="run next"):
+            suspended.assert_held()
+        suspended.release()
+        assert taken.is_held
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_of_many_contenders_for_a_stale_lock_one_wins(tmp_path: Path, attempt: int) -> None:
+    leave_behind(tmp_path, process_that_ended())
+    contenders = [lock(tmp_path, f"contender_{number}_{attempt}") for number in range(8)]
+    barrier = threading.Barrier(len(contenders))
+    winners = []
+
+    def contend(contender: Lock) -> None:
+        barrier.wait()
+        try:
+            contender.acquire()
+        except ResultsBusyError:
+            return
+        winners.append(contender)
+
+    threads = [threading.Thread(target=contend, args=(contender,)) for contender in contenders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(winners) == 1
+    winners[0].release()
+
+
+def test_a_contender_who_looked_too_long_ago_steps_back(tmp_path: Path) -> None:
+    class SlowStorage(LocalStorage):
+        """Lets another contender take the lock, use it and pass it on between a look and a try."""
+
+        def create(self, path: str, content: bytes) -> bool:
+            for number in (2, 3):
+                super().create(f"_locks/night/{number:08d}", Holder("other", this_process(), "now").to_json())
+            (Path(self.root) / "_locks/night/00000002").unlink()
+            return super().create(path, content)
+
+    leave_behind(tmp_path, process_that_ended())
+    with pytest.raises(ResultsBusyError, match="run other"):
+        Lock(SlowStorage(str(tmp_path)), "night", owner="slow", times=QUICK).acquire()
+
+
+def test_a_lock_that_is_still_being_written_is_held(tmp_path: Path) -> None:
+    leave_behind(tmp_path, this_process()).write_bytes(b"")
+    with pytest.raises(ResultsBusyError, match="another run"):
+        lock(tmp_path, "next").acquire()
+
+
+def test_a_lock_says_who_holds_it_in_readable_json(tmp_path: Path) -> None:
+    with lock(tmp_path, "first"):
+        content = json.loads((tmp_path / "_locks" / "night" / "00000001").read_text())
+    assert content["owner"] == "first"
+    assert content["process"]["pid"] == os.getpid()

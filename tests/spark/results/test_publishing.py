@@ -1,0 +1,179 @@
+"""What stands in the tables after a night was published, and after it was published again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import ResultsError
+from rankeval_spark.results import InputFact, MeasureFact, Results, ResultsStore, delta_log, tables
+from rankeval_spark.results.storage import LocalStorage
+from tests.spark.results import nights
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLES = [schema.name for schema in schemas.PUBLISHED]
+
+
+def test_a_rerun_leaves_one_row_a_key_and_the_same_values(spark: SparkSession, root: str) -> None:
+    before = {table: nights.rows_of(Results(spark, root).published(table)) for table in TABLES}
+    nights.publish(spark, root, nights.facts("again"))
+    after = Results(spark, root)
+    for schema in schemas.PUBLISHED:
+        frame = after.published(schema.name)
+        assert nights.rows_of(frame) == before[schema.name]
+        assert frame.groupBy(*schema.key).count().where("count > 1").isEmpty()
+        assert {row[C.RUN_ID] for row in frame.collect()} == {"again"}
+
+
+def test_a_rerun_after_the_input_changed_leaves_no_stale_row(spark: SparkSession, root: str) -> None:
+    nights.publish(spark, root, nights.facts("again"), {"ann": 2})
+    users = Results(spark, root).user_metrics().where("k = 2").collect()
+    assert [(row[C.USER_ID], row["rr"]) for row in users] == [("ann", 1 / 2)]
+
+
+def test_other_dates_and_other_evaluations_stay_as_they_were(spark: SparkSession, root: str) -> None:
+    before = nights.rows_of(Results(spark, root).user_metrics(), without=())
+    nights.publish(spark, root, nights.facts("second", nights.SECOND), {"ann": 2})
+    nights.publish(spark, root, nights.facts("other", evaluation="Nightly; it's other"), {"ann": None})
+    results = Results(spark, root)
+    assert nights.rows_of(results.user_metrics(date="2026-01-01", evaluation="nightly"), without=()) == before
+    assert results.user_metrics(date=nights.SECOND).count() == len((1, 2))
+    assert results.user_metrics(evaluation="Nightly; it's other").count() == len((1, 2))
+
+
+def test_a_rerun_without_rows_clears_the_date_and_says_why(spark: SparkSession, root: str) -> None:
+    nights.publish(spark, root, nights.facts("empty"), {})
+    nights.publish(spark, root, nights.facts("empty_again"), {})  # now nothing changes in most tables
+    results = Results(spark, root)
+    assert [results.published(table).count() for table in TABLES] == [0, 0, 0, 1]
+    published = results.runs().where("run_id = 'empty_again' AND status = 'PUBLISHED'").collect()
+    assert [row["reason"] for row in published] == ["no rows for this date"]
+
+
+def test_a_table_that_was_not_staged_is_emptied_for_the_night(spark: SparkSession, root: str) -> None:
+    store = ResultsStore.open(spark, root)
+    with store.run_lock(nights.NIGHTLY, nights.FIRST, "narrow"):
+        run = store.start(nights.facts("narrow"))
+        run.stage("checks", nights.frame(spark, schemas.CHECKS, nights.check_rows(nights.RANKS)))
+        run.publish()
+    assert Results(spark, root).lists().isEmpty()
+
+
+def test_runs_tells_the_whole_story(spark: SparkSession, empty_root: str) -> None:
+    store = ResultsStore.open(spark, empty_root)
+    with store.run_lock(nights.NIGHTLY, nights.FIRST, "one"):
+        run = store.start(nights.facts("one", sample_share=1 / 4))
+        nights.stage(spark, run, nights.RANKS)
+        versions = run.publish(inputs=[InputFact("held_out", "/in", "delta", 3, 7)], timings={"score": 1.5})
+    events = Results(spark, empty_root).runs().orderBy("recorded_at").collect()
+    assert [row["status"] for row in events] == ["RUNNING", "PUBLISHING", "PUBLISHED"]
+    published = events[-1].asDict(recursive=True)
+    assert published["table_versions"] == versions
+    assert published["n_rows"] == {"lists": 3, "user_metrics": 6, "metrics": 3, "checks": 1}
+    assert published["inputs"] == [
+        {"name": "held_out", "location": "/in", "format": "delta", "version": 3, "n_rows": 7}
+    ]
+    assert published["measures"][-1] == {
+        "measure": "AP(denom='min')",
+        "k": 2,
+        "column": "ap_denom_min",
+        "definition": "AP(rel=1,denom='min')",
+    }
+    assert (published["sample_share"], published["timings"]) == (1 / 4, {"score": 1.5})
+
+
+def test_staging_is_gone_after_a_publish(root: str) -> None:
+    assert not list(Path(root, "_staging").iterdir())
+
+
+def test_a_new_measure_gets_a_column_and_earlier_rows_are_null_in_it(spark: SparkSession, root: str) -> None:
+    hits = MeasureFact("Success", 1, "success", "Success(rel=1), with a \"quote\" and a 'quote'")
+    store = ResultsStore.open(spark, root)
+    with store.run_lock(nights.NIGHTLY, nights.SECOND, "wider"):
+        run = store.start(nights.facts("wider", nights.SECOND, measures=(hits,)))
+        rows = nights.frame(spark, schemas.USER_METRICS, nights.user_rows({"ann": 1})).drop("rr", "ap_denom_min")
+        run.stage("user_metrics", rows.where("k = 1").withColumn("success", F.lit(1.0)))
+        run.publish()
+    table = Results(spark, root).user_metrics()
+    assert table.schema["success"].metadata["comment"] == hits.definition
+    assert {(str(row[C.EVALUATION_DATE]), row["success"]) for row in table.collect()} == {
+        ("2026-01-01", None),
+        ("2026-01-02", 1.0),
+    }
+    assert table.where("evaluation_date = '2026-01-02' AND rr IS NOT NULL").isEmpty()
+
+
+@pytest.mark.parametrize("change", ["missing", "surplus", "mistyped"])
+def test_a_frame_of_other_columns_than_declared_is_refused(spark: SparkSession, root: str, change: str) -> None:
+    frame = nights.frame(spark, schemas.CHECKS, nights.check_rows(nights.RANKS))
+    changed = {
+        "missing": frame.drop("share"),
+        "surplus": frame.withColumn("shar", F.lit(0.5)),
+        "mistyped": frame.withColumn("count", F.lit("0")),
+    }[change]
+    store = ResultsStore.open(spark, root)
+    with store.run_lock(nights.NIGHTLY, nights.FIRST, "wrong"):
+        run = store.start(nights.facts("wrong"))
+        with pytest.raises(ResultsError, match=r"table checks, column (share|shar|count)"):
+            run.stage("checks", changed)
+
+
+def test_every_table_is_created_as_declared(spark: SparkSession, empty_root: str) -> None:
+    for schema in tables.TABLES:
+        path = f"{empty_root}/{schema.name}"
+        created = spark.read.format("delta").load(path).schema
+        tables.require_declared(created, schema)
+        assert [field.metadata["comment"] for field in created] == [field.comment for field in schema.fields]
+        detail = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").collect()[0]
+        assert detail["partitionColumns"] == [C.EVALUATION, C.EVALUATION_DATE]
+        assert detail["minReaderVersion"] == 1
+        assert detail["properties"]["delta.deletedFileRetentionDuration"] == "interval 30 days"
+        assert detail["properties"]["delta.logRetentionDuration"] == "interval 30 days"
+
+
+def test_a_table_that_other_readers_could_not_read_is_not_written_to(spark: SparkSession, root: str) -> None:
+    spark.sql(f"ALTER TABLE delta.`{root}/metrics` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    with pytest.raises(ResultsError, match="reader version 3"):
+        nights.publish(spark, root, nights.facts("again"))
+
+
+def test_a_table_of_a_newer_version_is_not_written_to(spark: SparkSession, root: str) -> None:
+    spark.sql(f"ALTER TABLE delta.`{root}/checks` ADD COLUMNS (hint STRING)")
+    with pytest.raises(ResultsError, match="table checks: found other columns than this version declares"):
+        nights.publish(spark, root, nights.facts("again"))
+    assert Results(spark, root).runs().where("status = 'PUBLISHING' AND run_id = 'again'").isEmpty()
+
+
+class ForgetfulStorage(LocalStorage):
+    """A store that loses every commit made after it was opened, as one without conditional put can."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self._known = {table: super(ForgetfulStorage, self).names(f"{table}/_delta_log") for table in TABLES}
+
+    def names(self, path: str) -> list[str]:
+        """List a folder as it was."""
+        table, _, folder = path.partition("/")
+        return self._known[table] if folder == "_delta_log" and table in self._known else super().names(path)
+
+
+def test_a_writer_that_cannot_find_its_commit_fails(spark: SparkSession, root: str) -> None:
+    store = ResultsStore(spark, ForgetfulStorage(root))
+    with store.run_lock(nights.NIGHTLY, nights.FIRST, "again"):
+        run = store.start(nights.facts("again"))
+        nights.stage(spark, run, nights.RANKS)
+        with pytest.raises(ResultsError, match="table lists: found no commit of run again"):
+            run.publish()
+
+
+def test_each_publish_carries_its_run_in_the_history_of_every_table(root: str) -> None:
+    storage = LocalStorage(root)
+    for table in TABLES:
+        newest = delta_log.latest_version(storage, table)
+        assert delta_log.find_commit(storage, table, tag="first", after=0) == newest

@@ -1,0 +1,54 @@
+"""Spark's numbers, read by others; and the long view of the wide table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.results import Results
+from tests.spark.results import nights
+from tests.support.readers import READERS, sorted_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = {
+    "metrics": ("evaluation", "evaluation_date", "model_id", "slice", "slice_values", "measure", "k", "value"),
+    "user_metrics": ("evaluation", "evaluation_date", "user_id", "k", "n_hits", "rr", "ap_denom_min"),
+    "lists": ("user_id", "hit_ranks", "hit_gains", "judged_gains"),
+    "checks": ("input", "share", "verdict", "sample_keys"),
+    "runs": ("run_id", "status", "sample_share", "failed_checks"),
+}
+
+
+@pytest.mark.parametrize("table", COLUMNS)
+@pytest.mark.parametrize("reader", READERS)
+def test_other_readers_see_what_spark_sees(spark: SparkSession, root: str, reader: str, table: str) -> None:
+    columns = COLUMNS[table]
+    expected = [tuple(row) for row in spark.read.format("delta").load(f"{root}/{table}").select(*columns).collect()]
+    assert READERS[reader](f"{root}/{table}", columns) == sorted_rows(expected)
+
+
+def test_the_long_view_has_a_row_for_every_measure_that_was_asked_for(spark: SparkSession, root: str) -> None:
+    values = Results(spark, root).user_values(user_id="bob").collect()
+    assert sorted((row["measure"], row["k"], row["value"]) for row in values) == [
+        ("AP(denom='min')", 2, 1 / 2),
+        ("RR", 1, 0.0),
+        ("RR", 2, 1 / 2),
+    ]
+
+
+def test_results_are_filtered_by_date_evaluation_and_any_column(spark: SparkSession, root: str) -> None:
+    results = Results(spark, root)
+    rows = results.metrics(date="2026-01-01", evaluation="nightly", measure="RR", k=2).collect()
+    assert [row["value"] for row in rows] == [(1 + 1 / 2 + 0) / 3]
+    assert results.metrics(date=nights.SECOND).isEmpty()
+    assert results.user_values(measure="RR", k=1, user_id="ann").collect()[0]["value"] == 1.0
+
+
+@pytest.mark.parametrize("filters", [{"date": "2026-13-01"}, {"modle_id": "als"}])
+def test_a_filter_that_means_nothing_is_refused(spark: SparkSession, root: str, filters: dict[str, str]) -> None:
+    with pytest.raises(ConfigError):
+        Results(spark, root).metrics(**filters)

@@ -1,0 +1,112 @@
+"""Which folders become results roots, and on which stores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark.errors import ConfigError, InputError, ResultsBusyError
+from rankeval_spark.results import Results, ResultsStore
+from rankeval_spark.results.locks import Lock
+from rankeval_spark.results.storage import HadoopStorage, LocalStorage, Storage, normalise, open_storage
+from tests.spark.results import nights
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def test_a_folder_that_holds_other_things_is_refused_and_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(ConfigError, match=r"holds other things \(thesis.txt\)") as refused:
+        ResultsStore.open(spark, str(tmp_path))
+    assert refused.value.exit_code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_missing_root_is_not_made_unless_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="where there are no results"):
+        ResultsStore.open(spark, str(tmp_path / "typo"), create=False)
+    assert not (tmp_path / "typo").exists()
+
+
+def test_a_root_that_cannot_be_written_is_a_readable_error(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="Not a directory"):
+        ResultsStore.open(spark, str(tmp_path / "file" / "results"))
+
+
+def test_a_root_in_a_newer_layout_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "_rankeval.json").write_text('{"layout": 2}')
+    with pytest.raises(ConfigError, match="in layout 2"):
+        ResultsStore.open(spark, str(tmp_path))
+
+
+def test_a_store_without_locks_needs_the_word_of_the_scheduler(spark: SparkSession) -> None:
+    with pytest.raises(ConfigError, match="let the scheduler allow one run per root"):
+        open_storage(spark, "s3a://bucket/results")
+
+
+@pytest.mark.parametrize("root", ["ftp://host/results", "/data/`id`", "/data/${env:HOME}", " "])
+def test_a_root_of_another_kind_is_refused(root: str) -> None:
+    with pytest.raises(ConfigError, match="results root"):
+        normalise(root)
+
+
+def test_a_night_that_another_run_works_on_is_busy_and_another_night_is_not(
+    spark: SparkSession, empty_root: str
+) -> None:
+    store = ResultsStore.open(spark, empty_root)
+    with store.run_lock(nights.NIGHTLY, nights.FIRST, "first"):
+        with (
+            pytest.raises(ResultsBusyError, match="run first") as busy,
+            store.run_lock(nights.NIGHTLY, nights.FIRST, "second"),
+        ):
+            pass
+        with store.run_lock(nights.NIGHTLY, nights.SECOND, "third") as other:
+            assert other.is_held
+    assert busy.value.exit_code == 5
+
+
+def test_a_root_without_a_published_run_says_so(spark: SparkSession, empty_root: str) -> None:
+    with pytest.raises(InputError, match="no published run"):
+        Results(spark, empty_root).metrics()
+
+
+def test_a_folder_without_results_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no table runs"):
+        Results(spark, str(tmp_path)).metrics()
+
+
+@pytest.fixture(params=["local", "hadoop"])
+def storage(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Storage:
+    if request.param == "local":
+        return LocalStorage(str(tmp_path))
+    return HadoopStorage(spark, f"file:{tmp_path}", has_locks=True)
+
+
+def test_a_store_creates_a_file_once(storage: Storage) -> None:
+    assert storage.create("a/b", b"one")
+    assert not storage.create("a/b", b"two")
+    assert storage.read("a/b") == b"one"
+
+
+def test_a_store_replaces_lists_and_removes(storage: Storage) -> None:
+    storage.create("a/b", b"one")
+    storage.replace("a/b", b"two")
+    assert (storage.read("a/b"), storage.names("a"), storage.names("none")) == (b"two", ["b"], [])
+    assert 0 <= storage.age("a/b") < 60
+    storage.remove("a")
+    storage.remove("a")
+    assert storage.names("a") == []
+    with pytest.raises(FileNotFoundError):
+        storage.read("a/b")
+
+
+def test_a_lock_works_on_every_store(storage: Storage) -> None:
+    with Lock(storage, "night", owner="first"), pytest.raises(ResultsBusyError, match="run first"):
+        Lock(storage, "night", owner="second").acquire()
+    with Lock(storage, "night", owner="third") as third:
+        assert third.is_held

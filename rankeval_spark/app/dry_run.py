@@ -1,0 +1,57 @@
+"""What a run would read and compute, without computing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+from rankeval_spark.app.inputs import inputs_of
+from rankeval_spark.app.night import request_of
+from rankeval_spark.sources import read_all
+from rankeval_spark.stages import clean
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.sources import Source
+
+COUNTED_CHEAPLY = ("delta", "parquet")
+"""Formats whose rows are counted from statistics and footers; of the others every byte would be read."""
+
+
+@dataclass(frozen=True)
+class PlannedInput:
+    """An input that would be read; ``n_rows`` is None where counting would mean reading it all."""
+
+    name: str
+    location: str
+    format: str
+    version: int | None
+    columns: tuple[str, ...]
+    n_rows: int | None
+    n_files: int | None
+
+
+def planned_inputs(
+    spark: SparkSession, config: EvaluationConfig, evaluation_date: date, *, sample_share: float = 1.0
+) -> list[PlannedInput]:
+    """Open every input, check its columns and types, and count its rows where that is cheap."""
+    sources = read_all(spark, config, evaluation_date)
+    inputs_of(sources, request_of(config), sample_share=sample_share)
+    return [_planned(source, sample_share) for source in sources.all()]
+
+
+def _planned(source: Source, sample_share: float) -> PlannedInput:
+    is_cheap = source.format in COUNTED_CHEAPLY and sample_share >= 1
+    frame = clean.keep_sample(source.frame, share=sample_share)
+    return PlannedInput(
+        source.name,
+        source.location,
+        source.format,
+        source.version,
+        tuple(sorted(source.given)),
+        frame.count() if is_cheap else None,
+        len(frame.inputFiles()) if is_cheap else None,
+    )

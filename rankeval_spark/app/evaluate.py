@@ -1,0 +1,240 @@
+"""``evaluate``: two DataFrames in, result frames out, for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, functions as F
+
+from rankeval_spark import columns as C, pipeline, schemas
+from rankeval_spark.app.inputs import Inputs, inputs_of, list_facts, row_facts
+from rankeval_spark.config import Checks, Policies, validate
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.pipeline import Frames, Request
+from rankeval_spark.sources import Sources, check_id_types, from_frame, segments_schema
+from rankeval_spark.stages import check, long
+
+if TYPE_CHECKING:
+    from rankeval_spark.stages.long import Asked
+
+
+def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision of the user
+    recommendations: DataFrame,
+    held_out: DataFrame,
+    *,
+    measures: Sequence[str],
+    segments: DataFrame | None = None,
+    slices: Sequence[str | Sequence[str]] = (),
+    models: Sequence[str] | None = None,
+    population: str = "truth",
+    ties: str = "item_asc",
+    duplicates: str = "best",
+    held_out_duplicates: str = "max",
+    invalid_scores: str = "drop",
+    min_slice_size: int = 30,
+    confidence: float = 0.95,
+) -> Evaluation:
+    """Evaluate recommendation lists against held-out interactions.
+
+    No Spark job starts here and nothing of the session is changed: each result is a DataFrame, computed when used.
+    Set :func:`rankeval_spark.recommended_settings` on the session for the fast plan; numbers are equal without them.
+
+    Parameters
+    ----------
+    recommendations : DataFrame
+        ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``]. Ids are strings or
+        integers and keep their type in the results.
+    held_out : DataFrame
+        ``user_id``, ``item_id`` [, ``gain``]; a row without the column ``gain`` has gain 1.
+    measures : sequence of str
+        Such as ``["nDCG@10", "AP(denom='min')@10", "P@5"]``; ``rankeval measures`` explains them.
+    segments : DataFrame, optional
+        ``user_id`` and segment columns, one row a user.
+    slices : sequence of str or of sequences of str
+        Segments, and crossings of segments, to report on beside everyone: ``("country", ("country", "device"))``.
+    models : sequence of str, optional
+        The models expected; those in the log where left out (one lazy distinct).
+    population : {"truth", "judged", "intersection", "run"}
+        Users in the mean. ``truth``: those with a relevant judgement, and a missing list scores 0.
+    ties : {"item_asc", "item_desc", "rank", "error"}
+        Order of equal scores.
+    duplicates : {"best", "error", "keep"}
+        An item twice in one list: its best place counts, the job fails, or both count.
+    held_out_duplicates : {"max", "sum", "error"}
+        Gain of a judgement that stands twice.
+    invalid_scores : {"drop", "error"}
+        A recommendation with a NULL, NaN or infinite score.
+    min_slice_size : int
+        Slices with fewer users are marked ``is_small``.
+    confidence : float in (0, 1)
+        Nominal coverage of the intervals.
+
+    Returns
+    -------
+    Evaluation
+        With ``user_metrics``, ``user_values``, ``metrics``, ``checks`` and ``leaderboard()``.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is not valid; all faults at once.
+    InputError
+        If a column is missing or has a type that cannot be used.
+    ChecksFailedError
+        If an id is text in one frame and a number in another.
+    """
+    policies = {
+        "population": population,
+        "ties": ties,
+        "duplicates": duplicates,
+        "held_out_duplicates": held_out_duplicates,
+        "invalid_scores": invalid_scores,
+    }
+    request = _request(measures, policies, models, slices, min_slice_size, confidence)
+    _refuse_unknown_segments(request, segments)
+    sources = Sources(
+        from_frame("recommendations", recommendations, schemas.RECOMMENDATIONS),
+        from_frame("held_out", held_out, schemas.HELD_OUT),
+        None if segments is None else from_frame("segments", segments, segments_schema(request.segments)),
+    )
+    check_id_types(sources.all())
+    return Evaluation(inputs_of(sources, request), request)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The results of :func:`evaluate`, as frames that are computed when used."""
+
+    inputs: Inputs
+    request: Request
+    _scored: DataFrame | None = field(default=None, repr=False)
+
+    @property
+    def user_metrics(self) -> DataFrame:
+        """One row per list and cutoff, a column a measure: ``schemas.USER_METRICS`` from ``model_id`` on."""
+        return self._frames.user_metrics
+
+    @property
+    def user_values(self) -> DataFrame:
+        """The same values long: ``model_id, user_id, list_id, measure, k, value``."""
+        return long.to_user_values(self.user_metrics, asked=asked(self.request.measures))
+
+    @property
+    def metrics(self) -> DataFrame:
+        """Means with health counts and intervals: ``schemas.METRICS`` from ``model_id`` on."""
+        return self._frames.metrics
+
+    @property
+    def checks(self) -> DataFrame:
+        """What was found in the inputs: ``schemas.CHECKS`` from ``input`` on."""
+        facts = check.union(*row_facts(self.inputs), list_facts(self._frames.scored, self.request))
+        return check.with_verdicts(facts, checks=Checks())
+
+    def leaderboard(self, k: int | None = None) -> DataFrame:
+        """Models and their means over all users, best first by the first measure.
+
+        Parameters
+        ----------
+        k : int, optional
+            Only the measures at this cutoff; all of them where left out.
+
+        Returns
+        -------
+        DataFrame
+            ``model_id``, ``n_users`` and a column a measure, named as the measure, such as ``nDCG@10``.
+        """
+        wanted = [one for one in self.request.measures.measures if k in (None, one.k)]
+        if not wanted:
+            cutoffs = ", ".join(map(str, self.request.measures.ks))
+            raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was asked for: {cutoffs}"))
+        means = self.metrics.where(F.col(C.SLICE) == C.ALL_USERS).groupBy(C.MODEL_ID)
+        best_first = [F.desc(_quoted(str(wanted[0]))), F.asc(C.MODEL_ID)]
+        return means.agg(F.max("n_users").alias("n_users"), *map(_mean_of, wanted)).orderBy(*best_first)
+
+    @contextmanager
+    def cached(self) -> Iterator[Evaluation]:
+        """Compute the scored rows once for all results that are used inside the block."""
+        scored = self._frames.scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result of the block
+        try:
+            yield replace(self, _scored=scored)
+        finally:
+            scored.unpersist()
+
+    @cached_property
+    def _frames(self) -> Frames:
+        scored = self._scored
+        if scored is None:
+            lists = pipeline.to_lists(
+                self.inputs.recommendations,
+                held_out=self.inputs.held_out,
+                segments=self.inputs.segments,
+                request=self.request,
+            )
+            scored = pipeline.to_scored(lists, request=self.request)
+        return pipeline.to_frames(scored, request=self.request, has_one_list=self.inputs.has_one_list)
+
+
+def asked(measures: MeasureSet) -> list[Asked]:
+    """Name what was asked for: label, column and cutoff of every measure."""
+    return [(one.label, one.column, one.k) for one in measures.measures]
+
+
+def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes, classic and Connect
+    is_measure = (F.col(C.MEASURE) == measure.label) & (F.col(C.K) == measure.k)
+    return F.max(F.when(is_measure, F.col(C.VALUE))).alias(str(measure))
+
+
+def _request(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`
+    measures: Sequence[str],
+    policies: dict[str, str],
+    models: Sequence[str] | None,
+    slices: Sequence[str | Sequence[str]],
+    min_slice_size: int,
+    confidence: float,
+) -> Request:
+    """Validate the arguments and report all of their faults at once."""
+    faults: list[Fault] = []
+    chosen: Policies | None = None
+    asked_for: MeasureSet | None = None
+    try:
+        chosen = validate(Policies, policies, locate=lambda place: f"evaluate({'.'.join(map(str, place))}=)")
+    except ConfigError as error:
+        faults += error.faults
+    try:
+        asked_for = MeasureSet.parse(measures, where="evaluate(measures=)")
+    except ConfigError as error:
+        faults += error.faults
+    faults += _argument_faults(models, min_slice_size, confidence)
+    if faults or chosen is None or asked_for is None:
+        raise ConfigError(*faults)
+    crossings = tuple((one,) if isinstance(one, str) else tuple(one) for one in slices)
+    return Request(asked_for, chosen, models, crossings, min_slice_size, confidence)
+
+
+def _argument_faults(models: Sequence[str] | None, min_slice_size: int, confidence: float) -> Iterator[Fault]:
+    if isinstance(models, str) or (models is not None and not models):
+        yield Fault("evaluate(models=)", repr(models), "a list of one or more model names, or None")
+    elif models is not None and len(set(models)) < len(models):
+        yield Fault("evaluate(models=)", f"{models!r}", "each model once")
+    if min_slice_size < 1:
+        yield Fault("evaluate(min_slice_size=)", str(min_slice_size), "a whole number of at least 1")
+    if not 0 < confidence < 1:
+        yield Fault("evaluate(confidence=)", str(confidence), "a number in (0, 1), such as 0.95")
+
+
+def _refuse_unknown_segments(request: Request, segments: DataFrame | None) -> None:
+    known = [] if segments is None else [name for name in segments.columns if name != C.USER_ID]
+    unknown = [name for name in request.segments if name not in known]
+    if unknown:
+        expected = f"a column of segments: {', '.join(known) or 'none was given'}"
+        raise ConfigError(*(Fault("evaluate(slices=)", repr(name), expected, nearest(name, known)) for name in unknown))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"

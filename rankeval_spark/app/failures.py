@@ -1,0 +1,36 @@
+"""Say what a failed Spark job means: a policy of 'error' met its case, an input cannot be read, or neither."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, RankevalError
+from rankeval_spark.sources import explain
+
+_POLICY: Final = re.compile(r"\[rankeval:(?P<policy>\w+)\] (?P<what>[^\n]+?), and the policy")
+
+_FIXES: Final = {
+    "segments": "keep one row a user in the segment table",
+    "ties": "choose another policy: item_asc, item_desc or rank",
+    "duplicates": "remove them, or choose the policy best",
+    "held_out_duplicates": "remove them, or choose the policy max or sum",
+    "invalid_scores": "remove them, or choose the policy drop",
+}
+
+
+def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
+    """Return the error that a user can act on; ``error`` itself where nothing is known of it."""
+    if isinstance(error, RankevalError):
+        return error
+    return _policy_failure(str(error)) or explain(error, dict(locations)) or error
+
+
+def _policy_failure(text: str) -> FaultsError | None:
+    found = _POLICY.search(text)
+    if found is None:
+        return None
+    policy = found["policy"]
+    where = "inputs.segments" if policy == "segments" else f"policies.{policy}"
+    return ChecksFailedError(Fault(where, found["what"], "no such case", _FIXES.get(policy, "")))

@@ -1,0 +1,175 @@
+"""Score published lists of past dates with measures that were not asked for then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, Row, SparkSession, functions as F
+
+from rankeval_spark import __version__, columns as C, schemas
+from rankeval_spark.app.night import NightResult, measure_facts, new_run_id, request_of
+from rankeval_spark.app.progress import Progress, Silent, Steps
+from rankeval_spark.app.staging import stage_scored
+from rankeval_spark.config import EvaluationConfig, validate
+from rankeval_spark.errors import Fault, FaultsError, InputError
+from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.results import InputFact, Results, ResultsStore, Run, RunFacts
+from rankeval_spark.sources import read_all
+
+if TYPE_CHECKING:
+    from rankeval_spark.pipeline import Request
+
+
+@dataclass(frozen=True)
+class PastNight:
+    """A published night that can be scored again: its newest commit in ``runs``."""
+
+    row: Row
+
+    @property
+    def config(self) -> EvaluationConfig:
+        """The config it ran with."""
+        return validate(EvaluationConfig, json.loads(self.row["config"]))
+
+    @property
+    def read(self) -> tuple[str, str, dict[str, int | None]]:
+        """Hash of its config, version of the code, and the versions of its inputs."""
+        versions = {one["name"]: one["version"] for one in self.row["inputs"]}
+        return self.row["config_hash"], self.row["code_version"], versions
+
+    @property
+    def was_scored_again(self) -> bool:
+        """Whether its measures are more than its config asks for."""
+        return {str(one) for one in self.config.measure_set().measures} != set(self.measures)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What it was asked for, as text."""
+        return tuple(f"{one['measure']}@{one['k']}" if one["k"] else one["measure"] for one in self.row["measures"])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to measure on its date; ``row["reason"]`` says why."""
+        return schemas.METRICS.name not in self.row["n_rows"]
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether its lists were published."""
+        return schemas.LISTS.name in self.row["n_rows"]
+
+    def __str__(self) -> str:
+        """Write for a message."""
+        return f"{self.row[C.EVALUATION]}, {self.row[C.EVALUATION_DATE]}"
+
+
+def past_nights(
+    spark: SparkSession, root: str, *, evaluation: str | None = None, dates: Sequence[date] = ()
+) -> list[PastNight]:
+    """List the published nights, oldest first.
+
+    Raises
+    ------
+    InputError
+        If none was published, one of the dates was not, or one of the nights is without its lists.
+    """
+    runs = Results(spark, root).runs(evaluation=evaluation).where(F.col("status") == "PUBLISHED")
+    newest = runs.groupBy(C.EVALUATION, C.EVALUATION_DATE).agg(F.max_by(F.struct("*"), "recorded_at").alias("_run"))
+    rows = [row["_run"] for row in newest.orderBy(C.EVALUATION_DATE, C.EVALUATION).collect()]
+    if not rows:
+        of_it = f" of {evaluation}" if evaluation else ""
+        raise InputError(
+            Fault(f"results {root}", f"no published run{of_it}", "at least one", "run an evaluation first")
+        )
+    missing = sorted(set(dates) - {row[C.EVALUATION_DATE] for row in rows})
+    if missing:
+        published = ", ".join(sorted({str(row[C.EVALUATION_DATE]) for row in rows}))
+        found = f"no published run of {', '.join(map(str, missing))}"
+        raise InputError(Fault(f"results {root}", found, f"one of the dates: {published}"))
+    nights = [PastNight(row) for row in rows if not dates or row[C.EVALUATION_DATE] in dates]
+    _refuse_without_lists(nights)
+    return nights
+
+
+def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequence[date]) -> set[date]:
+    """Find the dates that a run would publish again just as they are: same config, same code, same input versions.
+
+    Only versioned inputs can be told to be the same; with others, no date is.
+    """
+    versions = {source.name: source.version for source in read_all(spark, config, max(dates)).all()}
+    if None in versions.values():
+        return set()
+    try:
+        nights = past_nights(spark, config.results.location, evaluation=config.evaluation)
+    except FaultsError:  # nothing was published there yet
+        return set()
+    expected = (config.config_hash, __version__, versions)
+    return {
+        night.row[C.EVALUATION_DATE] for night in nights if night.read == expected and not night.was_scored_again
+    } & set(dates)
+
+
+def score_night(
+    spark: SparkSession, root: str, night: PastNight, measures: MeasureSet, *, progress: Progress | None = None
+) -> NightResult:
+    """Score the published lists of a night with its own measures and some more, and publish the whole again.
+
+    Inputs are not read; lists, segments and policies are those of the night. Its values do not change.
+    """
+    steps = Steps(progress or Silent())
+    row = night.row
+    request = replace(request_of(night.config), measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
+    facts = RunFacts(
+        row[C.EVALUATION],
+        row[C.EVALUATION_DATE],
+        new_run_id(),
+        config=row["config"],
+        config_hash=row["config_hash"],
+        code_version=__version__,
+        sample_share=row["sample_share"],
+        measures=measure_facts(request.measures, request.policies),
+    )
+    store = ResultsStore.open(spark, root, create=False)
+    with store.run_lock(facts.evaluation, facts.evaluation_date, facts.run_id):
+        run = store.start(facts)
+        try:
+            _restage(run, Results(spark, root), request, steps)
+            with steps.step("audit"):
+                run.audit()
+            with steps.step("publish"):
+                inputs = [InputFact(*one) for one in row["inputs"]]
+                run.publish(inputs=inputs, timings=steps.seconds, reason=f"scored again, after run {row[C.RUN_ID]}")
+        except Exception as error:
+            run.fail(steps.current, error, timings=steps.seconds)
+            raise
+    return NightResult(facts.evaluation, facts.evaluation_date, facts.run_id, run.n_rows, steps.seconds)
+
+
+def _refuse_without_lists(nights: Sequence[PastNight]) -> None:
+    """Refuse all at once, before the first of them is scored."""
+    without = [night for night in nights if not night.is_empty and not night.has_lists]
+    fix = "set results.lists: true and run the date again, or choose others with --date and --evaluation"
+    if without:
+        raise InputError(*(Fault(str(night), "no published lists", "the lists of the night", fix) for night in without))
+
+
+def _asked_then(night: PastNight) -> tuple[Measure, ...]:
+    return MeasureSet.parse(night.measures, where="runs.measures").measures
+
+
+def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None:
+    """Stage the lists and checks as they were, and everything that follows from the lists anew."""
+    day, evaluation = run.facts.evaluation_date, run.facts.evaluation
+    with steps.step("match") as step:
+        lists = run.stage(schemas.LISTS.name, _without_run(results.lists(date=day, evaluation=evaluation)))
+        step.n_rows = run.n_rows[schemas.LISTS.name]
+        has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
+    stage_scored(run, lists, request=request, has_one_list=has_one_list, steps=steps)
+    run.stage(schemas.CHECKS.name, _without_run(results.checks(date=day, evaluation=evaluation)))
+
+
+def _without_run(published: DataFrame) -> DataFrame:
+    return published.drop(*C.RUN_KEY)

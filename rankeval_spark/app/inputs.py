@@ -1,0 +1,63 @@
+"""The inputs of an evaluation as the stages take them, and the facts that the checks judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rankeval_spark import columns as C
+from rankeval_spark.pipeline.evaluation import keep_models
+from rankeval_spark.stages import check, clean
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rankeval_spark.pipeline import Request
+    from rankeval_spark.sources import Source, Sources
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Canonical frames of one evaluation date, of the expected models and the sampled users only."""
+
+    recommendations: DataFrame
+    held_out: DataFrame
+    segments: DataFrame | None
+    has_one_list: bool
+    held_out_duplicates: str
+
+
+def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) -> Inputs:
+    """Take from the sources what the stages need."""
+    recommendations = keep_models(_ordered(sources.recommendations), models=request.models)
+    return Inputs(
+        clean.keep_sample(recommendations, share=sample_share),
+        clean.keep_sample(sources.held_out.frame, share=sample_share),
+        sources.segments.frame if sources.segments else None,
+        not sources.recommendations.has_list_id,
+        request.policies.held_out_duplicates,
+    )
+
+
+def row_facts(inputs: Inputs) -> list[DataFrame]:
+    """Count what can be seen in the rows of the inputs, before anything is computed from them."""
+    usable = clean.keep_usable_held_out(inputs.held_out)
+    listed = clean.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
+    return [
+        check.to_recommendation_facts(inputs.recommendations),
+        check.to_held_out_facts(inputs.held_out),
+        check.to_judgement_facts(usable, duplicates=inputs.held_out_duplicates),
+        check.to_join_facts(usable, usable_recommendations=listed),
+    ]
+
+
+def list_facts(scored: DataFrame, request: Request) -> DataFrame:
+    """Count what can be seen in the scored lists: at the largest cutoff, or the whole list where there is none."""
+    cutoffs = [k for k in request.measures.ks if k != C.WHOLE_LIST]
+    return check.to_list_facts(scored, k=max(cutoffs, default=C.WHOLE_LIST))
+
+
+def _ordered(source: Source) -> DataFrame:
+    """Drop the columns that the table does not have, so that the order of a list is known from its columns."""
+    absent = [name for name, is_there in ((C.SCORE, source.has_score), (C.RANK, source.has_rank)) if not is_there]
+    return source.frame.drop(*absent)

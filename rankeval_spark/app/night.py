@@ -1,0 +1,269 @@
+"""One night: read, check, compute once into staging, audit, publish."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame, Row, SparkSession, functions as F
+
+from rankeval_spark import __version__, columns as C, pipeline, schemas
+from rankeval_spark.app.failures import translated
+from rankeval_spark.app.inputs import Inputs, inputs_of, row_facts
+from rankeval_spark.app.progress import Progress, Silent, Steps
+from rankeval_spark.app.staging import stage_scored
+from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, InputError
+from rankeval_spark.pipeline import Request
+from rankeval_spark.results import InputFact, MeasureFact, ResultsStore, Run, RunFacts
+from rankeval_spark.sources import Sources, is_wholly_empty, read_all
+from rankeval_spark.stages import check
+
+if TYPE_CHECKING:
+    from rankeval_spark.config import EvaluationConfig, Policies
+    from rankeval_spark.measures import Measure, MeasureSet
+
+FACT_SCHEMA: Final = "input string, check string, count bigint, total bigint, sample_keys array<string>"
+
+IDS: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
+
+
+@dataclass(frozen=True)
+class NightResult:
+    """What came of a night that was published.
+
+    Attributes
+    ----------
+    evaluation : str
+        Name under which it was published; a sample of the users has a name of its own.
+    reason : str or None
+        Why nothing was measured: the date has no rows.
+    warnings : tuple of str
+        Checks that exceeded their warning threshold.
+    """
+
+    evaluation: str
+    evaluation_date: date
+    run_id: str
+    n_rows: dict[str, int]
+    seconds: dict[str, float]
+    reason: str | None = None
+    warnings: tuple[str, ...] = field(default_factory=tuple)
+
+
+def request_of(config: EvaluationConfig) -> Request:
+    """Take from the config what is asked of the pipeline."""
+    return Request(
+        config.measure_set(),
+        config.policies,
+        config.models,
+        config.slices,
+        config.min_slice_size,
+        config.confidence,
+    )
+
+
+def evaluation_name(config: EvaluationConfig, sample_share: float) -> str:
+    """Name the evaluation; a sample is an evaluation of its own, so that it can never replace the whole."""
+    return config.evaluation if sample_share >= 1 else f"{config.evaluation}.sample-{sample_share:g}"
+
+
+def run_night(
+    spark: SparkSession,
+    config: EvaluationConfig,
+    evaluation_date: date,
+    *,
+    sample_share: float = 1.0,
+    progress: Progress | None = None,
+) -> NightResult:
+    """Evaluate one date and publish its results, or leave the tables as they were.
+
+    Raises
+    ------
+    ChecksFailedError
+        A check failed; FAILED is recorded in ``runs`` and nothing else changed.
+    InputError
+        An input is missing, unreadable or wholly empty; likewise.
+    ResultsBusyError
+        Another run holds this evaluation and date.
+    """
+    steps = Steps(progress or Silent())
+    request = request_of(config)
+    facts = RunFacts(
+        evaluation_name(config, sample_share),
+        evaluation_date,
+        new_run_id(),
+        config=config.public_json(),
+        config_hash=config.config_hash,
+        code_version=__version__,
+        sample_share=sample_share,
+        measures=measure_facts(request.measures, request.policies),
+    )
+    store = ResultsStore.open(spark, config.results.location)
+    with store.run_lock(
+        facts.evaluation,
+        evaluation_date,
+        facts.run_id,
+        on_busy=config.results.on_busy,
+        wait_seconds=config.results.wait_seconds,
+    ):
+        night = _Night(spark, config, request, store.start(facts), steps)
+        return night.run()
+
+
+def new_run_id() -> str:
+    """Make an id that sorts by time and that no other run has."""
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureFact, ...]:
+    """Describe every measure for ``runs`` and for the audit: its definition holds all options and policies."""
+    rules = ", ".join(f"{name}={value}" for name, value in policies.model_dump().items())
+    return tuple(_measure_fact(measure, rules) for measure in measures.measures)
+
+
+def _measure_fact(measure: Measure, rules: str) -> MeasureFact:
+    low, high = measure.entry.definition.bounds
+    return MeasureFact(measure.label, measure.k, measure.column, f"{measure.definition}; {rules}", low, high)
+
+
+@dataclass
+class _Night:
+    """The steps of one night; what they share."""
+
+    spark: SparkSession
+    config: EvaluationConfig
+    request: Request
+    recorded: Run
+    steps: Steps
+    sources: Sources | None = None
+    facts: list[Row] = field(default_factory=list)
+    judged: list[Row] = field(default_factory=list)
+
+    def run(self) -> NightResult:
+        try:
+            reason = self._compute()
+            with self.steps.step("audit"):
+                self.recorded.audit()
+            with self.steps.step("publish"):
+                self.recorded.publish(inputs=self._input_facts(), timings=self.steps.seconds, reason=reason)
+        except Exception as error:
+            raise self._failed(error) from error
+        facts = self.recorded.facts
+        return NightResult(
+            facts.evaluation,
+            facts.evaluation_date,
+            facts.run_id,
+            self.recorded.n_rows,
+            self.steps.seconds,
+            reason,
+            tuple(self._warnings()),
+        )
+
+    def _compute(self) -> str | None:
+        """Fill the staging area; return why there is nothing to measure, if so."""
+        facts = self.recorded.facts
+        with self.steps.step("read"):
+            self.sources = read_all(self.spark, self.config, facts.evaluation_date)
+            inputs = inputs_of(self.sources, self.request, sample_share=facts.sample_share)
+        with self.steps.step("check") as step:
+            self.facts = check.union(*row_facts(inputs)).collect()
+            step.n_rows = sum(row["count"] for row in self.facts if row["check"] == check.ROWS)
+            reason = self._why_empty()
+            if reason is not None:  # to join with nothing says nothing
+                self.facts = [fact for fact in self.facts if fact["check"] != check.UNMATCHED_ITEMS]
+            self._refuse()
+        if reason is None:
+            self._measure(inputs)
+            self._refuse()
+        self.recorded.stage(schemas.CHECKS.name, self._verdicts())
+        return reason
+
+    def _measure(self, inputs: Inputs) -> None:
+        lists = pipeline.to_lists(
+            inputs.recommendations, held_out=inputs.held_out, segments=inputs.segments, request=self.request
+        ).transform(with_text_ids)
+        if self.config.results.lists:
+            with self.steps.step("match") as step:
+                lists = self.recorded.stage(schemas.LISTS.name, lists)
+                step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
+        self.facts += stage_scored(
+            self.recorded, lists, request=self.request, has_one_list=inputs.has_one_list, steps=self.steps
+        )
+
+    def _verdicts(self) -> DataFrame:
+        return check.with_verdicts(self.spark.createDataFrame(self.facts, FACT_SCHEMA), checks=self.config.checks)
+
+    def _refuse(self) -> None:
+        """Stop where a check says so."""
+        self.judged = self._verdicts().collect()
+        failed = [row for row in self.judged if row["verdict"] == "error"]
+        if failed:
+            raise ChecksFailedError(*map(_check_fault, failed))
+
+    def _why_empty(self) -> str | None:
+        """Say which input has no rows for the date; an input without any row at all is an error."""
+        sources = self._sources
+        empty = [one for one in (sources.recommendations, sources.held_out) if self._n_rows(one.name) == 0]
+        doubtful = [*empty, sources.segments] if sources.segments else empty
+        wholly = [source for source in doubtful if is_wholly_empty(source)]
+        if wholly:
+            fix = "is the path right, and did the job that writes it run?"
+            raise InputError(*(Fault(f"inputs.{one.name}", f"no row in {one.location}", "rows", fix) for one in wholly))
+        if not empty:
+            return None
+        day = self.recorded.facts.evaluation_date.isoformat()
+        searched = f" (searched for the models {', '.join(self.request.models)})" if self.request.models else ""
+        return f"no rows for {day} in {' and '.join(one.name for one in empty)}{searched}"
+
+    @property
+    def _sources(self) -> Sources:
+        if self.sources is None:
+            message = "the inputs are read first"
+            raise RuntimeError(message)
+        return self.sources
+
+    def _n_rows(self, name: str) -> int | None:
+        counts = [row["count"] for row in self.facts if (row["input"], row["check"]) == (name, check.ROWS)]
+        return counts[0] if counts else None
+
+    def _input_facts(self) -> Sequence[InputFact]:
+        sources = self.sources.all() if self.sources else ()
+        return [InputFact(one.name, one.location, one.format, one.version, self._n_rows(one.name)) for one in sources]
+
+    def _warnings(self) -> Sequence[str]:
+        warned = [row for row in self.judged if row["verdict"] == "warn"]
+        return [f"{row['input']}, {row['check']}: {_counted(row)}" for row in warned]
+
+    def _failed(self, error: Exception) -> Exception:
+        """Record the failure with its stage and cause."""
+        sources = self.sources.all() if self.sources else ()
+        cause = translated(error, {source.name: source.location for source in sources})
+        checks = [fault.where for fault in cause.faults] if isinstance(cause, FaultsError) else []
+        self.recorded.fail(
+            self.steps.current,
+            cause,
+            failed_checks=checks if isinstance(cause, ChecksFailedError) else (),
+            inputs=self._input_facts(),
+            timings=self.steps.seconds,
+        )
+        return cause
+
+
+def with_text_ids(frame: DataFrame) -> DataFrame:
+    """Turn ids into text, as all published tables hold them."""
+    return frame.withColumns({name: F.col(name).cast("string") for name in IDS})
+
+
+def _check_fault(row: Row) -> Fault:
+    expected = f"at most {row['threshold']:.2%}"
+    fix = f"mend the input, or raise checks.{row['check']}.error"
+    return Fault(f"{row['input']}, {row['check']}", _counted(row), expected, fix)
+
+
+def _counted(row: Row) -> str:
+    """Write how often a check met its case, with a few of the keys concerned."""
+    examples = f", for example {'; '.join(row['sample_keys'])}" if row["sample_keys"] else ""
+    return f"{row['count']:,} ({row['share']:.2%}){examples}"

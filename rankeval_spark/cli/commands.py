@@ -1,0 +1,147 @@
+"""The commands: each reads its arguments, calls the shell and shows what came of it.
+
+Spark is imported by the commands that need it: ``rankeval measures`` and ``rankeval validate`` answer at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankeval_spark import __version__
+from rankeval_spark.cli import measures as measures_view
+from rankeval_spark.cli.terminal import console
+
+app = typer.Typer(
+    name="rankeval",
+    help="Offline evaluation of recommender systems on Spark. --debug, anywhere, shows the trace of an error.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Config = Annotated[Path, typer.Argument(help="YAML file of the evaluation", metavar="CONFIG")]
+Root = Annotated[str, typer.Argument(help="Results root: the folder of the published tables", metavar="RESULTS")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Override a key of the config: a.b=c; may be repeated", metavar="KEY=VALUE"),
+]
+Share = Annotated[
+    float, typer.Option("--sample-users", help="Evaluate this share of the users, chosen by a hash", min=1e-6, max=1.0)
+]
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        console().print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version")
+    ] = False,
+) -> None:
+    """Hold what all commands share."""
+
+
+@app.command()
+def run(
+    config: Config,
+    date_: Annotated[str, typer.Option("--date", help="Evaluation date, YYYY-MM-DD")],
+    overrides: Overrides = None,
+    sample_users: Share = 1.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be read and computed; do not run")
+    ] = False,
+) -> None:
+    """Evaluate one date and publish its results."""
+    from rankeval_spark.cli import runs  # noqa: PLC0415 - imports pyspark
+
+    runs.run(config, date_, overrides or [], sample_share=sample_users, is_dry=dry_run)
+
+
+@app.command()
+def backfill(
+    config: Config,
+    first: Annotated[str, typer.Option("--from", help="First evaluation date")],
+    last: Annotated[str, typer.Option("--to", help="Last evaluation date")],
+    overrides: Overrides = None,
+    sample_users: Share = 1.0,
+) -> None:
+    """Evaluate a range of dates; one that fails does not stop the others."""
+    from rankeval_spark.cli import runs  # noqa: PLC0415 - imports pyspark
+
+    runs.backfill(config, first, last, overrides or [], sample_share=sample_users)
+
+
+@app.command()
+def validate(config: Config, overrides: Overrides = None) -> None:
+    """Read the config and report all of its faults; nothing is run."""
+    from rankeval_spark.config import load_config  # noqa: PLC0415 - pydantic takes a moment
+
+    valid = load_config(config, overrides or [])
+    asked = valid.measure_set()
+    shown = f"{len(asked.labels)} measures at {len(asked.ks)} cutoffs, {len(valid.slices)} slices"
+    console().print(f"{config}: valid; evaluation {valid.evaluation}, {shown}", markup=False)
+
+
+@app.command()
+def show(  # noqa: PLR0913, PLR0917 - a filter each
+    results: Root,
+    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this model; may be repeated")] = None,
+    measure: Annotated[list[str] | None, typer.Option(help="Only this measure; may be repeated")] = None,
+    slice_: Annotated[list[str] | None, typer.Option("--slice", help="A slice such as country; 'any' for all")] = None,
+    k: Annotated[list[int] | None, typer.Option(help="Only this cutoff; 0 is the whole list")] = None,
+    format_: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
+) -> None:
+    """Show published metrics."""
+    from rankeval_spark.cli import published  # noqa: PLC0415 - imports pyspark
+
+    wanted = published.Filter(date_, evaluation, model or [], measure or [], slice_ or [], k or [])
+    published.show(results, wanted, format_)
+
+
+@app.command()
+def score(
+    results: Root,
+    measures: Annotated[list[str], typer.Option("--measures", "-m", help="Measure to add; may be repeated")],
+    date_: Annotated[list[str] | None, typer.Option("--date", help="Only this date; may be repeated")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+) -> None:
+    """Score the published lists of past dates with further measures."""
+    from rankeval_spark.cli import published  # noqa: PLC0415 - imports pyspark
+
+    published.score(results, measures, date_ or [], evaluation)
+
+
+@app.command()
+def measures(name: Annotated[str | None, typer.Argument(help="Measure to explain")] = None) -> None:
+    """List the measures, or explain one."""
+    measures_view.show(name)
+
+
+@app.command()
+def doctor(
+    root: Annotated[str | None, typer.Option("--root", help="Results root to test for writing")] = None,
+) -> None:
+    """Check Java, jars, Python, time zone and disk, and say how to mend each fault."""
+    from rankeval_spark.cli.doctor import doctor_command  # noqa: PLC0415 - imports pyspark
+
+    raise typer.Exit(doctor_command(root))
+
+
+@app.command()
+def demo(
+    workspace: Annotated[Path, typer.Option(help="Folder of the demo's logs and results")] = Path("demo"),
+    config: Annotated[Path, typer.Option(help="Config to run")] = Path("conf/demo.yaml"),
+) -> None:
+    """Train three recommenders on MovieLens 100K, evaluate three nights and show the result."""
+    from rankeval_spark.cli.demo import run_demo  # noqa: PLC0415 - imports pyspark
+
+    run_demo(workspace, config)

@@ -1,0 +1,88 @@
+"""``rankeval demo``: data, models, three nights and what to try next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rankeval_spark import columns as C
+from rankeval_spark.app.history import unchanged_dates
+from rankeval_spark.cli import tables
+from rankeval_spark.cli.published import ANY_SLICE, Filter, rows_of
+from rankeval_spark.cli.runs import run_one, session_for
+from rankeval_spark.cli.terminal import console
+from rankeval_spark.config import load_config
+from rankeval_spark.demo import prepare
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.demo import DemoLogs
+
+SHOWN_K: Final = 10
+PRIMARY: Final = "nDCG"
+N_SLICES: Final = 8
+
+
+def run_demo(workspace: Path, config_path: Path) -> None:
+    """Prepare the logs, evaluate every date, and show the newest night."""
+    out, started = console(), time.perf_counter()
+    config = load_config(config_path)
+    spark = session_for(config)
+    logs = prepare(spark, workspace, lambda line: out.print(f"  {line}", markup=False))
+    out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
+    root, newest = config.results.location, max(logs.dates).isoformat()
+    for day in _to_evaluate(spark, config, logs):
+        run_one(spark, config, day)
+    rows = rows_of(spark, root, Filter(newest, config.evaluation, (), (), (ANY_SLICE,), (SHOWN_K,)))
+    everyone = [row for row in rows if row[C.SLICE] == C.ALL_USERS]
+    users = max(row["n_users"] for row in everyone)
+    out.print()
+    out.print(
+        tables.leaderboard(everyone, f"{newest}: models x measures at k = {SHOWN_K}, {users:,} users, 95 % intervals")
+    )
+    out.print()
+    _print_slices(rows, everyone)
+    _print_caveats(logs)
+    _print_next(root, newest, time.perf_counter() - started)
+
+
+def _to_evaluate(spark: SparkSession, config: EvaluationConfig, logs: DemoLogs) -> list[date]:
+    """Name the dates to evaluate: the newest, and those that were not published from these logs and this config."""
+    earlier = sorted(unchanged_dates(spark, config, logs.dates) & set(logs.dates[:-1])) if logs.was_reused else []
+    if earlier:
+        console().print(f"  kept, published from equal logs and config: {', '.join(map(str, earlier))}", markup=False)
+    return [day for day in logs.dates if day not in earlier]
+
+
+def _print_slices(rows: Sequence[Row], everyone: Sequence[Row]) -> None:
+    whole = max((row for row in everyone if row[C.MEASURE] == PRIMARY), key=lambda row: row[C.VALUE])
+    own = [row for row in rows if (row[C.MODEL_ID], row[C.MEASURE]) == (whole[C.MODEL_ID], PRIMARY)]
+    large = [row for row in own if row[C.SLICE] != C.ALL_USERS and not row["is_small"]]
+    most = sorted(large, key=lambda row: -abs(row[C.VALUE] - whole[C.VALUE]))[:N_SLICES]
+    title = f"slices of {whole[C.MODEL_ID]} whose {PRIMARY}@{SHOWN_K} differs most from {whole[C.VALUE]:.4f}"
+    console().print(tables.slices(most, whole, title))
+
+
+def _print_caveats(logs: DemoLogs) -> None:
+    out = console()
+    out.print()
+    for line in logs.caveats:
+        out.print(f"[dim]note: {line}[/dim]")
+
+
+def _print_next(root: str, day: str, seconds: float) -> None:
+    out = console()
+    out.print()
+    out.print(f"tables in {root}: runs, lists, user_metrics, metrics, checks ({seconds:.0f} s)", markup=False)
+    out.print("try next:")
+    for command in (
+        f"rankeval show {root} --slice activity --measure nDCG --k 10",
+        f"rankeval score {root} --measures \"nDCG(dcg='jk2')@10\" --date {day}",
+        f"rankeval run conf/demo.yaml --date {day} --set cutoffs=[3,7] --dry-run",
+    ):
+        out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)

@@ -1,0 +1,123 @@
+"""``rankeval show`` and ``score``: what stands in the results root, and what can be added to it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame, Row, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.app.history import past_nights, score_night
+from rankeval_spark.cli import tables
+from rankeval_spark.cli.terminal import console, progress
+from rankeval_spark.config import parse_date
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.results import Results
+from rankeval_spark.session import build_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS: Final = (
+    C.EVALUATION,
+    C.EVALUATION_DATE,
+    C.MODEL_ID,
+    C.SLICE,
+    C.SLICE_VALUE,
+    C.MEASURE,
+    C.K,
+    C.VALUE,
+    "ci_low",
+    "ci_high",
+    "ci_level",
+    "n_users",
+    "is_small",
+)
+
+ANY_SLICE: Final = "any"
+
+ORDER: Final = (C.EVALUATION, C.EVALUATION_DATE, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, C.MODEL_ID)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which rows of ``metrics`` are wanted; the newest date and everyone where nothing is said."""
+
+    date: str | None
+    evaluation: str | None
+    models: Sequence[str]
+    measures: Sequence[str]
+    slices: Sequence[str]
+    ks: Sequence[int]
+
+    def apply(self, metrics: DataFrame) -> DataFrame:
+        """Keep the wanted rows of one date."""
+        labels = [Measure.parse(text, where="--measure").label for text in self.measures]
+        slices = list(self.slices) or [C.ALL_USERS]
+        wanted = {C.MODEL_ID: self.models, C.MEASURE: labels, C.K: self.ks}
+        if ANY_SLICE not in slices:
+            wanted[C.SLICE] = slices
+        for column, values in wanted.items():
+            metrics = metrics.where(F.col(column).isin(*values)) if values else metrics
+        return metrics
+
+
+def show(root: str, wanted: Filter, format_: str) -> None:
+    """Print the wanted rows as a table, CSV or JSON."""
+    writers = {"csv": tables.to_csv, "json": tables.to_json}
+    if format_ not in ("table", *writers):
+        raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
+    rows = rows_of(build_session("rankeval show"), root, wanted)
+    if not rows:
+        hint = f"no row matches; without filters: rankeval show {shlex.quote(root)}"
+        console(is_error=True).print(hint, markup=False, soft_wrap=True)
+    if format_ in writers:
+        print(writers[format_](rows, COLUMNS), end="")  # what was asked for, as it is
+    elif not rows:
+        return
+    elif {row[C.SLICE] for row in rows} == {C.ALL_USERS}:
+        _print_leaderboards(rows)
+    else:
+        console().print(tables.plain(rows, COLUMNS))
+
+
+def rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
+    """Read the wanted rows of the wanted date, or of the newest one of each evaluation."""
+    day = parse_date(wanted.date, where="--date") if wanted.date else None
+    published = Results(spark, root).metrics(date=day, evaluation=wanted.evaluation)
+    metrics = wanted.apply(published)
+    if day is None:
+        newest = published.groupBy(C.EVALUATION).agg(F.max(C.EVALUATION_DATE).alias(C.EVALUATION_DATE))
+        metrics = metrics.join(newest, on=[C.EVALUATION, C.EVALUATION_DATE], how="left_semi")
+    return metrics.select(*COLUMNS).orderBy(*ORDER).collect()
+
+
+def _print_leaderboards(rows: Sequence[Row]) -> None:
+    nights = dict.fromkeys((row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows)
+    for night in nights:
+        own = [row for row in rows if (row[C.EVALUATION], row[C.EVALUATION_DATE]) == night]
+        users = max(row["n_users"] for row in own)
+        level = f"{100 * own[0]['ci_level']:.4g}"
+        title = f"{night[0]}, {night[1]}: up to {users:,} users, {level} % intervals"
+        console().print(tables.leaderboard(own, title))
+
+
+def score(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None) -> None:
+    """Add measures to published dates and show their means."""
+    asked = MeasureSet.parse(measures, where="--measures")
+    days = [parse_date(text, where="--date") for text in dates]
+    spark = build_session("rankeval score")
+    out = console()
+    for night in past_nights(spark, root, evaluation=evaluation, dates=days):
+        name, day = night.row[C.EVALUATION], night.row[C.EVALUATION_DATE]
+        if night.is_empty:
+            out.print(f"{night}: nothing to score, {night.row['reason']}", markup=False, soft_wrap=True)
+            continue
+        with progress(f"{name} {day}") as listener:
+            score_night(spark, root, night, asked, progress=listener)
+        rows = rows_of(spark, root, Filter(str(day), name, (), asked.labels, (), asked.ks))
+        out.print(tables.leaderboard(rows, f"{name}, {day}"))

@@ -1,0 +1,110 @@
+"""``rankeval run`` and ``backfill``: evaluate dates and say what came of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from rankeval_spark.app import backfill as filling, dry_run
+from rankeval_spark.app.night import NightResult, evaluation_name, run_night
+from rankeval_spark.cli.terminal import console, headline, progress
+from rankeval_spark.config import load_config, parse_date
+from rankeval_spark.session import build_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.config import EvaluationConfig
+
+
+def run(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool) -> None:
+    """Evaluate one date, or say what that would read and compute."""
+    evaluation_date, config = parse_date(day, where="--date"), load_config(path, overrides)
+    spark = session_for(config)
+    if is_dry:
+        _show_plan(spark, config, evaluation_date, sample_share)
+        return
+    show_result(run_one(spark, config, evaluation_date, sample_share=sample_share), config)
+
+
+def backfill(path: Path, first: str, last: str, overrides: Sequence[str], *, sample_share: float) -> None:
+    """Evaluate each date of a range and end with the exit code of the first one that failed."""
+    dates = filling.dates_between(parse_date(first, where="--from"), parse_date(last, where="--to"))
+    config = load_config(path, overrides)
+    spark = session_for(config)
+    nights = filling.backfill(dates, lambda day: run_one(spark, config, day, sample_share=sample_share))
+    outcomes = list(nights)
+    console().print(_summary(outcomes))
+    raise typer.Exit(filling.exit_code(outcomes))
+
+
+def session_for(config: EvaluationConfig) -> SparkSession:
+    """Build the session that a config asks for."""
+    return build_session(
+        f"rankeval {config.evaluation}", master=config.spark.master, settings=config.spark.resolved_settings()
+    )
+
+
+def run_one(
+    spark: SparkSession, config: EvaluationConfig, evaluation_date: date, *, sample_share: float = 1.0
+) -> NightResult:
+    """Evaluate one date and show how far it is."""
+    with progress(f"{config.evaluation} {evaluation_date.isoformat()}") as listener:
+        return run_night(spark, config, evaluation_date, sample_share=sample_share, progress=listener)
+
+
+def show_result(result: NightResult, config: EvaluationConfig) -> None:
+    """Say what was published, where, and what the checks warned of."""
+    out = console()
+    for warning in result.warnings:
+        out.print(f"[yellow]warning[/yellow] {escape(warning)}", soft_wrap=True)
+    rows = ", ".join(f"{table} {n:,}" for table, n in result.n_rows.items())
+    lines = [f"published {result.evaluation} {result.evaluation_date}, run {result.run_id}: {rows} rows"]
+    lines += [f"the date is empty: {result.reason}"] if result.reason else []
+    root = config.results.location
+    for line in (*lines, f"results in {root}; look at them with: rankeval show {shlex.quote(root)}"):
+        out.print(line, markup=False, soft_wrap=True)  # a path that is broken into lines cannot be copied
+
+
+def _summary(outcomes: Sequence[filling.Outcome]) -> Table:
+    table = Table(show_edge=False, header_style="bold")
+    for heading in ("date", "outcome", "seconds", "detail"):
+        table.add_column(heading, overflow="fold")
+    for one in outcomes:
+        day = one.evaluation_date.isoformat()
+        if one.result is None:
+            detail = " ".join(headline(one.error).split()) if one.error else ""
+            table.add_row(day, f"[red]failed, code {one.exit_code}[/red]", "-", escape(detail))
+        else:
+            outcome = "published empty" if one.result.reason else "published"
+            detail = one.result.reason or "; ".join(one.result.warnings)
+            table.add_row(day, f"[green]{outcome}[/green]", f"{sum(one.result.seconds.values()):.1f}", escape(detail))
+    return table
+
+
+def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float) -> None:
+    inputs = dry_run.planned_inputs(spark, config, evaluation_date, sample_share=sample_share)
+    table = Table(title="would read", title_justify="left", show_edge=False, header_style="bold")
+    for heading in ("input", "location", "format", "version", "files", "rows"):
+        table.add_column(heading, overflow="fold")
+    for one in inputs:
+        numbers = ("-" if value is None else f"{value:,}" for value in (one.version, one.n_files, one.n_rows))
+        table.add_row(one.name, escape(one.location), one.format, *numbers)
+    out = console()
+    out.print(table)
+    asked = config.measure_set()
+    cutoffs = ", ".join(str(k) if k else "whole list" for k in asked.ks)
+    name = evaluation_name(config, sample_share)
+    for line in (
+        f"would compute {len(asked.measures)} values a list: {', '.join(asked.labels)}; at {cutoffs}",
+        f"slices: {', '.join('*'.join(one) for one in config.slices) or 'none'}, and everyone",
+        f"would publish {name}, {evaluation_date} to {config.results.location}; nothing was changed",
+    ):
+        out.print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,106 @@
+"""Result rows as tables for people, and as CSV or JSON for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.markup import escape
+from rich.table import Table
+
+from rankeval_spark import columns as C
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""A cell that begins with one of these is run as a formula by spreadsheets."""
+
+
+def name_of(row: Mapping[str, Any]) -> str:
+    """Write measure and cutoff together, such as ``nDCG@10``."""
+    return f"{row[C.MEASURE]}@{row[C.K]}" if row[C.K] else str(row[C.MEASURE])
+
+
+def leaderboard(rows: Sequence[Row], title: str) -> Table:
+    """Lay out models x measures: a line a measure, a column a model, the best mean of each line in bold.
+
+    Intervals are those of each mean by itself; overlapping ones do not say that two models are alike.
+    """
+    by_cell = {(name_of(row.asDict()), row[C.MODEL_ID]): row for row in rows}
+    measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
+    table = Table(title=title, title_justify="left", show_edge=False, header_style="bold")
+    table.add_column("measure", no_wrap=True)
+    for model in models:
+        table.add_column(escape(model), justify="right", no_wrap=True)
+    for measure in measures:
+        cells = [by_cell.get((measure, model)) for model in models]
+        best = max((row[C.VALUE] for row in cells if row and row[C.VALUE] is not None), default=None)
+        table.add_row(escape(measure), *(_cell(row, best) for row in cells))
+    return table
+
+
+def slices(rows: Sequence[Row], whole: Row, title: str) -> Table:
+    """Lay out slices of one model beside the mean over everyone."""
+    table = Table(title=title, title_justify="left", show_edge=False, header_style="bold")
+    for heading in ("slice", "value", "users", "mean", "interval", "against all"):
+        table.add_column(heading, justify="left" if heading in ("slice", "value") else "right", no_wrap=True)
+    for row in rows:
+        mean, interval = f"{row[C.VALUE]:.4f}", _interval(row)
+        difference = f"{row[C.VALUE] - whole[C.VALUE]:+.4f}"
+        names = (escape(row[C.SLICE]), escape(row[C.SLICE_VALUE]))
+        table.add_row(*names, f"{row['n_users']:,}", mean, interval, difference)
+    return table
+
+
+def plain(rows: Sequence[Row], columns: Sequence[str]) -> Table:
+    """Lay out rows as they are."""
+    table = Table(show_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, no_wrap=name in (C.MEASURE, C.MODEL_ID))
+    for row in rows:
+        table.add_row(*(escape(_text(row[name])) for name in columns))
+    return table
+
+
+def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    """Write rows as CSV; text that a spreadsheet would run as a formula is quoted with an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(columns)
+    writer.writerows([_inert(_plain_value(row[name])) for name in columns] for row in rows)
+    return out.getvalue()
+
+
+def to_json(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    """Write rows as a JSON array of objects."""
+    return json.dumps([{name: row[name] for name in columns} for row in rows], default=str, indent=2) + "\n"
+
+
+def _cell(row: Row | None, best: float | None) -> str:
+    if row is None or row[C.VALUE] is None:
+        return "-"
+    text = f"{row[C.VALUE]:.4f}"
+    shown = f"[bold green]{text}[/bold green]" if row[C.VALUE] == best else text
+    return f"{shown} [dim]{_interval(row)}[/dim]"
+
+
+def _interval(row: Row) -> str:
+    return "-" if row["ci_low"] is None else escape(f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]")
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _plain_value(value: Any) -> Any:  # noqa: ANN401 - a value of any column
+    return "" if value is None else json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def _inert(value: Any) -> Any:  # noqa: ANN401 - as above
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value

@@ -1,0 +1,91 @@
+"""What the user sees while a run works: a moving line on a terminal, one log line a stage elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+
+from rankeval_spark.errors import RankevalError
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+    from rankeval_spark.app.progress import Progress
+
+WIDTH_OF_A_LOG: Final = 120
+"""Columns of a table that goes to a file or a pipe, where there is no terminal to ask."""
+
+logger = logging.getLogger("rankeval")
+
+
+def headline(error: BaseException) -> str:
+    """Say what went wrong: the message of an error of ours, one line of any other instead of Java's stack trace."""
+    if isinstance(error, RankevalError):
+        return str(error)
+    line = next(iter(str(error).strip().splitlines()), "no message")
+    return f"unexpected {type(error).__name__}: {line}"
+
+
+def console(*, is_error: bool = False) -> Console:
+    """Return a console on standard output or standard error."""
+    stream = sys.stderr if is_error else sys.stdout
+    return Console(stderr=is_error, width=None if stream.isatty() else WIDTH_OF_A_LOG, highlight=False, soft_wrap=False)
+
+
+class Spinner:
+    """Progress on a terminal: the stage under way moves, a finished one leaves its line."""
+
+    def __init__(self, status: Status, title: str) -> None:
+        self._status = status
+        self._title = title
+
+    def begin(self, stage: str) -> None:
+        """Show the stage that begins."""
+        self._status.update(f"{self._title}: {stage}")
+
+    def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
+        """Leave a line of what was done."""
+        rows = "" if n_rows is None else f"{n_rows:>14,} rows"
+        self._status.console.print(f"  [green]done[/green] {stage:<12}{seconds:>8.1f} s{rows}")
+
+
+class LogLines:
+    """Progress without a terminal: one line a stage."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+
+    def begin(self, stage: str) -> None:
+        """Say nothing: the end of a stage has its line."""
+
+    def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
+        """Log what was done."""
+        rows = "-" if n_rows is None else n_rows
+        logger.info("%s stage=%s seconds=%.1f rows=%s", self._title, stage, seconds, rows)
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Progress]:
+    """Show the progress of one run."""
+    out = console(is_error=True)
+    if not out.is_terminal:
+        _log_to_stderr()
+        yield LogLines(title)
+        return
+    with out.status(title) as status:
+        yield Spinner(status, title)
+
+
+def _log_to_stderr() -> None:
+    if logger.handlers:
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False

@@ -1,0 +1,123 @@
+"""Three recommenders, none of them the subject of the demo: popularity, item-item neighbours, implicit ALS.
+
+Each takes the interactions of one cut and gives the best items a user has not interacted with in training:
+one row per (user, item), columns ``user_id``, ``item_id``, ``score``. Ties are broken by item id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rankeval_spark.columns import ITEM_ID, SCORE, USER_ID
+from rankeval_spark.demo.dataset import RATING
+
+if TYPE_CHECKING:
+    from rankeval_spark.demo.als import Factors
+    from rankeval_spark.demo.dataset import Dataset
+
+FloatMatrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Training:
+    """The interactions of one cut, and the users and items that stand for rows and columns of its matrices.
+
+    Attributes
+    ----------
+    user_ids, item_ids : int64, ascending
+        All known users and items, those without a training interaction too.
+    interactions : DataFrame
+        Columns ``user_id``, ``item_id``, ``rating``.
+    """
+
+    user_ids: NDArray[np.int64]
+    item_ids: NDArray[np.int64]
+    interactions: pd.DataFrame
+
+    @classmethod
+    def of(cls, train: pd.DataFrame, data: Dataset) -> Training:
+        """Put the training interactions of a cut before all users and items of the data set."""
+        return cls(
+            user_ids=np.unique(data.users[USER_ID].to_numpy()),
+            item_ids=np.unique(data.items[ITEM_ID].to_numpy()),
+            interactions=train[[USER_ID, ITEM_ID, RATING]],
+        )
+
+    def liked(self, liked_rating: float) -> pd.DataFrame:
+        """Return the interactions rated ``liked_rating`` or higher."""
+        return self.interactions[self.interactions[RATING] >= liked_rating]
+
+    def matrix(self, interactions: pd.DataFrame) -> sparse.csr_matrix:
+        """Return the users x items matrix with a 1 for each interaction."""
+        rows = np.searchsorted(self.user_ids, interactions[USER_ID].to_numpy())
+        columns = np.searchsorted(self.item_ids, interactions[ITEM_ID].to_numpy())
+        shape = (len(self.user_ids), len(self.item_ids))
+        return sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+def popular(training: Training, *, n: int) -> pd.DataFrame:
+    """Recommend the items most interacted with, to everybody: also to users without a training interaction."""
+    n_users_of_item = np.asarray(training.matrix(training.interactions).sum(axis=0)).ravel()
+    scores = np.tile(n_users_of_item, (len(training.user_ids), 1))
+    return _best_unseen(training, _only_positive(scores), n=n)
+
+
+def item_knn(training: Training, *, n: int, liked_rating: float, n_neighbours: int) -> pd.DataFrame:
+    """Score an item by its similarity to the items the user liked, summed over its nearest neighbours.
+
+    Users who liked nothing in training get no list.
+    """
+    liked = training.matrix(training.liked(liked_rating))
+    return _best_unseen(training, _only_positive(liked @ nearest(cosine(liked), n_neighbours)), n=n)
+
+
+def matrix_factorisation(training: Training, *, n: int, users: Factors, items: Factors) -> pd.DataFrame:
+    """Score an item by the inner product of the user's vector and its own, where ALS learnt both."""
+    scores = users.of(training.user_ids) @ items.of(training.item_ids).T
+    return _best_unseen(training, np.nan_to_num(scores, nan=-np.inf), n=n)
+
+
+def cosine(liked: sparse.csr_matrix) -> FloatMatrix:
+    """Co-occurrence cosine of each pair of items, n(i and j) / sqrt(n(i) n(j)); 0 on the diagonal.
+
+    Two users with i, three with j, one with both: 1 / sqrt(6). An item that nobody liked is similar to none.
+    """
+    together: FloatMatrix = (liked.T @ liked).toarray()
+    n_users = together.diagonal().copy()
+    similarity = together / np.sqrt(np.maximum(np.outer(n_users, n_users), 1.0))
+    np.fill_diagonal(similarity, 0.0)
+    return similarity
+
+
+def nearest(similarity: FloatMatrix, n_neighbours: int) -> FloatMatrix:
+    """Keep the ``n_neighbours`` largest entries of each column, the first ones where several are equal."""
+    rows = np.argsort(-similarity, axis=0, kind="stable")[:n_neighbours]
+    kept = np.zeros_like(similarity)
+    np.put_along_axis(kept, rows, np.take_along_axis(similarity, rows, axis=0), axis=0)
+    return kept
+
+
+def _best_unseen(training: Training, scores: FloatMatrix, *, n: int) -> pd.DataFrame:
+    """Rank each user's unseen items and keep the first ``n`` whose score is above minus infinity."""
+    has_seen = training.matrix(training.interactions).toarray() > 0
+    scores = np.where(has_seen, -np.inf, scores)
+    items = np.argsort(-scores, axis=1, kind="stable")[:, :n]
+    best = np.take_along_axis(scores, items, axis=1)
+    users, places = np.nonzero(best > -np.inf)
+    return pd.DataFrame(
+        {
+            USER_ID: training.user_ids[users],
+            ITEM_ID: training.item_ids[items[users, places]],
+            SCORE: best[users, places],
+        }
+    )
+
+
+def _only_positive(scores: FloatMatrix) -> FloatMatrix:
+    return np.where(scores > 0, scores, -np.inf)

@@ -1,0 +1,210 @@
+"""What other people's schedules and notebooks are written against; it changes on purpose only.
+
+A name or a parameter that is added is added here too; one that is renamed or removed breaks somebody, so it goes into
+the changelog first. A new measure needs no line here: those that are listed must stay.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Final
+
+import rankeval_spark
+from rankeval_spark import errors, schemas
+from rankeval_spark.config import Checks, Policies
+from rankeval_spark.measures import Measure, registry
+
+PUBLIC: Final = ["Evaluation", "Results", "__version__", "evaluate", "recommended_settings"]
+
+EVALUATE: Final = {
+    "recommendations": "required",
+    "held_out": "required",
+    "measures": "required, by name",
+    "segments": None,
+    "slices": (),
+    "models": None,
+    "population": "truth",
+    "ties": "item_asc",
+    "duplicates": "best",
+    "held_out_duplicates": "max",
+    "invalid_scores": "drop",
+    "min_slice_size": 30,
+    "confidence": 0.95,
+}
+EVALUATION: Final = {"cached", "checks", "leaderboard", "metrics", "user_metrics", "user_values"}
+RESULTS: Final = {
+    "checks": ("date", "evaluation", "equal"),
+    "lists": ("date", "evaluation", "equal"),
+    "metrics": ("date", "evaluation", "equal"),
+    "published": ("table",),
+    "refresh": (),
+    "runs": ("date", "evaluation"),
+    "table_versions": (),
+    "user_metrics": ("date", "evaluation", "equal"),
+    "user_values": ("date", "evaluation", "equal"),
+}
+SETTINGS: Final = {
+    "spark.sql.adaptive.enabled",
+    "spark.sql.requireAllClusterKeysForCoPartition",
+    "spark.sql.session.timeZone",
+}
+"""Settings that the numbers or the plan hang on; others may come and go with what measures fastest."""
+
+POLICIES: Final = {
+    "population": {"truth", "judged", "intersection", "run"},
+    "ties": {"item_asc", "item_desc", "rank", "error"},
+    "duplicates": {"best", "error", "keep"},
+    "held_out_duplicates": {"max", "sum", "error"},
+    "invalid_scores": {"drop", "error"},
+}
+CHECKS: Final = {
+    "null_keys",
+    "invalid_scores",
+    "duplicates",
+    "null_gains",
+    "unmatched_items",
+    "short_lists",
+    "ties",
+    "extra_users",
+    "missing_users",
+    "zero_relevant",
+}
+MEASURES: Final = {
+    "AP@1": "AP(rel=1,denom='R')",
+    "ARHR@1": "ARHR(rel=1,denom='none',gains='binary')",
+    "CG@1": "CG(rel=1,gains='grade')",
+    "DCG@1": "DCG(rel=1,dcg='log2',gains='grade')",
+    "F@1": "F(rel=1,beta=1)",
+    "F1@1": "F(rel=1,beta=1)",
+    "HR@1": "Success(rel=1)",
+    "MAP@1": "AP(rel=1,denom='R')",
+    "MRR@1": "RR(rel=1)",
+    "NumHits@1": "NumHits(rel=1)",
+    "P@1": "P(rel=1,denom='k')",
+    "R@1": "R(rel=1,denom='R')",
+    "RR@1": "RR(rel=1)",
+    "Rprec": "Rprec(rel=1)",
+    "Success@1": "Success(rel=1)",
+    "nDCG@1": "nDCG(rel=1,dcg='log2',gains='grade',ideal='judged')",
+}
+"""Names that people write, and what each of them means when every option is written out."""
+
+MEASURE_OPTIONS: Final = {
+    "AP": {"denom": {"R", "min", "k", "len", "hits"}},
+    "ARHR": {"denom": {"none", "R", "ideal"}, "gains": {"binary", "grade"}},
+    "P": {"denom": {"k", "len", "min"}},
+    "R": {"denom": {"R", "min"}},
+    "nDCG": {
+        "dcg": {"log2", "exp-log2", "jk2", "inverse"},
+        "gains": {"grade", "binary"},
+        "ideal": {"judged", "k_ones", "retrieved", "len"},
+    },
+}
+TABLES: Final = {
+    "lists": "evaluation evaluation_date run_id model_id user_id list_id segments n_recommended n_duplicates hit_ranks "
+    "hit_gains judged_gains tied_ranks",
+    "user_metrics": "evaluation evaluation_date run_id model_id user_id list_id k segments n_judged n_relevant "
+    "n_recommended n_hits has_ties",
+    "metrics": "evaluation evaluation_date run_id model_id slice slice_value slice_values measure k value n_users "
+    "n_undefined n_missing n_zero_relevant n_extra_users tie_share is_small std_dev std_error ci_low ci_high ci_level "
+    "ci_method",
+    "checks": "evaluation evaluation_date run_id input check severity count share threshold verdict sample_keys",
+}
+EXIT_CODES: Final = {
+    "ConfigError": 2,
+    "ChecksFailedError": 3,
+    "InputError": 4,
+    "ResultsBusyError": 5,
+    "ResultsError": 1,
+    "EnvironmentFaultError": 1,
+}
+
+
+def parameters(function: object) -> dict[str, inspect.Parameter]:
+    """Parameters of a function or a method, without ``self``."""
+    found = dict(inspect.signature(function).parameters)  # type: ignore[arg-type]  # any callable has a signature
+    found.pop("self", None)
+    return found
+
+
+def public_members(class_: type) -> set[str]:
+    """Methods and properties that a user may call."""
+    return {name for name, value in vars(class_).items() if not name.startswith("_") and not inspect.isclass(value)}
+
+
+def test_the_package_has_exactly_its_public_names() -> None:
+    assert sorted(rankeval_spark.__all__) == PUBLIC
+    assert all(getattr(rankeval_spark, name) is not None for name in PUBLIC)
+
+
+def test_evaluate_takes_exactly_these_parameters_with_these_defaults() -> None:
+    found = {
+        name: each.default
+        if each.default is not inspect.Parameter.empty
+        else "required, by name"
+        if each.kind is inspect.Parameter.KEYWORD_ONLY
+        else "required"
+        for name, each in parameters(rankeval_spark.evaluate).items()
+    }
+    assert found == EVALUATE
+
+
+def test_all_but_the_two_frames_are_given_by_name() -> None:
+    kinds = [each.kind for each in parameters(rankeval_spark.evaluate).values()]
+    assert kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] * 2 + [inspect.Parameter.KEYWORD_ONLY] * (len(kinds) - 2)
+
+
+def test_an_evaluation_offers_exactly_these_results() -> None:
+    fields = {"inputs", "request"}
+    assert public_members(rankeval_spark.Evaluation) - fields == EVALUATION
+    assert list(parameters(rankeval_spark.Evaluation.leaderboard)) == ["k"]
+
+
+def test_published_results_are_read_by_exactly_these_methods() -> None:
+    methods = {name: tuple(parameters(getattr(rankeval_spark.Results, name))) for name in RESULTS}
+    assert public_members(rankeval_spark.Results) == set(RESULTS)
+    assert methods == RESULTS
+    assert list(parameters(rankeval_spark.Results)) == ["spark", "root"]
+
+
+def test_recommended_settings_are_text_and_hold_what_the_plan_hangs_on() -> None:
+    settings = rankeval_spark.recommended_settings()
+    assert set(settings) >= SETTINGS
+    assert all(isinstance(value, str) for pair in settings.items() for value in pair)
+    assert parameters(rankeval_spark.recommended_settings) == {}
+
+
+def test_every_policy_has_exactly_these_values() -> None:
+    found = {name: set(field.annotation.__args__) for name, field in Policies.model_fields.items()}  # type: ignore[union-attr]  # a Literal each
+    assert found == POLICIES
+
+
+def test_every_check_keeps_its_name() -> None:
+    assert set(Checks.model_fields) == CHECKS
+
+
+def test_names_of_measures_keep_their_meaning() -> None:
+    assert {name: Measure.parse(name).definition for name in MEASURES} == MEASURES
+
+
+def test_options_of_measures_keep_their_values() -> None:
+    for name, options in MEASURE_OPTIONS.items():
+        entry = registry.get(name)
+        choices = {each.name: set(each.choices or ()) for each in entry.options}
+        assert {option: values - choices[option] for option, values in options.items()} == {
+            option: set() for option in options
+        }, name
+
+
+def test_published_tables_have_exactly_these_columns() -> None:
+    found = {schema.name: schema.field_names() for schema in schemas.PUBLISHED}
+    assert found == {name: columns.split() for name, columns in TABLES.items()}
+
+
+def test_every_error_keeps_its_exit_code() -> None:
+    found = {
+        name: value.exit_code
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, errors.FaultsError) and value is not errors.FaultsError
+    }
+    assert found == EXIT_CODES

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support import nights
+from tests.support.cli import rankeval
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.support.cli import Finished
 
 TEST_SETTINGS = {
     # The driver is its own executor; tests are small and share the machine with other test processes.
     "spark.driver.memory": "2g",
-    # Tests are many short queries: the JVM's first compiler costs a third less processor time than both.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
+    # Tests are many short queries: the JVM's first compiler costs a third less processor time than both;
+    # its frames are larger, and ALS serialises a deep lineage.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -Xss4m",
     # Two partitions show what a shuffle does and cost two tasks; the default is 200.
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
@@ -56,3 +63,44 @@ def _restore_settings(session: SparkSession, before: dict[str, str]) -> None:
     for key, value in before.items():
         if now.get(key) != value:
             session.conf.set(key, value)
+
+
+@pytest.fixture(scope="session")
+def _published(
+    _shared_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[nights.Workspace, Finished, Finished]:
+    workspace = nights.workspace(tmp_path_factory.mktemp("nightly") / "workspace")
+    last = nights.WITHOUT_ROWS.isoformat()
+    filled = rankeval("backfill", workspace.config, "--from", nights.FIRST.isoformat(), "--to", last)
+    sample = rankeval(
+        *("run", workspace.config, "--date", nights.FIRST.isoformat()),
+        *("--sample-users", "0.5", "--set", "results.lists=false", "--set", "models=[als]"),
+    )
+    return workspace, filled, sample
+
+
+@pytest.fixture
+def published(
+    _published: tuple[nights.Workspace, Finished, Finished],
+    spark: SparkSession,  # noqa: ARG001 - cleans up after the test
+) -> nights.Workspace:
+    """Give the published workspace, only to be read: two dates with rows, one without, and a sample."""
+    return _published[0]
+
+
+@pytest.fixture
+def backfilled(_published: tuple[nights.Workspace, Finished, Finished]) -> Finished:
+    """Give what the command said that published the three dates."""
+    return _published[1]
+
+
+@pytest.fixture
+def sampled(_published: tuple[nights.Workspace, Finished, Finished]) -> Finished:
+    """Give what the command said that published the sample."""
+    return _published[2]
+
+
+@pytest.fixture
+def own_copy(published: nights.Workspace, tmp_path: Path) -> nights.Workspace:
+    """Give a copy of the published workspace, to change and to run again."""
+    return published.copy(tmp_path)

@@ -12,15 +12,17 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C, pipeline, schemas
+from rankeval_spark.app.arguments import request_of
 from rankeval_spark.app.inputs import Inputs, inputs_of, list_facts, row_facts
-from rankeval_spark.config import Checks, Policies, validate
-from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.pipeline import Frames, Request
-from rankeval_spark.sources import Sources, check_id_types, from_frame, segments_schema
+from rankeval_spark.config import Checks
+from rankeval_spark.errors import ConfigError, Fault, InputError
+from rankeval_spark.sources import Source, Sources, check_id_types, from_frame, segments_schema
 from rankeval_spark.stages import check, long
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures import Measure, MeasureSet
+    from rankeval_spark.pipeline import Frames, Request
+    from rankeval_spark.schemas import Schema
     from rankeval_spark.stages.long import Asked
 
 
@@ -96,14 +98,15 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "held_out_duplicates": held_out_duplicates,
         "invalid_scores": invalid_scores,
     }
-    request = _request(measures, policies, models, slices, min_slice_size, confidence)
-    _refuse_unknown_segments(request, segments)
-    sources = Sources(
-        from_frame("recommendations", recommendations, schemas.RECOMMENDATIONS),
-        from_frame("held_out", held_out, schemas.HELD_OUT),
-        None if segments is None else from_frame("segments", segments, segments_schema(request.segments)),
-    )
-    check_id_types(sources.all())
+    asked_for = {
+        "measures": measures,
+        "models": models,
+        "slices": slices,
+        "min_slice_size": min_slice_size,
+        "confidence": confidence,
+    }
+    request = request_of(asked_for, policies, segments)
+    sources = _sources(recommendations, held_out, segments, request.segments)
     return Evaluation(inputs_of(sources, request), request)
 
 
@@ -190,50 +193,27 @@ def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes,
     return F.max(F.when(is_measure, F.col(C.VALUE))).alias(str(measure))
 
 
-def _request(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`
-    measures: Sequence[str],
-    policies: dict[str, str],
-    models: Sequence[str] | None,
-    slices: Sequence[str | Sequence[str]],
-    min_slice_size: int,
-    confidence: float,
-) -> Request:
-    """Validate the arguments and report all of their faults at once."""
+def _sources(
+    recommendations: DataFrame, held_out: DataFrame, segments: DataFrame | None, names: tuple[str, ...]
+) -> Sources:
+    """Bring the frames into canonical columns; what is wrong with all of them is reported at once."""
     faults: list[Fault] = []
-    chosen: Policies | None = None
-    asked_for: MeasureSet | None = None
-    try:
-        chosen = validate(Policies, policies, locate=lambda place: f"evaluate({'.'.join(map(str, place))}=)")
-    except ConfigError as error:
-        faults += error.faults
-    try:
-        asked_for = MeasureSet.parse(measures, where="evaluate(measures=)")
-    except ConfigError as error:
-        faults += error.faults
-    faults += _argument_faults(models, min_slice_size, confidence)
-    if faults or chosen is None or asked_for is None:
-        raise ConfigError(*faults)
-    crossings = tuple((one,) if isinstance(one, str) else tuple(one) for one in slices)
-    return Request(asked_for, chosen, models, crossings, min_slice_size, confidence)
 
+    def attempt(name: str, frame: DataFrame | None, schema: Schema) -> Source | None:
+        try:
+            return None if frame is None else from_frame(name, frame, schema)
+        except InputError as error:
+            faults.extend(error.faults)
+            return None
 
-def _argument_faults(models: Sequence[str] | None, min_slice_size: int, confidence: float) -> Iterator[Fault]:
-    if isinstance(models, str) or (models is not None and not models):
-        yield Fault("evaluate(models=)", repr(models), "a list of one or more model names, or None")
-    elif models is not None and len(set(models)) < len(models):
-        yield Fault("evaluate(models=)", f"{models!r}", "each model once")
-    if min_slice_size < 1:
-        yield Fault("evaluate(min_slice_size=)", str(min_slice_size), "a whole number of at least 1")
-    if not 0 < confidence < 1:
-        yield Fault("evaluate(confidence=)", str(confidence), "a number in (0, 1), such as 0.95")
-
-
-def _refuse_unknown_segments(request: Request, segments: DataFrame | None) -> None:
-    known = [] if segments is None else [name for name in segments.columns if name != C.USER_ID]
-    unknown = [name for name in request.segments if name not in known]
-    if unknown:
-        expected = f"a column of segments: {', '.join(known) or 'none was given'}"
-        raise ConfigError(*(Fault("evaluate(slices=)", repr(name), expected, nearest(name, known)) for name in unknown))
+    log = attempt("recommendations", recommendations, schemas.RECOMMENDATIONS)
+    judged = attempt("held_out", held_out, schemas.HELD_OUT)
+    users = attempt("segments", segments, segments_schema(names))
+    if log is None or judged is None or faults:
+        raise InputError(*faults)
+    sources = Sources(log, judged, users)
+    check_id_types(sources.all())
+    return sources
 
 
 def _quoted(name: str) -> str:

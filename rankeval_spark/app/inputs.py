@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rankeval_spark import columns as C
+from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.pipeline.evaluation import keep_models
 from rankeval_spark.stages import check, clean
 
@@ -28,7 +29,14 @@ class Inputs:
 
 
 def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) -> Inputs:
-    """Take from the sources what the stages need."""
+    """Take from the sources what the stages need.
+
+    Raises
+    ------
+    InputError
+        If a policy or the expected models need a column that the log does not have.
+    """
+    _refuse_missing_columns(sources.recommendations, request)
     recommendations = keep_models(_ordered(sources.recommendations), models=request.models)
     return Inputs(
         clean.keep_sample(recommendations, share=sample_share),
@@ -37,6 +45,18 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
         not sources.recommendations.has_list_id,
         request.policies.held_out_duplicates,
     )
+
+
+def _refuse_missing_columns(log: Source, request: Request) -> None:
+    """Refuse what would otherwise fail in the middle of a plan, or leave every list out without a word."""
+    faults = []
+    if request.policies.ties == "rank" and not log.has_rank:
+        faults.append(Fault(log.name, "no column 'rank'", "ranks, which ties='rank' goes by", "choose other ties"))
+    if not log.has_model_id and request.models not in (None, (C.ONE_MODEL,)):
+        fix = "leave the models out; a log without names has one model"
+        faults.append(Fault(log.name, "no column 'model_id'", "one, where models are named", fix))
+    if faults:
+        raise InputError(*faults)
 
 
 def row_facts(inputs: Inputs) -> list[DataFrame]:

@@ -85,8 +85,9 @@ def validate(config: Config, overrides: Overrides = None) -> None:
 
     valid = load_config(config, overrides or [])
     asked = valid.measure_set()
-    shown = f"{len(asked.labels)} measures at {len(asked.ks)} cutoffs, {len(valid.slices)} slices"
-    console().print(f"{config}: valid; evaluation {valid.evaluation}, {shown}", markup=False)
+    counts = {"measures": len(asked.labels), "cutoffs": len(asked.ks), "slices": len(valid.slices)}
+    shown = ", ".join(f"{name}: {n}" for name, n in counts.items())
+    console().print(f"{config}: valid; evaluation {valid.evaluation}; {shown}", markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -85,8 +85,10 @@ def to_lists(
 
 
 def keep_models(recommendations: DataFrame, *, models: Sequence[str] | None) -> DataFrame:
-    """Keep the rows of the expected models; all of them where none are named."""
-    return recommendations if models is None else recommendations.where(F.col(C.MODEL_ID).isin(*models))
+    """Keep the rows of the expected models, and those without one, which are counted; all where none are named."""
+    if models is None:
+        return recommendations
+    return recommendations.where(F.col(C.MODEL_ID).isin(*models) | F.col(C.MODEL_ID).isNull())
 
 
 def to_scored(lists: DataFrame, *, request: Request) -> DataFrame:

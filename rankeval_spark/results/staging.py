@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import types as T
@@ -44,7 +45,8 @@ class Staging:
         files = delta_log.files_written(self._storage, path, delta_log.latest_version(self._storage, path))
         if not files:
             return self._spark.createDataFrame([], schema)
-        return self._spark.read.schema(schema).parquet(*(f"{self._storage.root}/{path}/{file}" for file in files))
+        paths = [_literal(f"{self._storage.root}/{path}/{file}") for file in files]
+        return self._spark.read.schema(schema).parquet(*paths)
 
     def has(self, table: str) -> bool:
         """Whether a table was staged, whole."""
@@ -62,6 +64,11 @@ class Staging:
 
     def _table(self, table: str) -> str:
         return f"{self._folder}/{table}"
+
+
+def _literal(path: str) -> str:
+    """Keep Spark from taking a path for a pattern."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
 def remove_all(storage: Storage, night: Night) -> None:

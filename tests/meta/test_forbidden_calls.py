@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ PYTHON_IN_SPARK: Final = frozenset({
     "applyInPandasWithState", "transformWithState", "cogroup",
 })  # fmt: skip  # as above
 JVM: Final = frozenset({"_jvm", "_jdf", "_jsc", "_jsparkSession", "_jc", "_gateway", "sparkContext", "rdd"})
+SESSION: Final = re.compile(r"spark|session|getOrCreate", re.IGNORECASE)
 READS_AND_WRITES: Final = frozenset({"read", "readStream", "write", "writeStream", "writeTo", "sql", "table"})
 """Attributes of a session or a frame; ``read`` and ``write`` where they are not called: ``file.read()`` is no frame."""
 
@@ -102,14 +104,22 @@ def _is_grouped(value: ast.expr) -> bool:
 
 
 def reads_and_writes(module: Module) -> Found:
-    """Attributes and calls by which Spark reads or writes tables."""
+    """Attributes and calls by which Spark reads or writes tables; ``read`` is that of a session, by its name."""
     called = {id(node.func) for node in module.nodes() if isinstance(node, ast.Call)}
     for node in module.nodes():
         if isinstance(node, ast.Attribute) and node.attr in READS_AND_WRITES:
             is_method = node.attr in {"writeTo", "sql", "table"}
             is_module = node.attr == "sql" and root_name(node) == "pyspark"
-            if is_method == (id(node) in called) and not is_module:
+            is_elsewhere = node.attr in {"read", "readStream"} and not SESSION.search(last_name(node.value))
+            if is_method == (id(node) in called) and not is_module and not is_elsewhere:
                 yield node.lineno, f".{node.attr}"
+
+
+def last_name(node: ast.expr) -> str:
+    """Name of a value: the end of a chain such as ``frame.sparkSession`` or ``root.spark``, or of what is called."""
+    if isinstance(node, ast.Call):
+        return last_name(node.func)
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def python_in_spark(module: Module) -> Found:
@@ -237,7 +247,9 @@ def test_assert_stands_in_tests_only() -> None:
         ("frame.where(x).first()", actions, 1),
         ("from pyspark.sql import functions as F\nF.first('a')", actions, 0),
         ("spark.read.parquet('a')", reads_and_writes, 1),
+        ("self._spark.read.format('delta')", reads_and_writes, 1),
         ("file.read()", reads_and_writes, 0),
+        ("night.read == versions", reads_and_writes, 0),
         ("frame.write.save('a')", reads_and_writes, 1),
         ("spark.table('a')", reads_and_writes, 1),
         ("config.table", reads_and_writes, 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +14,6 @@ from rankeval_spark.results.storage import HadoopStorage, LocalStorage, Storage,
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 
@@ -73,6 +72,12 @@ def test_a_night_that_another_run_works_on_is_busy_and_another_night_is_not(
 def test_a_root_without_a_published_run_says_so(spark: SparkSession, empty_root: str) -> None:
     with pytest.raises(InputError, match="no published run"):
         Results(spark, empty_root).metrics()
+
+
+def test_a_root_may_have_spaces_and_the_characters_of_patterns(spark: SparkSession, root: str, tmp_path: Path) -> None:
+    odd = str(Path(root).rename(tmp_path / "my {a,b} [x]*? results%20"))
+    nights.publish(spark, odd, nights.facts("again"), {"ann": 1})
+    assert [row["user_id"] for row in Results(spark, odd).user_metrics(k=1).collect()] == ["ann"]
 
 
 def test_a_folder_without_results_says_so(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,101 @@
+"""The arguments of ``evaluate``, validated by the rules and in the words of the config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import Field, field_validator
+
+from rankeval_spark import columns as C
+from rankeval_spark.config import Policies, validate
+from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
+from rankeval_spark.config.models import CROSSING, ModelName, Slice
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.measures import MeasureSet
+from rankeval_spark.pipeline import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+Result = TypeVar("Result")
+
+
+class Arguments(Model):
+    """What is asked for, beside the policies."""
+
+    measures: tuple[str, ...]
+    """Names of measures."""
+    models: tuple[ModelName, ...] | None = None
+    """Models that are expected."""
+    slices: tuple[Slice, ...] = ()
+    """Segments and crossings of segments."""
+    min_slice_size: Annotated[Whole, Field(ge=1)] = 30
+    """Slices with fewer users are small."""
+    confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
+    """Nominal coverage of the intervals."""
+
+    @field_validator("models")
+    @classmethod
+    def _models_once(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if models == ():
+            raise fault_error(Fault("", "an empty list", "at least one model", "None for those in the log"))
+        refuse_repeated(models or (), "model")
+        return models
+
+    @field_validator("slices")
+    @classmethod
+    def _slices_once(cls, slices: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        refuse_repeated([CROSSING.join(sorted(names)) for names in slices], "slice")
+        return slices
+
+
+def request_of(asked: Mapping[str, Any], policies: Mapping[str, Any], segments: DataFrame | None) -> Request:
+    """Build the request of a call of ``evaluate``.
+
+    Raises
+    ------
+    ConfigError
+        All faults of all arguments.
+    """
+    faults: list[Fault] = []
+
+    def attempt(build: Callable[[], Result]) -> Result | None:
+        try:
+            return build()
+        except ConfigError as error:
+            faults.extend(error.faults)
+            return None
+
+    arguments = attempt(lambda: validate(Arguments, asked, locate=_place))
+    chosen = attempt(lambda: validate(Policies, policies, locate=_place))
+    texts = arguments.measures if arguments else _texts(asked["measures"])
+    measures = attempt(lambda: MeasureSet.parse(texts, where="evaluate(measures=)")) if texts is not None else None
+    if arguments:
+        faults += _unknown_segments(arguments.slices, segments)
+    if faults or arguments is None or chosen is None or measures is None:
+        raise ConfigError(*faults)
+    return Request(measures, chosen, arguments.models, arguments.slices, arguments.min_slice_size, arguments.confidence)
+
+
+def _texts(measures: Any) -> Sequence[str] | None:  # noqa: ANN401 - whatever was given
+    """Return the measures where they can be read although another argument is wrong."""
+    is_list = isinstance(measures, list | tuple) and all(isinstance(text, str) for text in measures)
+    return measures if is_list else None
+
+
+def _unknown_segments(slices: Sequence[Sequence[str]], segments: DataFrame | None) -> list[Fault]:
+    known = [] if segments is None else [name for name in segments.columns if name != C.USER_ID]
+    expected = f"a column of segments: {', '.join(known)}" if known else "segments=, a frame with the users' segments"
+    names = dict.fromkeys(name for one in slices for name in one)
+    return [
+        Fault("evaluate(slices=)", repr(name), expected, nearest(name, known)) for name in names if name not in known
+    ]
+
+
+def _place(place: tuple[str | int, ...]) -> str:
+    """Write a place as it stands in the call: ``evaluate(slices=)``, element 0 as ``evaluate(slices=)[0]``."""
+    name, *rest = place or ("",)
+    return f"evaluate({name}=)" + "".join(f"[{part}]" for part in rest)

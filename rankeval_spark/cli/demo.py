@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from datetime import date
@@ -80,9 +81,10 @@ def _print_next(root: str, day: str, seconds: float) -> None:
     out.print()
     out.print(f"tables in {root}: runs, lists, user_metrics, metrics, checks ({seconds:.0f} s)", markup=False)
     out.print("try next:")
+    folder = shlex.quote(root)
     for command in (
-        f"rankeval show {root} --slice activity --measure nDCG --k 10",
-        f"rankeval score {root} --measures \"nDCG(dcg='jk2')@10\" --date {day}",
+        f"rankeval show {folder} --slice activity --measure nDCG --k 10",
+        f"rankeval score {folder} --measures \"nDCG(dcg='jk2')@10\" --date {day}",
         f"rankeval run conf/demo.yaml --date {day} --set cutoffs=[3,7] --dry-run",
     ):
         out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)

@@ -98,10 +98,10 @@ docs: setup-test  ## Regenerate the pages that are made from the code
 	@$(IN_VENV) docs/generate.py $(ARGS)
 
 bench: setup-test  ## Time the whole evaluation against its floor, on 10 million rows
-	@$(IN_VENV) benchmarks/bench.py $(ARGS)
+	@$(IN_VENV) -m benchmarks.bench $(ARGS)
 
 bench-peers: $(VENV)-peers/.has-peers  ## Time other libraries on the same rows, in an environment of their own
-	@$(VENV)-peers/bin/python benchmarks/peers.py $(ARGS)
+	@$(VENV)-peers/bin/python -m benchmarks.peers $(ARGS)
 
 $(VENV)-peers/.has-peers: requirements/peers.txt requirements/build.txt
 	@echo "==> making $(VENV)-peers (requirements/peers.txt)"

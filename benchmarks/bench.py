@@ -1,0 +1,86 @@
+"""Time the whole evaluation against its floor: ``python -m benchmarks.bench --rows 10_000_000``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from benchmarks import report
+from benchmarks.data import DataSettings, prepare
+from benchmarks.machine import describe, n_cores
+from benchmarks.processes import high_water_mark
+from benchmarks.timing import Timing, interleaved
+from benchmarks.workloads import FLOOR, WHOLE, Workloads
+from rankeval_spark.session import build_session
+from rankeval_spark.session.cache import cache_dir
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PARTS: Final = ("main", "blocks", "extras")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Generate the data if need be, take turns, print the table and keep it as JSON."""
+    options = _options(arguments)
+    settings = DataSettings(options.rows, seed=options.seed)
+    spark = build_session(
+        "rankeval benchmark", master=f"local[{options.cores}]", settings={"spark.driver.memory": options.heap}
+    )
+    _say(f"data in {settings.folder}")
+    tables = prepare(spark, settings)
+    workloads = Workloads(spark, tables, Path(options.scratch or cache_dir() / "bench" / "scratch"))
+    n_rows = spark.read.parquet(str(tables.recommendations)).count()
+    try:
+        timings = run(spark, workloads, parts=options.parts, repeats=options.repeats)
+    finally:
+        workloads.clear()
+    machine = {**describe(spark), "recommendation rows": f"{n_rows:,} ({settings.n_users:,} users)"}
+    result = report.Report("bench", machine, timings, reference=FLOOR, n_rows=n_rows)
+    print(result.as_table(), f"\npeak of the driver's JVM since its start: {high_water_mark():.2f} GB", sep="\n")
+    if WHOLE in timings:
+        print(result.headline(WHOLE))
+    print(f"kept in {result.save(cache_dir() / 'bench')}")
+    return 0
+
+
+def run(spark: SparkSession, workloads: Workloads, *, parts: Sequence[str], repeats: int) -> dict[str, Timing]:
+    """Time the parts that are asked for, all their contenders in one round of turns."""
+    chosen = [contender for part in PARTS if part in parts for contender in getattr(workloads, part)()]
+    return interleaved(chosen, repeats=repeats, before_each=lambda: collect_garbage(spark), report=_say)
+
+
+def collect_garbage(spark: SparkSession) -> None:
+    """Empty the driver's heap, so that a turn does not pay for the one before."""
+    spark.sql("SELECT java_method('java.lang.System', 'gc')").collect()
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks.bench", description=__doc__)
+    parser.add_argument("--rows", type=number, default=10_000_000, help="recommendation rows (10_000_000)")
+    parser.add_argument("--repeats", type=number, default=5, help="measured turns of each contender (5)")
+    parser.add_argument("--heap", default="4g", help="memory of the driver's JVM (4g)")
+    parser.add_argument("--cores", type=number, default=n_cores(), help="cores that Spark may use (all)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the generated rows (1)")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to time (all)")
+    parser.add_argument("--scratch", help="folder for what is written (in the cache folder)")
+    return parser.parse_args(arguments)
+
+
+def number(text: str) -> int:
+    """Read 10_000_000, 10e6 and 10000000."""
+    number = int(float(text))
+    if number < 1:
+        raise argparse.ArgumentTypeError(text)
+    return number
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

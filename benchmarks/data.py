@@ -1,0 +1,160 @@
+"""Seeded recommendation logs and judgements of any size, written once as Parquet and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, functions as F
+
+from rankeval_spark.session.cache import cache_dir
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS_PER_FILE: Final = 700_000
+MODEL: Final = "model"
+SEGMENT_SIZES: Final = {"country": 20, "device": 4, "tier": 5, "age_band": 7, "gender": 3}
+UNKNOWN_SHARE: Final = 0.02
+"""Users whose value of a segment is NULL."""
+
+HASH_STEPS: Final = 1_000_000
+"""Distinct scores; about one list in two hundred has a tie."""
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """What the generated rows depend on; its hash names the folder that they are kept in.
+
+    Attributes
+    ----------
+    n_rows : int
+        Recommendation rows wanted; lists are drawn, so that the exact number differs by a fraction of a percent.
+    n_items : int
+        Size of the catalogue. Its prime factors are 2 and 5, which :func:`_item` relies on.
+    shortest_list, longest_list : int
+        Lists have a uniform length in this range.
+    fewest_judgements, most_judgements : int
+        The same for the judgements of a user; half of them are on his list.
+    version : int
+        Raised when the generator changes.
+    """
+
+    n_rows: int
+    seed: int = 1
+    n_items: int = 20_000
+    shortest_list: int = 80
+    longest_list: int = 120
+    fewest_judgements: int = 10
+    most_judgements: int = 30
+    version: int = 1
+
+    @property
+    def n_users(self) -> int:
+        """Users: lists stay at about a hundred items, whatever the number of rows."""
+        return max(1, 2 * self.n_rows // (self.shortest_list + self.longest_list))
+
+    @property
+    def folder(self) -> Path:
+        """Where the tables are kept."""
+        digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
+        return cache_dir() / "bench" / f"data-{self.n_rows}-{digest}"
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Paths of the generated Parquet tables."""
+
+    recommendations: Path
+    held_out: Path
+    segments: Path
+
+    @classmethod
+    def under(cls, folder: Path) -> Tables:
+        """Name the tables of a folder."""
+        return cls(folder / "recommendations", folder / "held_out", folder / "segments")
+
+
+def prepare(spark: SparkSession, settings: DataSettings) -> Tables:
+    """Return the tables, generated if they are not there yet."""
+    if not settings.folder.is_dir():
+        draft = settings.folder.with_name(f"{settings.folder.name}.draft")
+        shutil.rmtree(draft, ignore_errors=True)
+        tables = Tables.under(draft)
+        for frame, path in (
+            (recommendations(spark, settings), tables.recommendations),
+            (held_out(spark, settings), tables.held_out),
+            (segments(spark, settings), tables.segments),
+        ):
+            frame.write.parquet(str(path))
+        draft.rename(settings.folder)
+    return Tables.under(settings.folder)
+
+
+def recommendations(spark: SparkSession, settings: DataSettings) -> DataFrame:
+    """Make ``model_id, user_id, item_id, score``: each item at most once in a list, lists in no order."""
+    # Users change fastest, so that the rows of a list are spread over all files, as in a log ordered by time.
+    cells = _cells(spark, settings, per_user=settings.longest_list, rows=settings.n_rows)
+    return cells.where(F.col("_position") < _list_length(settings)).select(
+        F.lit(MODEL).alias("model_id"),
+        "user_id",
+        _item(settings, F.col("_position")).alias("item_id"),
+        (_draw(settings, "score", "user_id", "_position", n=HASH_STEPS) / HASH_STEPS).alias("score"),
+    )
+
+
+def held_out(spark: SparkSession, settings: DataSettings) -> DataFrame:
+    """Make ``user_id, item_id, gain``: gains 0, 1, 2, 3; even positions are on the user's list, odd ones are not."""
+    cells = _cells(spark, settings, per_user=settings.most_judgements, rows=2 * settings.n_users)
+    n_judgements = _between(settings, "judgements", settings.fewest_judgements, settings.most_judgements)
+    is_listed = F.col("_position") % 2 == 0
+    position = F.when(is_listed, F.col("_position")).otherwise(settings.longest_list + F.col("_position"))
+    return cells.where(F.col("_position") < n_judgements).select(
+        "user_id",
+        _item(settings, position).alias("item_id"),
+        _draw(settings, "gain", "user_id", "_position", n=4).cast("double").alias("gain"),
+    )
+
+
+def segments(spark: SparkSession, settings: DataSettings) -> DataFrame:
+    """Make ``user_id`` and the columns of ``SEGMENT_SIZES``; a value is missing now and then."""
+    users = spark.range(settings.n_users, numPartitions=1).withColumnRenamed("id", "user_id")
+    return users.select("user_id", *(_segment(settings, name, size) for name, size in SEGMENT_SIZES.items()))
+
+
+def _cells(spark: SparkSession, settings: DataSettings, *, per_user: int, rows: int) -> DataFrame:
+    """Make every (user, position) with position below ``per_user``."""
+    n_files = max(2, rows // ROWS_PER_FILE)
+    cells = spark.range(settings.n_users * per_user, numPartitions=n_files)
+    user, position = F.col("id") % settings.n_users, F.floor(F.col("id") / settings.n_users)
+    return cells.select(user.alias("user_id"), position.alias("_position"))
+
+
+def _list_length(settings: DataSettings) -> Column:
+    return _between(settings, "length", settings.shortest_list, settings.longest_list)
+
+
+def _item(settings: DataSettings, position: Column) -> Column:
+    """Walk the catalogue from a start of the user's own in steps that meet every item before any repeats."""
+    start = _draw(settings, "start", "user_id", n=settings.n_items)
+    step = 10 * _draw(settings, "step", "user_id", n=settings.n_items // 10) + 3  # ends in 3: coprime with 2 and 5
+    return (start + position * step) % settings.n_items
+
+
+def _segment(settings: DataSettings, name: str, size: int) -> Column:
+    is_known = _draw(settings, f"{name} known", "user_id", n=HASH_STEPS) >= UNKNOWN_SHARE * HASH_STEPS
+    value = F.concat(F.lit(f"{name} "), _draw(settings, name, "user_id", n=size).cast("string"))
+    return F.when(is_known, value).alias(name)
+
+
+def _between(settings: DataSettings, purpose: str, low: int, high: int) -> Column:
+    return low + _draw(settings, purpose, "user_id", n=high - low + 1)
+
+
+def _draw(settings: DataSettings, purpose: str, *keys: str, n: int) -> Column:
+    """Draw a whole number below ``n``: a hash, so that a row never depends on partitioning or order."""
+    return F.pmod(F.xxhash64(F.lit(settings.seed), F.lit(purpose), *keys), F.lit(n))

@@ -1,0 +1,216 @@
+"""What `make bench` times: the floor, the whole evaluation, its building blocks and what can be added to it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame, SparkSession, Window, functions as F
+
+from benchmarks.data import MODEL, SEGMENT_SIZES, Tables
+from benchmarks.timing import Contender
+from rankeval_spark import pipeline, schemas
+from rankeval_spark.app.inputs import Inputs, inputs_of, list_facts, row_facts
+from rankeval_spark.app.night import NightResult, run_night
+from rankeval_spark.config import Checks, EvaluationConfig, Policies, load_config
+from rankeval_spark.measures import MeasureSet
+from rankeval_spark.pipeline import Request
+from rankeval_spark.sources import Source, Sources, from_frame, segments_schema
+from rankeval_spark.stages import check
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CUTOFFS: Final = (1, 5, 10, 20, 50, 100)
+MEASURES: Final = (
+    "P",
+    "R",
+    "F1",
+    "Success",
+    "NumHits",
+    "RR",
+    "ARHR",
+    "ARHR(gains='grade')",
+    "AP",
+    "AP(denom='min')",
+    "Rprec",
+    "CG",
+    "DCG",
+    "nDCG",
+    "nDCG(dcg='exp-log2')",
+    "nDCG(gains='binary')",
+)
+"""Every measure of the first release; all of them are given every cutoff that they take."""
+
+FLOOR: Final = "floor: exchange by user, window, rank <= 100, one sum"
+WHOLE: Final = "the whole evaluation"
+NIGHT: Final = "the nightly job: checked, audited, published as Delta tables"
+DAY: Final = date(2026, 1, 1)
+
+
+def measure_set(names: tuple[str, ...] = MEASURES, cutoffs: tuple[int, ...] = CUTOFFS) -> MeasureSet:
+    """Ask for each measure at each cutoff."""
+    return MeasureSet.parse([f"{name}@{k}" for name in names for k in cutoffs], where="benchmarks")
+
+
+@dataclass(frozen=True)
+class Workloads:
+    """The contenders, over one set of tables.
+
+    Attributes
+    ----------
+    tables : Tables
+        The generated inputs.
+    scratch : Path
+        Folder that results are written to, over and over.
+    """
+
+    spark: SparkSession
+    tables: Tables
+    scratch: Path
+
+    def main(self) -> list[Contender]:
+        """Return the floor and the whole evaluation, whose ratio is the figure of the project."""
+        return [Contender(FLOOR, self.floor), Contender(WHOLE, self.whole)]
+
+    def blocks(self) -> list[Contender]:
+        """Return the steps of the whole evaluation, each with all that comes before it; results are thrown away."""
+        return [
+            Contender("  exchange by user, nothing else", self.exchange),
+            Contender("  compact row per list", lambda: _throw_away(self.lists())),
+            Contender("  scored", lambda: _throw_away(self.scored())),
+            Contender("  scored and written as Parquet", self.write_scored),
+            Contender("  read back, sliced, summarised", self.summarise_written),
+        ]
+
+    def extras(self) -> list[Contender]:
+        """Return what is not part of the comparison: each policy and protocol on a line of its own."""
+        return [
+            Contender("whole, models found in the log", lambda: self.whole(self._with(models=None))),
+            Contender("whole, repeated items removed (duplicates: best)", lambda: self.whole(self._best())),
+            Contender("checks by themselves", self.checks),
+            Contender(NIGHT, self.night),
+        ]
+
+    def floor(self) -> object:
+        """Order the same rows as any evaluation has to, and nothing else."""
+        best_first = Window.partitionBy("model_id", "user_id").orderBy(F.desc("score"), F.asc("item_id"))
+        ranked = self._log.repartition("user_id").withColumn("rank", F.row_number().over(best_first))
+        return ranked.where(F.col("rank") <= max(CUTOFFS)).agg(F.sum("rank")).collect()
+
+    def exchange(self) -> None:
+        """Move every row to the partition of its user."""
+        _throw_away(self._log.repartition("user_id"))
+
+    def lists(self, request: Request | None = None) -> DataFrame:
+        """Plan the compact rows."""
+        inputs, asked = self._inputs, request or self._request
+        return pipeline.to_lists(
+            inputs.recommendations, held_out=inputs.held_out, segments=inputs.segments, request=asked
+        )
+
+    def scored(self, request: Request | None = None) -> DataFrame:
+        """Plan the scored rows."""
+        return pipeline.to_scored(self.lists(request), request=request or self._request)
+
+    def write_scored(self, request: Request | None = None) -> DataFrame:
+        """Write the scored rows and return a frame that reads them."""
+        scored = self.scored(request)
+        scored.write.mode("overwrite").parquet(self._written)
+        return self.spark.read.schema(scored.schema).parquet(self._written)
+
+    def whole(self, request: Request | None = None) -> int:
+        """Score, write, read back, slice and summarise; return the number of metrics."""
+        return len(self._metrics(self.write_scored(request)).collect())
+
+    def summarise_written(self) -> int:
+        """Do the second half of :meth:`whole` on what is written already."""
+        schema = self.scored().schema
+        return len(self._metrics(self.spark.read.schema(schema).parquet(self._written)).collect())
+
+    def checks(self) -> object:
+        """Count what is wrong with the inputs, and with the lists as scored."""
+        scored = self.spark.read.schema(self.scored().schema).parquet(self._written)
+        facts = check.union(*row_facts(self._inputs), list_facts(scored, self._request))
+        return check.with_verdicts(facts, checks=Checks()).collect()
+
+    def night(self) -> NightResult:
+        """Run the nightly job on the same rows: checked, staged, audited and published as Delta tables, again."""
+        return run_night(self.spark, self._config, DAY)
+
+    def clear(self) -> None:
+        """Remove what was written."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    @property
+    def _written(self) -> str:
+        return str(self.scratch / "scored")
+
+    @cached_property
+    def _log(self) -> DataFrame:
+        return self.spark.read.parquet(str(self.tables.recommendations))
+
+    @cached_property
+    def _request(self) -> Request:
+        policies = Policies(duplicates="keep")  # a log that is trusted to hold each item once, as the floor trusts it
+        return Request(measure_set(), policies, models=(MODEL,), slices=tuple((name,) for name in SEGMENT_SIZES))
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        held_out, segments = (
+            self.spark.read.parquet(str(path)) for path in (self.tables.held_out, self.tables.segments)
+        )
+        return inputs_of(sources_of(self._log, held_out, segments), self._request)
+
+    @cached_property
+    def _config(self) -> EvaluationConfig:
+        """Write the config of the nightly job and read it as the command line would."""
+        inputs = {
+            "recommendations": self.tables.recommendations,
+            "held_out": self.tables.held_out,
+            "segments": self.tables.segments,
+        }
+        config = {
+            "evaluation": "bench",
+            "inputs": {name: {"format": "parquet", "path": str(path)} for name, path in inputs.items()},
+            "models": [MODEL],
+            "measures": list(MEASURES),
+            "cutoffs": list(CUTOFFS),
+            "slices": list(SEGMENT_SIZES),
+            "policies": {"duplicates": "keep"},
+            "results": {"root": str(self.scratch / "results")},
+        }
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        path = self.scratch / "night.yaml"
+        path.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
+        return load_config(path)
+
+    def _metrics(self, scored: DataFrame) -> DataFrame:
+        return pipeline.to_frames(scored, request=self._request, has_one_list=self._inputs.has_one_list).metrics
+
+    def _with(self, **changes: object) -> Request:
+        return replace(self._request, **changes)  # type: ignore[arg-type]  # any field of Request
+
+    def _best(self) -> Request:
+        return self._with(policies=Policies(duplicates="best"))
+
+
+def sources_of(log: DataFrame, held_out: DataFrame, segments: DataFrame) -> Sources:
+    """Give generated frames their canonical columns."""
+
+    def source(name: str, frame: DataFrame, schema: schemas.Schema) -> Source:
+        return from_frame(name, frame, schema)
+
+    return Sources(
+        source("recommendations", log, schemas.RECOMMENDATIONS),
+        source("held_out", held_out, schemas.HELD_OUT),
+        source("segments", segments, segments_schema(tuple(SEGMENT_SIZES))),
+    )
+
+
+def _throw_away(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()

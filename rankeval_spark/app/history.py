@@ -132,7 +132,8 @@ def score_night(
         sample_share=row["sample_share"],
         measures=measure_facts(request.measures, request.policies),
     )
-    store = ResultsStore.open(spark, root, create=False)
+    results = night.config.results
+    store = ResultsStore.open(spark, root, create=False, one_run_per_root=results.one_run_per_root)
     with store.run_lock(facts.evaluation, facts.evaluation_date, facts.run_id):
         run = store.start(facts)
         try:

@@ -101,13 +101,14 @@ def run_night(
         sample_share=sample_share,
         measures=measure_facts(request.measures, request.policies),
     )
-    store = ResultsStore.open(spark, config.results.location)
+    results = config.results
+    store = ResultsStore.open(spark, results.location, one_run_per_root=results.one_run_per_root)
     with store.run_lock(
         facts.evaluation,
         evaluation_date,
         facts.run_id,
-        on_busy=config.results.on_busy,
-        wait_seconds=config.results.wait_seconds,
+        on_busy=results.on_busy,
+        wait_seconds=results.wait_seconds,
     ):
         night = _Night(spark, config, request, store.start(facts), steps)
         return night.run()
@@ -215,8 +216,14 @@ class _Night:
         if not empty:
             return None
         day = self.recorded.facts.evaluation_date.isoformat()
-        searched = f" (searched for the models {', '.join(self.request.models)})" if self.request.models else ""
-        return f"no rows for {day} in {' and '.join(one.name for one in empty)}{searched}"
+        return f"no rows for {day} in {' and '.join(one.name for one in empty)}{self._narrowed()}"
+
+    def _narrowed(self) -> str:
+        """Say what the rows were narrowed down to: a reader must not take a small sample for a missing log."""
+        share, models = self.recorded.facts.sample_share, self.request.models
+        limits = [f"models {', '.join(models)}"] if models else []
+        limits += [f"{share:.4g} of the users"] if share < 1 else []
+        return f" (looked for: {'; '.join(limits)})" if limits else ""
 
     @property
     def _sources(self) -> Sources:

@@ -116,6 +116,8 @@ class ResultsConfig(Model):
     """What to do while another run holds the results."""
     wait_seconds: Annotated[Whole, Field(ge=0, le=86_400)] = 600
     """Longest wait for the results, with on_busy: wait."""
+    one_run_per_root: Flag = False
+    """The scheduler never runs two jobs on this root at once; for stores on which no lock can be taken, such as s3a."""
     _folder: str = PrivateAttr(default="")
 
     def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401 - signature of pydantic

@@ -107,7 +107,9 @@ $(VENV)-peers/.has-peers: requirements/peers.txt requirements/build.txt
 	@echo "==> making $(VENV)-peers (requirements/peers.txt)"
 	@rm -rf $(VENV)-peers; "$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv $(VENV)-peers
 	@$(VENV)-peers/bin/python $(INSTALL) -r requirements/build.txt
-	@$(VENV)-peers/bin/python $(INSTALL) -r requirements/peers.txt
+	@# The lock is whole, but recommenders asks for more than is in it: see requirements/peers-overrides.in.
+	@$(VENV)-peers/bin/python $(INSTALL) --no-deps -r requirements/peers.txt
+	@$(VENV)-peers/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 # ---- to maintain it --------------------------------------------------------------------------------------------
@@ -121,7 +123,7 @@ lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS
 	@printf '%s\n' pip setuptools wheel | $(COMPILE) $(ARGS) --output-file requirements/build.txt -
 	@$(COMPILE) $(ARGS) --extra java --output-file requirements/run.txt pyproject.toml
 	@$(COMPILE) $(ARGS) --extra java --extra test --constraint requirements/run.txt --output-file requirements/test.txt pyproject.toml
-	@if [ -e requirements/peers.in ]; then $(COMPILE) $(ARGS) --output-file requirements/peers.txt requirements/peers.in; fi
+	@$(COMPILE) $(ARGS) --extra java --override requirements/peers-overrides.in --output-file requirements/peers.txt pyproject.toml requirements/peers.in
 
 $(VENV)-lock/.made:
 	@"$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv $(VENV)-lock

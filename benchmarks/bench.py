@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from benchmarks import report
@@ -41,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine = {**describe(spark), "recommendation rows": f"{n_rows:,} ({settings.n_users:,} users)"}
     result = report.Report("bench", machine, timings, reference=FLOOR, n_rows=n_rows)
     print(result.as_table(), f"\npeak of the driver's JVM since its start: {high_water_mark():.2f} GB", sep="\n")
+    if workloads.steps:
+        steps = ", ".join(f"{step} {median(seconds[1:]):.1f}" for step, seconds in workloads.steps.items())
+        print(f"seconds of the nightly job by step: {steps}")
     if WHOLE in timings:
         print(result.headline(WHOLE))
     print(f"kept in {result.save(cache_dir() / 'bench')}")

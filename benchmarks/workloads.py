@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -67,11 +67,14 @@ class Workloads:
         The generated inputs.
     scratch : Path
         Folder that results are written to, over and over.
+    steps : dict of str to list of float
+        Seconds of each step of the nightly job, a figure for each time that it ran.
     """
 
     spark: SparkSession
     tables: Tables
     scratch: Path
+    steps: dict[str, list[float]] = field(default_factory=dict)
 
     def main(self) -> list[Contender]:
         """Return the floor and the whole evaluation, whose ratio is the figure of the project."""
@@ -140,7 +143,10 @@ class Workloads:
 
     def night(self) -> NightResult:
         """Run the nightly job on the same rows: checked, staged, audited and published as Delta tables, again."""
-        return run_night(self.spark, self._config, DAY)
+        result = run_night(self.spark, self._config, DAY)
+        for step, seconds in result.seconds.items():
+            self.steps.setdefault(step, []).append(seconds)
+        return result
 
     def clear(self) -> None:
         """Remove what was written."""

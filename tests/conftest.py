@@ -74,7 +74,7 @@ def _published(
     filled = rankeval("backfill", workspace.config, "--from", nights.FIRST.isoformat(), "--to", last)
     sample = rankeval(
         *("run", workspace.config, "--date", nights.FIRST.isoformat()),
-        *("--sample-users", "0.5", "--set", "results.lists=false", "--set", "models=[als]"),
+        *("--sample-users", "0.75", "--set", "results.lists=false", "--set", "models=[als]"),
     )
     return workspace, filled, sample
 

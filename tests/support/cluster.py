@@ -30,6 +30,7 @@ def spark_environment() -> dict[str, str]:
         "SPARK_HOME": str(find_spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
         "PYSPARK_PYTHON": sys.executable,
     }
 

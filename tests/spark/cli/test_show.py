@@ -1,0 +1,99 @@
+"""``rankeval show``: filters, and the three ways to write rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST
+
+if TYPE_CHECKING:
+    from tests.support.nights import Workspace
+
+
+def shown(workspace: Workspace, *options: object) -> list[dict[str, Any]]:
+    done = rankeval("show", workspace.root, *options, "--format", "json")
+    assert done.code == 0, done.err
+    rows: list[dict[str, Any]] = json.loads(done.out)
+    return rows
+
+
+def test_newest_date_with_rows_is_shown_by_default(published: Workspace) -> None:
+    rows = shown(published, "--evaluation", "nightly")
+
+    assert {row["evaluation_date"] for row in rows} == {"2026-01-02"}
+    assert {row["slice"] for row in rows} == {"all"}
+    assert len(rows) == 2 * 3 * 2  # models x measures x cutoffs
+
+
+def test_filters_narrow_the_rows_down_to_one(published: Workspace) -> None:
+    (row,) = shown(
+        published,
+        *("--date", FIRST, "--evaluation", "nightly", "--model", "pop", "--measure", "MRR", "--k", 2),
+    )
+
+    assert row["measure"] == "RR"  # MRR is its other name
+    assert row["value"] == pytest.approx((1 / 2 + 1 + 1 + 1) / 4, rel=0, abs=1e-12)
+    assert row["n_users"] == 4
+    assert row["ci_level"] == 0.95
+
+
+def test_slices_are_shown_where_asked_for(published: Workspace) -> None:
+    one = ("--date", FIRST, "--evaluation", "nightly", "--model", "als", "--measure", "RR", "--k", 1)
+
+    assert [row["slice_value"] for row in shown(published, *one, "--slice", "country")] == ["(unknown)", "AT", "DE"]
+    assert [row["slice"] for row in shown(published, *one, "--slice", "any")] == ["all", *["country"] * 3]
+
+
+def test_missing_numbers_are_null_in_json_and_empty_in_csv(published: Workspace) -> None:
+    options = ("--date", FIRST, "--evaluation", "nightly", "--slice", "country", "--measure", "RR", "--k", "1")
+
+    german = [row for row in shown(published, *options) if row["slice_value"] == "DE"]
+    as_csv = rankeval("show", published.root, *options, "--format", "csv")
+
+    assert {row["ci_low"] for row in german} == {None}  # one user has no spread
+    rows = list(csv.DictReader(io.StringIO(as_csv.out)))
+    assert {row["ci_low"] for row in rows if row["slice_value"] == "DE"} == {""}
+    assert {(row["model_id"], float(row["value"])) for row in rows if row["slice_value"] == "DE"} == {
+        ("als", 0.0),
+        ("pop", 1.0),
+    }
+
+
+def test_table_has_a_line_a_measure_and_a_column_a_model(published: Workspace) -> None:
+    done = rankeval("show", published.root, "--date", FIRST, "--evaluation", "nightly")
+
+    lines = done.out.splitlines()
+    assert lines[0].strip() == "nightly, 2026-01-01: up to 4 users, 95 % intervals"
+    assert [cell.strip() for cell in lines[1].split("┃")] == ["measure", "als", "pop"]
+    cells = {line.split("│")[0].strip(): line.split("│")[1:] for line in lines[3:]}
+    assert list(cells) == ["RR@1", "RR@2", "Success@1", "Success@2", "nDCG@1", "nDCG@2"]
+    assert [cell.split()[0] for cell in cells["RR@2"]] == ["0.2500", "0.8750"]
+
+
+def test_filter_that_nothing_matches_says_so(published: Workspace) -> None:
+    done = rankeval("show", published.root, "--model", "ghost")
+
+    assert (done.code, done.out) == (0, "")
+    assert done.err == f"no row matches; without filters: rankeval show {published.root}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--format", "xml"), "--format: found 'xml'; expected table, csv or json"),
+        (("--date", "yesterday"), "--date: found 'yesterday'; expected a date as YYYY-MM-DD"),
+        (("--measure", "nDGC"), "did you mean 'nDCG'?"),
+    ],
+)
+def test_option_that_cannot_be_is_refused(published: Workspace, options: tuple[str, str], found: str) -> None:
+    refused = rankeval("show", published.root, *options)
+
+    assert refused.code == 2
+    refused.assert_readable()
+    assert found in refused.message

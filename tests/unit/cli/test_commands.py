@@ -1,0 +1,127 @@
+"""Commands that start no JVM: validate, measures, version, and what every command refuses at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark import __version__
+from rankeval_spark.measures import registry
+from tests.support import nights
+from tests.support.cli import PROJECT, rankeval, rankeval_process
+
+if TYPE_CHECKING:
+    from tests.support.nights import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """Give a workspace with a config and no inputs: what needs no Spark does not look at them."""
+    made = nights.Workspace(tmp_path)
+    made.configure(nights.config_of("recommendations", "held_out", "segments"))
+    return made
+
+
+def test_valid_config_is_told_in_one_line(workspace: Workspace) -> None:
+    done = rankeval("validate", workspace.config, "--set", "cutoffs=[5]")
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"{workspace.config}: valid; evaluation nightly; measures: 3, cutoffs: 1, slices: 1\n"
+
+
+def test_faults_of_a_config_are_told_without_spark(workspace: Workspace) -> None:
+    workspace.change(measures=["nDGC"], cutoffs=[0])
+
+    done = rankeval_process("validate", workspace.config)
+
+    assert done.code == 2
+    done.assert_readable()
+    assert "found unknown measure 'nDGC'" in done.message
+    assert "found 0; expected a whole number from 1 to 10000" in done.message
+
+
+def test_config_that_is_not_there_has_its_nearest_file(workspace: Workspace) -> None:
+    done = rankeval("validate", workspace.folder / "nigthly.yaml")
+
+    assert done.code == 2
+    done.assert_readable()
+    assert "found no such file; expected a config file; did you mean 'nightly.yaml'?" in done.message
+
+
+def test_every_measure_is_listed() -> None:
+    done = rankeval("measures")
+
+    assert done.code == 0
+    listed = {line.split("│")[0].strip() for line in done.out.splitlines() if "│" in line}
+    assert {entry.name for entry in registry.entries()} <= listed
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in registry.entries()])
+def test_every_measure_is_explained(name: str) -> None:
+    done = rankeval("measures", name)
+
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"{name}  ")
+    for heading in ("formula", "cutoff", "range", "undefined", "source", "example"):
+        assert f"\n  {heading:<12}" in done.out
+
+
+def test_misspelt_measure_is_answered_with_the_nearest() -> None:
+    done = rankeval("measures", "nDGC")
+
+    assert done.code == 2
+    done.assert_readable()
+    assert "did you mean 'nDCG'?" in done.message
+
+
+def test_version_is_printed() -> None:
+    done = rankeval("--version")
+
+    assert (done.code, done.out.strip()) == (0, __version__)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (("rnu",), "No such command 'rnu'"),
+        (("run", "conf.yaml"), "Missing option '--date'"),
+        (("run", "conf.yaml", "--date", "2026-01-01", "--sample-users", "2"), "--sample-users"),
+        (("run", "conf.yaml", "--date", "2026-01-01", "--dat", "x"), "No such option"),
+    ],
+)
+def test_wrong_usage_has_exit_code_2(arguments: tuple[str, ...], found: str) -> None:
+    done = rankeval(*arguments)
+
+    assert done.code == 2
+    assert found in " ".join(done.err.split())
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("arguments", [["validate", "nightly.yaml"], ["measures", "nDCG"], ["run", "x.yaml"]])
+def test_what_needs_no_spark_does_not_import_it(workspace: Workspace, arguments: list[str]) -> None:
+    """It answers at once: importing pyspark alone takes longer than all the rest."""
+    program = f"""
+import sys
+from rankeval_spark.cli import main
+try:
+    main({arguments!r})
+except SystemExit:
+    print("imported:", "pyspark" in sys.modules)
+"""
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=workspace.folder,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert done.stdout.splitlines()[-1] == "imported: False"

@@ -19,7 +19,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --requi
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
-.PHONY: help setup setup-test demo doctor test lint types unit pytest format docs bench bench-peers lock clean
+.PHONY: help setup setup-test demo doctor test test-cluster lint types unit pytest format docs bench bench-peers lock clean
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
@@ -89,6 +89,10 @@ unit: setup-test  ## The tests that start no JVM, in seconds
 pytest: setup-test  ## All tests; ARGS="tests/spark/test_session.py -k delta" for some
 	@echo "==> pytest"
 	@$(IN_VENV) -m pytest $(ARGS)
+
+test-cluster: setup-test  ## The tests on a standalone cluster of their own
+	@echo "==> pytest, on a cluster"
+	@$(IN_VENV) -m pytest -m cluster tests/cluster $(ARGS)
 
 format: setup-test  ## Let ruff rewrite what it can
 	@$(IN_VENV) -m ruff check --fix .

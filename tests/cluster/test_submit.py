@@ -1,0 +1,127 @@
+"""``jobs/evaluate.py`` as a scheduler runs it: by spark-submit, on a cluster, the package as a zip."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import deltalake
+import pytest
+
+from rankeval_spark import __version__
+from rankeval_spark.session import jars
+from rankeval_spark.session.java import find_java
+from rankeval_spark.session.spark_home import submit_script
+from tests.support.cli import JAVA_WORDS, PROJECT
+from tests.support.cluster import spark_environment, standalone_cluster
+from tests.support.nights import FIRST
+
+if TYPE_CHECKING:
+    from tests.support.nights import Workspace
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+SHIPPED: Final = f"{__version__}+from.zip"
+"""Version of the package in the zip, so that a run can tell which copy of the code it was."""
+
+MEASURED: Final = ("model_id", "user_id", "list_id", "k", "n_relevant", "n_hits", "rr", "ndcg", "success")
+SUMMARISED: Final = ("model_id", "slice", "slice_value", "measure", "k", "n_users", "value", "ci_low", "ci_high")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the package as a zip that says so in its version."""
+    path = tmp_path_factory.mktemp("package") / "rankeval_spark.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in sorted((PROJECT / "rankeval_spark").rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                archive.writestr(str(file.relative_to(PROJECT)), _marked(file))
+    return path
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Give the address of a cluster of two workers."""
+    with standalone_cluster(tmp_path_factory.mktemp("cluster"), n_workers=2) as address:
+        yield address
+
+
+def test_job_on_a_cluster_publishes_the_numbers_of_a_run_in_process(
+    own_copy: Workspace, master: str, package: Path
+) -> None:
+    own_copy.change(evaluation="submitted")
+
+    done = submit(own_copy, master, package, "--date", FIRST.isoformat())
+
+    assert done.returncode == 0, done.stderr
+    assert "published submitted 2026-01-01" in done.stdout
+    assert rows(own_copy, "user_metrics", "submitted", MEASURED) == rows(own_copy, "user_metrics", "nightly", MEASURED)
+    assert rows(own_copy, "metrics", "submitted", SUMMARISED) == rows(own_copy, "metrics", "nightly", SUMMARISED)
+    assert rows(own_copy, "runs", "submitted", ("status", "code_version")) == [
+        ("PUBLISHED", SHIPPED),
+        ("PUBLISHING", SHIPPED),
+        ("RUNNING", SHIPPED),
+    ]
+
+
+def test_job_ends_with_the_exit_code_and_the_message_of_the_command(
+    own_copy: Workspace, master: str, package: Path
+) -> None:
+    own_copy.change(inputs__held_out__path="inputs/heldout")
+
+    done = submit(own_copy, master, package, "--date", FIRST.isoformat(), "--dry-run")
+
+    assert done.returncode == 4
+    message = " ".join(done.stdout.partition("error: ")[2].split())  # where spark-submit puts what Python says
+    assert message.startswith("an input is missing or unreadable: - inputs.held_out: found no Delta table at ")
+    assert not [word for word in JAVA_WORDS if word in done.stdout]
+
+
+def submit(workspace: Workspace, master: str, package: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the job from a folder in which there is nothing of the project."""
+    delta = ",".join(map(str, jars.delta_jars(find_java())))
+    settings = {
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        # Short-lived processes: the first compiler alone warms up in less time.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
+    confs = (part for key, value in settings.items() for part in ("--conf", f"{key}={value}"))
+    of_spark = ("--master", master, "--driver-memory", "1g", "--jars", delta, "--py-files", str(package), *confs)
+    of_the_job = ("--config", str(workspace.config), *options)
+    return subprocess.run(
+        [str(submit_script()), *of_spark, str(PROJECT / "jobs" / "evaluate.py"), *of_the_job],
+        env=spark_environment(),
+        cwd=package.parent,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+
+
+def rows(workspace: Workspace, table: str, evaluation: str, columns: tuple[str, ...]) -> list[tuple[object, ...]]:
+    """Rows of the first date, sorted; numbers to twelve digits after the point."""
+    delta = deltalake.DeltaTable(f"{workspace.root}/{table}")
+    only = [("evaluation", "=", evaluation), ("evaluation_date", "=", FIRST)]
+    found = delta.to_pyarrow_table(filters=only, columns=list(columns)).to_pylist()
+    return sorted((tuple(_rounded(row[name]) for name in columns) for row in found), key=str)
+
+
+def _rounded(value: object) -> object:
+    return round(value, 12) if isinstance(value, float) else value
+
+
+def _marked(file: Path) -> bytes:
+    content = file.read_bytes()
+    if file.relative_to(PROJECT) != Path("rankeval_spark/__init__.py"):
+        return content
+    return content.replace(f'"{__version__}"'.encode(), f'"{SHIPPED}"'.encode())

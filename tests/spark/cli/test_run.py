@@ -1,0 +1,68 @@
+"""``rankeval run``: what it says, and what a dry run leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support import nights
+from tests.support.cli import rankeval, rankeval_process
+from tests.support.nights import FIRST
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.support.cli import Finished
+    from tests.support.nights import Workspace
+
+
+def test_run_says_what_it_published_and_how_to_look_at_it(published: Workspace, sampled: Finished) -> None:
+    assert sampled.code == 0
+    assert "published nightly.sample-0.75 2026-01-01, run 20" in sampled.out
+    # In one line each, however long the path is: they are there to be copied.
+    assert f"results in {published.root}; look at them with: rankeval show {published.root}" in sampled.out.splitlines()
+
+
+def test_dry_run_says_what_would_happen_and_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:  # noqa: ARG001 - is active
+    workspace = nights.workspace(tmp_path / "workspace")
+
+    dry = rankeval("run", workspace.config, "--date", FIRST, "--dry-run", "--set", "evaluation=tried")
+
+    assert dry.code == 0, dry.err
+    read = {line.split("│")[0].strip(): line for line in dry.out.splitlines() if "│" in line}
+    assert [cell.strip() for cell in read["recommendations"].split("│")[2:]] == ["delta", "0", "1", "24"]
+    assert [cell.strip() for cell in read["held_out"].split("│")[2:]] == ["delta", "0", "1", "7"]
+    assert "would compute 6 values a list: RR, nDCG, Success; at 1, 2" in dry.out
+    assert "slices: country, and everyone" in dry.out
+    assert f"would publish tried, 2026-01-01 to {workspace.root}; nothing was changed" in dry.out
+    assert not Path(workspace.root).exists()
+
+
+def test_dry_run_finds_the_same_faults_as_a_run(spark: SparkSession, tmp_path: Path) -> None:  # noqa: ARG001 - is active
+    workspace = nights.workspace(tmp_path / "workspace", inputs__held_out__path="inputs/heldout")
+
+    dry = rankeval("run", workspace.config, "--date", FIRST, "--dry-run")
+
+    assert dry.code == 4
+    dry.assert_readable()
+    assert not Path(workspace.root).exists()
+
+
+@pytest.mark.slow
+def test_run_in_a_process_of_its_own_fails_in_one_message(published: Workspace, tmp_path: Path) -> None:
+    """The session is its own here, and so is what Java says on the terminal."""
+    workspace = published.copy(tmp_path / "with a space")
+    workspace.write("recommendations", [*nights.recommendations(), nights.recommendations()[0]])
+
+    failed = rankeval_process("run", workspace.config, "--date", FIRST, "--set", "policies.duplicates=error")
+
+    assert failed.code == 3
+    failed.assert_readable()
+    assert failed.message == (
+        "a check failed, nothing was published: - policies.duplicates: found an item stands twice in one list; "
+        "expected no such case; remove them, or choose the policy best"
+    )
+    ours = [line for line in failed.err.splitlines() if not line.startswith("WARNING: Using incubator modules")]
+    assert next(line for line in ours if " INFO rankeval nightly 2026-01-01 stage=" not in line).startswith("error: ")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import ClassVar, Final
+
+CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
+"""Spark's name for what went wrong, as it stands in its messages."""
+
+_PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
+_LONGEST_LINE: Final = 200
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
     candidates = {known_name.casefold(): known_name for known_name in known}
     close = get_close_matches(name.casefold(), list(candidates), n=1, cutoff=0.6)
     return f"did you mean {candidates[close[0]]!r}?" if close else ""
+
+
+def first_line(text: str) -> str:
+    """Return the first line that says something, without the names of Java's packages and Spark's conditions."""
+    lines = (_PACKAGE.sub("", line).strip(": ") for line in text.splitlines())
+    said = (line for line in lines if line and not line.startswith(("An error occurred while calling", "at ")))
+    line = CONDITION.sub("", re.sub(r"\s+SQLSTATE: \w+.*", "", next(said, "no message"))).strip()
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
 
 
 class RankevalError(Exception):

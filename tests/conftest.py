@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.support.cli import Finished
+
+# ranx takes a minute to compile for a tenth of a second of work, and numba reads this once, when it is imported.
+os.environ["NUMBA_DISABLE_JIT"] = "1"
 
 TEST_SETTINGS = {
     # The driver is its own executor; tests are small and share the machine with other test processes.

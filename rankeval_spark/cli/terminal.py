@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from rankeval_spark.errors import RankevalError
+from rankeval_spark.errors import RankevalError, first_line
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -27,8 +27,7 @@ def headline(error: BaseException) -> str:
     """Say what went wrong: the message of an error of ours, one line of any other instead of Java's stack trace."""
     if isinstance(error, RankevalError):
         return str(error)
-    line = next(iter(str(error).strip().splitlines()), "no message")
-    return f"unexpected {type(error).__name__}: {line}"
+    return f"unexpected {type(error).__name__}: {first_line(str(error))}"
 
 
 def console(*, is_error: bool = False) -> Console:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j has no types
 from pyspark.errors import PySparkException
 
-from rankeval_spark.errors import Fault, InputError, nearest
+from rankeval_spark.errors import CONDITION, Fault, InputError, first_line, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +30,6 @@ _FOUND: Final = {
 }
 _READ_FAILURES: Final = ("FAILED_READ_FILE", "MALFORMED_", "CANNOT_READ_", "DELTA_FILE_NOT_FOUND")
 _HEADER_DIFFERS: Final = "CSV header does not conform"
-_MAX_LENGTH: Final = 200
-_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
-_PACKAGE = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 
 
 @contextmanager
@@ -74,35 +70,31 @@ def explain(error: BaseException, locations: dict[str, str]) -> InputError | Non
         Locations of the inputs, by name.
     """
     text = str(error)
-    if not _condition(error).startswith(_READ_FAILURES) and _HEADER_DIFFERS not in text:
+    # Any condition in the text: the cause of a failed job stands behind that of the job.
+    if not any(name.startswith(_READ_FAILURES) for name in _conditions(error)) and _HEADER_DIFFERS not in text:
         return None
     concerned = [name for name, location in locations.items() if _local(location) and _local(location) in text]
     where = f"inputs.{concerned[0]}" if len(concerned) == 1 else "inputs"
     if _HEADER_DIFFERS in text:
         return InputError(Fault(where, "csv files with different headers", "the same header in all files of an input"))
-    return InputError(Fault(where, f"a file that cannot be read ({_first_line(text)})", "readable data files"))
+    return InputError(Fault(where, f"a file that cannot be read ({first_line(text)})", "readable data files"))
 
 
 def _describe(error: PySparkException | Py4JError) -> str:
     if "ClassNotFoundException" in str(error) and "FileSystem" in str(error):
         return "a file system for which Spark has no jar"
     known = _FOUND.get(_condition(error).partition(".")[0])
-    return known or f"a failure ({_first_line(str(error))})"
+    return known or f"a failure ({first_line(str(error))})"
 
 
 def _condition(error: BaseException) -> str:
-    """Return Spark's name for what went wrong; it stands in the text where Java's exception came through as it was."""
+    return next(iter(_conditions(error)), "")
+
+
+def _conditions(error: BaseException) -> list[str]:
+    """Return Spark's names for what went wrong; they stand in the text where Java's exception came through."""
     given = error.getCondition() if isinstance(error, PySparkException) else None
-    found = _CONDITION.search(str(error))
-    return given or (found.group(1) if found else "")
-
-
-def _first_line(text: str) -> str:
-    """Return the first line that says something, without the names of Java's packages and Spark's conditions."""
-    lines = (_PACKAGE.sub("", line).strip(": ") for line in text.splitlines())
-    said = (line for line in lines if line and not line.startswith(("An error occurred while calling", "at ")))
-    line = _CONDITION.sub("", re.sub(r"\s+SQLSTATE: \w+.*", "", next(said, "no message"))).strip()
-    return line if len(line) <= _MAX_LENGTH else f"{line[: _MAX_LENGTH - 3]}..."
+    return [*([given] if given else []), *CONDITION.findall(str(error))]
 
 
 def _local(location: str) -> str:

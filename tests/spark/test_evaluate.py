@@ -17,7 +17,7 @@ from rankeval_spark.errors import ChecksFailedError, ConfigError, InputError
 from rankeval_spark.statistics import intervals
 from tests.support.frames import after_run, assert_columns, assert_key, by, judgements, ranking, table, tuples
 from tests.support.logs import Logs
-from tests.support.plans import n_cached, no_spark_jobs, plan
+from tests.support.plans import cached_frames, no_spark_jobs, plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -149,12 +149,12 @@ def test_text_and_integer_ids_give_the_same_numbers_and_keep_their_type(
 def test_results_used_inside_cached_are_computed_once_and_released(
     spark: SparkSession, expected: tuple[Values, Values]
 ) -> None:
-    result = evaluated(LOGS.frames(spark))
+    result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
     with result.cached() as kept:
         assert per_user(kept) == expected[0]
-        assert n_cached(spark) == 1
+        assert len(cached_frames(spark) - before) == 1
         assert "InMemoryTableScan" in {node.name for node in plan(kept.metrics).walk()}
-    assert n_cached(spark) == 0
+    assert not cached_frames(spark) - before
     assert "InMemoryTableScan" not in {node.name for node in plan(result.metrics).walk()}
 
 
@@ -162,11 +162,13 @@ def test_a_failure_inside_cached_releases_it_too(spark: SparkSession) -> None:
     def use_and_fail(result: Evaluation) -> None:
         with result.cached() as kept:
             kept.user_metrics.collect()
+            assert cached_frames(spark) - before
             raise ZeroDivisionError
 
+    before = cached_frames(spark)
     with pytest.raises(ZeroDivisionError):
         use_and_fail(evaluated(LOGS.frames(spark)))
-    assert n_cached(spark) == 0
+    assert not cached_frames(spark) - before
 
 
 # ---- what the numbers are ----------------------------------------------------------------------------------------

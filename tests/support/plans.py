@@ -94,9 +94,10 @@ def joins(frame: DataFrame) -> list[str]:
     return [node.name for node in plan(frame).walk() if node.name.endswith("Join")]
 
 
-def n_cached(spark: SparkSession) -> int:
-    """Count the frames that Spark keeps."""
-    return int(spark.sparkContext._jsc.sc().getPersistentRDDs().size())
+def cached_frames(spark: SparkSession) -> set[int]:
+    """Identify what Spark keeps: the frames of a test, and the tables' states that Delta keeps for itself."""
+    kept = spark.sparkContext._jsc.getPersistentRDDs()
+    return {int(number) for number in kept}
 
 
 def _executed_plan(frame: DataFrame) -> Any:  # noqa: ANN401 - an object of the JVM

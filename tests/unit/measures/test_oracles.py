@@ -100,16 +100,9 @@ RANX_NAMES = {
 }
 
 
-@pytest.fixture
-def ranx(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a module without types
-    """Import ranx without its compiler, which takes a minute to warm up for a tenth of a second of work."""
-    config = pytest.importorskip("numba").config
-    monkeypatch.setattr(config, "DISABLE_JIT", 1)
-    return pytest.importorskip("ranx")
-
-
 @pytest.mark.slow  # importing ranx takes seconds
-def test_values_are_those_of_ranx_where_definitions_agree(ranx: Any) -> None:  # noqa: ANN401 - as above
+def test_values_are_those_of_ranx_where_definitions_agree() -> None:
+    ranx = pytest.importorskip("ranx")
     runs, judgements = random_data(seed=3, item_id=ITEM_IDS["strings"])
     # Untied, because ranx leaves ties in the order of its input; not negative, because it does not clip gains.
     runs = {user: untied(run) for user, run in list(runs.items())[:40]}

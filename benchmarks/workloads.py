@@ -113,7 +113,11 @@ class Workloads:
         """Plan the compact rows."""
         inputs, asked = self._inputs, request or self._request
         return pipeline.to_lists(
-            inputs.recommendations, held_out=inputs.held_out, segments=inputs.segments, request=asked
+            inputs.recommendations,
+            held_out=inputs.held_out,
+            segments=inputs.segments,
+            request=asked,
+            has_one_list=inputs.has_one_list,
         )
 
     def scored(self, request: Request | None = None) -> DataFrame:

@@ -23,9 +23,8 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"
 TEST_SETTINGS = {
     # The driver is its own executor; tests are small and share the machine with other test processes.
     "spark.driver.memory": "2g",
-    # Tests are many short queries: the JVM's first compiler costs a third less processor time than both;
-    # its frames are larger, and ALS serialises a deep lineage.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -Xss4m",
+    # ALS serialises a deep lineage, for which the default stack can be too small.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m",
     # Two partitions show what a shuffle does and cost two tasks; the default is 200.
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",

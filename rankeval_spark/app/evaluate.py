@@ -178,6 +178,7 @@ class Evaluation:
                 held_out=self.inputs.held_out,
                 segments=self.inputs.segments,
                 request=self.request,
+                has_one_list=self.inputs.has_one_list,
             )
             scored = pipeline.to_scored(lists, request=self.request)
         return pipeline.to_frames(scored, request=self.request, has_one_list=self.inputs.has_one_list)

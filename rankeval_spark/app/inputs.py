@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault, InputError
-from rankeval_spark.pipeline.evaluation import keep_models
-from rankeval_spark.stages import check, clean
+from rankeval_spark.stages import check, clean, models
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +36,7 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
         If a policy or the expected models need a column that the log does not have.
     """
     _refuse_missing_columns(sources.recommendations, request)
-    recommendations = keep_models(_ordered(sources.recommendations), models=request.models)
+    recommendations = models.keep_models(_ordered(sources.recommendations), names=request.models)
     return Inputs(
         clean.keep_sample(recommendations, share=sample_share),
         clean.keep_sample(sources.held_out.frame, share=sample_share),

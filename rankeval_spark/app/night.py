@@ -184,7 +184,11 @@ class _Night:
 
     def _measure(self, inputs: Inputs) -> None:
         lists = pipeline.to_lists(
-            inputs.recommendations, held_out=inputs.held_out, segments=inputs.segments, request=self.request
+            inputs.recommendations,
+            held_out=inputs.held_out,
+            segments=inputs.segments,
+            request=self.request,
+            has_one_list=inputs.has_one_list,
         ).transform(with_text_ids)
         if self.config.results.lists:
             with self.steps.step("match") as step:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, functions as F
-
 from rankeval_spark import columns as C
-from rankeval_spark.stages import clean, match, population, rank, score, segment, summarise
+from rankeval_spark.stages import clean, match, models, population, rank, score, segment, summarise
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from rankeval_spark.config import Policies
     from rankeval_spark.measures import MeasureSet
 
@@ -67,28 +67,36 @@ class Frames:
 
 
 def to_lists(
-    recommendations: DataFrame, *, held_out: DataFrame, segments: DataFrame | None, request: Request
+    recommendations: DataFrame,
+    *,
+    held_out: DataFrame,
+    segments: DataFrame | None,
+    request: Request,
+    has_one_list: bool = False,
 ) -> DataFrame:
-    """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on."""
+    """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
+
+    Parameters
+    ----------
+    has_one_list : bool
+        Whether it is known that no user has several lists of a model; saves a hash table.
+    """
     policies = request.policies
-    usable = recommendations.transform(keep_models, models=request.models).transform(
-        clean.keep_usable_recommendations, invalid_scores=policies.invalid_scores
+    usable = (
+        recommendations.transform(models.keep_models, names=request.models)
+        .transform(clean.keep_usable_recommendations, invalid_scores=policies.invalid_scores)
+        .transform(models.with_numbers, names=request.models)
+        .drop(*([C.LIST_ID] if has_one_list else []))
     )
     judgements = held_out.transform(clean.keep_usable_held_out).transform(
         match.to_judgements, duplicates=policies.held_out_duplicates
     )
     return (
         usable.transform(rank.to_ranked, ties=policies.ties, duplicates=policies.duplicates)
-        .transform(match.to_lists, judgements=judgements, models=match.to_models(usable, names=request.models))
+        .transform(match.to_lists, judgements=judgements, models=models.to_models(usable, names=request.models))
+        .transform(models.with_names, names=request.models)
         .transform(segment.with_segments, segments=segments, names=request.segments)
     )
-
-
-def keep_models(recommendations: DataFrame, *, models: Sequence[str] | None) -> DataFrame:
-    """Keep the rows of the expected models, and those without one, which are counted; all where none are named."""
-    if models is None:
-        return recommendations
-    return recommendations.where(F.col(C.MODEL_ID).isin(*models) | F.col(C.MODEL_ID).isNull())
 
 
 def to_scored(lists: DataFrame, *, request: Request) -> DataFrame:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages.clean import policy_failure
-from rankeval_spark.stages.rank import IS_TIED, N_COPIES
+from rankeval_spark.stages.rank import IS_TIED, N_COPIES, list_order
 
 
 def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
@@ -40,29 +38,22 @@ def _gain(duplicates: str) -> Column:
     return F.aggregate(F.array_sort(F.collect_list(C.GAIN)), F.lit(0.0), lambda total, gain: total + gain)
 
 
-def to_models(recommendations: DataFrame, *, names: Sequence[str] | None) -> DataFrame:
-    """Make one row per model: those named, else those in the log (one narrow, lazy distinct)."""
-    if names is None:
-        return recommendations.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct()
-    named = F.array(*(F.lit(name) for name in names))
-    # The session of the frame, without a job and without a local relation that would depend on the session's Python.
-    return recommendations.sparkSession.range(1, numPartitions=1).select(F.explode(named).alias(C.MODEL_ID))
-
-
 def to_lists(ranked: DataFrame, *, judgements: DataFrame, models: DataFrame) -> DataFrame:
     """Make one compact row per list; a judged user whom a model gave no list gets an empty one, ``list_id`` ''.
 
     Grain: (model, user, list). Judgements join n:1 on (user, item); users are crossed with the models, then full
     outer joined on (user, model): 1:n, so that neither a user without a list nor a list without a judged user vanishes.
     """
+    hits = _to_hits(ranked, judgements=judgements)
+    list_id = F.coalesce(C.LIST_ID, F.lit(C.ONE_LIST)) if C.LIST_ID in hits.columns else F.lit(C.ONE_LIST)
     return (
         _to_judged_users(judgements)
         .crossJoin(F.broadcast(models))
-        .join(_to_hits(ranked, judgements=judgements), on=[C.USER_ID, C.MODEL_ID], how="full")
+        .join(hits, on=[C.USER_ID, C.MODEL_ID], how="full")
         .select(
             C.MODEL_ID,
             C.USER_ID,
-            F.coalesce(C.LIST_ID, F.lit(C.ONE_LIST)).alias(C.LIST_ID),
+            list_id.alias(C.LIST_ID),
             F.coalesce(C.N_RECOMMENDED, F.lit(0)).alias(C.N_RECOMMENDED),
             F.coalesce(C.N_DUPLICATES, F.lit(0)).alias(C.N_DUPLICATES),
             _or_empty("_hits.rank", "int").alias(C.HIT_RANKS),
@@ -85,7 +76,7 @@ def _to_hits(ranked: DataFrame, *, judgements: DataFrame) -> DataFrame:
     tied_rank = F.when(F.col(IS_TIED), F.col(C.RANK))
     return (
         ranked.join(judgements.select(C.USER_ID, C.ITEM_ID, C.GAIN), on=[C.USER_ID, C.ITEM_ID], how="left")
-        .groupBy(*C.LIST_KEY)
+        .groupBy(*list_order(ranked))
         .agg(
             F.count("*").cast("int").alias(C.N_RECOMMENDED),
             F.sum(F.col(N_COPIES) - 1).cast("int").alias(C.N_DUPLICATES),

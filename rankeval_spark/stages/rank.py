@@ -23,7 +23,8 @@ def to_ranked(recommendations: DataFrame, *, ties: str, duplicates: str) -> Data
     Parameters
     ----------
     recommendations : DataFrame
-        Usable rows of ``schemas.RECOMMENDATIONS``; without a column ``score`` the lists are ordered by ``rank``.
+        Usable rows of ``schemas.RECOMMENDATIONS``; without a column ``score`` the lists are ordered by ``rank``,
+        without a column ``list_id`` every user has one list of a model.
     ties : {"item_asc", "item_desc", "rank", "error"}
         What orders items of equal score: the item id (integers by value, strings by their bytes), the item id as
         bytes descending (trec_eval), the column ``rank`` and then the item, or nothing: a tie fails the job.
@@ -38,6 +39,15 @@ def to_ranked(recommendations: DataFrame, *, ties: str, duplicates: str) -> Data
     )
 
 
+def list_order(items: DataFrame) -> list[str]:
+    """Return the key of a list in the order that sorts fastest: most comparisons end at the user.
+
+    A ``list_id`` that is the same everywhere is better left out of the frame: grouped by it, rows are hashed again
+    although they come in the order of their lists.
+    """
+    return [name for name in (C.USER_ID, C.MODEL_ID, C.LIST_ID) if name in items.columns]
+
+
 def best_first(recommendations: DataFrame, *, ties: str) -> list[Column]:
     """Sort order of a list, best item first; total, so that it never depends on the order of the input."""
     score = order_column(recommendations)
@@ -49,7 +59,7 @@ def best_first(recommendations: DataFrame, *, ties: str) -> list[Column]:
 
 
 def _list_window(recommendations: DataFrame, *, ties: str) -> WindowSpec:
-    return Window.partitionBy(*C.LIST_KEY).orderBy(*best_first(recommendations, ties=ties))
+    return Window.partitionBy(*list_order(recommendations)).orderBy(*best_first(recommendations, ties=ties))
 
 
 def _once_per_list(recommendations: DataFrame, *, duplicates: str, ties: str) -> DataFrame:
@@ -59,7 +69,9 @@ def _once_per_list(recommendations: DataFrame, *, duplicates: str, ties: str) ->
     """
     if duplicates == "keep":
         return recommendations.withColumn(N_COPIES, F.lit(1))
-    copies = Window.partitionBy(*C.LIST_KEY, C.ITEM_ID).orderBy(*best_first(recommendations, ties=ties))
+    copies = Window.partitionBy(*list_order(recommendations), C.ITEM_ID).orderBy(
+        *best_first(recommendations, ties=ties)
+    )
     all_copies = copies.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     counted = recommendations.select(
         "*", F.row_number().over(copies).alias("_copy"), F.count("*").over(all_copies).cast("int").alias(N_COPIES)
@@ -76,11 +88,11 @@ def _with_rank(recommendations: DataFrame, *, ties: str) -> DataFrame:
     window = _list_window(recommendations, ties=ties)
     order = order_column(recommendations)
     return recommendations.select(
-        *(F.col(name) for name in (*C.LIST_KEY, C.ITEM_ID, N_COPIES, order)),
+        *(F.col(name) for name in (*list_order(recommendations), C.ITEM_ID, N_COPIES, order)),
         F.row_number().over(window).alias("_rank"),
         F.lag(order).over(window).alias("_before"),
     ).select(
-        *C.LIST_KEY,
+        *list_order(recommendations),
         C.ITEM_ID,
         N_COPIES,
         F.col("_rank").alias(C.RANK),

@@ -137,11 +137,3 @@ def test_a_repeated_judgement_fails_the_job_where_the_policy_is_error(spark: Spa
 def test_an_item_judged_for_two_users_is_not_repeated(spark: SparkSession) -> None:
     rows = held_out(spark, "user_id item_id gain", ("u", "a", 1.0), ("v", "a", 2.0))
     assert tuples(match.to_judgements(rows, duplicates="error"), "user_id", "gain") == [("u", 1.0), ("v", 2.0)]
-
-
-def test_the_models_are_those_named_or_else_those_of_the_log(spark: SparkSession) -> None:
-    log = table(spark, "model_id", ("b",), ("a",), ("b",), (None,))
-    with no_spark_jobs(spark):
-        found, named = match.to_models(log, names=None), match.to_models(log, names=["z", "it's"])
-    assert tuples(found, "model_id") == [("a",), ("b",)]
-    assert tuples(named, "model_id") == [("it's",), ("z",)]

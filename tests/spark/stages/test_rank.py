@@ -57,8 +57,10 @@ def test_lists_are_ordered_by_score_each_from_rank_1(spark: SparkSession) -> Non
         ("n", "u", "am", "a", 1),
     ]
     assert_key(ranked, KEY)
+    in_order = ("user_id", "model_id", "list_id", "item_id")
     assert_columns(
-        ranked, [*((name, "string") for name in KEY), ("_n_copies", "int"), ("rank", "int"), ("_is_tied", "boolean")]
+        ranked,
+        [*((name, "string") for name in in_order), ("_n_copies", "int"), ("rank", "int"), ("_is_tied", "boolean")],
     )
 
 

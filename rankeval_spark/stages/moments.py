@@ -1,4 +1,4 @@
-"""The second Python boundary: scored rows in, partial moments of every slice out; then intervals of the merged ones.
+"""The second Python boundary: scored rows in, partial moments of every slice out.
 
 Slicing a thousand ways costs no explosion and no sort in Spark: each partition is summarised in numpy, slice by slice,
 and only the small partial rows are merged. (31 grouping sets over 600,000 scored rows x 16 measures took Spark 26 s,
@@ -17,7 +17,6 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages.population import IS_EVALUATED, has_judgements, has_list
-from rankeval_spark.statistics import intervals
 from rankeval_spark.statistics.moments import Moments, by_group
 
 ROWS_AT_ONCE: Final = 65_536
@@ -56,24 +55,6 @@ def to_partials(
     summarise = _summariser(tuple(measures), tuple(sliced_by), tuple(ks))
     segments = (F.col(C.SEGMENTS)[name].alias(column) for name, column in zip(names, columns, strict=True))
     return users.select(C.MODEL_ID, C.K, *segments, *_count_columns(), *measures).mapInArrow(summarise, PARTIAL)
-
-
-def intervals_udf(level: float) -> Callable[..., Column]:
-    """Return the column function (n, mean, m2, is_proportion) -> struct<low, high>: Wilson for proportions, else t."""
-
-    def interval(n: pa.Array, mean: pa.Array, m2: pa.Array, is_proportion: pa.Array) -> pa.Array:
-        moments = np.array([values.to_numpy(zero_copy_only=False) for values in (n, mean, m2)], dtype=np.float64)
-        wants_wilson = is_proportion.to_numpy(zero_copy_only=False)
-        ends = np.empty((2, len(n)))
-        for rows, interval_of in ((wants_wilson, intervals.wilson_interval), (~wants_wilson, intervals.t_interval)):
-            own_n, own_mean, own_m2 = moments[:, rows]
-            ends[:, rows] = interval_of(own_n, own_mean, own_m2, level)
-        return pa.StructArray.from_arrays([pa.array(end, mask=np.isnan(end)) for end in ends], names=["low", "high"])
-
-    intervals_of: Callable[..., Column] = F.arrow_udf(  # type: ignore[attr-defined]  # Spark's stubs leave it out
-        interval, "low double, high double"
-    )
-    return intervals_of
 
 
 def _count_columns() -> list[Column]:

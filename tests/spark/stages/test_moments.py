@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark.stages import moments
-from rankeval_spark.statistics import intervals
 from rankeval_spark.statistics.moments import Moments
 from tests.support.frames import assert_columns, scored_rows, tuples
 from tests.support.plans import no_spark_jobs, python_nodes
@@ -113,13 +112,3 @@ def test_no_row_gives_no_group(spark: SparkSession) -> None:
     assert_columns(partials.select("model_id", "slice_values", "n"), [
         ("model_id", "string"), ("slice_values", "array<string>"), ("n", "bigint"),
     ])  # fmt: skip  # three columns, one line
-
-
-def test_intervals_are_those_of_the_statistics_and_null_where_there_is_none(spark: SparkSession) -> None:
-    rows = [(10, 0.7, 10 * 0.7 * 0.3, True), (3, 2.0, 2.0, False), (1, 1.0, 0.0, False), (0, 0.0, 0.0, True)]
-    frame = spark.createDataFrame(rows, "n bigint, mean double, m2 double, is_proportion boolean")
-    with no_spark_jobs(spark):
-        ends = frame.withColumn("ci", moments.intervals_udf(0.9)("n", "mean", "m2", "is_proportion"))
-    wilson = tuple(map(float, intervals.wilson_interval(10, 0.7, 10 * 0.7 * 0.3, 0.9)))
-    student = tuple(map(float, intervals.t_interval(3, 2.0, 2.0, 0.9)))
-    assert tuples(ends, "n", "ci.low", "ci.high") == [(0, None, None), (1, None, None), (3, *student), (10, *wilson)]

@@ -1,0 +1,143 @@
+"""From merged moments to rows of ``metrics``: names, spread and interval of each mean.
+
+A few thousand rows, and a column of literals for every name and option: planned as Spark expressions they took a second
+of every run, longer than all the arithmetic on them. scipy is needed for the quantiles anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.statistics import intervals
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rankeval_spark.measures import MeasureSet
+
+Doubles: TypeAlias = NDArray[np.float64]
+
+CROSSING: Final = "*"
+UNKNOWN: Final = "(unknown)"
+
+_COLUMNS: Final = tuple(field for field in schemas.METRICS.fields if field.name not in C.RUN_KEY)
+
+
+def to_rows(
+    merged: DataFrame,
+    *,
+    measures: MeasureSet,
+    slices: Sequence[Sequence[str]],
+    min_slice_size: int,
+    confidence: float,
+) -> DataFrame:
+    """Make the rows of ``schemas.METRICS``, from the model on, of the measures and cutoffs that were asked for.
+
+    Parameters
+    ----------
+    merged : DataFrame
+        One row per (model_id, slice_index, slice_values, k, measure_index) with ``n``, ``mean``, ``m2`` and the counts
+        of ``moments.COUNTS``.
+    slices : sequence of sequences of str
+        Names of the segments of each slice, by ``slice_index``.
+    """
+    asked = np.column_stack([measures.asked_at(column) for column in measures.columns])
+    finisher = _Finisher(
+        labels=tuple(measures.labels),
+        slices=tuple(CROSSING.join(one) or C.ALL_USERS for one in slices),
+        asked=frozenset((measures.ks[row], index) for row, index in np.argwhere(asked).tolist()),
+        is_proportion=np.array([column in measures.proportions for column in measures.columns]),
+        min_slice_size=min_slice_size,
+        confidence=confidence,
+    )
+    return merged.mapInArrow(finisher.finish, ", ".join(f"{field.name} {field.type}" for field in _COLUMNS))
+
+
+@dataclass(frozen=True)
+class _Finisher:
+    """What the workers need: names by index, and which (k, measure index) were asked for."""
+
+    labels: tuple[str, ...]
+    slices: tuple[str, ...]
+    asked: frozenset[tuple[int, int]]
+    is_proportion: np.ndarray
+    min_slice_size: int
+    confidence: float
+
+    def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            pairs = zip(batch[C.K].to_pylist(), batch["measure_index"].to_pylist(), strict=True)
+            columns = self._columns(batch.filter(pa.array([pair in self.asked for pair in pairs], pa.bool_())))
+            yield pa.RecordBatch.from_pydict({field.name: columns[field.name] for field in _COLUMNS})
+
+    def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+        n = rows["n"].to_numpy()
+        is_proportion = self.is_proportion[rows["measure_index"].to_numpy()]
+        return {
+            C.MODEL_ID: rows[C.MODEL_ID],
+            C.SLICE: pa.array(self.slices, pa.string()).take(rows["slice_index"]),
+            C.SLICE_VALUE: _readable(rows[C.SLICE_VALUES]),
+            C.SLICE_VALUES: rows[C.SLICE_VALUES],
+            C.MEASURE: pa.array(self.labels, pa.string()).take(rows["measure_index"]),
+            C.K: rows[C.K],
+            C.VALUE: _nullable(_doubles(rows, "mean")),
+            "n_users": rows["n"],
+            "n_undefined": pa.array(_count(rows, "n_population") - n),
+            **{name: pa.array(_count(rows, name)) for name in ("n_missing", "n_zero_relevant", "n_extra_users")},
+            "tie_share": _nullable(_divide(_doubles(rows, "n_tied"), _doubles(rows, "n_with_list"))),
+            "is_small": pa.array(n < self.min_slice_size),
+            **spread_of(rows, is_proportion=is_proportion, confidence=self.confidence),
+            "ci_level": pa.array(np.full(len(n), self.confidence)),
+        }
+
+
+def spread_of(rows: pa.RecordBatch, *, is_proportion: np.ndarray, confidence: float) -> dict[str, pa.Array]:
+    """Compute ``std_dev``, ``std_error`` and the interval of each mean: Wilson's for proportions, else Student's t."""
+    n, mean, m2 = _doubles(rows, "n"), np.nan_to_num(_doubles(rows, "mean")), np.nan_to_num(_doubles(rows, "m2"))
+    std_dev = np.sqrt(_divide(m2, n - 1))
+    ends = np.empty((2, len(n)))
+    for chosen, interval_of in ((is_proportion, intervals.wilson_interval), (~is_proportion, intervals.t_interval)):
+        ends[:, chosen] = interval_of(n[chosen], mean[chosen], m2[chosen], confidence)
+    method = np.where(np.isnan(ends[0]), "none", np.where(is_proportion, "wilson", "t"))
+    return {
+        "std_dev": _nullable(std_dev),
+        "std_error": _nullable(_divide(std_dev, np.sqrt(n))),
+        "ci_low": _nullable(ends[0]),
+        "ci_high": _nullable(ends[1]),
+        "ci_method": pa.array(method.tolist(), pa.string()),
+    }
+
+
+def _readable(slice_values: pa.ListArray) -> pa.StringArray:
+    """Join the values of a slice as its name is joined, an unknown value in words."""
+    offsets = slice_values.offsets
+    named = pc.fill_null(slice_values.values, UNKNOWN)
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, named), CROSSING)
+
+
+def _doubles(rows: pa.RecordBatch, name: str) -> Doubles:
+    values: Doubles = rows[name].to_numpy(zero_copy_only=False).astype(np.float64)  # NULL arrives as NaN
+    return values
+
+
+def _count(rows: pa.RecordBatch, name: str) -> np.ndarray:
+    """Return a count of users; it was added up in doubles."""
+    return np.rint(_doubles(rows, name)).astype(np.int64)
+
+
+def _divide(numerator: Doubles, denominator: Doubles) -> Doubles:
+    """Divide; NaN where the denominator is not above 0."""
+    quotient: Doubles = numerator / np.where(denominator > 0, denominator, np.nan)
+    return quotient
+
+
+def _nullable(values: np.ndarray) -> pa.Array:
+    return pa.array(values, mask=np.isnan(values))

@@ -1,0 +1,35 @@
+"""Rows of ``metrics`` from merged moments: spread and interval, without a session."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rankeval_spark.stages import finish
+from rankeval_spark.statistics import intervals
+
+
+def merged(*rows: tuple[int, float | None, float | None]) -> pa.RecordBatch:
+    """Moments of some groups: (n, mean, m2)."""
+    n, mean, m2 = zip(*rows, strict=True)
+    return pa.RecordBatch.from_pydict(
+        {"n": pa.array(n, pa.int64()), "mean": pa.array(mean, pa.float64()), "m2": pa.array(m2, pa.float64())}
+    )
+
+
+def test_intervals_are_those_of_the_statistics_and_null_where_there_is_none() -> None:
+    rows = merged((10, 0.7, 10 * 0.7 * 0.3), (3, 2.0, 2.0), (1, 1.0, 0.0), (0, None, 0.0))
+    found = finish.spread_of(rows, is_proportion=np.array([True, False, False, True]), confidence=0.9)
+    wilson = tuple(map(float, intervals.wilson_interval(10, 0.7, 10 * 0.7 * 0.3, 0.9)))
+    student = tuple(map(float, intervals.t_interval(3, 2.0, 2.0, 0.9)))
+    ends = list(zip(found["ci_low"].to_pylist(), found["ci_high"].to_pylist(), strict=True))
+    assert ends == [wilson, student, (None, None), (None, None)]
+    assert found["ci_method"].to_pylist() == ["wilson", "t", "none", "none"]
+
+
+def test_deviations_are_those_of_the_sample_and_null_below_two_users() -> None:
+    rows = merged((3, 2.0, 2.0), (1, 1.0, 0.0), (0, None, 0.0))
+    found = finish.spread_of(rows, is_proportion=np.array([False, False, True]), confidence=0.9)
+    assert found["std_dev"].to_pylist() == [1.0, None, None]
+    assert found["std_error"].to_pylist() == [pytest.approx(1 / np.sqrt(3)), None, None]

@@ -90,7 +90,7 @@ pytest: setup-test  ## All tests; ARGS="tests/spark/test_session.py -k delta" fo
 	@echo "==> pytest"
 	@$(IN_VENV) -m pytest $(ARGS)
 
-test-cluster: setup-test  ## The tests on a standalone cluster of their own
+test-cluster: setup-test  ## Only the tests on a standalone cluster of their own
 	@echo "==> pytest, on a cluster"
 	@$(IN_VENV) -m pytest -m cluster tests/cluster $(ARGS)
 

@@ -113,6 +113,22 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(one.hits(k, rel)) if one.n_relevant(rel) else None
 
 
+@naive("MAR")
+def _(one: PlainList, k: int, *, kind: str, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    if not n_relevant:
+        return None
+    if kind == "cutoffs":
+        return sum(Fraction(one.hits(j, rel), n_relevant) for j in range(1, k + 1)) / k
+    at_hits = sum(Fraction(one.hits(i, rel), n_relevant) for i, gain in enumerate(one.top(k), 1) if gain >= rel)
+    return at_hits / (n_relevant if kind == "hits_R" else least(k, n_relevant))
+
+
+@naive("MeanP")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    return sum(Fraction(one.hits(j, rel), j) for j in range(1, k + 1)) / k if one.n_relevant(rel) else None
+
+
 @naive("Success")
 def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(any(gain >= rel for gain in one.top(k))) if one.n_relevant(rel) else None
@@ -189,9 +205,15 @@ def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str
     return math.fsum(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))
 
 
+NUMBERS: Mapping[str, Sequence[float]] = {"recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
+"""Values tried of numeric options, where they are not the default and 2."""
+
+
 def variants(entry: Entry, ks: Sequence[int]) -> Iterator[Measure]:
     """Every valid combination of a measure's options (a few values of each number) at each cutoff."""
-    values: list[Sequence[Any]] = [option.choices or (option.default, 2.0) for option in entry.options]
+    values: list[Sequence[Any]] = [
+        option.choices or NUMBERS.get(option.name, (option.default, 2.0)) for option in entry.options
+    ]
     names = [option.name for option in entry.options]
     for chosen, k in itertools.product(itertools.product(*values), ks):
         try:

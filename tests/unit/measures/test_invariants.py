@@ -95,7 +95,8 @@ def test_moving_a_higher_grade_up_never_hurts(ranking: Ranking, data: st.DataObj
     gains = list(ranking.gains)
     assume((gains[high] or 0) > (gains[low] or 0))
     gains[low], gains[high] = gains[high], gains[low]
-    for name in ("DCG", "DCG(dcg='exp-log2')", "RR", "AP", "AP(denom='min')", "AP(denom='k')", "ARHR"):
+    names = ["DCG", "DCG(dcg='exp-log2')", "RR", "AP", "AP(denom='min')", "AP(denom='k')", "ARHR"]
+    for name in (*names, "MAR(kind='hits_R')", "MAR(kind='cutoffs')", "MeanP"):
         assert at_least(curve(name, Ranking(gains, ranking.missed)), curve(name, ranking)), name
 
 
@@ -108,6 +109,8 @@ def test_with_one_relevant_item_average_precision_is_reciprocal_rank(place: int,
         assert_equal(curve(f"AP(denom='{denom}')", ranking), reciprocal)
     assert_equal(curve("AP(denom='k')", ranking), reciprocal / KS)
     assert_equal(curve("ARHR", ranking), reciprocal)
+    assert_equal(curve("MAR(kind='hits_R')", ranking), curve("Success", ranking))
+    assert_equal(curve("MAR(kind='hits_min')", ranking), curve("Success", ranking))
 
 
 @given(ranking=binary_rankings(), rel=st.floats(0.01, 1))
@@ -128,7 +131,8 @@ def test_doubling_the_gains_leaves_linear_ndcg_as_it_is(ranking: Ranking) -> Non
 @given(ranking=rankings(min_size=max(KS)), n_more=st.integers(1, 5))
 def test_items_beyond_every_cutoff_change_nothing(ranking: Ranking, n_more: int) -> None:
     longer = Ranking([*ranking.gains, *[None] * n_more], ranking.missed)
-    for name in ("P", "P(denom='len')", "AP", "AP(denom='len')", "nDCG", "nDCG(ideal='len')", "Rprec", "RR"):
+    names = ["P", "P(denom='len')", "AP", "AP(denom='len')", "nDCG", "nDCG(ideal='len')", "Rprec", "RR"]
+    for name in (*names, "MAR(kind='cutoffs')", "MeanP"):
         np.testing.assert_array_equal(curve(name, longer), curve(name, ranking))
 
 
@@ -139,6 +143,14 @@ def test_average_precision_grows_as_its_denominator_shrinks(ranking: Ranking) ->
     assert at_least(by_min, by_r)
     assert at_least(by_len, by_min)
     assert at_least(by_hits, by_len)
+
+
+@given(ranking=rankings())
+def test_mean_precision_and_recall_over_cutoffs_are_means_of_their_curves(ranking: Ranking) -> None:
+    for mean, each in (("MeanP", "P"), ("MAR(kind='cutoffs')", "R")):
+        values = MeasureSet.parse([f"{each}@{k}" for k in range(1, max(KS) + 1)]).score(Lists.of([ranking]))
+        running_mean = np.cumsum(values[each.casefold()][0]) / np.arange(1, max(KS) + 1)
+        assert_equal(curve(mean, ranking), running_mean[np.array(KS) - 1])
 
 
 @given(ranking=rankings())

@@ -74,6 +74,8 @@ def test_any_text_is_a_measure_or_a_config_error(text: str) -> None:
         ("P(denom=min, rel=2.0)@5", "P(rel=2,denom='min')@5"),
         ("P()@5", "P@5"),
         ("AP(denom='R')", "AP"),
+        ("MAR@5", "MAR(kind='hits_R')@5"),
+        ("MAR(kind='cutoffs')@5", "MAR(kind='cutoffs')@5"),
     ],
 )
 def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
@@ -96,6 +98,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("P", r"no cutoff; expected one; for P it is required \(optional with denom='len'\)"),
         ("AP(denom='k')", "no cutoff"),
         ("F1", "no cutoff"),
+        ("MAR(kind='cutoffs')", "no cutoff"),
         ("nDCG(gains='binary',ideal='k_ones')", "no cutoff"),
         ("P(ral=2)@5", "unknown option 'ral'; expected one of rel, denom; did you mean 'rel'"),
         ("P(denom='R')@5", "denom='R'; expected denom as 'k' or 'len' or 'min'"),
@@ -144,6 +147,7 @@ def test_text_is_never_evaluated(attack: str) -> None:
         ("nDCG(dcg='exp-log2')@10", "nDCG(dcg='exp-log2')", "ndcg_dcg_exp_log2", None),
         ("R(rel=0.5)@5", "R(rel=0.5)", "r_rel_0_5", "R(rel=0.5,denom='R')"),
         ("F1@5", "F1", "f1", "F(rel=1,beta=1)"),
+        ("MAR@5", "MAR(kind='hits_R')", "mar_kind_hits_r", "MAR(rel=1,kind='hits_R')"),
     ],
 )
 def test_label_column_and_definition(text: str, label: str, column: str, definition: str | None) -> None:

@@ -83,6 +83,7 @@ def test_user_without_a_relevant_item_is_undefined_for_every_accuracy_measure(en
         ("AP(denom='min')@5", (1 + 2 / 3) / 2, (1 + 2 / 3) / 5),
         ("AP(denom='len')@5", (1 + 2 / 3) / 2, (1 + 2 / 3) / 4),
         ("AP(denom='k')@5", (1 + 2 / 3) / 5, (1 + 2 / 3) / 5),
+        ("MeanP@5", (1 + 1 / 2 + 2 / 3 + 2 / 4 + 2 / 5) / 5, (1 + 1 / 2 + 2 / 3 + 2 / 4 + 2 / 5) / 5),
         ("AP(denom='hits')@5", (1 + 2 / 3) / 2, (1 + 2 / 3) / 2),
         ("nDCG(gains='binary')@5", (1 + 1 / 2) / (1 + 1 / log2(3)), (1 + 1 / 2) / FIVE_ONES),
         ("nDCG(gains='binary',ideal='k_ones')@5", (1 + 1 / 2) / FIVE_ONES, (1 + 1 / 2) / FIVE_ONES),

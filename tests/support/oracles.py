@@ -129,6 +129,25 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return sum(Fraction(one.hits(j, rel), j) for j in range(1, k + 1)) / k if one.n_relevant(rel) else None
 
 
+@naive("SetP")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    return share(Fraction(one.hits(0, rel)), len(one.gains)) if one.n_relevant(rel) else None
+
+
+@naive("SetR")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    return Fraction(one.hits(0, rel), one.n_relevant(rel)) if one.n_relevant(rel) else None
+
+
+@naive("SetF")
+def _(one: PlainList, _: int, *, beta: float, rel: float) -> Number | None:
+    precision, recall = NAIVE["SetP"](one, 0, rel=rel), NAIVE["SetR"](one, 0, rel=rel)
+    if precision is None or recall is None:
+        return None
+    weight = Fraction(beta) ** 2
+    return share((1 + weight) * precision * recall, weight * precision + recall)
+
+
 @naive("Success")
 def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(any(gain >= rel for gain in one.top(k))) if one.n_relevant(rel) else None

@@ -24,13 +24,8 @@ _TWO_IN_TOP_FIVE = Ranking([None, 1, None, 1, None], missed=[1, 1])
     formula="h_k / k",
     bounds=(0, 1),
     undefined=_NO_RELEVANT,
-    source="trec_eval P, relative_P and set_P; denom='len' as LensKit and Evidently",
-    aliases={
-        "Precision": {},
-        "Prec": {},
-        "relative_P": {"denom": "min"},
-        "set_P": {"denom": "len"},
-    },
+    source="trec_eval P and relative_P; denom='len' as LensKit and Evidently",
+    aliases={"Precision": {}, "Prec": {}, "relative_P": {"denom": "min"}},
     cutoff=Cutoff("required").but("optional", denom="len"),
     goldens=(
         Golden("P@5", (_TWO_IN_TOP_FIVE,), ("2/5",), note="2 hits in the top 5"),
@@ -86,8 +81,8 @@ def precision(cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Le
     formula="h_k / R",
     bounds=(0, 1),
     undefined=_NO_RELEVANT,
-    source="trec_eval recall and set_recall; denom='min' as LensKit and BEIR's recall_cap",
-    aliases={"Recall": {}, "set_recall": {}, "set_R": {}},
+    source="trec_eval recall; denom='min' as LensKit and BEIR's recall_cap",
+    aliases={"Recall": {}},
     goldens=(
         Golden("R@5", (_TWO_IN_TOP_FIVE,), ("1/2",), note="2 of 4 relevant items in the top 5"),
         Golden("R@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/8")),

@@ -153,6 +153,13 @@ def test_mean_precision_and_recall_over_cutoffs_are_means_of_their_curves(rankin
         assert_equal(curve(mean, ranking), running_mean[np.array(KS) - 1])
 
 
+@given(ranking=rankings(min_size=1))
+def test_set_measures_are_those_of_the_list_cut_at_its_end(ranking: Ranking) -> None:
+    for whole, at_k in (("SetP", "P"), ("SetR", "R"), ("SetF", "F1")):
+        found = MeasureSet.parse([f"{at_k}@{len(ranking.gains)}", whole]).score(Lists.of([ranking]))
+        assert_equal(found[whole.casefold()][:, 1], found[at_k.casefold()][:, 0])
+
+
 @given(ranking=rankings())
 def test_unjudged_items_count_like_items_judged_0(ranking: Ranking) -> None:
     judged = Ranking([gain or 0.0 for gain in ranking.gains], ranking.missed)

@@ -23,7 +23,7 @@ Judgements = dict[str, dict[str, int]]
 KS = (1, 2, 3, 5, 10, 20)
 N_USERS = 300
 AT_CUTOFFS = ("P", "recall", "map_cut", "ndcg_cut", "success", "relative_P")
-WHOLE = ("map", "ndcg", "recip_rank", "Rprec", "num_rel_ret", "set_P", "set_recall")
+WHOLE = ("map", "ndcg", "recip_rank", "Rprec", "num_rel_ret", "set_P", "set_recall", "set_F")
 SCORES = [step / 8 for step in range(12)]
 """Exact in float32, since trec_eval keeps scores so; few enough to tie often."""
 

@@ -69,7 +69,8 @@ def test_hit_rate_of_ten_users_seven_of_them_with_a_hit() -> None:
 
 @pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
 def test_user_without_a_relevant_item_is_undefined_for_every_accuracy_measure(entry: registry.Entry) -> None:
-    assert np.isnan(values(f"{entry.name}@5", NOTHING_RELEVANT)).all()
+    cutoff = "" if entry.definition.cutoff.need(entry.defaults) == "forbidden" else "@5"
+    assert np.isnan(values(f"{entry.name}{cutoff}", NOTHING_RELEVANT)).all()
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,13 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(one.hits(depth, rel), depth) if depth else None
 
 
+@naive("Rprec_mult")
+def _(one: PlainList, _: int, *, rel: float, x: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    depth = int(x * n_relevant + 0.9)
+    return (Fraction(one.hits(depth, rel), depth) if depth else Fraction(0)) if n_relevant else None
+
+
 @naive("NumHits")
 def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(one.hits(k, rel)) if one.n_relevant(rel) else None

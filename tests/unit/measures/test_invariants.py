@@ -161,6 +161,14 @@ def test_set_measures_are_those_of_the_list_cut_at_its_end(ranking: Ranking) -> 
 
 
 @given(ranking=rankings())
+def test_r_precision_cut_at_r_and_at_once_r_is_r_precision(ranking: Ranking) -> None:
+    r = max(n_relevant(ranking), 1)
+    found = MeasureSet.parse([f"Rprec@{r}", "Rprec", "Rprec_mult(x=1)"]).score(Lists.of([ranking]))
+    at_r, whole = found["rprec"][0]
+    np.testing.assert_array_equal([at_r, found["rprec_mult_x_1"][0, 1]], [whole, whole])
+
+
+@given(ranking=rankings())
 def test_unjudged_items_count_like_items_judged_0(ranking: Ranking) -> None:
     judged = Ranking([gain or 0.0 for gain in ranking.gains], ranking.missed)
     for name in ("P", "AP", "nDCG", "nDCG(ideal='retrieved')", "Rprec", "ARHR(gains='grade')"):

@@ -24,6 +24,7 @@ KS = (1, 2, 3, 5, 10, 20)
 N_USERS = 300
 AT_CUTOFFS = ("P", "recall", "map_cut", "ndcg_cut", "success", "relative_P")
 WHOLE = ("map", "ndcg", "recip_rank", "Rprec", "num_rel_ret", "set_P", "set_recall", "set_F")
+MULTIPLES = "Rprec_mult.0.05,0.2,0.3,0.5,0.7,1,1.4,2"
 SCORES = [step / 8 for step in range(12)]
 """Exact in float32, since trec_eval keeps scores so; few enough to tie often."""
 
@@ -50,7 +51,7 @@ def random_data(seed: int, item_id: Callable[[int], str]) -> tuple[Runs, Judgeme
 def trec_values(runs: Runs, judgements: Judgements, level: int) -> dict[str, list[float]]:
     """Ask trec_eval, by measure in the order of the users."""
     cutoffs = ",".join(map(str, KS))
-    asked = {*(f"{name}.{cutoffs}" for name in AT_CUTOFFS), *WHOLE}
+    asked = {*(f"{name}.{cutoffs}" for name in AT_CUTOFFS), *WHOLE, MULTIPLES}
     by_user = pytrec_eval.RelevanceEvaluator(judgements, asked, relevance_level=level).evaluate(runs)
     names = next(iter(by_user.values()))
     return {name: [by_user[user][name] for user in runs] for name in names}

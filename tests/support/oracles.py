@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -153,6 +154,40 @@ def _(one: PlainList, _: int, *, beta: float, rel: float) -> Number | None:
         return None
     weight = Fraction(beta) ** 2
     return share((1 + weight) * precision * recall, weight * precision + recall)
+
+
+@naive("IPrec")
+def _(one: PlainList, _: int, *, need: str, recall: float, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    nearest = int(Decimal(recall * n_relevant).to_integral_value(ROUND_HALF_UP))
+    items = {"ceil": math.ceil(Decimal(str(recall)) * n_relevant), "v9": int(recall * n_relevant + 0.9), "v10": nearest}
+    hits = {rank: one.hits(rank, rel) for rank in range(1, len(one.gains) + 1)}
+    reached = (Fraction(found, rank) for rank, found in hits.items() if found >= items[need])
+    return max(reached, default=Fraction(0)) if n_relevant else None
+
+
+def eleven_points(one: PlainList, need: str, rel: float) -> list[Number]:
+    """Interpolated precision at recall 0, 0.1, ..., 1; empty where it is undefined."""
+    levels = [NAIVE["IPrec"](one, 0, need=need, recall=tenths / 10, rel=rel) for tenths in range(11)]
+    return [value for value in levels if value is not None]
+
+
+@naive("IPrecAvg")
+def _(one: PlainList, _: int, *, need: str, rel: float) -> Number | None:
+    points = eleven_points(one, need, rel)
+    return sum(points) / 11 if points else None
+
+
+@naive("IPrecArea")
+def _(one: PlainList, _: int, *, need: str, rel: float) -> Number | None:
+    points = eleven_points(one, need, rel)
+    return sum((left + right) / 2 / 10 for left, right in itertools.pairwise(points)) if points else None
+
+
+@naive("RecallCeiling")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    return Fraction(min(n_relevant, len(one.top(k))), n_relevant) if n_relevant else None
 
 
 @naive("Success")

@@ -168,6 +168,32 @@ def test_r_precision_cut_at_r_and_at_once_r_is_r_precision(ranking: Ranking) -> 
     np.testing.assert_array_equal([at_r, found["rprec_mult_x_1"][0, 1]], [whole, whole])
 
 
+@given(ranking=rankings(), need=st.sampled_from(["ceil", "v9", "v10"]))
+def test_eleven_point_curve_never_rises_and_starts_at_the_highest_precision(ranking: Ranking, need: str) -> None:
+    levels = MeasureSet.parse([f"IPrec(need='{need}',recall={tenths / 10})" for tenths in range(11)])
+    points = np.concatenate(list(levels.score(Lists.of([ranking])).values()), axis=1)[0]
+    assert at_least(points[:-1], points[1:])
+    precision = MeasureSet.parse([f"P@{k}" for k in range(1, len(ranking.gains) + 2)]).score(Lists.of([ranking]))["p"]
+    assert_equal(points[:1], precision.max(axis=1))
+
+
+@given(ranking=rankings())
+def test_recall_never_exceeds_its_ceiling(ranking: Ranking) -> None:
+    assert at_least(curve("RecallCeiling", ranking), curve("R", ranking))
+    asked = MeasureSet.parse(["RecallCeiling", *(f"IPrec@{tenths / 10}" for tenths in range(11))])
+    (ceiling,), *points = (values[:, 0] for values in asked.score(Lists.of([ranking])).values())
+    assert all(point == 0 for tenths, (point,) in enumerate(points) if tenths / 10 > ceiling + 1e-12)
+
+
+@given(n_items=st.integers(1, 60), n_found=st.integers(0, 60), percent=st.integers(0, 100))
+def test_recall_is_met_in_whole_items(n_items: int, n_found: int, percent: int) -> None:
+    assume(n_found <= n_items)
+    perfect = Ranking([1.0] * n_found, missed=[1.0] * (n_items - n_found))
+    asked = MeasureSet.parse([f"IPrec@{percent / 100}"])
+    (value,) = asked.score(Lists.of([perfect]))[asked.columns[0]][:, 0]
+    assert value == (n_found > 0 and 100 * n_found >= percent * n_items)
+
+
 @given(ranking=rankings())
 def test_unjudged_items_count_like_items_judged_0(ranking: Ranking) -> None:
     judged = Ranking([gain or 0.0 for gain in ranking.gains], ranking.missed)

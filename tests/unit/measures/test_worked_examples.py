@@ -45,6 +45,9 @@ def values(measure: str, *rankings: Ranking) -> list[float]:
         (13, "ARHR", Ranking([None, 1, None, None, 1]), Fraction(1, 2) + Fraction(1, 5)),
         (14, "ARHR(gains='grade')", Ranking([2, None, None, 3]), 2 + Fraction(3, 4)),
         (19, "P@10", Ranking([1, None, 1]), Fraction(2, 10)),
+        *((20, f"IPrec@{tenths / 10}", LIST_A, Fraction(2, 3)) for tenths in range(11)),
+        (20, "IPrecAvg", LIST_A, Fraction(2, 3)),
+        (20, "IPrecArea", LIST_A, Fraction(2, 3)),
     ],
 )
 def test_worked_example_of_one_list(example: int, measure: str, ranking: Ranking, value: float) -> None:

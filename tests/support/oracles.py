@@ -190,6 +190,25 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(min(n_relevant, len(one.top(k))), n_relevant) if n_relevant else None
 
 
+def roc_area(one: PlainList, k: int, rel: float, n_hits: int) -> int:
+    """For each of the first hits, count those of the first k other items that are not above it."""
+    hit_ranks = [rank for rank, gain in enumerate(one.gains, 1) if gain >= rel]
+    others_above = [rank - position for position, rank in enumerate(hit_ranks, 1)]
+    return sum(max(k - others, 0) for others in others_above[:n_hits])
+
+
+@naive("PAUC")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    return Fraction(roc_area(one, k, rel, n_relevant), n_relevant * k) if n_relevant else None
+
+
+@naive("PAP")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_counted = min(one.n_relevant(rel), k)
+    return Fraction(roc_area(one, k, rel, n_counted), n_counted * k) if n_counted else None
+
+
 @naive("Success")
 def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(any(gain >= rel for gain in one.top(k))) if one.n_relevant(rel) else None

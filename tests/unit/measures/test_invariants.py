@@ -76,7 +76,16 @@ def test_measure_never_falls_with_the_cutoff(ranking: Ranking, name: str) -> Non
 @given(gains=st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), min_size=1, max_size=8))
 def test_perfect_order_scores_1(gains: list[float]) -> None:
     best = Ranking(sorted(gains, reverse=True))
-    for name in ("nDCG", "nDCG(dcg='exp-log2')", "nCG", "AP(denom='min')", "ARHR(denom='ideal')", "Rprec"):
+    for name in (
+        "nDCG",
+        "nDCG(dcg='exp-log2')",
+        "nCG",
+        "AP(denom='min')",
+        "ARHR(denom='ideal')",
+        "Rprec",
+        "PAUC",
+        "PAP",
+    ):
         values = curve(name, best)
         assert np.all(np.isnan(values)) or np.all(np.abs(values - 1) <= 1e-12), name
 
@@ -96,7 +105,7 @@ def test_moving_a_higher_grade_up_never_hurts(ranking: Ranking, data: st.DataObj
     assume((gains[high] or 0) > (gains[low] or 0))
     gains[low], gains[high] = gains[high], gains[low]
     names = ["DCG", "DCG(dcg='exp-log2')", "RR", "AP", "AP(denom='min')", "AP(denom='k')", "ARHR"]
-    for name in (*names, "MAR(kind='hits_R')", "MAR(kind='cutoffs')", "MeanP"):
+    for name in (*names, "MAR(kind='hits_R')", "MAR(kind='cutoffs')", "MeanP", "PAUC", "PAP"):
         assert at_least(curve(name, Ranking(gains, ranking.missed)), curve(name, ranking)), name
 
 
@@ -192,6 +201,14 @@ def test_recall_is_met_in_whole_items(n_items: int, n_found: int, percent: int) 
     asked = MeasureSet.parse([f"IPrec@{percent / 100}"])
     (value,) = asked.score(Lists.of([perfect]))[asked.columns[0]][:, 0]
     assert value == (n_found > 0 and 100 * n_found >= percent * n_items)
+
+
+@given(ranking=rankings())
+def test_pap_is_partial_auc_of_the_first_k_hits(ranking: Ranking) -> None:
+    r, pauc, pap = n_relevant(ranking), curve("PAUC", ranking), curve("PAP", ranking)
+    is_whole = np.array(KS) >= r
+    np.testing.assert_array_equal(pap[is_whole], pauc[is_whole])
+    assert at_least(pap, pauc)
 
 
 @given(ranking=rankings())

@@ -110,6 +110,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("AP(denom='k')", "no cutoff"),
         ("F1", "no cutoff"),
         ("MAR(kind='cutoffs')", "no cutoff"),
+        ("PAUC", "no cutoff"),
         ("Rprec_mult(x=1)@2", "option 'x' twice"),
         ("Rprec_mult@ten", "x=ten; expected x as a number above 0"),
         ("IPrec@10", "recall=10; expected recall as a number from 0 to 1"),

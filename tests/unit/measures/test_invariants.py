@@ -212,6 +212,37 @@ def test_pap_is_partial_auc_of_the_first_k_hits(ranking: Ranking) -> None:
 
 
 @given(ranking=rankings())
+def test_judged_and_unjudged_items_fill_the_list(ranking: Ranking) -> None:
+    n_items = np.minimum(KS, len(ranking.gains))
+    judged, unjudged = curve("Judged(denom='k')", ranking), curve("unj", ranking)
+    assert_equal((judged + unjudged) * KS, n_items)
+    is_full = n_items == KS
+    assert_equal(unjudged[is_full], 1 - curve("Judged", ranking)[is_full])
+    assert at_least(curve("Judged", ranking), judged)
+
+
+@given(ranking=rankings(grades=(1.0, 2.0)))
+def test_without_irrelevant_judgements_bpref_is_recall(ranking: Ranking) -> None:
+    found = MeasureSet.parse(["Bpref", "SetR"]).score(Lists.of([ranking]))
+    assert_equal(found["bpref"], found["setr"])
+
+
+@given(ranking=rankings(grades=(0.0, 1.0, 2.0)))
+def test_where_the_pool_is_judged_inferred_average_precision_is_average_precision(ranking: Ranking) -> None:
+    found = MeasureSet.parse(["infAP", "AP"]).score(Lists.of([ranking]))
+    np.testing.assert_allclose(found["infap"], found["ap"], rtol=0, atol=1e-4)  # the smoothing is 1e-5
+
+
+@given(ranking=rankings(), place=st.integers(0, 12))
+def test_bpref_does_not_see_unjudged_items(ranking: Ranking, place: int) -> None:
+    gains = list(ranking.gains)
+    gains.insert(place, None)
+    asked = MeasureSet.parse(["Bpref"])
+    with_one, without = asked.score(Lists.of([Ranking(gains, ranking.missed), ranking]))["bpref"]
+    np.testing.assert_array_equal(with_one, without)
+
+
+@given(ranking=rankings())
 def test_unjudged_items_count_like_items_judged_0(ranking: Ranking) -> None:
     judged = Ranking([gain or 0.0 for gain in ranking.gains], ranking.missed)
     for name in ("P", "AP", "nDCG", "nDCG(ideal='retrieved')", "Rprec", "ARHR(gains='grade')"):

@@ -23,7 +23,19 @@ Judgements = dict[str, dict[str, int]]
 KS = (1, 2, 3, 5, 10, 20)
 N_USERS = 300
 AT_CUTOFFS = ("P", "recall", "map_cut", "ndcg_cut", "success", "relative_P")
-WHOLE = ("map", "ndcg", "recip_rank", "Rprec", "num_rel_ret", "set_P", "set_recall", "set_F", "11pt_avg")
+WHOLE = (
+    "map",
+    "ndcg",
+    "recip_rank",
+    "Rprec",
+    "num_rel_ret",
+    "set_P",
+    "set_recall",
+    "set_F",
+    "11pt_avg",
+    "bpref",
+    "infAP",
+)
 MULTIPLES = "Rprec_mult.0.05,0.2,0.3,0.5,0.7,1,1.4,2"
 RECALL_LEVELS = "iprec_at_recall.0,0.1,0.15,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 SCORES = [step / 8 for step in range(12)]

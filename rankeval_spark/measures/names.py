@@ -113,13 +113,11 @@ class Measure:
     @property
     def label(self) -> str:
         """Canonical name without the cutoff, defaults left out: the value of column ``measure``."""
-        defaults, definition = self.entry.defaults, self.entry.definition
-        spellings = definition.printed_as.items()
+        defaults = self.entry.defaults
+        spellings = self.entry.definition.printed_as.items()
         fixed = (name for name, preset in spellings if preset.items() <= self.options.items())
-        is_printed = {
-            name: value != defaults[name] or name in definition.always_printed for name, value in self._options
-        }
-        given = {name: value for name, value in self._options if is_printed[name]}
+        always = self.entry.definition.always_printed
+        given = {name: value for name, value in self._options if value != defaults[name] or name in always}
         return _call(next(fixed, self.name), given)
 
     @property

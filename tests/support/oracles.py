@@ -29,18 +29,21 @@ NAIVE: dict[str, Naive] = {}
 
 @dataclass(frozen=True)
 class PlainList:
-    """One list: gain at each rank (0 without a judgement), all judged gains, best first, and the gains with gaps."""
+    """One list: gain at each rank (0 without a judgement), all judged gains, best first, and which ranks are judged."""
 
     gains: list[float]
     judged: list[float]
-    known: list[float | None]
+    is_judged: list[bool]
 
     @classmethod
     def of(cls, ranking: Ranking) -> PlainList:
         """Turn the builder's notation into plain lists."""
         recommended = [gain for gain in ranking.gains if gain is not None]
-        judged = sorted([*recommended, *ranking.missed], reverse=True)
-        return cls([gain or 0 for gain in ranking.gains], judged, list(ranking.gains))
+        return cls(
+            [gain or 0 for gain in ranking.gains],
+            sorted([*recommended, *ranking.missed], reverse=True),
+            [gain is not None for gain in ranking.gains],
+        )
 
     def top(self, k: int) -> list[float]:
         """Gains at ranks 1..k; all of them for k = 0."""
@@ -213,13 +216,13 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
 
 @naive("Judged")
 def _(one: PlainList, k: int, *, denom: str) -> Number | None:
-    n_judged = sum(gain is not None for gain in one.known[: k or None])
+    n_judged = sum(one.is_judged[: k or None])
     return share(Fraction(n_judged), k if denom == "k" else len(one.top(k)))
 
 
 @naive("unj")
 def _(one: PlainList, k: int) -> Number | None:
-    return Fraction(one.known[:k].count(None), k)
+    return Fraction(one.is_judged[:k].count(False), k)
 
 
 @naive("Bpref")
@@ -228,10 +231,10 @@ def _(one: PlainList, _: int, *, rel: float) -> Number | None:
     n_nonrelevant = sum(0 <= gain < rel for gain in one.judged)
     total: Number = Fraction(0)
     above = 0
-    for gain in one.known:
-        if gain is not None and gain >= rel:
+    for gain, is_judged in zip(one.gains, one.is_judged, strict=True):
+        if gain >= rel:
             total += 1 - share(Fraction(min(above, n_relevant)), min(n_nonrelevant, n_relevant))
-        above += gain is not None and 0 <= gain < rel
+        above += is_judged and 0 <= gain < rel
     return total / n_relevant if n_relevant else None
 
 
@@ -240,8 +243,8 @@ def _(one: PlainList, _: int, *, rel: float) -> Number | None:
     n_relevant, e = one.n_relevant(rel), Fraction("1e-5")
     total: Number = Fraction(0)
     for rank, gain in enumerate(one.gains, 1):
-        pool = [known for known in one.known[: rank - 1] if known is not None]
-        relevant, judged = sum(known >= rel for known in pool), sum(known >= 0 for known in pool)
+        pool = [other for other, is_judged in zip(one.gains[: rank - 1], one.is_judged, strict=False) if is_judged]
+        relevant, judged = sum(other >= rel for other in pool), sum(other >= 0 for other in pool)
         inferred = Fraction(len(pool), rank) * (relevant + e) / (judged + 2 * e)
         total += (Fraction(1, rank) + inferred) * (gain >= rel)
     return total / n_relevant if n_relevant else None

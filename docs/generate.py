@@ -44,6 +44,8 @@ GUIDE = """\
 | the order matters, many relevant items, graded | `nDCG@k`; `dcg='exp-log2'` where a grade counts double |
 | the order matters, many relevant items, binary | `AP@k`; `AP(denom='min')@k` where more is relevant than k |
 | one relevant item a user | `RR@k` and `Success@k`: AP, ARHR and RR are then the same number |
+| precision at a level of recall; the whole curve | `IPrec@0.1`; `IPrecAvg`, beside `RecallCeiling` |
+| how much of the list was judged at all | `Judged@k`; with irrelevant items among the judged ones: `Bpref` |
 | a measure that adds up over users, in units of gain | `DCG@k`, `CG@k` |
 """
 

@@ -32,6 +32,19 @@ def sum_by_list(list_index: IntVector, weights: FloatVector, *, n_lists: int) ->
     return totals.astype(np.float64, copy=False)  # numpy counts nothing at all in integers
 
 
+def max_by_list(list_index: IntVector, values: FloatVector, *, n_lists: int) -> FloatVector:
+    """Return the greatest value of each list; 0 for a list without any value above 0.
+
+    Examples
+    --------
+    >>> max_by_list(np.array([0, 0, 2]), np.array([0.5, 1.0, 2.0]), n_lists=3)
+    array([1., 0., 2.])
+    """
+    greatest = np.zeros(n_lists)
+    np.maximum.at(greatest, list_index, values)
+    return greatest
+
+
 def positions(list_index: IntVector, *, n_lists: int) -> IntVector:
     """Count the entries of each list from 1, given the list of each entry in ascending order.
 

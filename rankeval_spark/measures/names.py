@@ -1,7 +1,8 @@
 """Names of measures: ``Name(option=value,...)@k`` read generously and printed canonically.
 
 The grammar is that of ir_measures. Reading accepts any case, spaces, double or no quotes, aliases and trec_eval names;
-printing gives ``rel`` first, then the other options by name, and leaves defaults out.
+printing gives ``rel`` first, then the other options by name, and leaves defaults out, except where a name has several
+meanings in use. A number after ``@`` is a cutoff, or for some measures an option: ``IPrec@0.1`` is at recall 0.1.
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ class Measure:
         defaults = self.entry.defaults
         spellings = self.entry.definition.printed_as.items()
         fixed = (name for name, preset in spellings if preset.items() <= self.options.items())
-        given = {name: value for name, value in self._options if value != defaults[name]}
+        always = self.entry.definition.always_printed
+        given = {name: value for name, value in self._options if value != defaults[name] or name in always}
         return _call(next(fixed, self.name), given)
 
     @property
@@ -173,9 +175,13 @@ class _Reader:
         self.faults: list[Fault] = []
 
     def read(self, options_text: str, cutoff_text: str | None) -> Measure:
-        given = self._given_options(options_text)
-        options = {**self.entry.defaults, **self.match.presets, **given}
-        k = self._cutoff(cutoff_text)
+        pairs = self._pairs(options_text)
+        after_at = [text.strip() for text in (self.match.cutoff, cutoff_text) if text is not None]
+        if self.entry.definition.after_at:
+            pairs += [(self.entry.definition.after_at, text) for text in after_at]
+            after_at = []
+        options = {**self.entry.defaults, **self.match.presets, **self._given_options(pairs)}
+        k = self._cutoff(after_at)
         if not self.faults:
             self.faults += [self._fault("this combination", rule.text) for rule in self._broken_rules(options)]
             self.faults += _cutoff_faults(self.entry, options, k, where=self.where)
@@ -183,9 +189,9 @@ class _Reader:
             raise ConfigError(*self.faults)
         return Measure(self.entry.name, tuple(options.items()), k)
 
-    def _given_options(self, text: str) -> dict[str, OptionValue]:
+    def _given_options(self, pairs: list[tuple[str, str]]) -> dict[str, OptionValue]:
         given: dict[str, OptionValue] = {}
-        for name, value_text in self._pairs(text):
+        for name, value_text in pairs:
             option = self.entry.option(name)
             value = option.read(value_text) if option else None
             if option is None:
@@ -210,8 +216,7 @@ class _Reader:
             rest = rest[pair.end() :]
         return pairs
 
-    def _cutoff(self, text: str | None) -> int:
-        texts = [given.strip() for given in (self.match.cutoff, text) if given is not None]
+    def _cutoff(self, texts: list[str]) -> int:
         if not texts:
             return WHOLE_LIST
         is_number = re.fullmatch("[0-9]+", texts[0]) is not None

@@ -25,6 +25,14 @@ class Above:
     bound: float
 
 
+@dataclass(frozen=True)
+class Between:
+    """Least and greatest value of a numeric option, both allowed; part of its annotation."""
+
+    low: float
+    high: float
+
+
 Level: TypeAlias = Annotated[float, Above(0)]
 """Gain from which on a judgement is relevant. Above 0, because an item without a judgement has gain 0."""
 
@@ -43,22 +51,26 @@ class Option:
         The strings it may be; empty for a number or a truth value.
     above
         Bound that a number must exceed.
+    between
+        Least and greatest number; both are allowed.
     """
 
     name: str
     default: OptionValue
     choices: tuple[str, ...] = ()
     above: float = -math.inf
+    between: Between = Between(-math.inf, math.inf)
 
     @classmethod
     def of_parameter(cls, parameter: inspect.Parameter, annotation: Any) -> Option:  # noqa: ANN401 - any type form
-        """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated[float, Above(x)]`` a bound."""
+        """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated`` its bounds."""
         if get_origin(annotation) is Literal:
             return cls(parameter.name, parameter.default, choices=get_args(annotation))
         if annotation is bool:
             return cls(parameter.name, parameter.default)
-        bounds = [extra.bound for extra in get_args(annotation)[1:] if isinstance(extra, Above)]
-        return cls(parameter.name, float(parameter.default), above=max(bounds, default=-math.inf))
+        bounds = {type(extra): extra for extra in get_args(annotation)[1:]}
+        above, between = bounds.get(Above, Above(cls.above)), bounds.get(Between, cls.between)
+        return cls(parameter.name, float(parameter.default), above=above.bound, between=between)
 
     @property
     def expected(self) -> str:
@@ -68,11 +80,15 @@ class Option:
         --------
         >>> Option("denom", "k", choices=("k", "len")).expected, Option("rel", 1.0, above=0).expected
         ("'k' or 'len'", 'a number above 0')
+        >>> Option("recall", 0.1, between=Between(0, 1)).expected
+        'a number from 0 to 1'
         """
         if self.choices:
             return " or ".join(repr(choice) for choice in self.choices)
         if isinstance(self.default, bool):
             return "True or False"
+        if self.between != Option.between:
+            return f"a number from {self.between.low:g} to {self.between.high:g}"
         return "a number" if self.above == -math.inf else f"a number above {self.above:g}"
 
     def read(self, text: str) -> OptionValue | None:
@@ -87,7 +103,8 @@ class Option:
             known: tuple[OptionValue, ...] = self.choices or (True, False)
             return next((value for value in known if str(value).casefold() == _unquoted(text).casefold()), None)
         number = float(text) if _NUMBER.fullmatch(text) else math.nan
-        return number if self.above < number < math.inf else None
+        is_allowed = self.above < number < math.inf and self.between.low <= number <= self.between.high
+        return number if is_allowed else None
 
 
 def of_kernel(kernel: Callable[..., Any]) -> tuple[Option, ...]:

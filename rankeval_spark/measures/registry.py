@@ -110,6 +110,10 @@ class Definition:
         Interval of the mean: ``t``, or ``wilson`` for a mean of zeros and ones.
     printed_as
         Name printed where every option that it fixes has its default, if that is not ``name``.
+    always_printed
+        Options that stand in the printed name with their default too, because nobody knows which one it is.
+    after_at
+        Option that a number after ``@`` stands for, where that is not a cutoff.
     """
 
     name: str
@@ -123,6 +127,8 @@ class Definition:
     rules: tuple[Rule, ...] = ()
     interval: Literal["t", "wilson"] = "t"
     printed_as: Mapping[str, Options] = field(default_factory=dict)
+    always_printed: tuple[str, ...] = ()
+    after_at: str = ""
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
@@ -176,7 +182,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Match:
-    """What a name stands for: a measure, the options the name fixes and the cutoff it carries (trec_eval names)."""
+    """What a name stands for: a measure, the options the name fixes and the number it ends in (trec_eval names)."""
 
     entry: Entry
     presets: Options = field(default_factory=dict)
@@ -185,7 +191,7 @@ class Match:
 
 _ENTRIES: Final[dict[str, Entry]] = {}
 _NAMES: Final[dict[str, Match]] = {}
-_TREC_NAME = re.compile(r"(?P<name>.+)[._](?P<cutoff>\d+)")
+_TREC_NAME = re.compile(r"(?P<name>.+?)[._](?P<cutoff>\d+(\.\d+)?)")
 
 
 def discover(package: str, path: Iterable[str]) -> None:

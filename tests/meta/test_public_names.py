@@ -77,6 +77,10 @@ MEASURES: Final = {
     "F@1": "F(rel=1,beta=1)",
     "F1@1": "F(rel=1,beta=1)",
     "HR@1": "Success(rel=1)",
+    "IPrec@0.1": "IPrec(rel=1,need='ceil',recall=0.1)",
+    "IPrecAvg": "IPrecAvg(rel=1,need='ceil')",
+    "Judged@1": "Judged(denom='len')",
+    "MAR@1": "MAR(rel=1,kind='hits_R')",
     "MAP@1": "AP(rel=1,denom='R')",
     "MRR@1": "RR(rel=1)",
     "NumHits@1": "NumHits(rel=1)",
@@ -84,6 +88,9 @@ MEASURES: Final = {
     "R@1": "R(rel=1,denom='R')",
     "RR@1": "RR(rel=1)",
     "Rprec": "Rprec(rel=1)",
+    "SetF": "SetF(rel=1,beta=1)",
+    "SetP": "SetP(rel=1)",
+    "SetR": "SetR(rel=1)",
     "Success@1": "Success(rel=1)",
     "nDCG@1": "nDCG(rel=1,dcg='log2',gains='grade',ideal='judged')",
 }
@@ -92,6 +99,8 @@ MEASURES: Final = {
 MEASURE_OPTIONS: Final = {
     "AP": {"denom": {"R", "min", "k", "len", "hits"}},
     "ARHR": {"denom": {"none", "R", "ideal"}, "gains": {"binary", "grade"}},
+    "IPrec": {"need": {"ceil", "v9", "v10"}},
+    "MAR": {"kind": {"hits_R", "hits_min", "cutoffs"}},
     "P": {"denom": {"k", "len", "min"}},
     "R": {"denom": {"R", "min"}},
     "nDCG": {

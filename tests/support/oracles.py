@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +29,21 @@ NAIVE: dict[str, Naive] = {}
 
 @dataclass(frozen=True)
 class PlainList:
-    """One list: gain at each rank (0 without a judgement), and all judged gains, best first."""
+    """One list: gain at each rank (0 without a judgement), all judged gains, best first, and which ranks are judged."""
 
     gains: list[float]
     judged: list[float]
+    is_judged: list[bool]
 
     @classmethod
     def of(cls, ranking: Ranking) -> PlainList:
         """Turn the builder's notation into plain lists."""
         recommended = [gain for gain in ranking.gains if gain is not None]
-        return cls([gain or 0 for gain in ranking.gains], sorted([*recommended, *ranking.missed], reverse=True))
+        return cls(
+            [gain or 0 for gain in ranking.gains],
+            sorted([*recommended, *ranking.missed], reverse=True),
+            [gain is not None for gain in ranking.gains],
+        )
 
     def top(self, k: int) -> list[float]:
         """Gains at ranks 1..k; all of them for k = 0."""
@@ -108,9 +114,140 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(one.hits(depth, rel), depth) if depth else None
 
 
+@naive("Rprec_mult")
+def _(one: PlainList, _: int, *, rel: float, x: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    depth = int(x * n_relevant + 0.9)
+    return (Fraction(one.hits(depth, rel), depth) if depth else Fraction(0)) if n_relevant else None
+
+
 @naive("NumHits")
 def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(one.hits(k, rel)) if one.n_relevant(rel) else None
+
+
+@naive("MAR")
+def _(one: PlainList, k: int, *, kind: str, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    if not n_relevant:
+        return None
+    if kind == "cutoffs":
+        return sum(Fraction(one.hits(j, rel), n_relevant) for j in range(1, k + 1)) / k
+    at_hits = sum(Fraction(one.hits(i, rel), n_relevant) for i, gain in enumerate(one.top(k), 1) if gain >= rel)
+    return at_hits / (n_relevant if kind == "hits_R" else least(k, n_relevant))
+
+
+@naive("MeanP")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    return sum(Fraction(one.hits(j, rel), j) for j in range(1, k + 1)) / k if one.n_relevant(rel) else None
+
+
+@naive("SetP")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    return share(Fraction(one.hits(0, rel)), len(one.gains)) if one.n_relevant(rel) else None
+
+
+@naive("SetR")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    return Fraction(one.hits(0, rel), one.n_relevant(rel)) if one.n_relevant(rel) else None
+
+
+@naive("SetF")
+def _(one: PlainList, _: int, *, beta: float, rel: float) -> Number | None:
+    precision, recall = NAIVE["SetP"](one, 0, rel=rel), NAIVE["SetR"](one, 0, rel=rel)
+    if precision is None or recall is None:
+        return None
+    weight = Fraction(beta) ** 2
+    return share((1 + weight) * precision * recall, weight * precision + recall)
+
+
+@naive("IPrec")
+def _(one: PlainList, _: int, *, need: str, recall: float, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    nearest = int(Decimal(recall * n_relevant).to_integral_value(ROUND_HALF_UP))
+    items = {"ceil": math.ceil(Decimal(str(recall)) * n_relevant), "v9": int(recall * n_relevant + 0.9), "v10": nearest}
+    hits = {rank: one.hits(rank, rel) for rank in range(1, len(one.gains) + 1)}
+    reached = (Fraction(found, rank) for rank, found in hits.items() if found >= items[need])
+    return max(reached, default=Fraction(0)) if n_relevant else None
+
+
+def eleven_points(one: PlainList, need: str, rel: float) -> list[Number]:
+    """Interpolated precision at recall 0, 0.1, ..., 1; empty where it is undefined."""
+    levels = [NAIVE["IPrec"](one, 0, need=need, recall=tenths / 10, rel=rel) for tenths in range(11)]
+    return [value for value in levels if value is not None]
+
+
+@naive("IPrecAvg")
+def _(one: PlainList, _: int, *, need: str, rel: float) -> Number | None:
+    points = eleven_points(one, need, rel)
+    return sum(points) / 11 if points else None
+
+
+@naive("IPrecArea")
+def _(one: PlainList, _: int, *, need: str, rel: float) -> Number | None:
+    points = eleven_points(one, need, rel)
+    return sum((left + right) / 2 / 10 for left, right in itertools.pairwise(points)) if points else None
+
+
+@naive("RecallCeiling")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    return Fraction(min(n_relevant, len(one.top(k))), n_relevant) if n_relevant else None
+
+
+def roc_area(one: PlainList, k: int, rel: float, n_hits: int) -> int:
+    """For each of the first hits, count those of the first k other items that are not above it."""
+    hit_ranks = [rank for rank, gain in enumerate(one.gains, 1) if gain >= rel]
+    others_above = [rank - position for position, rank in enumerate(hit_ranks, 1)]
+    return sum(max(k - others, 0) for others in others_above[:n_hits])
+
+
+@naive("PAUC")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    return Fraction(roc_area(one, k, rel, n_relevant), n_relevant * k) if n_relevant else None
+
+
+@naive("PAP")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_counted = min(one.n_relevant(rel), k)
+    return Fraction(roc_area(one, k, rel, n_counted), n_counted * k) if n_counted else None
+
+
+@naive("Judged")
+def _(one: PlainList, k: int, *, denom: str) -> Number | None:
+    n_judged = sum(one.is_judged[: k or None])
+    return share(Fraction(n_judged), k if denom == "k" else len(one.top(k)))
+
+
+@naive("unj")
+def _(one: PlainList, k: int) -> Number | None:
+    return Fraction(one.is_judged[:k].count(False), k)
+
+
+@naive("Bpref")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    n_nonrelevant = sum(0 <= gain < rel for gain in one.judged)
+    total: Number = Fraction(0)
+    above = 0
+    for gain, is_judged in zip(one.gains, one.is_judged, strict=True):
+        if gain >= rel:
+            total += 1 - share(Fraction(min(above, n_relevant)), min(n_nonrelevant, n_relevant))
+        above += is_judged and 0 <= gain < rel
+    return total / n_relevant if n_relevant else None
+
+
+@naive("infAP")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    n_relevant, e = one.n_relevant(rel), Fraction("1e-5")
+    total: Number = Fraction(0)
+    for rank, gain in enumerate(one.gains, 1):
+        pool = [other for other, is_judged in zip(one.gains[: rank - 1], one.is_judged, strict=False) if is_judged]
+        relevant, judged = sum(other >= rel for other in pool), sum(other >= 0 for other in pool)
+        inferred = Fraction(len(pool), rank) * (relevant + e) / (judged + 2 * e)
+        total += (Fraction(1, rank) + inferred) * (gain >= rel)
+    return total / n_relevant if n_relevant else None
 
 
 @naive("Success")
@@ -189,9 +326,15 @@ def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str
     return math.fsum(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))
 
 
+NUMBERS: Mapping[str, Sequence[float]] = {"recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
+"""Values tried of numeric options, where they are not the default and 2."""
+
+
 def variants(entry: Entry, ks: Sequence[int]) -> Iterator[Measure]:
     """Every valid combination of a measure's options (a few values of each number) at each cutoff."""
-    values: list[Sequence[Any]] = [option.choices or (option.default, 2.0) for option in entry.options]
+    values: list[Sequence[Any]] = [
+        option.choices or NUMBERS.get(option.name, (option.default, 2.0)) for option in entry.options
+    ]
     names = [option.name for option in entry.options]
     for chosen, k in itertools.product(itertools.product(*values), ks):
         try:

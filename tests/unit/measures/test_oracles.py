@@ -23,7 +23,21 @@ Judgements = dict[str, dict[str, int]]
 KS = (1, 2, 3, 5, 10, 20)
 N_USERS = 300
 AT_CUTOFFS = ("P", "recall", "map_cut", "ndcg_cut", "success", "relative_P")
-WHOLE = ("map", "ndcg", "recip_rank", "Rprec", "num_rel_ret", "set_P", "set_recall")
+WHOLE = (
+    "map",
+    "ndcg",
+    "recip_rank",
+    "Rprec",
+    "num_rel_ret",
+    "set_P",
+    "set_recall",
+    "set_F",
+    "11pt_avg",
+    "bpref",
+    "infAP",
+)
+MULTIPLES = "Rprec_mult.0.05,0.2,0.3,0.5,0.7,1,1.4,2"
+RECALL_LEVELS = "iprec_at_recall.0,0.1,0.15,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 SCORES = [step / 8 for step in range(12)]
 """Exact in float32, since trec_eval keeps scores so; few enough to tie often."""
 
@@ -50,7 +64,7 @@ def random_data(seed: int, item_id: Callable[[int], str]) -> tuple[Runs, Judgeme
 def trec_values(runs: Runs, judgements: Judgements, level: int) -> dict[str, list[float]]:
     """Ask trec_eval, by measure in the order of the users."""
     cutoffs = ",".join(map(str, KS))
-    asked = {*(f"{name}.{cutoffs}" for name in AT_CUTOFFS), *WHOLE}
+    asked = {*(f"{name}.{cutoffs}" for name in AT_CUTOFFS), *WHOLE, MULTIPLES, RECALL_LEVELS}
     by_user = pytrec_eval.RelevanceEvaluator(judgements, asked, relevance_level=level).evaluate(runs)
     names = next(iter(by_user.values()))
     return {name: [by_user[user][name] for user in runs] for name in names}
@@ -68,7 +82,7 @@ def test_values_are_those_of_trec_eval(ids: str, level: int) -> None:
     trec = trec_values(runs, judgements, level)
     batch = Lists.of(lists_of(runs, judgements))
     for name, expected in trec.items():
-        measure = with_level(Measure.parse(name), level)
+        measure = as_in_trec(Measure.parse(name), level)
         values = MeasureSet.of([measure]).score(batch)[measure.column][:, 0]
         # trec_eval gives 0 where the measure is undefined: no relevant judgement, no positive gain.
         np.testing.assert_allclose(np.nan_to_num(values), expected, rtol=0, atol=1e-9, err_msg=name)
@@ -76,13 +90,11 @@ def test_values_are_those_of_trec_eval(ids: str, level: int) -> None:
         np.testing.assert_array_equal(np.isnan(values), np.isnan(undefined))
 
 
-def with_level(measure: Measure, level: int) -> Measure:
-    """Set the relevance level, except for nDCG, which ignores it as trec_eval's does."""
-    return measure if measure.name == "nDCG" else Measure.of(measure.name, k=measure.k, **_options(measure, level))
-
-
-def _options(measure: Measure, level: int) -> dict[str, Any]:
-    return {**measure.options, "rel": float(level)}
+def as_in_trec(measure: Measure, level: int) -> Measure:
+    """Set the relevance level, which trec_eval's nDCG ignores, and the rounding of recall of its version 9."""
+    theirs: dict[str, Any] = {} if measure.name == "nDCG" else {"rel": float(level)}
+    theirs |= {"need": "v9"} if "need" in measure.options else {}
+    return Measure.of(measure.name, k=measure.k, **{**measure.options, **theirs})
 
 
 RANX_NAMES = {

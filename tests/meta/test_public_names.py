@@ -76,6 +76,7 @@ MEASURES: Final = {
     "DCG@1": "DCG(rel=1,dcg='log2',gains='grade')",
     "F@1": "F(rel=1,beta=1)",
     "F1@1": "F(rel=1,beta=1)",
+    "FirstHit@1": "FirstHit(rel=1)",
     "HR@1": "Success(rel=1)",
     "MAP@1": "AP(rel=1,denom='R')",
     "MRR@1": "RR(rel=1)",

@@ -124,6 +124,12 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return next(inverse_ranks, Fraction(0)) if one.n_relevant(rel) else None
 
 
+@naive("FirstHit")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    is_first_at_k = one.hits(k, rel) == 1 and (k == 1 or one.hits(k - 1, rel) == 0)
+    return Fraction(is_first_at_k) if one.n_relevant(rel) else None
+
+
 @naive("AP")
 def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
     n_relevant, hits = one.n_relevant(rel), one.hits(k, rel)

@@ -67,6 +67,14 @@ def test_precision_success_and_reciprocal_rank_are_one_at_rank_1(ranking: Rankin
     assert len({str(first) for first in firsts}) == 1
 
 
+@given(ranking=rankings())
+def test_first_hits_at_the_ranks_down_to_k_add_up_to_success(ranking: Ranking) -> None:
+    ranks = range(1, max(KS) + 1)
+    histogram = MeasureSet.of([Measure.of("FirstHit", k=rank) for rank in ranks])
+    at_rank = histogram.score(Lists.of([ranking]))["firsthit"][0]
+    assert_equal(np.cumsum(at_rank)[np.array(KS) - 1], curve("Success", ranking))
+
+
 @given(ranking=rankings(), name=st.sampled_from(["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits"]))
 def test_measure_never_falls_with_the_cutoff(ranking: Ranking, name: str) -> None:
     values = curve(name, ranking)

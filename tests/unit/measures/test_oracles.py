@@ -76,6 +76,15 @@ def test_values_are_those_of_trec_eval(ids: str, level: int) -> None:
         np.testing.assert_array_equal(np.isnan(values), np.isnan(undefined))
 
 
+@pytest.mark.parametrize("level", [1, 2])
+def test_first_hit_stands_at_the_rank_that_reciprocal_rank_gives(level: int) -> None:
+    runs, judgements = random_data(seed=level + 10, item_id=ITEM_IDS["strings"])
+    reciprocal = np.array(trec_values(runs, judgements, level)["recip_rank"])
+    measure = Measure.of("FirstHit", k=3, rel=level)
+    values = MeasureSet.of([measure]).score(Lists.of(lists_of(runs, judgements)))[measure.column][:, 0]
+    np.testing.assert_array_equal(np.nan_to_num(values), np.isclose(reciprocal, 1 / 3))
+
+
 def with_level(measure: Measure, level: int) -> Measure:
     """Set the relevance level, except for nDCG, which ignores it as trec_eval's does."""
     return measure if measure.name == "nDCG" else Measure.of(measure.name, k=measure.k, **_options(measure, level))

@@ -110,6 +110,8 @@ class Definition:
         Interval of the mean: ``t``, or ``wilson`` for a mean of zeros and ones.
     printed_as
         Name printed where every option that it fixes has its default, if that is not ``name``.
+    always_printed
+        Options that a name shows even where they have their default, because tools disagree about it.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Definition:
     rules: tuple[Rule, ...] = ()
     interval: Literal["t", "wilson"] = "t"
     printed_as: Mapping[str, Options] = field(default_factory=dict)
+    always_printed: tuple[str, ...] = ()
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
@@ -162,7 +165,7 @@ class Entry:
     def range(self) -> str:
         """Range of the values, such as ``[0, 1]`` or ``[0, inf)``."""
         low, high = self.definition.bounds
-        return f"[{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+        return f"{'(' if math.isinf(low) else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
 
     @property
     def defaults(self) -> Options:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, Ranking, registry
+from rankeval_spark.measures.options import GainMap
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Entry
 
 Number = Fraction | float
@@ -159,7 +161,7 @@ def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number |
 @naive("DCG")
 @naive("nDCG")
 def _(  # noqa: PLR0913 - the list, the cutoff and the four options of the family
-    one: PlainList, k: int, *, gains: str, rel: float, dcg: str = "none", ideal: str | None = None
+    one: PlainList, k: int, *, gains: str | GainMap, rel: float, dcg: str = "none", ideal: str | None = None
 ) -> Number | None:
     worth = worth_of(dcg, gains, rel)
     if not any(worth(gain) > 0 for gain in one.judged):
@@ -177,9 +179,12 @@ def _(  # noqa: PLR0913 - the list, the cutoff and the four options of the famil
             return share(total, discounted(one.judged[:depth], worth, dcg))
 
 
-def worth_of(dcg: str, gains: str, rel: float) -> Callable[[float], float]:
+def worth_of(dcg: str, gains: str | GainMap, rel: float) -> Callable[[float], float]:
     """Worth of an item with a given gain, before the discount."""
     plain: Callable[[float], float] = (lambda gain: gain >= rel) if gains == "binary" else (lambda gain: max(gain, 0))
+    if isinstance(gains, GainMap):
+        table = dict(gains.pairs)
+        plain = lambda gain: table[gain] if gain > 0 else 0  # noqa: E731 - like the other two
     return (lambda gain: 2 ** plain(gain) - 1) if dcg == "exp-log2" else plain
 
 
@@ -195,15 +200,24 @@ def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str
     return math.fsum(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))
 
 
+OTHER_MAP = GainMap(((0.5, 0.0), (1.0, 1.0), (2.0, 1.5), (3.0, 4.0)))
+"""A gain for each grade that the strategies draw."""
+
+
 def variants(entry: Entry, ks: Sequence[int]) -> Iterator[Measure]:
     """Every valid combination of a measure's options (a few values of each number) at each cutoff."""
-    values: list[Sequence[Any]] = [option.choices or (option.default, 2.0) for option in entry.options]
+    values = [_values(option) for option in entry.options]
     names = [option.name for option in entry.options]
     for chosen, k in itertools.product(itertools.product(*values), ks):
         try:
             yield Measure.of(entry.name, k=k, **dict(zip(names, chosen, strict=True)))
         except ConfigError:
             continue  # a combination without meaning; test_names.py says which those are
+
+
+def _values(option: Option) -> Sequence[Any]:
+    """All choices, or the default and another value."""
+    return (*option.choices, *([OTHER_MAP] if option.takes_map else [])) or (option.default, 2.0)
 
 
 def all_variants(ks: Sequence[int]) -> list[Measure]:

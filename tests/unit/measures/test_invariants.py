@@ -81,10 +81,27 @@ def test_measure_never_falls_with_the_cutoff(ranking: Ranking, name: str) -> Non
     assert at_least(values[1:], values[:-1])
 
 
+PERFECT_IS_1 = (
+    "nDCG(dcg='jk2')",
+    "nDCG(dcg='inverse')",
+    "nDCG(gains={0.5:0,1:1,2:1,3:9})",
+    "nDCG(ideal='retrieved')",
+    "nDCG(ideal='len')",
+)
+
+
 @given(gains=st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), min_size=1, max_size=8))
 def test_perfect_order_scores_1(gains: list[float]) -> None:
     best = Ranking(sorted(gains, reverse=True))
-    for name in ("nDCG", "nDCG(dcg='exp-log2')", "nCG", "AP(denom='min')", "ARHR(denom='ideal')", "Rprec"):
+    for name in (
+        "nDCG",
+        "nDCG(dcg='exp-log2')",
+        "nCG",
+        "AP(denom='min')",
+        "ARHR(denom='ideal')",
+        "Rprec",
+        *PERFECT_IS_1,
+    ):
         values = curve(name, best)
         assert np.all(np.isnan(values)) or np.all(np.abs(values - 1) <= 1e-12), name
 
@@ -131,6 +148,28 @@ def test_doubling_the_gains_leaves_linear_ndcg_as_it_is(ranking: Ranking) -> Non
         [None if gain is None else 2 * gain for gain in ranking.gains], [2 * gain for gain in ranking.missed]
     )
     assert_equal(curve("nDCG", doubled), curve("nDCG", ranking))
+
+
+@given(ranking=rankings())
+def test_a_map_that_gives_every_grade_itself_changes_nothing(ranking: Ranking) -> None:
+    own = "gains={0.5:0.5,1:1,2:2,3:3}"
+    for name in ("CG", "DCG", "nCG", "nDCG"):
+        assert_equal(curve(f"{name}({own})", ranking), curve(name, ranking))
+    assert_equal(curve(f"nDCG(dcg='exp-log2',{own})", ranking), curve("nDCG(dcg='exp-log2')", ranking))
+
+
+@given(ranking=rankings())
+def test_exponential_gains_are_a_map_and_binary_gains_another(ranking: Ranking) -> None:
+    exponential = curve(f"DCG(gains={{0.5:{2**0.5 - 1!r},1:1,2:3,3:7}})", ranking)
+    assert_equal(exponential, curve("DCG(dcg='exp-log2')", ranking))
+    assert_equal(curve("DCG(gains={0.5:0,1:0,2:1,3:1})", ranking), curve("DCG(rel=2,gains='binary')", ranking))
+
+
+@given(ranking=rankings())
+def test_ideal_of_the_own_list_is_never_above_the_ideal_of_all_judgements(ranking: Ranking) -> None:
+    judged = curve("nDCG", ranking)
+    assert at_least(curve("nDCG(ideal='len')", ranking), judged)
+    assert at_least(curve("nDCG(ideal='retrieved')", ranking), judged)
 
 
 @given(ranking=rankings(min_size=max(KS)), n_more=st.integers(1, 5))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
 from tests.support import oracles
 from tests.support.rankings import batches
@@ -85,6 +86,14 @@ def test_values_lie_within_the_declared_range(batch: list[Ranking]) -> None:
         low, high = measure.entry.definition.bounds
         defined = [value for value in values if not np.isnan(value)]
         assert all(low <= value <= high + 1e-12 for value in defined), str(measure)
+
+
+@pytest.mark.parametrize("name", ["CG({})", "nCG({})", "DCG(dcg='jk2',{})", "nDCG({},ideal='retrieved')"])
+@pytest.mark.parametrize("batch", [[Ranking([1, 2, None, -1, 0])], [Ranking([1], missed=[2])]])
+def test_grade_that_a_map_does_not_hold_is_an_error(name: str, batch: list[Ranking]) -> None:
+    asked = MeasureSet.parse([name.format("gains={1:1,3:2}")])
+    with pytest.raises(JudgementError, match=r"gains={1:1,3:2}: found a judgement with grade 2; expected only 1, 3"):
+        asked.score(Lists.of(batch))
 
 
 def test_batch_is_built_from_sliced_arrow_buffers() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, UnknownMeasureError, registry
+from rankeval_spark.measures.options import GainMap
 from tests.support import oracles
 
 VARIANTS = oracles.all_variants(ks=(0, 10_000))
@@ -33,6 +34,20 @@ def test_numeric_options_survive_printing(rel: float, k: int) -> None:
     measure = Measure.of("AP", k=k, rel=rel)
     assert Measure.parse(str(measure)) == measure
     assert measure.options["rel"] == rel
+
+
+@given(
+    gains=st.dictionaries(
+        st.floats(0, exclude_min=True, allow_infinity=False), st.floats(0.1, 1e9), min_size=1, max_size=4
+    ),
+    k=st.integers(1, 10_000),
+)
+def test_maps_survive_printing_in_the_order_of_their_grades(gains: dict[float, float], k: int) -> None:
+    rising = dict(zip(sorted(gains), sorted(gains.values()), strict=True))
+    shuffled = {grade: rising[grade] for grade in gains}
+    measure = Measure.of("nDCG", k=k, gains=shuffled)
+    assert Measure.parse(str(measure)) == measure == Measure.of("nDCG", k=k, gains=rising)
+    assert measure.options["gains"] == GainMap(tuple(rising.items()))
 
 
 @given(text=st.text(max_size=30) | st.from_regex(r"[A-Za-z_]{1,5}(\([a-z='0-9,.]*\))?(@[0-9.]*)?", fullmatch=True))
@@ -74,6 +89,7 @@ def test_any_text_is_a_measure_or_a_config_error(text: str) -> None:
         ("P(denom=min, rel=2.0)@5", "P(rel=2,denom='min')@5"),
         ("P()@5", "P@5"),
         ("AP(denom='R')", "AP"),
+        ("ndcg( gains = { 2 : 3.0, 1: 1 }, dcg=JK2 )@5", "nDCG(dcg='jk2',gains={1:1,2:3})@5"),
     ],
 )
 def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
@@ -108,6 +124,19 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("P(rel=1;denom='k')@5", "rel=1;denom="),
         ("nDCG(rel=2)@5", "expected rel only with gains='binary'"),
         ("nDCG(ideal='k_ones')@5", "expected ideal='k_ones' only with gains='binary'"),
+        ("nDCG(gains={})@5", r"gains={}; expected gains as 'grade' or 'binary' or a map {grade: gain}, such as"),
+        ("nDCG(gains={1:2,1:3})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1:2,2:1})@5", "gains that do not fall"),
+        ("nDCG(gains={0:1,2:1})@5", "grades above 0"),
+        ("nDCG(gains={1:-1,2:1})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1:0,2:0})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1:1,2:1e999})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1:1:1})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1,2})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1:1)@5", "a map {grade: gain}"),
+        ("nDCG(rel=2,gains={1:1})@5", "expected rel only with gains='binary'"),
+        ("nDCG(gains={1:1},ideal='k_ones')@5", "expected ideal='k_ones' only with gains='binary'"),
+        ("ARHR(gains={1:1})", "gains={1:1}; expected gains as 'binary' or 'grade'$"),
         ("ARHR(rel=2,gains='grade')", "expected rel only with gains='binary' or denom='R'"),
     ],
 )
@@ -144,6 +173,7 @@ def test_text_is_never_evaluated(attack: str) -> None:
         ("nDCG(dcg='exp-log2')@10", "nDCG(dcg='exp-log2')", "ndcg_dcg_exp_log2", None),
         ("R(rel=0.5)@5", "R(rel=0.5)", "r_rel_0_5", "R(rel=0.5,denom='R')"),
         ("F1@5", "F1", "f1", "F(rel=1,beta=1)"),
+        ("CG(gains={1:0.5,2:3})", "CG(gains={1:0.5,2:3})", "cg_gains_1_0_5_2_3", "CG(rel=1,gains={1:0.5,2:3})"),
     ],
 )
 def test_label_column_and_definition(text: str, label: str, column: str, definition: str | None) -> None:

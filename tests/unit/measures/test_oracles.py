@@ -76,6 +76,27 @@ def test_values_are_those_of_trec_eval(ids: str, level: int) -> None:
         np.testing.assert_array_equal(np.isnan(values), np.isnan(undefined))
 
 
+@pytest.mark.parametrize(
+    ("options", "gains"),
+    [
+        ("gains={1:2,2:3,3:10}", {1: 2, 2: 3, 3: 10}),
+        ("dcg='exp-log2'", {1: 1, 2: 3, 3: 7}),
+        ("rel=2,gains='binary'", {1: 0, 2: 1, 3: 1}),
+    ],
+)
+def test_ndcg_with_other_gains_is_that_of_trec_eval_with_other_judgements(options: str, gains: dict[int, int]) -> None:
+    runs, judgements = random_data(seed=4, item_id=ITEM_IDS["strings"])
+    replaced = {
+        user: {item: gains.get(gain, 0) for item, gain in judged.items()} for user, judged in judgements.items()
+    }
+    trec = trec_values(runs, replaced, level=1)
+    batch = Lists.of(lists_of(runs, judgements))
+    for name, expected in {"": trec["ndcg"], **{f"@{k}": trec[f"ndcg_cut_{k}"] for k in KS}}.items():
+        asked = MeasureSet.parse([f"nDCG({options}){name}"])
+        values = asked.score(batch)[asked.columns[0]][:, 0]
+        np.testing.assert_allclose(np.nan_to_num(values), expected, rtol=0, atol=1e-9, err_msg=name)
+
+
 @pytest.mark.parametrize("level", [1, 2])
 def test_first_hit_stands_at_the_rank_that_reciprocal_rank_gives(level: int) -> None:
     runs, judgements = random_data(seed=level + 10, item_id=ITEM_IDS["strings"])

@@ -83,7 +83,8 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
     yield f"## {entry.name}\n\n{entry.summary}\n"
     yield f"- formula: `{definition.formula}`"
     for one in entry.options:
-        yield f"- option `{one.name}`: {one.expected}; default `{measure_options.show(one.default)}`"
+        default = "left out by default" if one.default is None else f"default `{measure_options.show(one.default)}`"
+        yield f"- option `{one.name}`: {one.expected}; {default}"
     yield f"- cutoff: {definition.cutoff}"
     yield f"- range: {entry.range}; undefined: {definition.undefined}"
     yield f"- interval of the mean: {definition.interval}"

@@ -83,6 +83,8 @@ MEASURES: Final = {
     "NumHits@1": "NumHits(rel=1)",
     "P@1": "P(rel=1,denom='k')",
     "R@1": "R(rel=1,denom='R')",
+    "RBP@1": "RBP(max_rel=1,p=0.8)",
+    "RBPResidual@1": "RBPResidual(p=0.8)",
     "RR@1": "RR(rel=1)",
     "Rprec": "Rprec(rel=1)",
     "Success@1": "Success(rel=1)",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, Ranking, registry
 from rankeval_spark.measures.options import GainMap
+from tests.support.rankings import GRADES
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.options import Option
@@ -30,16 +31,21 @@ NAIVE: dict[str, Naive] = {}
 
 @dataclass(frozen=True)
 class PlainList:
-    """One list: gain at each rank (0 without a judgement), and all judged gains, best first."""
+    """One list: gain at each rank (0 without a judgement), all judged gains, best first, and which ranks are judged."""
 
     gains: list[float]
     judged: list[float]
+    is_judged: list[bool]
 
     @classmethod
     def of(cls, ranking: Ranking) -> PlainList:
         """Turn the builder's notation into plain lists."""
         recommended = [gain for gain in ranking.gains if gain is not None]
-        return cls([gain or 0 for gain in ranking.gains], sorted([*recommended, *ranking.missed], reverse=True))
+        return cls(
+            [gain or 0 for gain in ranking.gains],
+            sorted([*recommended, *ranking.missed], reverse=True),
+            [gain is not None for gain in ranking.gains],
+        )
 
     def top(self, k: int) -> list[float]:
         """Gains at ranks 1..k; all of them for k = 0."""
@@ -132,6 +138,24 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(is_first_at_k) if one.n_relevant(rel) else None
 
 
+@naive("RBP")
+def _(one: PlainList, k: int, *, max_rel: float, p: float, rel: float | None) -> Number | None:
+    shares = [(gain >= rel) if rel else Fraction(max(gain, 0)) / Fraction(max_rel) for gain in one.top(k)]
+    total = (1 - Fraction(p)) * sum(share * Fraction(p) ** i for i, share in enumerate(shares))
+    return total if _has_gain(one, rel) else None
+
+
+@naive("RBPResidual")
+def _(one: PlainList, k: int, *, p: float, rel: float | None) -> Number | None:
+    is_judged = one.is_judged[: k or None]
+    unknown = sum((1 - Fraction(p)) * Fraction(p) ** i for i, judged in enumerate(is_judged) if not judged)
+    return Fraction(p) ** len(is_judged) + unknown if _has_gain(one, rel) else None
+
+
+def _has_gain(one: PlainList, rel: float | None) -> bool:
+    return any(gain >= rel if rel else gain > 0 for gain in one.judged)
+
+
 @naive("AP")
 def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
     n_relevant, hits = one.n_relevant(rel), one.hits(k, rel)
@@ -200,6 +224,9 @@ def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str
     return math.fsum(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))
 
 
+OTHER_NUMBERS = {"p": 0.5, "max_rel": 3.0, "floor": 0.1}
+"""A second value of each numeric option for which 2 would not do."""
+
 OTHER_MAP = GainMap(((0.5, 0.0), (1.0, 1.0), (2.0, 1.5), (3.0, 4.0)))
 """A gain for each grade that the strategies draw."""
 
@@ -217,7 +244,16 @@ def variants(entry: Entry, ks: Sequence[int]) -> Iterator[Measure]:
 
 def _values(option: Option) -> Sequence[Any]:
     """All choices, or the default and another value."""
-    return (*option.choices, *([OTHER_MAP] if option.takes_map else [])) or (option.default, 2.0)
+    return (*option.choices, *([OTHER_MAP] if option.takes_map else [])) or (
+        option.default,
+        OTHER_NUMBERS.get(option.name, 2.0),
+    )
+
+
+def takes_every_grade(measure: Measure) -> bool:
+    """Whether no gain that the strategies draw is an error."""
+    max_rel = measure.options.get("max_rel", math.inf)
+    return measure.options.get("rel") is not None or (isinstance(max_rel, float) and max_rel >= max(GRADES))
 
 
 def all_variants(ks: Sequence[int]) -> list[Measure]:

@@ -75,7 +75,21 @@ def test_first_hits_at_the_ranks_down_to_k_add_up_to_success(ranking: Ranking) -
     assert_equal(np.cumsum(at_rank)[np.array(KS) - 1], curve("Success", ranking))
 
 
-@given(ranking=rankings(), name=st.sampled_from(["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits"]))
+@given(ranking=rankings(), measure=st.sampled_from(["RBP(rel=1,p=0.8)", "RBP(max_rel=3,p=0.8)"]))
+def test_rbp_and_its_residual_are_the_rbp_of_the_best_that_can_be_unknown(ranking: Ranking, measure: str) -> None:
+    residual, known = curve("RBPResidual", ranking), curve(measure, ranking)
+    assume(not np.isnan(residual + known).any())
+    tail = 0.8 ** np.minimum(KS, len(ranking.gains))
+    best = Ranking([3 if gain is None else gain for gain in ranking.gains], ranking.missed)
+    assert_equal(known + residual, curve(measure, best) + tail)
+    assert at_least(residual, tail)
+    assert at_least(1 - residual, known)
+
+
+@given(
+    ranking=rankings(),
+    name=st.sampled_from(["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits", "RBP(max_rel=3)"]),
+)
 def test_measure_never_falls_with_the_cutoff(ranking: Ranking, name: str) -> None:
     values = curve(name, ranking)
     assert at_least(values[1:], values[:-1])
@@ -120,7 +134,16 @@ def test_moving_a_higher_grade_up_never_hurts(ranking: Ranking, data: st.DataObj
     gains = list(ranking.gains)
     assume((gains[high] or 0) > (gains[low] or 0))
     gains[low], gains[high] = gains[high], gains[low]
-    for name in ("DCG", "DCG(dcg='exp-log2')", "RR", "AP", "AP(denom='min')", "AP(denom='k')", "ARHR"):
+    for name in (
+        "DCG",
+        "DCG(dcg='exp-log2')",
+        "RR",
+        "AP",
+        "AP(denom='min')",
+        "AP(denom='k')",
+        "ARHR",
+        "RBP(max_rel=3)",
+    ):
         assert at_least(curve(name, Ranking(gains, ranking.missed)), curve(name, ranking)), name
 
 

@@ -11,13 +11,15 @@ from hypothesis import given, settings, strategies as st
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
 from tests.support import oracles
-from tests.support.rankings import batches
+from tests.support.rankings import batches, binary_rankings
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.registry import Entry
 
 KS = (1, 2, 3, 5, 20)
-EVERYTHING = MeasureSet.of(oracles.all_variants(ks=(1, 3, 0)))
+EVERYTHING = MeasureSet.of(list(filter(oracles.takes_every_grade, oracles.all_variants(ks=(1, 3, 0)))))
+WITHOUT_HIT = {"RBPResidual": 1.0}
+"""Value of a list without a hit, where that is not 0."""
 
 
 def by_measure(asked: MeasureSet, batch: list[Ranking]) -> dict[Measure, list[float]]:
@@ -30,7 +32,7 @@ def by_measure(asked: MeasureSet, batch: list[Ranking]) -> dict[Measure, list[fl
 @settings(max_examples=20)
 @given(batch=batches(), ks=st.sets(st.sampled_from((*KS, 0)), min_size=1))
 def test_kernel_agrees_with_its_naive_reference(entry: Entry, batch: list[Ranking], ks: set[int]) -> None:
-    measures = list(oracles.variants(entry, sorted(ks)))
+    measures = list(filter(oracles.takes_every_grade, oracles.variants(entry, sorted(ks))))
     if not measures:
         return  # only the whole list was drawn, for a measure that needs a cutoff
     for measure, values in by_measure(MeasureSet.of(measures), batch).items():
@@ -45,9 +47,10 @@ def test_every_variant_takes_no_lists_empty_lists_and_lists_without_judgements(b
         assert values.dtype == np.float64
 
 
-def test_user_without_a_list_scores_0_where_a_relevant_item_was_missed() -> None:
-    for values in by_measure(EVERYTHING, [Ranking([], missed=[3])]).values():
-        assert values == [0]
+def test_user_without_a_list_has_the_worst_value_where_a_relevant_item_was_missed() -> None:
+    for measure, values in by_measure(EVERYTHING, [Ranking([], missed=[3])]).items():
+        assert values == [EVERYTHING.without_relevant[measure.column]], str(measure)
+        assert values == [WITHOUT_HIT.get(measure.name, 0)], str(measure)
 
 
 def test_values_that_were_not_asked_for_are_nan() -> None:
@@ -94,6 +97,19 @@ def test_grade_that_a_map_does_not_hold_is_an_error(name: str, batch: list[Ranki
     asked = MeasureSet.parse([name.format("gains={1:1,3:2}")])
     with pytest.raises(JudgementError, match=r"gains={1:1,3:2}: found a judgement with grade 2; expected only 1, 3"):
         asked.score(Lists.of(batch))
+
+
+@pytest.mark.parametrize("name", ["RBP(max_rel=2,p=0.8)"])
+@pytest.mark.parametrize("batch", [[Ranking([1]), Ranking([3])], [Ranking([1], missed=[3])]])
+def test_gain_above_max_rel_is_an_error_even_of_an_item_that_no_list_holds(name: str, batch: list[Ranking]) -> None:
+    with pytest.raises(JudgementError, match="found a judgement with grade 3; expected none above max_rel=2; set max"):
+        MeasureSet.parse([name]).score(Lists.of(batch))
+
+
+@given(batch=st.lists(binary_rankings(), max_size=6))
+def test_rbp_of_ones_and_zeros_is_that_of_relevant_items(batch: list[Ranking]) -> None:
+    scores = MeasureSet.parse(["RBP@3", "RBP", "RBP(rel=1)@3", "RBP(rel=1)"]).score(Lists.of(batch))
+    np.testing.assert_array_equal(scores["rbp_p_0_8"], scores["rbp_rel_1_p_0_8"])
 
 
 def test_batch_is_built_from_sliced_arrow_buffers() -> None:

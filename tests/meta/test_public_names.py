@@ -74,6 +74,7 @@ MEASURES: Final = {
     "ARHR@1": "ARHR(rel=1,denom='none',gains='binary')",
     "CG@1": "CG(rel=1,gains='grade')",
     "DCG@1": "DCG(rel=1,dcg='log2',gains='grade')",
+    "ERR@1": "ERR(max_rel=4)",
     "F@1": "F(rel=1,beta=1)",
     "F1@1": "F(rel=1,beta=1)",
     "FirstHit@1": "FirstHit(rel=1)",
@@ -88,6 +89,7 @@ MEASURES: Final = {
     "RR@1": "RR(rel=1)",
     "Rprec": "Rprec(rel=1)",
     "Success@1": "Success(rel=1)",
+    "nERR@1": "nERR(max_rel=4)",
     "nDCG@1": "nDCG(rel=1,dcg='log2',gains='grade',ideal='judged')",
 }
 """Names that people write, and what each of them means when every option is written out."""

@@ -152,6 +152,27 @@ def _(one: PlainList, k: int, *, p: float, rel: float | None) -> Number | None:
     return Fraction(p) ** len(is_judged) + unknown if _has_gain(one, rel) else None
 
 
+@naive("ERR")
+def _(one: PlainList, k: int, *, max_rel: float) -> Number | None:
+    return cascade(one.top(k), max_rel) if _has_gain(one, None) else None
+
+
+@naive("nERR")
+def _(one: PlainList, k: int, *, max_rel: float) -> Number | None:
+    ideal = cascade(one.judged[: k or None], max_rel)
+    return share(cascade(one.top(k), max_rel), ideal) if _has_gain(one, None) else None
+
+
+def cascade(gains: Sequence[float], max_rel: float) -> float:
+    """Walk down a list until satisfied."""
+    total, still_looking = 0.0, 1.0
+    for rank, gain in enumerate(gains, 1):
+        satisfied = (2 ** max(gain, 0) - 1) / 2**max_rel
+        total += still_looking * satisfied / rank
+        still_looking *= 1 - satisfied
+    return total
+
+
 def _has_gain(one: PlainList, rel: float | None) -> bool:
     return any(gain >= rel if rel else gain > 0 for gain in one.judged)
 

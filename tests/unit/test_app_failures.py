@@ -26,7 +26,7 @@ def failure_of(measure: str, ranking: Ranking) -> JudgementError:
     return caught.value
 
 
-@pytest.mark.parametrize("measure", ["nDCG(gains={1:1,2:3})@5", "RBP@5"])
+@pytest.mark.parametrize("measure", ["nDCG(gains={1:1,2:3})@5", "RBP@5", "ERR@5", "nERR"])
 def test_refused_judgement_ends_as_one_readable_fault(measure: str) -> None:
     raised = failure_of(measure, Ranking([5]))
     translated = failures.translated(as_spark_reports(raised), {})

@@ -88,7 +88,9 @@ def test_rbp_and_its_residual_are_the_rbp_of_the_best_that_can_be_unknown(rankin
 
 @given(
     ranking=rankings(),
-    name=st.sampled_from(["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits", "RBP(max_rel=3)"]),
+    name=st.sampled_from(
+        ["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits", "RBP(max_rel=3)", "ERR(max_rel=3)"]
+    ),
 )
 def test_measure_never_falls_with_the_cutoff(ranking: Ranking, name: str) -> None:
     values = curve(name, ranking)
@@ -101,6 +103,7 @@ PERFECT_IS_1 = (
     "nDCG(gains={0.5:0,1:1,2:1,3:9})",
     "nDCG(ideal='retrieved')",
     "nDCG(ideal='len')",
+    "nERR(max_rel=3)",
 )
 
 
@@ -143,6 +146,7 @@ def test_moving_a_higher_grade_up_never_hurts(ranking: Ranking, data: st.DataObj
         "AP(denom='k')",
         "ARHR",
         "RBP(max_rel=3)",
+        "ERR(max_rel=3)",
     ):
         assert at_least(curve(name, Ranking(gains, ranking.missed)), curve(name, ranking)), name
 
@@ -171,6 +175,20 @@ def test_doubling_the_gains_leaves_linear_ndcg_as_it_is(ranking: Ranking) -> Non
         [None if gain is None else 2 * gain for gain in ranking.gains], [2 * gain for gain in ranking.missed]
     )
     assert_equal(curve("nDCG", doubled), curve("nDCG", ranking))
+
+
+@given(gains=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=1, max_size=4))
+def test_no_order_has_a_higher_err_than_the_ideal_one(gains: list[float]) -> None:
+    assume(max(gains) > 0)
+    best = curve("ERR(max_rel=3)", Ranking(sorted(gains, reverse=True)))
+    for order in itertools.permutations(gains):
+        assert at_least(best, curve("ERR(max_rel=3)", Ranking(order)))
+
+
+@given(ranking=binary_rankings())
+def test_with_one_grade_that_nearly_always_satisfies_err_is_reciprocal_rank(ranking: Ranking) -> None:
+    scaled = Ranking([gain and 60 * gain for gain in ranking.gains], [60 * gain for gain in ranking.missed])
+    assert_equal(curve("ERR(max_rel=60)", scaled), curve("RR", ranking))
 
 
 @given(ranking=rankings())

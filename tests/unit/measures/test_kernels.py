@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
+from rankeval_spark.measures.arrays import product_of_earlier
 from tests.support import oracles
 from tests.support.rankings import batches, binary_rankings
 
@@ -99,7 +101,7 @@ def test_grade_that_a_map_does_not_hold_is_an_error(name: str, batch: list[Ranki
         asked.score(Lists.of(batch))
 
 
-@pytest.mark.parametrize("name", ["RBP(max_rel=2,p=0.8)"])
+@pytest.mark.parametrize("name", ["RBP(max_rel=2,p=0.8)", "ERR(max_rel=2)", "nERR(max_rel=2)"])
 @pytest.mark.parametrize("batch", [[Ranking([1]), Ranking([3])], [Ranking([1], missed=[3])]])
 def test_gain_above_max_rel_is_an_error_even_of_an_item_that_no_list_holds(name: str, batch: list[Ranking]) -> None:
     with pytest.raises(JudgementError, match="found a judgement with grade 3; expected none above max_rel=2; set max"):
@@ -110,6 +112,15 @@ def test_gain_above_max_rel_is_an_error_even_of_an_item_that_no_list_holds(name:
 def test_rbp_of_ones_and_zeros_is_that_of_relevant_items(batch: list[Ranking]) -> None:
     scores = MeasureSet.parse(["RBP@3", "RBP", "RBP(rel=1)@3", "RBP(rel=1)"]).score(Lists.of(batch))
     np.testing.assert_array_equal(scores["rbp_p_0_8"], scores["rbp_rel_1_p_0_8"])
+
+
+@given(sizes=st.lists(st.integers(0, 9), max_size=6), data=st.data())
+def test_product_of_earlier_is_that_of_a_loop(sizes: list[int], data: st.DataObject) -> None:
+    lists = [data.draw(st.lists(st.floats(0, 1), min_size=size, max_size=size)) for size in sizes]
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    found = product_of_earlier(np.array([factor for one in lists for factor in one], dtype=np.float64), owner)
+    expected = [math.prod(one[:place]) for one in lists for place in range(len(one))]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=0)
 
 
 def test_batch_is_built_from_sliced_arrow_buffers() -> None:

@@ -104,7 +104,7 @@ class MeasureSet:
     @cached_property
     def without_relevant(self) -> Mapping[str, float]:
         """Value, by column, of a user for whom the measure is undefined where the population counts him."""
-        return {m.column: m.entry.definition.without_relevant(m.options) for m in self.measures}
+        return {m.column: m.entry.definition.without_relevant(**m.options) for m in self.measures}
 
     def score(self, lists: Lists) -> dict[str, FloatMatrix]:
         """Compute every measure at every cutoff it is asked for.

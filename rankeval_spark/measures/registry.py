@@ -113,8 +113,8 @@ class Definition:
     always_printed
         Options that a name shows even where they have their default, because tools disagree about it.
     without_relevant
-        Value, given the options, of a user for whom the measure is undefined where a population counts him: 0, as for
-        a list without a hit, or what the measure gives there instead.
+        Function of the options: value of a user for whom the measure is undefined where a population counts him; 0,
+        as for a list without a hit, or what the measure gives there instead.
     """
 
     name: str
@@ -129,7 +129,7 @@ class Definition:
     interval: Literal["t", "wilson"] = "t"
     printed_as: Mapping[str, Options] = field(default_factory=dict)
     always_printed: tuple[str, ...] = ()
-    without_relevant: Callable[[Options], float] = lambda _: 0.0
+    without_relevant: Callable[..., float] = lambda **_: 0.0
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""

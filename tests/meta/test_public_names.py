@@ -79,6 +79,7 @@ MEASURES: Final = {
     "F1@1": "F(rel=1,beta=1)",
     "FirstHit@1": "FirstHit(rel=1)",
     "HR@1": "Success(rel=1)",
+    "LogAP@1": "LogAP(rel=1,floor=1e-05)",
     "MAP@1": "AP(rel=1,denom='R')",
     "MRR@1": "RR(rel=1)",
     "NumHits@1": "NumHits(rel=1)",

@@ -191,6 +191,12 @@ def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
     return share(gained, possible) if n_relevant else None
 
 
+@naive("LogAP")
+def _(one: PlainList, k: int, *, floor: float, rel: float) -> Number | None:
+    precision = NAIVE["AP"](one, k, denom="R", rel=rel)
+    return None if precision is None else math.log(max(precision, floor))
+
+
 @naive("ARHR")
 def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number | None:
     worth = worth_of("inverse", gains, rel)

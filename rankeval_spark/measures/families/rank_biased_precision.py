@@ -106,7 +106,7 @@ def rank_biased_precision(
     undefined=_NO_GAIN,
     source=_MOFFAT,
     always_printed=("p",),
-    without_relevant=lambda _: 1.0,
+    without_relevant=lambda **_: 1.0,
     goldens=(
         Golden(
             "RBPResidual(p=0.8)@2", (_TWO_JUDGED,), ("0.8**2 + 0.2 * 0.8",), note="rank 2 is unknown, and all below"

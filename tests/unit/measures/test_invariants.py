@@ -89,7 +89,7 @@ def test_rbp_and_its_residual_are_the_rbp_of_the_best_that_can_be_unknown(rankin
 @given(
     ranking=rankings(),
     name=st.sampled_from(
-        ["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits", "RBP(max_rel=3)", "ERR(max_rel=3)"]
+        ["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits", "LogAP", "RBP(max_rel=3)", "ERR(max_rel=3)"]
     ),
 )
 def test_measure_never_falls_with_the_cutoff(ranking: Ranking, name: str) -> None:
@@ -227,6 +227,12 @@ def test_average_precision_grows_as_its_denominator_shrinks(ranking: Ranking) ->
     assert at_least(by_min, by_r)
     assert at_least(by_len, by_min)
     assert at_least(by_hits, by_len)
+
+
+@given(ranking=rankings())
+def test_log_of_average_precision_is_its_logarithm_above_the_floor(ranking: Ranking) -> None:
+    precision, logarithm = curve("AP", ranking), curve("LogAP(floor=0.1)", ranking)
+    assert_equal(np.exp(logarithm), np.maximum(precision, 0.1))
 
 
 @given(ranking=rankings())

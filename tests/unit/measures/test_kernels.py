@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 KS = (1, 2, 3, 5, 20)
 EVERYTHING = MeasureSet.of(list(filter(oracles.takes_every_grade, oracles.all_variants(ks=(1, 3, 0)))))
-WITHOUT_HIT = {"RBPResidual": 1.0}
-"""Value of a list without a hit, where that is not 0."""
 
 
 def by_measure(asked: MeasureSet, batch: list[Ranking]) -> dict[Measure, list[float]]:
@@ -52,7 +50,13 @@ def test_every_variant_takes_no_lists_empty_lists_and_lists_without_judgements(b
 def test_user_without_a_list_has_the_worst_value_where_a_relevant_item_was_missed() -> None:
     for measure, values in by_measure(EVERYTHING, [Ranking([], missed=[3])]).items():
         assert values == [EVERYTHING.without_relevant[measure.column]], str(measure)
-        assert values == [WITHOUT_HIT.get(measure.name, 0)], str(measure)
+        assert values == [without_hit(measure)], str(measure)
+
+
+def without_hit(measure: Measure) -> float:
+    """Value of a list without a hit: 0 for all measures but two."""
+    floor = measure.options.get("floor")
+    return math.log(floor) if isinstance(floor, float) else float(measure.name == "RBPResidual")
 
 
 def test_values_that_were_not_asked_for_are_nan() -> None:

@@ -70,6 +70,28 @@ def running_count_by_list(flags: FloatVector, list_index: IntVector, *, n_lists:
     return np.cumsum(flags) - before_list[list_index]
 
 
+def product_of_earlier(factors: FloatVector, list_index: IntVector) -> FloatVector:
+    """Multiply the factors before each entry of its list; 1 for the first.
+
+    Products over 1, 2, 4, ... entries are built from each other, so that the steps grow with the logarithm of the
+    longest list, and the value of a list never depends on the lists beside it, as a running sum of logarithms would.
+
+    Examples
+    --------
+    >>> product_of_earlier(np.array([0.5, 0.25, 0.5, 0.1]), np.array([0, 0, 0, 2]))
+    array([1.   , 0.5  , 0.125, 1.   ])
+    """
+    products = np.ones(len(factors))
+    is_same_list = list_index[1:] == list_index[:-1]
+    products[1:][is_same_list] = factors[:-1][is_same_list]
+    step = 1
+    while (is_same_list := list_index[step:] == list_index[:-step]).any():
+        earlier = np.where(is_same_list, products[:-step], 1.0)
+        products[step:] *= earlier
+        step *= 2
+    return products
+
+
 def ratio(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
     """Divide element by element; 0 where the denominator is 0.
 

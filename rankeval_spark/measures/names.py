@@ -27,7 +27,7 @@ MAX_CUTOFF: Final = 10_000
 
 _GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
 _NAME = re.compile(r"\s*(?P<name>[^\s()@]+)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL)
-_OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^\s,'\"]+)\s*(?:,|$)")
+_OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|[^\s,'\"]+)\s*(?:,|$)")
 
 
 class UnknownMeasureError(ConfigError):
@@ -89,15 +89,17 @@ class Measure:
         return _Reader(f"{where}, {text.strip()}", match).read(shape["options"] or "", shape["cutoff"])
 
     @classmethod
-    def of(cls, name: str, *, k: int = WHOLE_LIST, **options: OptionValue) -> Measure:
+    def of(cls, name: str, *, k: int = WHOLE_LIST, **options: OptionValue | Mapping[float, float]) -> Measure:
         """Make a measure from a name and option values; checked like one that is read.
 
         Examples
         --------
         >>> str(Measure.of("P", k=5, rel=2))
         'P(rel=2)@5'
+        >>> str(Measure.of("nDCG", gains={1: 1, 2: 3}))
+        'nDCG(gains={1:1,2:3})'
         """
-        inside = ",".join(f"{option}={show(value)}" for option, value in options.items())
+        inside = ",".join(f"{option}={show(value)}" for option, value in options.items() if value is not None)
         return cls.parse(f"{name}({inside})" + (f"@{k}" if k != WHOLE_LIST else ""), where="Measure.of")
 
     @property
@@ -122,7 +124,7 @@ class Measure:
 
     @property
     def definition(self) -> str:
-        """Name with every option, without the cutoff.
+        """Name with every option that has a value, without the cutoff.
 
         Examples
         --------
@@ -251,5 +253,5 @@ def _cutoff_faults(entry: Entry, options: Mapping[str, OptionValue], k: int, *, 
 
 
 def _call(name: str, options: Mapping[str, OptionValue]) -> str:
-    inside = ",".join(f"{option}={show(value)}" for option, value in options.items())
+    inside = ",".join(f"{option}={show(value)}" for option, value in options.items() if value is not None)
     return f"{name}({inside})" if inside else name

@@ -111,9 +111,12 @@ class Definition:
     printed_as
         Name printed where every option that it fixes has its default, if that is not ``name``.
     always_printed
-        Options that stand in the printed name with their default too, because nobody knows which one it is.
+        Options that a name shows even where they have their default, because tools disagree about it.
     after_at
         Option that a number after ``@`` stands for, where that is not a cutoff.
+    without_relevant
+        Function of the options: value of a user for whom the measure is undefined where a population counts him; 0,
+        as for a list without a hit, or what the measure gives there instead.
     """
 
     name: str
@@ -129,6 +132,7 @@ class Definition:
     printed_as: Mapping[str, Options] = field(default_factory=dict)
     always_printed: tuple[str, ...] = ()
     after_at: str = ""
+    without_relevant: Callable[..., float] = lambda **_: 0.0
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
@@ -168,7 +172,7 @@ class Entry:
     def range(self) -> str:
         """Range of the values, such as ``[0, 1]`` or ``[0, inf)``."""
         low, high = self.definition.bounds
-        return f"[{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+        return f"{'(' if math.isinf(low) else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
 
     @property
     def defaults(self) -> Options:

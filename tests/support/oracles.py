@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, Ranking, registry
+from rankeval_spark.measures.options import GainMap
+from tests.support.rankings import GRADES
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Entry
 
 Number = Fraction | float
@@ -261,6 +264,51 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return next(inverse_ranks, Fraction(0)) if one.n_relevant(rel) else None
 
 
+@naive("FirstHit")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    is_first_at_k = one.hits(k, rel) == 1 and (k == 1 or one.hits(k - 1, rel) == 0)
+    return Fraction(is_first_at_k) if one.n_relevant(rel) else None
+
+
+@naive("RBP")
+def _(one: PlainList, k: int, *, max_rel: float, p: float, rel: float | None) -> Number | None:
+    shares = [(gain >= rel) if rel else Fraction(max(gain, 0)) / Fraction(max_rel) for gain in one.top(k)]
+    total = (1 - Fraction(p)) * sum(share * Fraction(p) ** i for i, share in enumerate(shares))
+    return total if _has_gain(one, rel) else None
+
+
+@naive("RBPResidual")
+def _(one: PlainList, k: int, *, p: float, rel: float | None) -> Number | None:
+    is_judged = one.is_judged[: k or None]
+    unknown = sum((1 - Fraction(p)) * Fraction(p) ** i for i, judged in enumerate(is_judged) if not judged)
+    return Fraction(p) ** len(is_judged) + unknown if _has_gain(one, rel) else None
+
+
+@naive("ERR")
+def _(one: PlainList, k: int, *, max_rel: float) -> Number | None:
+    return cascade(one.top(k), max_rel) if _has_gain(one, None) else None
+
+
+@naive("nERR")
+def _(one: PlainList, k: int, *, max_rel: float) -> Number | None:
+    ideal = cascade(one.judged[: k or None], max_rel)
+    return share(cascade(one.top(k), max_rel), ideal) if _has_gain(one, None) else None
+
+
+def cascade(gains: Sequence[float], max_rel: float) -> float:
+    """Walk down a list until satisfied."""
+    total, still_looking = 0.0, 1.0
+    for rank, gain in enumerate(gains, 1):
+        satisfied = (2 ** max(gain, 0) - 1) / 2**max_rel
+        total += still_looking * satisfied / rank
+        still_looking *= 1 - satisfied
+    return total
+
+
+def _has_gain(one: PlainList, rel: float | None) -> bool:
+    return any(gain >= rel if rel else gain > 0 for gain in one.judged)
+
+
 @naive("AP")
 def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
     n_relevant, hits = one.n_relevant(rel), one.hits(k, rel)
@@ -273,6 +321,12 @@ def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
         "hits": hits,
     }[denom]
     return share(gained, possible) if n_relevant else None
+
+
+@naive("LogAP")
+def _(one: PlainList, k: int, *, floor: float, rel: float) -> Number | None:
+    precision = NAIVE["AP"](one, k, denom="R", rel=rel)
+    return None if precision is None else math.log(max(precision, floor))
 
 
 @naive("ARHR")
@@ -290,7 +344,7 @@ def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number |
 @naive("DCG")
 @naive("nDCG")
 def _(  # noqa: PLR0913 - the list, the cutoff and the four options of the family
-    one: PlainList, k: int, *, gains: str, rel: float, dcg: str = "none", ideal: str | None = None
+    one: PlainList, k: int, *, gains: str | GainMap, rel: float, dcg: str = "none", ideal: str | None = None
 ) -> Number | None:
     worth = worth_of(dcg, gains, rel)
     if not any(worth(gain) > 0 for gain in one.judged):
@@ -308,9 +362,12 @@ def _(  # noqa: PLR0913 - the list, the cutoff and the four options of the famil
             return share(total, discounted(one.judged[:depth], worth, dcg))
 
 
-def worth_of(dcg: str, gains: str, rel: float) -> Callable[[float], float]:
+def worth_of(dcg: str, gains: str | GainMap, rel: float) -> Callable[[float], float]:
     """Worth of an item with a given gain, before the discount."""
     plain: Callable[[float], float] = (lambda gain: gain >= rel) if gains == "binary" else (lambda gain: max(gain, 0))
+    if isinstance(gains, GainMap):
+        table = dict(gains.pairs)
+        plain = lambda gain: table[gain] if gain > 0 else 0  # noqa: E731 - like the other two
     return (lambda gain: 2 ** plain(gain) - 1) if dcg == "exp-log2" else plain
 
 
@@ -327,20 +384,37 @@ def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str
 
 
 NUMBERS: Mapping[str, Sequence[float]] = {"recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
-"""Values tried of numeric options, where they are not the default and 2."""
+"""Values tried of numeric options, where more than the default and another are."""
+
+OTHER_NUMBERS = {"p": 0.5, "max_rel": 3.0, "floor": 0.1}
+"""A second value of each numeric option for which 2 would not do."""
+
+OTHER_MAP = GainMap(((0.5, 0.0), (1.0, 1.0), (2.0, 1.5), (3.0, 4.0)))
+"""A gain for each grade that the strategies draw."""
 
 
 def variants(entry: Entry, ks: Sequence[int]) -> Iterator[Measure]:
     """Every valid combination of a measure's options (a few values of each number) at each cutoff."""
-    values: list[Sequence[Any]] = [
-        option.choices or NUMBERS.get(option.name, (option.default, 2.0)) for option in entry.options
-    ]
+    values = [_values(option) for option in entry.options]
     names = [option.name for option in entry.options]
     for chosen, k in itertools.product(itertools.product(*values), ks):
         try:
             yield Measure.of(entry.name, k=k, **dict(zip(names, chosen, strict=True)))
         except ConfigError:
             continue  # a combination without meaning; test_names.py says which those are
+
+
+def _values(option: Option) -> Sequence[Any]:
+    """All choices, or the numbers to try: the default and another value where no others are named."""
+    if option.choices:
+        return (*option.choices, *([OTHER_MAP] if option.takes_map else []))
+    return NUMBERS.get(option.name, (option.default, OTHER_NUMBERS.get(option.name, 2.0)))
+
+
+def takes_every_grade(measure: Measure) -> bool:
+    """Whether no gain that the strategies draw is an error."""
+    max_rel = measure.options.get("max_rel", math.inf)
+    return measure.options.get("rel") is not None or (isinstance(max_rel, float) and max_rel >= max(GRADES))
 
 
 def all_variants(ks: Sequence[int]) -> list[Measure]:

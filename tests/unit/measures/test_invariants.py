@@ -67,10 +67,44 @@ def test_precision_success_and_reciprocal_rank_are_one_at_rank_1(ranking: Rankin
     assert len({str(first) for first in firsts}) == 1
 
 
-@given(ranking=rankings(), name=st.sampled_from(["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits"]))
+@given(ranking=rankings())
+def test_first_hits_at_the_ranks_down_to_k_add_up_to_success(ranking: Ranking) -> None:
+    ranks = range(1, max(KS) + 1)
+    histogram = MeasureSet.of([Measure.of("FirstHit", k=rank) for rank in ranks])
+    at_rank = histogram.score(Lists.of([ranking]))["firsthit"][0]
+    assert_equal(np.cumsum(at_rank)[np.array(KS) - 1], curve("Success", ranking))
+
+
+@given(ranking=rankings(), measure=st.sampled_from(["RBP(rel=1,p=0.8)", "RBP(max_rel=3,p=0.8)"]))
+def test_rbp_and_its_residual_are_the_rbp_of_the_best_that_can_be_unknown(ranking: Ranking, measure: str) -> None:
+    residual, known = curve("RBPResidual", ranking), curve(measure, ranking)
+    assume(not np.isnan(residual + known).any())
+    tail = 0.8 ** np.minimum(KS, len(ranking.gains))
+    best = Ranking([3 if gain is None else gain for gain in ranking.gains], ranking.missed)
+    assert_equal(known + residual, curve(measure, best) + tail)
+    assert at_least(residual, tail)
+    assert at_least(1 - residual, known)
+
+
+@given(
+    ranking=rankings(),
+    name=st.sampled_from(
+        ["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits", "LogAP", "RBP(max_rel=3)", "ERR(max_rel=3)"]
+    ),
+)
 def test_measure_never_falls_with_the_cutoff(ranking: Ranking, name: str) -> None:
     values = curve(name, ranking)
     assert at_least(values[1:], values[:-1])
+
+
+PERFECT_IS_1 = (
+    "nDCG(dcg='jk2')",
+    "nDCG(dcg='inverse')",
+    "nDCG(gains={0.5:0,1:1,2:1,3:9})",
+    "nDCG(ideal='retrieved')",
+    "nDCG(ideal='len')",
+    "nERR(max_rel=3)",
+)
 
 
 @given(gains=st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), min_size=1, max_size=8))
@@ -85,6 +119,7 @@ def test_perfect_order_scores_1(gains: list[float]) -> None:
         "Rprec",
         "PAUC",
         "PAP",
+        *PERFECT_IS_1,
     ):
         values = curve(name, best)
         assert np.all(np.isnan(values)) or np.all(np.abs(values - 1) <= 1e-12), name
@@ -104,8 +139,22 @@ def test_moving_a_higher_grade_up_never_hurts(ranking: Ranking, data: st.DataObj
     gains = list(ranking.gains)
     assume((gains[high] or 0) > (gains[low] or 0))
     gains[low], gains[high] = gains[high], gains[low]
-    names = ["DCG", "DCG(dcg='exp-log2')", "RR", "AP", "AP(denom='min')", "AP(denom='k')", "ARHR"]
-    for name in (*names, "MAR(kind='hits_R')", "MAR(kind='cutoffs')", "MeanP", "PAUC", "PAP"):
+    for name in (
+        "DCG",
+        "DCG(dcg='exp-log2')",
+        "RR",
+        "AP",
+        "AP(denom='min')",
+        "AP(denom='k')",
+        "ARHR",
+        "MAR(kind='hits_R')",
+        "MAR(kind='cutoffs')",
+        "MeanP",
+        "PAUC",
+        "PAP",
+        "RBP(max_rel=3)",
+        "ERR(max_rel=3)",
+    ):
         assert at_least(curve(name, Ranking(gains, ranking.missed)), curve(name, ranking)), name
 
 
@@ -135,6 +184,42 @@ def test_doubling_the_gains_leaves_linear_ndcg_as_it_is(ranking: Ranking) -> Non
         [None if gain is None else 2 * gain for gain in ranking.gains], [2 * gain for gain in ranking.missed]
     )
     assert_equal(curve("nDCG", doubled), curve("nDCG", ranking))
+
+
+@given(gains=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=1, max_size=4))
+def test_no_order_has_a_higher_err_than_the_ideal_one(gains: list[float]) -> None:
+    assume(max(gains) > 0)
+    best = curve("ERR(max_rel=3)", Ranking(sorted(gains, reverse=True)))
+    for order in itertools.permutations(gains):
+        assert at_least(best, curve("ERR(max_rel=3)", Ranking(order)))
+
+
+@given(ranking=binary_rankings())
+def test_with_one_grade_that_nearly_always_satisfies_err_is_reciprocal_rank(ranking: Ranking) -> None:
+    scaled = Ranking([gain and 60 * gain for gain in ranking.gains], [60 * gain for gain in ranking.missed])
+    assert_equal(curve("ERR(max_rel=60)", scaled), curve("RR", ranking))
+
+
+@given(ranking=rankings())
+def test_a_map_that_gives_every_grade_itself_changes_nothing(ranking: Ranking) -> None:
+    own = "gains={0.5:0.5,1:1,2:2,3:3}"
+    for name in ("CG", "DCG", "nCG", "nDCG"):
+        assert_equal(curve(f"{name}({own})", ranking), curve(name, ranking))
+    assert_equal(curve(f"nDCG(dcg='exp-log2',{own})", ranking), curve("nDCG(dcg='exp-log2')", ranking))
+
+
+@given(ranking=rankings())
+def test_exponential_gains_are_a_map_and_binary_gains_another(ranking: Ranking) -> None:
+    exponential = curve(f"DCG(gains={{0.5:{2**0.5 - 1!r},1:1,2:3,3:7}})", ranking)
+    assert_equal(exponential, curve("DCG(dcg='exp-log2')", ranking))
+    assert_equal(curve("DCG(gains={0.5:0,1:0,2:1,3:1})", ranking), curve("DCG(rel=2,gains='binary')", ranking))
+
+
+@given(ranking=rankings())
+def test_ideal_of_the_own_list_is_never_above_the_ideal_of_all_judgements(ranking: Ranking) -> None:
+    judged = curve("nDCG", ranking)
+    assert at_least(curve("nDCG(ideal='len')", ranking), judged)
+    assert at_least(curve("nDCG(ideal='retrieved')", ranking), judged)
 
 
 @given(ranking=rankings(min_size=max(KS)), n_more=st.integers(1, 5))
@@ -240,6 +325,12 @@ def test_bpref_does_not_see_unjudged_items(ranking: Ranking, place: int) -> None
     asked = MeasureSet.parse(["Bpref"])
     with_one, without = asked.score(Lists.of([Ranking(gains, ranking.missed), ranking]))["bpref"]
     np.testing.assert_array_equal(with_one, without)
+
+
+@given(ranking=rankings())
+def test_log_of_average_precision_is_its_logarithm_above_the_floor(ranking: Ranking) -> None:
+    precision, logarithm = curve("AP", ranking), curve("LogAP(floor=0.1)", ranking)
+    assert_equal(np.exp(logarithm), np.maximum(precision, 0.1))
 
 
 @given(ranking=rankings())

@@ -30,6 +30,7 @@ the number of relevant judgements, `h_i` the number of relevant items at ranks 1
 has gain 0. A judgement is relevant where its gain is at least `rel` (1 by default).
 
 A measure is written `Name(option=value)@k`; options have the defaults below, and without `@k` the whole list counts.
+In YAML, a name with a map, such as `"nDCG(gains={1:1,2:3})@10"`, stands in quotes.
 In the tables the name stands in `measure` and the cutoff in `k` (0 = whole list). Undefined values are NULL, never 0.
 """
 
@@ -43,7 +44,13 @@ GUIDE = """\
 | how much of the list is good | `P@k`; of what was to be found: `R@k`; both: `F1@k` |
 | the order matters, many relevant items, graded | `nDCG@k`; `dcg='exp-log2'` where a grade counts double |
 | the order matters, many relevant items, binary | `AP@k`; `AP(denom='min')@k` where more is relevant than k |
+| the user stops at the first item that is good enough, graded | `ERR@k` |
+| most items have no judgement | `RBP(p=0.8)@k`, and by how much it may be too low: `RBPResidual(p=0.8)@k` |
+| users with poor lists must not drown in the mean | `LogAP@k`; its mean is the logarithm of GMAP |
+| at which rank the first hit stands | `FirstHit@1`, `FirstHit@2`, ...: a histogram |
 | one relevant item a user | `RR@k` and `Success@k`: AP, ARHR and RR are then the same number |
+| precision at a level of recall; the whole curve | `IPrec@0.1`; `IPrecAvg`, beside `RecallCeiling` |
+| how much of the list was judged at all | `Judged@k`; with irrelevant items among the judged ones: `Bpref` |
 | a measure that adds up over users, in units of gain | `DCG@k`, `CG@k` |
 """
 
@@ -83,7 +90,8 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
     yield f"## {entry.name}\n\n{entry.summary}\n"
     yield f"- formula: `{definition.formula}`"
     for one in entry.options:
-        yield f"- option `{one.name}`: {one.expected}; default `{measure_options.show(one.default)}`"
+        default = "left out by default" if one.default is None else f"default `{measure_options.show(one.default)}`"
+        yield f"- option `{one.name}`: {one.expected}; {default}"
     yield f"- cutoff: {definition.cutoff}"
     yield f"- range: {entry.range}; undefined: {definition.undefined}"
     yield f"- interval of the mean: {definition.interval}"

@@ -82,6 +82,13 @@ class InputError(FaultsError):
     title = "an input is missing or unreadable"
 
 
+class JudgementError(FaultsError):
+    """A judgement that a measure has no value for; raised by a kernel, so that a Spark job passes on its text only."""
+
+    exit_code = 3
+    title = "a judgement cannot be measured"
+
+
 class ResultsBusyError(FaultsError):
     """Another run holds the lock of this evaluation and date, or of the results root."""
 

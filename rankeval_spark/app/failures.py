@@ -1,4 +1,4 @@
-"""Say what a failed Spark job means: a policy of 'error' met its case, an input cannot be read, or neither."""
+"""Say what a failed Spark job means: a policy or a measure met data it refuses, an input cannot be read, or neither."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, RankevalError
+from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, JudgementError, RankevalError
 from rankeval_spark.sources import explain
 
 _POLICY: Final = re.compile(r"\[rankeval:(?P<policy>\w+)\] (?P<what>[^\n]+?), and the policy")
+_JUDGEMENT: Final = re.compile(
+    JudgementError.title + r":\s+- (?P<where>\w[^\n]*?): found (?P<found>[^\n]+?); "
+    r"expected (?P<expected>[^\n]+?); (?P<fix>[^\n]+)"
+)
+"""The text of a `JudgementError` with one fault, among the lines of a worker's traceback."""
 
 _FIXES: Final = {
     "segments": "keep one row a user in the segment table",
@@ -24,7 +29,8 @@ def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
     """Return the error that a user can act on; ``error`` itself where nothing is known of it."""
     if isinstance(error, RankevalError):
         return error
-    return _policy_failure(str(error)) or explain(error, dict(locations)) or error
+    text = str(error)
+    return _policy_failure(text) or _judgement_failure(text) or explain(error, dict(locations)) or error
 
 
 def _policy_failure(text: str) -> FaultsError | None:
@@ -34,3 +40,8 @@ def _policy_failure(text: str) -> FaultsError | None:
     policy = found["policy"]
     where = "inputs.segments" if policy == "segments" else f"policies.{policy}"
     return ChecksFailedError(Fault(where, found["what"], "no such case", _FIXES.get(policy, "")))
+
+
+def _judgement_failure(text: str) -> FaultsError | None:
+    found = _JUDGEMENT.search(text)
+    return ChecksFailedError(Fault(**found.groupdict())) if found else None

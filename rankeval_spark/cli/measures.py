@@ -11,6 +11,7 @@ from rankeval_spark.cli.terminal import console
 from rankeval_spark.measures import Measure, options as measure_options, registry
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Entry
 
 
@@ -65,4 +66,10 @@ def _explain(entry: Entry) -> None:
 
 def _options(entry: Entry) -> str:
     """Write the options with their defaults and what else they can be."""
-    return "; ".join(f"{one.name}={measure_options.show(one.default)} ({one.expected})" for one in entry.options)
+    return "; ".join(_option(one) for one in entry.options)
+
+
+def _option(option: Option) -> str:
+    if option.default is None:
+        return f"{option.name} left out ({option.expected})"
+    return f"{option.name}={measure_options.show(option.default)} ({option.expected})"

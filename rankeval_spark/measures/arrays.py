@@ -32,6 +32,19 @@ def sum_by_list(list_index: IntVector, weights: FloatVector, *, n_lists: int) ->
     return totals.astype(np.float64, copy=False)  # numpy counts nothing at all in integers
 
 
+def max_by_list(list_index: IntVector, values: FloatVector, *, n_lists: int) -> FloatVector:
+    """Return the greatest value of each list; 0 for a list without any value above 0.
+
+    Examples
+    --------
+    >>> max_by_list(np.array([0, 0, 2]), np.array([0.5, 1.0, 2.0]), n_lists=3)
+    array([1., 0., 2.])
+    """
+    greatest = np.zeros(n_lists)
+    np.maximum.at(greatest, list_index, values)
+    return greatest
+
+
 def positions(list_index: IntVector, *, n_lists: int) -> IntVector:
     """Count the entries of each list from 1, given the list of each entry in ascending order.
 
@@ -55,6 +68,28 @@ def running_count_by_list(flags: FloatVector, list_index: IntVector, *, n_lists:
     totals = sum_by_list(list_index, flags, n_lists=n_lists)
     before_list = np.cumsum(totals) - totals
     return np.cumsum(flags) - before_list[list_index]
+
+
+def product_of_earlier(factors: FloatVector, list_index: IntVector) -> FloatVector:
+    """Multiply the factors before each entry of its list; 1 for the first.
+
+    Products over 1, 2, 4, ... entries are built from each other, so that the steps grow with the logarithm of the
+    longest list, and the value of a list never depends on the lists beside it, as a running sum of logarithms would.
+
+    Examples
+    --------
+    >>> product_of_earlier(np.array([0.5, 0.25, 0.5, 0.1]), np.array([0, 0, 0, 2]))
+    array([1.   , 0.5  , 0.125, 1.   ])
+    """
+    products = np.ones(len(factors))
+    is_same_list = list_index[1:] == list_index[:-1]
+    products[1:][is_same_list] = factors[:-1][is_same_list]
+    step = 1
+    while (is_same_list := list_index[step:] == list_index[:-step]).any():
+        earlier = np.where(is_same_list, products[:-step], 1.0)
+        products[step:] *= earlier
+        step *= 2
+    return products
 
 
 def ratio(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:

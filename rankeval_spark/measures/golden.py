@@ -27,7 +27,7 @@ _OPERATORS: Final[Mapping[type[ast.operator], Callable[..., Fraction | float]]] 
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
-_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {"log2": math.log2, "sqrt": math.sqrt}
+_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {"ln": math.log, "log2": math.log2, "sqrt": math.sqrt}
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Golden:
 
 
 def evaluate(expression: str) -> Fraction | float:
-    """Compute an arithmetic expression of numbers, ``+ - * / **``, ``log2`` and ``sqrt``.
+    """Compute an arithmetic expression of numbers, ``+ - * / **``, ``ln``, ``log2`` and ``sqrt``.
 
     Examples
     --------

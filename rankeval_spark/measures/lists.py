@@ -222,13 +222,15 @@ class CutLists(Remembers):
         """Relevant items at ranks <= k: h_k, float64, shape (n_lists, n_cutoffs)."""
         return self.once(("hits", rel), lambda: self.sum_hits(self.lists.relevance(rel).is_relevant))
 
-    def sum_hits(self, weights: FloatVector) -> FloatMatrix:
+    def sum_hits(self, weights: FloatVector, *, at: FloatVector | None = None) -> FloatMatrix:
         """Sum the weight of each hit up to every cutoff.
 
         Parameters
         ----------
         weights : float64, shape (n_hits,)
             What a hit adds to the sum of its list.
+        at : float64, shape (n_hits,), optional
+            What is compared with the cutoff; the rank of the hit where it is left out.
 
         Returns
         -------
@@ -243,7 +245,8 @@ class CutLists(Remembers):
         >>> batch.cut([2, 3]).sum_hits(batch.hit_rank)
         array([[1., 4.]])
         """
-        return self._sum_cells(self._hit_cell, weights)
+        cells = self._hit_cell if at is None else self._cells(self.lists.hit_list, at)
+        return self._sum_cells(cells, weights)
 
     def sum_ideal(self, weights: FloatVector) -> FloatMatrix:
         """Sum the weight of each judgement up to every cutoff, in the ideal order (gain descending).
@@ -268,7 +271,7 @@ class CutLists(Remembers):
     def _judged_cell(self) -> IntVector:
         return self._cells(self.lists.judged_list, self.lists.ideal_rank)
 
-    def _cells(self, owner: IntVector, rank: IntVector) -> IntVector:
+    def _cells(self, owner: IntVector, rank: IntVector | FloatVector) -> IntVector:
         """Return the (list, first cutoff that reaches the rank) of each item as one number.
 
         The bucket after the last cutoff takes the ranks that no cutoff reaches.

@@ -101,6 +101,11 @@ class MeasureSet:
         """Columns of measures that are 0 or 1 for a list, whose means have Wilson's interval."""
         return frozenset(m.column for m in self.measures if m.entry.definition.interval == "wilson")
 
+    @cached_property
+    def without_relevant(self) -> Mapping[str, float]:
+        """Value, by column, of a user for whom the measure is undefined where the population counts him."""
+        return {m.column: m.entry.definition.without_relevant(**m.options) for m in self.measures}
+
     def score(self, lists: Lists) -> dict[str, FloatMatrix]:
         """Compute every measure at every cutoff it is asked for.
 

@@ -1,7 +1,8 @@
 """Names of measures: ``Name(option=value,...)@k`` read generously and printed canonically.
 
 The grammar is that of ir_measures. Reading accepts any case, spaces, double or no quotes, aliases and trec_eval names;
-printing gives ``rel`` first, then the other options by name, and leaves defaults out.
+printing gives ``rel`` first, then the other options by name, and leaves defaults out, except where a name has several
+meanings in use. A number after ``@`` is a cutoff, or for some measures an option: ``IPrec@0.1`` is at recall 0.1.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MAX_CUTOFF: Final = 10_000
 
 _GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
 _NAME = re.compile(r"\s*(?P<name>[^\s()@]+)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL)
-_OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^\s,'\"]+)\s*(?:,|$)")
+_OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|[^\s,'\"]+)\s*(?:,|$)")
 
 
 class UnknownMeasureError(ConfigError):
@@ -88,15 +89,17 @@ class Measure:
         return _Reader(f"{where}, {text.strip()}", match).read(shape["options"] or "", shape["cutoff"])
 
     @classmethod
-    def of(cls, name: str, *, k: int = WHOLE_LIST, **options: OptionValue) -> Measure:
+    def of(cls, name: str, *, k: int = WHOLE_LIST, **options: OptionValue | Mapping[float, float]) -> Measure:
         """Make a measure from a name and option values; checked like one that is read.
 
         Examples
         --------
         >>> str(Measure.of("P", k=5, rel=2))
         'P(rel=2)@5'
+        >>> str(Measure.of("nDCG", gains={1: 1, 2: 3}))
+        'nDCG(gains={1:1,2:3})'
         """
-        inside = ",".join(f"{option}={show(value)}" for option, value in options.items())
+        inside = ",".join(f"{option}={show(value)}" for option, value in options.items() if value is not None)
         return cls.parse(f"{name}({inside})" + (f"@{k}" if k != WHOLE_LIST else ""), where="Measure.of")
 
     @property
@@ -115,12 +118,13 @@ class Measure:
         defaults = self.entry.defaults
         spellings = self.entry.definition.printed_as.items()
         fixed = (name for name, preset in spellings if preset.items() <= self.options.items())
-        given = {name: value for name, value in self._options if value != defaults[name]}
+        always = self.entry.definition.always_printed
+        given = {name: value for name, value in self._options if value != defaults[name] or name in always}
         return _call(next(fixed, self.name), given)
 
     @property
     def definition(self) -> str:
-        """Name with every option, without the cutoff.
+        """Name with every option that has a value, without the cutoff.
 
         Examples
         --------
@@ -173,9 +177,13 @@ class _Reader:
         self.faults: list[Fault] = []
 
     def read(self, options_text: str, cutoff_text: str | None) -> Measure:
-        given = self._given_options(options_text)
-        options = {**self.entry.defaults, **self.match.presets, **given}
-        k = self._cutoff(cutoff_text)
+        pairs = self._pairs(options_text)
+        after_at = [text.strip() for text in (self.match.cutoff, cutoff_text) if text is not None]
+        if self.entry.definition.after_at:
+            pairs += [(self.entry.definition.after_at, text) for text in after_at]
+            after_at = []
+        options = {**self.entry.defaults, **self.match.presets, **self._given_options(pairs)}
+        k = self._cutoff(after_at)
         if not self.faults:
             self.faults += [self._fault("this combination", rule.text) for rule in self._broken_rules(options)]
             self.faults += _cutoff_faults(self.entry, options, k, where=self.where)
@@ -183,9 +191,9 @@ class _Reader:
             raise ConfigError(*self.faults)
         return Measure(self.entry.name, tuple(options.items()), k)
 
-    def _given_options(self, text: str) -> dict[str, OptionValue]:
+    def _given_options(self, pairs: list[tuple[str, str]]) -> dict[str, OptionValue]:
         given: dict[str, OptionValue] = {}
-        for name, value_text in self._pairs(text):
+        for name, value_text in pairs:
             option = self.entry.option(name)
             value = option.read(value_text) if option else None
             if option is None:
@@ -210,8 +218,7 @@ class _Reader:
             rest = rest[pair.end() :]
         return pairs
 
-    def _cutoff(self, text: str | None) -> int:
-        texts = [given.strip() for given in (self.match.cutoff, text) if given is not None]
+    def _cutoff(self, texts: list[str]) -> int:
         if not texts:
             return WHOLE_LIST
         is_number = re.fullmatch("[0-9]+", texts[0]) is not None
@@ -246,5 +253,5 @@ def _cutoff_faults(entry: Entry, options: Mapping[str, OptionValue], k: int, *, 
 
 
 def _call(name: str, options: Mapping[str, OptionValue]) -> str:
-    inside = ",".join(f"{option}={show(value)}" for option, value in options.items())
+    inside = ",".join(f"{option}={show(value)}" for option, value in options.items() if value is not None)
     return f"{name}({inside})" if inside else name

@@ -5,17 +5,60 @@ from __future__ import annotations
 import inspect
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from itertools import pairwise
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-OptionValue: TypeAlias = str | float | bool
-"""Value of an option; equal to, and printed as, its default where it is left out."""
+    from collections.abc import Callable, Sequence
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _EXACT_INTEGERS = 2**53
+
+
+@dataclass(frozen=True)
+class GainMap:
+    """Gain of each grade, written ``{grade: gain}``: a value that is hashed and compared.
+
+    Parameters
+    ----------
+    pairs
+        Grades, all above 0 and ascending, each with its gain: not negative, not falling, and not all 0.
+
+    Examples
+    --------
+    >>> GainMap.read("{2: 3, 1: 1}")
+    GainMap(pairs=((1.0, 1.0), (2.0, 3.0)))
+    >>> GainMap.read("{1: 3, 2: 1}") is None  # the better item would be worth less
+    True
+    """
+
+    pairs: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def read(cls, text: str) -> GainMap | None:
+        """Read a map; None where the text is not one."""
+        if not (text.startswith("{") and text.endswith("}")):
+            return None
+        sides = [[_number(side.strip()) for side in entry.split(":")] for entry in text[1:-1].split(",")]
+        pairs = sorted((entry[0], entry[1]) for entry in sides if len(entry) == 2)  # noqa: PLR2004 - grade and gain
+        return cls(tuple(pairs)) if len(pairs) == len(sides) and _is_rising(pairs) else None
+
+    @property
+    def grades(self) -> tuple[float, ...]:
+        """Grades that have a gain, ascending."""
+        return tuple(grade for grade, _ in self.pairs)
+
+    @property
+    def gains(self) -> tuple[float, ...]:
+        """Gain of each of ``grades``."""
+        return tuple(gain for _, gain in self.pairs)
+
+
+OptionValue: TypeAlias = str | float | bool | GainMap | None
+"""Value of an option; equal to, and printed as, its default where it is left out. None is only ever a default."""
 
 
 @dataclass(frozen=True)
@@ -25,40 +68,73 @@ class Above:
     bound: float
 
 
+@dataclass(frozen=True)
+class Below:
+    """Upper bound of a numeric option, itself excluded; part of its annotation."""
+
+    bound: float
+
+
+@dataclass(frozen=True)
+class Between:
+    """Least and greatest value of a numeric option, both allowed; part of its annotation."""
+
+    low: float
+    high: float
+
+
 Level: TypeAlias = Annotated[float, Above(0)]
 """Gain from which on a judgement is relevant. Above 0, because an item without a judgement has gain 0."""
 
 
+_MAP_EXPECTED = "a map {grade: gain}, such as {1:1,2:3}, with grades above 0 and gains that do not fall"
+
+
 @dataclass(frozen=True)
 class Option:
-    """One option: a choice, a number or a truth value.
+    """One option: a choice, a number, a truth value or a map.
 
     Parameters
     ----------
     name
         Name of the keyword-only parameter.
     default
-        Its value where the option is left out.
+        Its value where the option is left out; None where leaving it out has a meaning of its own.
     choices
         The strings it may be; empty for a number or a truth value.
-    above
-        Bound that a number must exceed.
+    above, below
+        Bounds between which a number must lie.
+    between
+        Least and greatest number; both are allowed.
+    takes_map
+        Whether it may also be a :class:`GainMap`.
     """
 
     name: str
     default: OptionValue
     choices: tuple[str, ...] = ()
     above: float = -math.inf
+    below: float = math.inf
+    between: Between = Between(-math.inf, math.inf)
+    takes_map: bool = False
 
     @classmethod
     def of_parameter(cls, parameter: inspect.Parameter, annotation: Any) -> Option:  # noqa: ANN401 - any type form
-        """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated[float, Above(x)]`` a bound."""
-        if get_origin(annotation) is Literal:
-            return cls(parameter.name, parameter.default, choices=get_args(annotation))
-        if annotation is bool:
+        """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated`` its bounds."""
+        parts = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else (annotation,)
+        main = next(part for part in parts if part not in {NoneType, GainMap})
+        if get_origin(main) is Literal:
+            return cls(parameter.name, parameter.default, choices=get_args(main), takes_map=GainMap in parts)
+        if main is bool:
             return cls(parameter.name, parameter.default)
-        bounds = [extra.bound for extra in get_args(annotation)[1:] if isinstance(extra, Above)]
-        return cls(parameter.name, float(parameter.default), above=max(bounds, default=-math.inf))
+        bounds = {type(extra): extra for extra in get_args(main)[1:]}
+        return cls(
+            parameter.name,
+            None if parameter.default is None else float(parameter.default),
+            above=bounds.get(Above, Above(cls.above)).bound,
+            below=bounds.get(Below, Below(cls.below)).bound,
+            between=bounds.get(Between, cls.between),
+        )
 
     @property
     def expected(self) -> str:
@@ -68,12 +144,18 @@ class Option:
         --------
         >>> Option("denom", "k", choices=("k", "len")).expected, Option("rel", 1.0, above=0).expected
         ("'k' or 'len'", 'a number above 0')
+        >>> Option("recall", 0.1, between=Between(0, 1)).expected
+        'a number from 0 to 1'
         """
         if self.choices:
-            return " or ".join(repr(choice) for choice in self.choices)
+            return " or ".join([*map(repr, self.choices), *([_MAP_EXPECTED] if self.takes_map else [])])
         if isinstance(self.default, bool):
             return "True or False"
-        return "a number" if self.above == -math.inf else f"a number above {self.above:g}"
+        if self.between != Option.between:
+            return f"a number from {self.between.low:g} to {self.between.high:g}"
+        bounds = [f"above {self.above:g}"] if self.above > -math.inf else []
+        bounds += [f"below {self.below:g}"] if self.below < math.inf else []
+        return " ".join(["a number", " and ".join(bounds)]).strip()
 
     def read(self, text: str) -> OptionValue | None:
         """Read a value; None where the text is not one.
@@ -83,11 +165,14 @@ class Option:
         >>> Option("denom", "k", choices=("k", "len")).read('"LEN"'), Option("rel", 1.0, above=0).read("0")
         ('len', None)
         """
+        if self.takes_map and text.startswith("{"):
+            return GainMap.read(text)
         if self.choices or isinstance(self.default, bool):
             known: tuple[OptionValue, ...] = self.choices or (True, False)
             return next((value for value in known if str(value).casefold() == _unquoted(text).casefold()), None)
-        number = float(text) if _NUMBER.fullmatch(text) else math.nan
-        return number if self.above < number < math.inf else None
+        number = _number(text)
+        is_allowed = self.above < number < self.below and self.between.low <= number <= self.between.high
+        return number if is_allowed else None
 
 
 def of_kernel(kernel: Callable[..., Any]) -> tuple[Option, ...]:
@@ -99,17 +184,37 @@ def of_kernel(kernel: Callable[..., Any]) -> tuple[Option, ...]:
     return tuple(sorted(options, key=lambda option: (option.name != "rel", option.name)))
 
 
-def show(value: OptionValue) -> str:
+def show(value: OptionValue | Mapping[float, float]) -> str:
     """Print a value as it stands in a canonical name: single quotes, whole numbers without a decimal point.
 
     Examples
     --------
-    >>> show("k"), show(2.0), show(0.5), show(True)
-    ("'k'", '2', '0.5', 'True')
+    >>> show("k"), show(2.0), show(0.5), show(True), show({1: 1, 2: 2.5})
+    ("'k'", '2', '0.5', 'True', '{1:1,2:2.5}')
     """
+    if isinstance(value, GainMap | Mapping):
+        pairs = value.pairs if isinstance(value, GainMap) else value.items()
+        return "{" + ",".join(f"{show(grade)}:{show(gain)}" for grade, gain in pairs) + "}"
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT_INTEGERS:
         return str(int(value))
     return repr(value)
+
+
+def _number(text: str) -> float:
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
+
+
+def _is_rising(pairs: Sequence[tuple[float, float]]) -> bool:
+    """Whether grades rise from above 0 and gains, not negative, rise with them or stay, up to one above 0."""
+    (least_grade, least_gain), (best_grade, best_gain) = pairs[0], pairs[-1]
+    steps = pairwise(pairs)
+    return (
+        least_grade > 0
+        and least_gain >= 0
+        and best_gain > 0
+        and max(best_grade, best_gain) < math.inf
+        and all(low[0] < high[0] and low[1] <= high[1] for low, high in steps)
+    )
 
 
 def _unquoted(text: str) -> str:

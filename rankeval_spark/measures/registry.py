@@ -110,6 +110,13 @@ class Definition:
         Interval of the mean: ``t``, or ``wilson`` for a mean of zeros and ones.
     printed_as
         Name printed where every option that it fixes has its default, if that is not ``name``.
+    always_printed
+        Options that a name shows even where they have their default, because tools disagree about it.
+    after_at
+        Option that a number after ``@`` stands for, where that is not a cutoff.
+    without_relevant
+        Function of the options: value of a user for whom the measure is undefined where a population counts him; 0,
+        as for a list without a hit, or what the measure gives there instead.
     """
 
     name: str
@@ -123,6 +130,9 @@ class Definition:
     rules: tuple[Rule, ...] = ()
     interval: Literal["t", "wilson"] = "t"
     printed_as: Mapping[str, Options] = field(default_factory=dict)
+    always_printed: tuple[str, ...] = ()
+    after_at: str = ""
+    without_relevant: Callable[..., float] = lambda **_: 0.0
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
@@ -162,7 +172,7 @@ class Entry:
     def range(self) -> str:
         """Range of the values, such as ``[0, 1]`` or ``[0, inf)``."""
         low, high = self.definition.bounds
-        return f"[{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+        return f"{'(' if math.isinf(low) else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
 
     @property
     def defaults(self) -> Options:
@@ -176,7 +186,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Match:
-    """What a name stands for: a measure, the options the name fixes and the cutoff it carries (trec_eval names)."""
+    """What a name stands for: a measure, the options the name fixes and the number it ends in (trec_eval names)."""
 
     entry: Entry
     presets: Options = field(default_factory=dict)
@@ -185,7 +195,7 @@ class Match:
 
 _ENTRIES: Final[dict[str, Entry]] = {}
 _NAMES: Final[dict[str, Match]] = {}
-_TREC_NAME = re.compile(r"(?P<name>.+)[._](?P<cutoff>\d+)")
+_TREC_NAME = re.compile(r"(?P<name>.+?)[._](?P<cutoff>\d+(\.\d+)?)")
 
 
 def discover(package: str, path: Iterable[str]) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
+from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import positions, sum_by_list
+from rankeval_spark.measures.options import GainMap, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
 Dcg: TypeAlias = Literal["log2", "exp-log2", "jk2", "inverse"]
 """How a gain is discounted; ``exp-log2`` also raises it to 2**gain - 1."""
 
-Gains: TypeAlias = Literal["grade", "binary"]
-"""What an item is worth: its gain (0 where that is negative), or 1 where the gain reaches ``rel``."""
+Gains: TypeAlias = Literal["grade", "binary"] | GainMap
+"""What an item is worth: its gain (0 where that is negative), 1 where the gain reaches ``rel``, or what a map says."""
 
 Ideal: TypeAlias = Literal["judged", "k_ones", "retrieved", "len"]
 """The order that a list is compared with."""
@@ -59,8 +61,20 @@ class Weighting:
     rel: float
 
     def gain(self, grades: FloatVector) -> FloatVector:
-        """Worth of an item with each of these gains, before the discount. ``exp-log2`` overflows above 1023."""
-        gain = (grades >= self.rel).astype(np.float64) if self.gains == "binary" else np.maximum(grades, 0.0)
+        """Worth of an item with each of these gains, before the discount. ``exp-log2`` overflows above 1023.
+
+        Raises
+        ------
+        JudgementError
+            A gain above 0 that the map of ``gains`` does not hold.
+        """
+        match self.gains:
+            case "binary":
+                gain = (grades >= self.rel).astype(np.float64)
+            case GainMap() as gain_map:
+                gain = _mapped(gain_map, grades)
+            case _:
+                gain = np.maximum(grades, 0.0)
         return np.exp2(gain) - 1 if self.dcg == "exp-log2" else gain
 
     def discount(self, ranks: IntVector) -> FloatVector:
@@ -95,6 +109,20 @@ class Weighting:
         """Whether any judgement of the list's user is worth more than 0: shape (n_lists, 1)."""
         lists = cut.lists
         return lists.once(("has gain", self), lambda: lists.count_judged(self.gain(lists.judged_gain) > 0) > 0)
+
+
+def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
+    """Look the grades up; those up to 0 are worth 0, like an item without a judgement."""
+    known = np.array((0.0, *gain_map.grades))
+    sought = np.maximum(grades, 0.0)
+    position = np.minimum(np.searchsorted(known, sought), known.size - 1)
+    is_unknown = known[position] != sought
+    if is_unknown.any():
+        grade = show(float(sought[is_unknown].max()))
+        place, known_grades = f"measures, gains={show(gain_map)}", ", ".join(map(show, gain_map.grades))
+        expected, fix = f"only {known_grades} above 0", f"give {grade} a gain in the map, or correct the grades"
+        raise JudgementError(Fault(place, f"a judgement with grade {grade}", expected, fix))
+    return np.array((0.0, *gain_map.gains))[position]
 
 
 def _of_judged(weighting: Weighting, cut: CutLists) -> FloatMatrix:

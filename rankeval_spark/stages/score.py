@@ -48,7 +48,7 @@ def to_user_metrics(lists: DataFrame, *, measures: MeasureSet, zero_relevant: st
     measures : MeasureSet
         What is asked for. A column is NULL where its measure is undefined for the user or not asked for at this k.
     zero_relevant : {"exclude", "zero"}
-        Value of a judged user without a relevant judgement: undefined, or 0.
+        Value of a judged user without a relevant judgement: undefined, or that of a list without a hit, mostly 0.
     """
     scored = _score_udf(measures, fill_zero=zero_relevant == "zero")(*(F.col(name) for name in _COMPACT))
     names = [*_COUNTS, *measures.columns]
@@ -70,8 +70,10 @@ def _score_udf(measures: MeasureSet, *, fill_zero: bool) -> Callable[..., Column
         lists = _to_lists(n_recommended, hit_ranks, hit_gains, judged_gains)
         values = measures.score(lists)
         if fill_zero:
+            worst = measures.without_relevant
             values = {
-                name: _zero_where_judged(matrix, lists, measures.asked_at(name)) for name, matrix in values.items()
+                name: _filled_where_judged(matrix, lists, measures.asked_at(name), worst[name])
+                for name, matrix in values.items()
             }
         counts = _counts(lists, _ragged(tied_ranks), measures.ks)
         return _to_rows({**counts, **{name: _nullable(matrix) for name, matrix in values.items()}}, lists, measures.ks)
@@ -121,10 +123,10 @@ def _int32(counts: np.ndarray, shape: tuple[int, int]) -> pa.Array:
     return pa.array(np.broadcast_to(counts, shape).astype(np.int32).ravel())
 
 
-def _zero_where_judged(values: np.ndarray, lists: Lists, is_asked: np.ndarray) -> np.ndarray:
-    """Give a judged user for whom the measure is undefined the value 0, at the cutoffs that are asked for."""
+def _filled_where_judged(values: np.ndarray, lists: Lists, is_asked: np.ndarray, worst: float) -> np.ndarray:
+    """Give a judged user for whom the measure is undefined its worst value, at the cutoffs that are asked for."""
     is_judged = np.bincount(lists.judged_list, minlength=lists.n_lists)[:, None] > 0
-    return np.where(np.isnan(values) & is_judged & is_asked[None, :], 0.0, values)
+    return np.where(np.isnan(values) & is_judged & is_asked[None, :], worst, values)
 
 
 def _nullable(values: np.ndarray) -> pa.Array:

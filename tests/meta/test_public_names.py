@@ -74,17 +74,30 @@ MEASURES: Final = {
     "ARHR@1": "ARHR(rel=1,denom='none',gains='binary')",
     "CG@1": "CG(rel=1,gains='grade')",
     "DCG@1": "DCG(rel=1,dcg='log2',gains='grade')",
+    "ERR@1": "ERR(max_rel=4)",
     "F@1": "F(rel=1,beta=1)",
     "F1@1": "F(rel=1,beta=1)",
+    "FirstHit@1": "FirstHit(rel=1)",
     "HR@1": "Success(rel=1)",
+    "IPrec@0.1": "IPrec(rel=1,need='ceil',recall=0.1)",
+    "IPrecAvg": "IPrecAvg(rel=1,need='ceil')",
+    "Judged@1": "Judged(denom='len')",
+    "MAR@1": "MAR(rel=1,kind='hits_R')",
+    "LogAP@1": "LogAP(rel=1,floor=1e-05)",
     "MAP@1": "AP(rel=1,denom='R')",
     "MRR@1": "RR(rel=1)",
     "NumHits@1": "NumHits(rel=1)",
     "P@1": "P(rel=1,denom='k')",
     "R@1": "R(rel=1,denom='R')",
+    "RBP@1": "RBP(max_rel=1,p=0.8)",
+    "RBPResidual@1": "RBPResidual(p=0.8)",
     "RR@1": "RR(rel=1)",
     "Rprec": "Rprec(rel=1)",
+    "SetF": "SetF(rel=1,beta=1)",
+    "SetP": "SetP(rel=1)",
+    "SetR": "SetR(rel=1)",
     "Success@1": "Success(rel=1)",
+    "nERR@1": "nERR(max_rel=4)",
     "nDCG@1": "nDCG(rel=1,dcg='log2',gains='grade',ideal='judged')",
 }
 """Names that people write, and what each of them means when every option is written out."""
@@ -92,6 +105,8 @@ MEASURES: Final = {
 MEASURE_OPTIONS: Final = {
     "AP": {"denom": {"R", "min", "k", "len", "hits"}},
     "ARHR": {"denom": {"none", "R", "ideal"}, "gains": {"binary", "grade"}},
+    "IPrec": {"need": {"ceil", "v9", "v10"}},
+    "MAR": {"kind": {"hits_R", "hits_min", "cutoffs"}},
     "P": {"denom": {"k", "len", "min"}},
     "R": {"denom": {"R", "min"}},
     "nDCG": {
@@ -117,6 +132,7 @@ EXIT_CODES: Final = {
     "ResultsBusyError": 5,
     "ResultsError": 1,
     "EnvironmentFaultError": 1,
+    "JudgementError": 3,
 }
 
 

@@ -10,13 +10,17 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, Ranking, registry
+from rankeval_spark.measures.options import GainMap
+from tests.support.rankings import GRADES
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Entry
 
 Number = Fraction | float
@@ -28,16 +32,21 @@ NAIVE: dict[str, Naive] = {}
 
 @dataclass(frozen=True)
 class PlainList:
-    """One list: gain at each rank (0 without a judgement), and all judged gains, best first."""
+    """One list: gain at each rank (0 without a judgement), all judged gains, best first, and which ranks are judged."""
 
     gains: list[float]
     judged: list[float]
+    is_judged: list[bool]
 
     @classmethod
     def of(cls, ranking: Ranking) -> PlainList:
         """Turn the builder's notation into plain lists."""
         recommended = [gain for gain in ranking.gains if gain is not None]
-        return cls([gain or 0 for gain in ranking.gains], sorted([*recommended, *ranking.missed], reverse=True))
+        return cls(
+            [gain or 0 for gain in ranking.gains],
+            sorted([*recommended, *ranking.missed], reverse=True),
+            [gain is not None for gain in ranking.gains],
+        )
 
     def top(self, k: int) -> list[float]:
         """Gains at ranks 1..k; all of them for k = 0."""
@@ -108,9 +117,140 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(one.hits(depth, rel), depth) if depth else None
 
 
+@naive("Rprec_mult")
+def _(one: PlainList, _: int, *, rel: float, x: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    depth = int(x * n_relevant + 0.9)
+    return (Fraction(one.hits(depth, rel), depth) if depth else Fraction(0)) if n_relevant else None
+
+
 @naive("NumHits")
 def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(one.hits(k, rel)) if one.n_relevant(rel) else None
+
+
+@naive("MAR")
+def _(one: PlainList, k: int, *, kind: str, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    if not n_relevant:
+        return None
+    if kind == "cutoffs":
+        return sum(Fraction(one.hits(j, rel), n_relevant) for j in range(1, k + 1)) / k
+    at_hits = sum(Fraction(one.hits(i, rel), n_relevant) for i, gain in enumerate(one.top(k), 1) if gain >= rel)
+    return at_hits / (n_relevant if kind == "hits_R" else least(k, n_relevant))
+
+
+@naive("MeanP")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    return sum(Fraction(one.hits(j, rel), j) for j in range(1, k + 1)) / k if one.n_relevant(rel) else None
+
+
+@naive("SetP")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    return share(Fraction(one.hits(0, rel)), len(one.gains)) if one.n_relevant(rel) else None
+
+
+@naive("SetR")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    return Fraction(one.hits(0, rel), one.n_relevant(rel)) if one.n_relevant(rel) else None
+
+
+@naive("SetF")
+def _(one: PlainList, _: int, *, beta: float, rel: float) -> Number | None:
+    precision, recall = NAIVE["SetP"](one, 0, rel=rel), NAIVE["SetR"](one, 0, rel=rel)
+    if precision is None or recall is None:
+        return None
+    weight = Fraction(beta) ** 2
+    return share((1 + weight) * precision * recall, weight * precision + recall)
+
+
+@naive("IPrec")
+def _(one: PlainList, _: int, *, need: str, recall: float, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    nearest = int(Decimal(recall * n_relevant).to_integral_value(ROUND_HALF_UP))
+    items = {"ceil": math.ceil(Decimal(str(recall)) * n_relevant), "v9": int(recall * n_relevant + 0.9), "v10": nearest}
+    hits = {rank: one.hits(rank, rel) for rank in range(1, len(one.gains) + 1)}
+    reached = (Fraction(found, rank) for rank, found in hits.items() if found >= items[need])
+    return max(reached, default=Fraction(0)) if n_relevant else None
+
+
+def eleven_points(one: PlainList, need: str, rel: float) -> list[Number]:
+    """Interpolated precision at recall 0, 0.1, ..., 1; empty where it is undefined."""
+    levels = [NAIVE["IPrec"](one, 0, need=need, recall=tenths / 10, rel=rel) for tenths in range(11)]
+    return [value for value in levels if value is not None]
+
+
+@naive("IPrecAvg")
+def _(one: PlainList, _: int, *, need: str, rel: float) -> Number | None:
+    points = eleven_points(one, need, rel)
+    return sum(points) / 11 if points else None
+
+
+@naive("IPrecArea")
+def _(one: PlainList, _: int, *, need: str, rel: float) -> Number | None:
+    points = eleven_points(one, need, rel)
+    return sum((left + right) / 2 / 10 for left, right in itertools.pairwise(points)) if points else None
+
+
+@naive("RecallCeiling")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    return Fraction(min(n_relevant, len(one.top(k))), n_relevant) if n_relevant else None
+
+
+def roc_area(one: PlainList, k: int, rel: float, n_hits: int) -> int:
+    """For each of the first hits, count those of the first k other items that are not above it."""
+    hit_ranks = [rank for rank, gain in enumerate(one.gains, 1) if gain >= rel]
+    others_above = [rank - position for position, rank in enumerate(hit_ranks, 1)]
+    return sum(max(k - others, 0) for others in others_above[:n_hits])
+
+
+@naive("PAUC")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    return Fraction(roc_area(one, k, rel, n_relevant), n_relevant * k) if n_relevant else None
+
+
+@naive("PAP")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_counted = min(one.n_relevant(rel), k)
+    return Fraction(roc_area(one, k, rel, n_counted), n_counted * k) if n_counted else None
+
+
+@naive("Judged")
+def _(one: PlainList, k: int, *, denom: str) -> Number | None:
+    n_judged = sum(one.is_judged[: k or None])
+    return share(Fraction(n_judged), k if denom == "k" else len(one.top(k)))
+
+
+@naive("unj")
+def _(one: PlainList, k: int) -> Number | None:
+    return Fraction(one.is_judged[:k].count(False), k)
+
+
+@naive("Bpref")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    n_nonrelevant = sum(0 <= gain < rel for gain in one.judged)
+    total: Number = Fraction(0)
+    above = 0
+    for gain, is_judged in zip(one.gains, one.is_judged, strict=True):
+        if gain >= rel:
+            total += 1 - share(Fraction(min(above, n_relevant)), min(n_nonrelevant, n_relevant))
+        above += is_judged and 0 <= gain < rel
+    return total / n_relevant if n_relevant else None
+
+
+@naive("infAP")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    n_relevant, e = one.n_relevant(rel), Fraction("1e-5")
+    total: Number = Fraction(0)
+    for rank, gain in enumerate(one.gains, 1):
+        pool = [other for other, is_judged in zip(one.gains[: rank - 1], one.is_judged, strict=False) if is_judged]
+        relevant, judged = sum(other >= rel for other in pool), sum(other >= 0 for other in pool)
+        inferred = Fraction(len(pool), rank) * (relevant + e) / (judged + 2 * e)
+        total += (Fraction(1, rank) + inferred) * (gain >= rel)
+    return total / n_relevant if n_relevant else None
 
 
 @naive("Success")
@@ -122,6 +262,51 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
 def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     inverse_ranks = (Fraction(1, rank) for rank, gain in enumerate(one.top(k), 1) if gain >= rel)
     return next(inverse_ranks, Fraction(0)) if one.n_relevant(rel) else None
+
+
+@naive("FirstHit")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    is_first_at_k = one.hits(k, rel) == 1 and (k == 1 or one.hits(k - 1, rel) == 0)
+    return Fraction(is_first_at_k) if one.n_relevant(rel) else None
+
+
+@naive("RBP")
+def _(one: PlainList, k: int, *, max_rel: float, p: float, rel: float | None) -> Number | None:
+    shares = [(gain >= rel) if rel else Fraction(max(gain, 0)) / Fraction(max_rel) for gain in one.top(k)]
+    total = (1 - Fraction(p)) * sum(share * Fraction(p) ** i for i, share in enumerate(shares))
+    return total if _has_gain(one, rel) else None
+
+
+@naive("RBPResidual")
+def _(one: PlainList, k: int, *, p: float, rel: float | None) -> Number | None:
+    is_judged = one.is_judged[: k or None]
+    unknown = sum((1 - Fraction(p)) * Fraction(p) ** i for i, judged in enumerate(is_judged) if not judged)
+    return Fraction(p) ** len(is_judged) + unknown if _has_gain(one, rel) else None
+
+
+@naive("ERR")
+def _(one: PlainList, k: int, *, max_rel: float) -> Number | None:
+    return cascade(one.top(k), max_rel) if _has_gain(one, None) else None
+
+
+@naive("nERR")
+def _(one: PlainList, k: int, *, max_rel: float) -> Number | None:
+    ideal = cascade(one.judged[: k or None], max_rel)
+    return share(cascade(one.top(k), max_rel), ideal) if _has_gain(one, None) else None
+
+
+def cascade(gains: Sequence[float], max_rel: float) -> float:
+    """Walk down a list until satisfied."""
+    total, still_looking = 0.0, 1.0
+    for rank, gain in enumerate(gains, 1):
+        satisfied = (2 ** max(gain, 0) - 1) / 2**max_rel
+        total += still_looking * satisfied / rank
+        still_looking *= 1 - satisfied
+    return total
+
+
+def _has_gain(one: PlainList, rel: float | None) -> bool:
+    return any(gain >= rel if rel else gain > 0 for gain in one.judged)
 
 
 @naive("AP")
@@ -136,6 +321,12 @@ def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
         "hits": hits,
     }[denom]
     return share(gained, possible) if n_relevant else None
+
+
+@naive("LogAP")
+def _(one: PlainList, k: int, *, floor: float, rel: float) -> Number | None:
+    precision = NAIVE["AP"](one, k, denom="R", rel=rel)
+    return None if precision is None else math.log(max(precision, floor))
 
 
 @naive("ARHR")
@@ -153,7 +344,7 @@ def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number |
 @naive("DCG")
 @naive("nDCG")
 def _(  # noqa: PLR0913 - the list, the cutoff and the four options of the family
-    one: PlainList, k: int, *, gains: str, rel: float, dcg: str = "none", ideal: str | None = None
+    one: PlainList, k: int, *, gains: str | GainMap, rel: float, dcg: str = "none", ideal: str | None = None
 ) -> Number | None:
     worth = worth_of(dcg, gains, rel)
     if not any(worth(gain) > 0 for gain in one.judged):
@@ -171,9 +362,12 @@ def _(  # noqa: PLR0913 - the list, the cutoff and the four options of the famil
             return share(total, discounted(one.judged[:depth], worth, dcg))
 
 
-def worth_of(dcg: str, gains: str, rel: float) -> Callable[[float], float]:
+def worth_of(dcg: str, gains: str | GainMap, rel: float) -> Callable[[float], float]:
     """Worth of an item with a given gain, before the discount."""
     plain: Callable[[float], float] = (lambda gain: gain >= rel) if gains == "binary" else (lambda gain: max(gain, 0))
+    if isinstance(gains, GainMap):
+        table = dict(gains.pairs)
+        plain = lambda gain: table[gain] if gain > 0 else 0  # noqa: E731 - like the other two
     return (lambda gain: 2 ** plain(gain) - 1) if dcg == "exp-log2" else plain
 
 
@@ -189,15 +383,38 @@ def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str
     return math.fsum(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))
 
 
+NUMBERS: Mapping[str, Sequence[float]] = {"recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
+"""Values tried of numeric options, where more than the default and another are."""
+
+OTHER_NUMBERS = {"p": 0.5, "max_rel": 3.0, "floor": 0.1}
+"""A second value of each numeric option for which 2 would not do."""
+
+OTHER_MAP = GainMap(((0.5, 0.0), (1.0, 1.0), (2.0, 1.5), (3.0, 4.0)))
+"""A gain for each grade that the strategies draw."""
+
+
 def variants(entry: Entry, ks: Sequence[int]) -> Iterator[Measure]:
     """Every valid combination of a measure's options (a few values of each number) at each cutoff."""
-    values: list[Sequence[Any]] = [option.choices or (option.default, 2.0) for option in entry.options]
+    values = [_values(option) for option in entry.options]
     names = [option.name for option in entry.options]
     for chosen, k in itertools.product(itertools.product(*values), ks):
         try:
             yield Measure.of(entry.name, k=k, **dict(zip(names, chosen, strict=True)))
         except ConfigError:
             continue  # a combination without meaning; test_names.py says which those are
+
+
+def _values(option: Option) -> Sequence[Any]:
+    """All choices, or the numbers to try: the default and another value where no others are named."""
+    if option.choices:
+        return (*option.choices, *([OTHER_MAP] if option.takes_map else []))
+    return NUMBERS.get(option.name, (option.default, OTHER_NUMBERS.get(option.name, 2.0)))
+
+
+def takes_every_grade(measure: Measure) -> bool:
+    """Whether no gain that the strategies draw is an error."""
+    max_rel = measure.options.get("max_rel", math.inf)
+    return measure.options.get("rel") is not None or (isinstance(max_rel, float) and max_rel >= max(GRADES))
 
 
 def all_variants(ks: Sequence[int]) -> list[Measure]:

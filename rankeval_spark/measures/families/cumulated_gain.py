@@ -46,6 +46,7 @@ _FIVE_ONES = "(1 + 1/log2(3) + 1/log2(4) + 1/log2(5) + 1/log2(6))"
         Golden("CG@2", (_EVENTS,), ("3 + 1",), note="purchase = 3, cart = 2, view = 1"),
         Golden("CG", (_NEGATIVE,), ("2",), note="a negative gain counts as 0"),
         Golden("CG(gains='binary')", (_EVENTS,), ("3",), note="each relevant item counts 1"),
+        Golden("CG(gains={1:1,2:5,3:50})@2", (_EVENTS,), ("50 + 1",), note="what a view, a cart, a purchase is worth"),
     ),
 )
 def cumulated_gain(cut: CutLists, *, gains: Gains = "grade", rel: Level = 1) -> FloatMatrix:
@@ -55,8 +56,9 @@ def cumulated_gain(cut: CutLists, *, gains: Gains = "grade", rel: Level = 1) -> 
     ----------
     cut : CutLists
         The lists and the cutoffs.
-    gains : {"grade", "binary"}
-        Gain of an item: its own, 0 where that is negative; 1 where it is relevant.
+    gains : {"grade", "binary"} or GainMap
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; what the map gives its grade. A
+        grade above 0 that the map does not hold is an error.
     rel : float
         Gain from which on an item is relevant; only with ``gains='binary'``.
 
@@ -90,6 +92,7 @@ def cumulated_gain(cut: CutLists, *, gains: Gains = "grade", rel: Level = 1) -> 
     goldens=(
         Golden("nCG@2", (_RISING,), ("(1 + 5) / (5 + 3)",)),
         Golden("nCG", (_RISING,), ("1",), note="without a cutoff the order has no effect"),
+        Golden("nCG(gains={1:0,3:1,5:10})@2", (_RISING,), ("10 / (10 + 1)",)),
     ),
 )
 def normalised_cumulated_gain(
@@ -101,8 +104,9 @@ def normalised_cumulated_gain(
     ----------
     cut : CutLists
         The lists and the cutoffs.
-    gains : {"grade", "binary"}
-        Gain of an item: its own, 0 where that is negative; 1 where it is relevant.
+    gains : {"grade", "binary"} or GainMap
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; what the map gives its grade. A
+        grade above 0 that the map does not hold is an error.
     ideal : {"judged", "k_ones", "retrieved", "len"}
         The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as
         many as the list is long.
@@ -141,6 +145,13 @@ def normalised_cumulated_gain(
         Golden("DCG(dcg='inverse')@5", (_EVENTS,), ("3 + 1/2 + 2/4",)),
         Golden("DCG(gains='binary')@5", (_EVENTS,), ("1 + 1/log2(3) + 1/log2(5)",)),
         Golden("DCG(rel=2,gains='binary')@5", (_EVENTS,), ("1 + 1/log2(5)",), note="relevant from gain 2 on"),
+        Golden("DCG(gains={1:1,2:5,3:50})@5", (_EVENTS,), ("50 + 1/log2(3) + 5/log2(5)",), note="a gain a grade"),
+        Golden(
+            "DCG(dcg='exp-log2',gains={1:0,2:1,3:2})@5",
+            (_EVENTS,),
+            ("3 + 1/log2(5)",),
+            note="2**gain - 1, of the gain in the map",
+        ),
         Golden("DCG", (_NEGATIVE,), ("2/log2(3)",), note="a negative gain counts as 0"),
     ),
 )
@@ -155,8 +166,9 @@ def discounted_cumulated_gain(
         The lists and the cutoffs.
     dcg : {"log2", "exp-log2", "jk2", "inverse"}
         What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / i.
-    gains : {"grade", "binary"}
-        Gain of an item: its own, 0 where that is negative; 1 where it is relevant.
+    gains : {"grade", "binary"} or GainMap
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; what the map gives its grade. A
+        grade above 0 that the map does not hold is an error.
     rel : float
         Gain from which on an item is relevant; only with ``gains='binary'``.
 
@@ -197,6 +209,14 @@ def discounted_cumulated_gain(
         Golden("nDCG", (_RISING,), ("(1 + 5/log2(3) + 3/2) / (5 + 3/log2(3) + 1/2)",)),
         Golden("nDCG@5", (_EVENTS,), ("(3 + 1/log2(3) + 2/log2(5)) / (3 + 2/log2(3) + 1/2)",)),
         Golden("nDCG(dcg='exp-log2')@5", (_EVENTS,), ("(7 + 1/log2(3) + 3/log2(5)) / (7 + 3/log2(3) + 1/2)",)),
+        Golden("nDCG(dcg='jk2')@5", (_EVENTS,), ("(3 + 1 + 2/log2(4)) / (3 + 2 + 1/log2(3))",)),
+        Golden("nDCG(dcg='inverse')@5", (_EVENTS,), ("(3 + 1/2 + 2/4) / (3 + 2/2 + 1/3)",)),
+        Golden(
+            "nDCG(gains={1:1,2:5,3:50})@5",
+            (_EVENTS,),
+            ("(50 + 1/log2(3) + 5/log2(5)) / (50 + 5/log2(3) + 1/2)",),
+            note="a gain a grade",
+        ),
         Golden(
             "nDCG(gains='binary')@5",
             (_TWO_OF_TWO, _TWO_OF_EIGHT),
@@ -235,8 +255,9 @@ def normalised_discounted_cumulated_gain(
         The lists and the cutoffs.
     dcg : {"log2", "exp-log2", "jk2", "inverse"}
         What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / i.
-    gains : {"grade", "binary"}
-        Gain of an item: its own, 0 where that is negative; 1 where it is relevant.
+    gains : {"grade", "binary"} or GainMap
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; what the map gives its grade. A
+        grade above 0 that the map does not hold is an error.
     ideal : {"judged", "k_ones", "retrieved", "len"}
         The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as
         many as the list is long.

@@ -7,11 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from rankeval_spark.measures.arrays import FloatMatrix, ratio, where_defined
+from rankeval_spark.measures.arrays import FloatMatrix, ratio, sum_by_list, where_defined
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.lists import CutLists, Ranking
 from rankeval_spark.measures.options import Level  # noqa: TC001 - the registry reads the annotation at run time
-from rankeval_spark.measures.registry import Definition, Rule
+from rankeval_spark.measures.registry import Cutoff, Definition, Rule
 from rankeval_spark.measures.weighting import Weighting
 
 _NO_RELEVANT = "no relevant judgement (R = 0)"
@@ -113,6 +113,53 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     relevance = cut.lists.relevance(rel)
     is_first = relevance.is_relevant * (relevance.n_above == 1)
     return where_defined(cut.sum_hits(is_first / cut.lists.hit_rank), relevance.n_relevant > 0)
+
+
+@Definition(
+    name="FirstHit",
+    formula="1 where r_k = 1 and h_k = 1, else 0",
+    bounds=(0, 1),
+    undefined=_NO_RELEVANT,
+    source="histogram of the ranks of the first hit: its means at ranks 1 to k add up to Success@k",
+    cutoff=Cutoff("required"),
+    interval="wilson",
+    goldens=(
+        Golden("FirstHit@1", (_HIT, Ranking([1, 1])), ("0", "1"), mean="1/2"),
+        Golden("FirstHit@2", (_HIT, Ranking([1, 1])), ("1", "0"), note="the second hit of a list is not its first"),
+        Golden("FirstHit@3", (_HIT, _NO_HIT), ("0", "0"), note="above rank 3, and nowhere"),
+        Golden("FirstHit(rel=2)@3", (Ranking([1, None, 2]),), ("1",), note="relevant from gain 2 on"),
+    ),
+)
+def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+    """Whether the first relevant item stands at rank k exactly; its mean is the share of such users.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the ranks.
+    rel : float
+        Gain from which on an item is relevant.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        0 or 1; NaN where the user has no relevant judgement.
+
+    Notes
+    -----
+    ``1[min{i : r_i = 1} = k]``. Here k is a rank, not a depth: asked for at 1, 2, ..., k it is a histogram with a row
+    a rank, whose rows add up to Success@k.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> first_hit(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 3]))
+    array([[0., 1., 0.]])
+    """
+    lists, relevance = cut.lists, cut.lists.relevance(rel)
+    is_first = relevance.is_relevant * (relevance.n_above == 1)
+    first_rank = sum_by_list(lists.hit_list, is_first * lists.hit_rank, n_lists=lists.n_lists)[:, None]
+    return where_defined((first_rank == cut.k).astype(np.float64), relevance.n_relevant > 0)
 
 
 @Definition(

@@ -24,13 +24,8 @@ _TWO_IN_TOP_FIVE = Ranking([None, 1, None, 1, None], missed=[1, 1])
     formula="h_k / k",
     bounds=(0, 1),
     undefined=_NO_RELEVANT,
-    source="trec_eval P, relative_P and set_P; denom='len' as LensKit and Evidently",
-    aliases={
-        "Precision": {},
-        "Prec": {},
-        "relative_P": {"denom": "min"},
-        "set_P": {"denom": "len"},
-    },
+    source="trec_eval P and relative_P; denom='len' as LensKit and Evidently",
+    aliases={"Precision": {}, "Prec": {}, "relative_P": {"denom": "min"}},
     cutoff=Cutoff("required").but("optional", denom="len"),
     goldens=(
         Golden("P@5", (_TWO_IN_TOP_FIVE,), ("2/5",), note="2 hits in the top 5"),
@@ -86,8 +81,8 @@ def precision(cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Le
     formula="h_k / R",
     bounds=(0, 1),
     undefined=_NO_RELEVANT,
-    source="trec_eval recall and set_recall; denom='min' as LensKit and BEIR's recall_cap",
-    aliases={"Recall": {}, "set_recall": {}, "set_R": {}},
+    source="trec_eval recall; denom='min' as LensKit and BEIR's recall_cap",
+    aliases={"Recall": {}},
     goldens=(
         Golden("R@5", (_TWO_IN_TOP_FIVE,), ("1/2",), note="2 of 4 relevant items in the top 5"),
         Golden("R@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/8")),
@@ -178,53 +173,6 @@ def f_measure(cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: Level
     n_relevant = cut.n_relevant(rel)
     weight = beta**2
     return where_defined((1 + weight) * cut.hits(rel) / (weight * n_relevant + cut.k), n_relevant > 0)
-
-
-@Definition(
-    name="Rprec",
-    formula="h_R / R; with a cutoff h_min(R, k) / min(R, k)",
-    bounds=(0, 1),
-    undefined=_NO_RELEVANT,
-    source="trec_eval Rprec",
-    aliases={"RPrecision": {}, "R-Precision": {}},
-    goldens=(
-        Golden("Rprec", (Ranking([1, None, None, 1, 1, None]),), ("1/3",), note="R = 3: ranks 1 to 3 count"),
-        Golden("Rprec@2", (Ranking([1, None, None, 1, 1, None]),), ("1/2",), note="R = 3 > k: ranks 1 and 2 count"),
-        Golden("Rprec@5", (Ranking([1, None, None, 1, 1, None]),), ("1/3",), note="equals Rprec where R <= k"),
-    ),
-)
-def r_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
-    """Precision at rank R, the number of relevant items.
-
-    Parameters
-    ----------
-    cut : CutLists
-        The lists and the cutoffs.
-    rel : float
-        Gain from which on an item is relevant.
-
-    Returns
-    -------
-    float64, shape (n_lists, n_cutoffs)
-        In [0, 1]; NaN where the user has no relevant judgement.
-
-    Notes
-    -----
-    ``h_R / R``: the list is cut at R, and ranks it does not reach are not relevant. With a cutoff,
-    ``h_min(R, k) / min(R, k)``, for stored lists of length k; it equals Rprec where R <= k.
-
-    Examples
-    --------
-    Hits at ranks 1, 4 and 5; R = 3:
-
-    >>> from rankeval_spark.measures import Lists, Ranking
-    >>> r_precision(Lists.of([Ranking([1, None, None, 1, 1, None])]).cut([2, 0]))
-    array([[0.5       , 0.33333333]])
-    """
-    lists, relevance = cut.lists, cut.lists.relevance(rel)
-    is_within_r = lists.hit_rank <= relevance.n_relevant[lists.hit_list, 0]
-    hits = cut.sum_hits(relevance.is_relevant * is_within_r)
-    return where_defined(ratio(hits, np.minimum(relevance.n_relevant, cut.k)), relevance.n_relevant > 0)
 
 
 @Definition(

@@ -67,16 +67,60 @@ def test_precision_success_and_reciprocal_rank_are_one_at_rank_1(ranking: Rankin
     assert len({str(first) for first in firsts}) == 1
 
 
-@given(ranking=rankings(), name=st.sampled_from(["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits"]))
+@given(ranking=rankings())
+def test_first_hits_at_the_ranks_down_to_k_add_up_to_success(ranking: Ranking) -> None:
+    ranks = range(1, max(KS) + 1)
+    histogram = MeasureSet.of([Measure.of("FirstHit", k=rank) for rank in ranks])
+    at_rank = histogram.score(Lists.of([ranking]))["firsthit"][0]
+    assert_equal(np.cumsum(at_rank)[np.array(KS) - 1], curve("Success", ranking))
+
+
+@given(ranking=rankings(), measure=st.sampled_from(["RBP(rel=1,p=0.8)", "RBP(max_rel=3,p=0.8)"]))
+def test_rbp_and_its_residual_are_the_rbp_of_the_best_that_can_be_unknown(ranking: Ranking, measure: str) -> None:
+    residual, known = curve("RBPResidual", ranking), curve(measure, ranking)
+    assume(not np.isnan(residual + known).any())
+    tail = 0.8 ** np.minimum(KS, len(ranking.gains))
+    best = Ranking([3 if gain is None else gain for gain in ranking.gains], ranking.missed)
+    assert_equal(known + residual, curve(measure, best) + tail)
+    assert at_least(residual, tail)
+    assert at_least(1 - residual, known)
+
+
+@given(
+    ranking=rankings(),
+    name=st.sampled_from(
+        ["Success", "R", "DCG", "CG", "RR", "AP", "ARHR", "NumHits", "LogAP", "RBP(max_rel=3)", "ERR(max_rel=3)"]
+    ),
+)
 def test_measure_never_falls_with_the_cutoff(ranking: Ranking, name: str) -> None:
     values = curve(name, ranking)
     assert at_least(values[1:], values[:-1])
 
 
+PERFECT_IS_1 = (
+    "nDCG(dcg='jk2')",
+    "nDCG(dcg='inverse')",
+    "nDCG(gains={0.5:0,1:1,2:1,3:9})",
+    "nDCG(ideal='retrieved')",
+    "nDCG(ideal='len')",
+    "nERR(max_rel=3)",
+)
+
+
 @given(gains=st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), min_size=1, max_size=8))
 def test_perfect_order_scores_1(gains: list[float]) -> None:
     best = Ranking(sorted(gains, reverse=True))
-    for name in ("nDCG", "nDCG(dcg='exp-log2')", "nCG", "AP(denom='min')", "ARHR(denom='ideal')", "Rprec"):
+    for name in (
+        "nDCG",
+        "nDCG(dcg='exp-log2')",
+        "nCG",
+        "AP(denom='min')",
+        "ARHR(denom='ideal')",
+        "Rprec",
+        "PAUC",
+        "PAP",
+        *PERFECT_IS_1,
+    ):
         values = curve(name, best)
         assert np.all(np.isnan(values)) or np.all(np.abs(values - 1) <= 1e-12), name
 
@@ -95,7 +139,22 @@ def test_moving_a_higher_grade_up_never_hurts(ranking: Ranking, data: st.DataObj
     gains = list(ranking.gains)
     assume((gains[high] or 0) > (gains[low] or 0))
     gains[low], gains[high] = gains[high], gains[low]
-    for name in ("DCG", "DCG(dcg='exp-log2')", "RR", "AP", "AP(denom='min')", "AP(denom='k')", "ARHR"):
+    for name in (
+        "DCG",
+        "DCG(dcg='exp-log2')",
+        "RR",
+        "AP",
+        "AP(denom='min')",
+        "AP(denom='k')",
+        "ARHR",
+        "MAR(kind='hits_R')",
+        "MAR(kind='cutoffs')",
+        "MeanP",
+        "PAUC",
+        "PAP",
+        "RBP(max_rel=3)",
+        "ERR(max_rel=3)",
+    ):
         assert at_least(curve(name, Ranking(gains, ranking.missed)), curve(name, ranking)), name
 
 
@@ -108,6 +167,8 @@ def test_with_one_relevant_item_average_precision_is_reciprocal_rank(place: int,
         assert_equal(curve(f"AP(denom='{denom}')", ranking), reciprocal)
     assert_equal(curve("AP(denom='k')", ranking), reciprocal / KS)
     assert_equal(curve("ARHR", ranking), reciprocal)
+    assert_equal(curve("MAR(kind='hits_R')", ranking), curve("Success", ranking))
+    assert_equal(curve("MAR(kind='hits_min')", ranking), curve("Success", ranking))
 
 
 @given(ranking=binary_rankings(), rel=st.floats(0.01, 1))
@@ -125,10 +186,47 @@ def test_doubling_the_gains_leaves_linear_ndcg_as_it_is(ranking: Ranking) -> Non
     assert_equal(curve("nDCG", doubled), curve("nDCG", ranking))
 
 
+@given(gains=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=1, max_size=4))
+def test_no_order_has_a_higher_err_than_the_ideal_one(gains: list[float]) -> None:
+    assume(max(gains) > 0)
+    best = curve("ERR(max_rel=3)", Ranking(sorted(gains, reverse=True)))
+    for order in itertools.permutations(gains):
+        assert at_least(best, curve("ERR(max_rel=3)", Ranking(order)))
+
+
+@given(ranking=binary_rankings())
+def test_with_one_grade_that_nearly_always_satisfies_err_is_reciprocal_rank(ranking: Ranking) -> None:
+    scaled = Ranking([gain and 60 * gain for gain in ranking.gains], [60 * gain for gain in ranking.missed])
+    assert_equal(curve("ERR(max_rel=60)", scaled), curve("RR", ranking))
+
+
+@given(ranking=rankings())
+def test_a_map_that_gives_every_grade_itself_changes_nothing(ranking: Ranking) -> None:
+    own = "gains={0.5:0.5,1:1,2:2,3:3}"
+    for name in ("CG", "DCG", "nCG", "nDCG"):
+        assert_equal(curve(f"{name}({own})", ranking), curve(name, ranking))
+    assert_equal(curve(f"nDCG(dcg='exp-log2',{own})", ranking), curve("nDCG(dcg='exp-log2')", ranking))
+
+
+@given(ranking=rankings())
+def test_exponential_gains_are_a_map_and_binary_gains_another(ranking: Ranking) -> None:
+    exponential = curve(f"DCG(gains={{0.5:{2**0.5 - 1!r},1:1,2:3,3:7}})", ranking)
+    assert_equal(exponential, curve("DCG(dcg='exp-log2')", ranking))
+    assert_equal(curve("DCG(gains={0.5:0,1:0,2:1,3:1})", ranking), curve("DCG(rel=2,gains='binary')", ranking))
+
+
+@given(ranking=rankings())
+def test_ideal_of_the_own_list_is_never_above_the_ideal_of_all_judgements(ranking: Ranking) -> None:
+    judged = curve("nDCG", ranking)
+    assert at_least(curve("nDCG(ideal='len')", ranking), judged)
+    assert at_least(curve("nDCG(ideal='retrieved')", ranking), judged)
+
+
 @given(ranking=rankings(min_size=max(KS)), n_more=st.integers(1, 5))
 def test_items_beyond_every_cutoff_change_nothing(ranking: Ranking, n_more: int) -> None:
     longer = Ranking([*ranking.gains, *[None] * n_more], ranking.missed)
-    for name in ("P", "P(denom='len')", "AP", "AP(denom='len')", "nDCG", "nDCG(ideal='len')", "Rprec", "RR"):
+    names = ["P", "P(denom='len')", "AP", "AP(denom='len')", "nDCG", "nDCG(ideal='len')", "Rprec", "RR"]
+    for name in (*names, "MAR(kind='cutoffs')", "MeanP"):
         np.testing.assert_array_equal(curve(name, longer), curve(name, ranking))
 
 
@@ -139,6 +237,100 @@ def test_average_precision_grows_as_its_denominator_shrinks(ranking: Ranking) ->
     assert at_least(by_min, by_r)
     assert at_least(by_len, by_min)
     assert at_least(by_hits, by_len)
+
+
+@given(ranking=rankings())
+def test_mean_precision_and_recall_over_cutoffs_are_means_of_their_curves(ranking: Ranking) -> None:
+    for mean, each in (("MeanP", "P"), ("MAR(kind='cutoffs')", "R")):
+        values = MeasureSet.parse([f"{each}@{k}" for k in range(1, max(KS) + 1)]).score(Lists.of([ranking]))
+        running_mean = np.cumsum(values[each.casefold()][0]) / np.arange(1, max(KS) + 1)
+        assert_equal(curve(mean, ranking), running_mean[np.array(KS) - 1])
+
+
+@given(ranking=rankings(min_size=1))
+def test_set_measures_are_those_of_the_list_cut_at_its_end(ranking: Ranking) -> None:
+    for whole, at_k in (("SetP", "P"), ("SetR", "R"), ("SetF", "F1")):
+        found = MeasureSet.parse([f"{at_k}@{len(ranking.gains)}", whole]).score(Lists.of([ranking]))
+        assert_equal(found[whole.casefold()][:, 1], found[at_k.casefold()][:, 0])
+
+
+@given(ranking=rankings())
+def test_r_precision_cut_at_r_and_at_once_r_is_r_precision(ranking: Ranking) -> None:
+    r = max(n_relevant(ranking), 1)
+    found = MeasureSet.parse([f"Rprec@{r}", "Rprec", "Rprec_mult(x=1)"]).score(Lists.of([ranking]))
+    at_r, whole = found["rprec"][0]
+    np.testing.assert_array_equal([at_r, found["rprec_mult_x_1"][0, 1]], [whole, whole])
+
+
+@given(ranking=rankings(), need=st.sampled_from(["ceil", "v9", "v10"]))
+def test_eleven_point_curve_never_rises_and_starts_at_the_highest_precision(ranking: Ranking, need: str) -> None:
+    levels = MeasureSet.parse([f"IPrec(need='{need}',recall={tenths / 10})" for tenths in range(11)])
+    points = np.concatenate(list(levels.score(Lists.of([ranking])).values()), axis=1)[0]
+    assert at_least(points[:-1], points[1:])
+    precision = MeasureSet.parse([f"P@{k}" for k in range(1, len(ranking.gains) + 2)]).score(Lists.of([ranking]))["p"]
+    assert_equal(points[:1], precision.max(axis=1))
+
+
+@given(ranking=rankings())
+def test_recall_never_exceeds_its_ceiling(ranking: Ranking) -> None:
+    assert at_least(curve("RecallCeiling", ranking), curve("R", ranking))
+    asked = MeasureSet.parse(["RecallCeiling", *(f"IPrec@{tenths / 10}" for tenths in range(11))])
+    (ceiling,), *points = (values[:, 0] for values in asked.score(Lists.of([ranking])).values())
+    assert all(point == 0 for tenths, (point,) in enumerate(points) if tenths / 10 > ceiling + 1e-12)
+
+
+@given(n_items=st.integers(1, 60), n_found=st.integers(0, 60), percent=st.integers(0, 100))
+def test_recall_is_met_in_whole_items(n_items: int, n_found: int, percent: int) -> None:
+    assume(n_found <= n_items)
+    perfect = Ranking([1.0] * n_found, missed=[1.0] * (n_items - n_found))
+    asked = MeasureSet.parse([f"IPrec@{percent / 100}"])
+    (value,) = asked.score(Lists.of([perfect]))[asked.columns[0]][:, 0]
+    assert value == (n_found > 0 and 100 * n_found >= percent * n_items)
+
+
+@given(ranking=rankings())
+def test_pap_is_partial_auc_of_the_first_k_hits(ranking: Ranking) -> None:
+    r, pauc, pap = n_relevant(ranking), curve("PAUC", ranking), curve("PAP", ranking)
+    is_whole = np.array(KS) >= r
+    np.testing.assert_array_equal(pap[is_whole], pauc[is_whole])
+    assert at_least(pap, pauc)
+
+
+@given(ranking=rankings())
+def test_judged_and_unjudged_items_fill_the_list(ranking: Ranking) -> None:
+    n_items = np.minimum(KS, len(ranking.gains))
+    judged, unjudged = curve("Judged(denom='k')", ranking), curve("unj", ranking)
+    assert_equal((judged + unjudged) * KS, n_items)
+    is_full = n_items == KS
+    assert_equal(unjudged[is_full], 1 - curve("Judged", ranking)[is_full])
+    assert at_least(curve("Judged", ranking), judged)
+
+
+@given(ranking=rankings(grades=(1.0, 2.0)))
+def test_without_irrelevant_judgements_bpref_is_recall(ranking: Ranking) -> None:
+    found = MeasureSet.parse(["Bpref", "SetR"]).score(Lists.of([ranking]))
+    assert_equal(found["bpref"], found["setr"])
+
+
+@given(ranking=rankings(grades=(0.0, 1.0, 2.0)))
+def test_where_the_pool_is_judged_inferred_average_precision_is_average_precision(ranking: Ranking) -> None:
+    found = MeasureSet.parse(["infAP", "AP"]).score(Lists.of([ranking]))
+    np.testing.assert_allclose(found["infap"], found["ap"], rtol=0, atol=1e-4)  # the smoothing is 1e-5
+
+
+@given(ranking=rankings(), place=st.integers(0, 12))
+def test_bpref_does_not_see_unjudged_items(ranking: Ranking, place: int) -> None:
+    gains = list(ranking.gains)
+    gains.insert(place, None)
+    asked = MeasureSet.parse(["Bpref"])
+    with_one, without = asked.score(Lists.of([Ranking(gains, ranking.missed), ranking]))["bpref"]
+    np.testing.assert_array_equal(with_one, without)
+
+
+@given(ranking=rankings())
+def test_log_of_average_precision_is_its_logarithm_above_the_floor(ranking: Ranking) -> None:
+    precision, logarithm = curve("AP", ranking), curve("LogAP(floor=0.1)", ranking)
+    assert_equal(np.exp(logarithm), np.maximum(precision, 0.1))
 
 
 @given(ranking=rankings())

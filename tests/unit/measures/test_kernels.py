@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
+from rankeval_spark.measures.arrays import product_of_earlier
 from tests.support import oracles
-from tests.support.rankings import batches
+from tests.support.rankings import batches, binary_rankings
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.registry import Entry
 
 KS = (1, 2, 3, 5, 20)
-EVERYTHING = MeasureSet.of(oracles.all_variants(ks=(1, 3, 0)))
+EVERYTHING = MeasureSet.of(list(filter(oracles.takes_every_grade, oracles.all_variants(ks=(1, 3, 0)))))
 
 
 def by_measure(asked: MeasureSet, batch: list[Ranking]) -> dict[Measure, list[float]]:
@@ -29,7 +32,7 @@ def by_measure(asked: MeasureSet, batch: list[Ranking]) -> dict[Measure, list[fl
 @settings(max_examples=20)
 @given(batch=batches(), ks=st.sets(st.sampled_from((*KS, 0)), min_size=1))
 def test_kernel_agrees_with_its_naive_reference(entry: Entry, batch: list[Ranking], ks: set[int]) -> None:
-    measures = list(oracles.variants(entry, sorted(ks)))
+    measures = list(filter(oracles.takes_every_grade, oracles.variants(entry, sorted(ks))))
     if not measures:
         return  # only the whole list was drawn, for a measure that needs a cutoff
     for measure, values in by_measure(MeasureSet.of(measures), batch).items():
@@ -44,9 +47,16 @@ def test_every_variant_takes_no_lists_empty_lists_and_lists_without_judgements(b
         assert values.dtype == np.float64
 
 
-def test_user_without_a_list_scores_0_where_a_relevant_item_was_missed() -> None:
-    for values in by_measure(EVERYTHING, [Ranking([], missed=[3])]).values():
-        assert values == [0]
+def test_user_without_a_list_has_the_worst_value_where_a_relevant_item_was_missed() -> None:
+    for measure, values in by_measure(EVERYTHING, [Ranking([], missed=[3])]).items():
+        assert values == [EVERYTHING.without_relevant[measure.column]], str(measure)
+        assert values == [without_hit(measure)], str(measure)
+
+
+def without_hit(measure: Measure) -> float:
+    """Value of a list without a hit: 0 for all measures but two."""
+    floor = measure.options.get("floor")
+    return math.log(floor) if isinstance(floor, float) else float(measure.name == "RBPResidual")
 
 
 def test_values_that_were_not_asked_for_are_nan() -> None:
@@ -85,6 +95,36 @@ def test_values_lie_within_the_declared_range(batch: list[Ranking]) -> None:
         low, high = measure.entry.definition.bounds
         defined = [value for value in values if not np.isnan(value)]
         assert all(low <= value <= high + 1e-12 for value in defined), str(measure)
+
+
+@pytest.mark.parametrize("name", ["CG({})", "nCG({})", "DCG(dcg='jk2',{})", "nDCG({},ideal='retrieved')"])
+@pytest.mark.parametrize("batch", [[Ranking([1, 2, None, -1, 0])], [Ranking([1], missed=[2])]])
+def test_grade_that_a_map_does_not_hold_is_an_error(name: str, batch: list[Ranking]) -> None:
+    asked = MeasureSet.parse([name.format("gains={1:1,3:2}")])
+    with pytest.raises(JudgementError, match=r"gains={1:1,3:2}: found a judgement with grade 2; expected only 1, 3"):
+        asked.score(Lists.of(batch))
+
+
+@pytest.mark.parametrize("name", ["RBP(max_rel=2,p=0.8)", "ERR(max_rel=2)", "nERR(max_rel=2)"])
+@pytest.mark.parametrize("batch", [[Ranking([1]), Ranking([3])], [Ranking([1], missed=[3])]])
+def test_gain_above_max_rel_is_an_error_even_of_an_item_that_no_list_holds(name: str, batch: list[Ranking]) -> None:
+    with pytest.raises(JudgementError, match="found a judgement with grade 3; expected none above max_rel=2; set max"):
+        MeasureSet.parse([name]).score(Lists.of(batch))
+
+
+@given(batch=st.lists(binary_rankings(), max_size=6))
+def test_rbp_of_ones_and_zeros_is_that_of_relevant_items(batch: list[Ranking]) -> None:
+    scores = MeasureSet.parse(["RBP@3", "RBP", "RBP(rel=1)@3", "RBP(rel=1)"]).score(Lists.of(batch))
+    np.testing.assert_array_equal(scores["rbp_p_0_8"], scores["rbp_rel_1_p_0_8"])
+
+
+@given(sizes=st.lists(st.integers(0, 9), max_size=6), data=st.data())
+def test_product_of_earlier_is_that_of_a_loop(sizes: list[int], data: st.DataObject) -> None:
+    lists = [data.draw(st.lists(st.floats(0, 1), min_size=size, max_size=size)) for size in sizes]
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    found = product_of_earlier(np.array([factor for one in lists for factor in one], dtype=np.float64), owner)
+    expected = [math.prod(one[:place]) for one in lists for place in range(len(one))]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)  # below, floats have fewer digits
 
 
 def test_batch_is_built_from_sliced_arrow_buffers() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, UnknownMeasureError, registry
+from rankeval_spark.measures.options import GainMap
 from tests.support import oracles
 
 VARIANTS = oracles.all_variants(ks=(0, 10_000))
@@ -33,6 +34,20 @@ def test_numeric_options_survive_printing(rel: float, k: int) -> None:
     measure = Measure.of("AP", k=k, rel=rel)
     assert Measure.parse(str(measure)) == measure
     assert measure.options["rel"] == rel
+
+
+@given(
+    gains=st.dictionaries(
+        st.floats(0, exclude_min=True, allow_infinity=False), st.floats(0.1, 1e9), min_size=1, max_size=4
+    ),
+    k=st.integers(1, 10_000),
+)
+def test_maps_survive_printing_in_the_order_of_their_grades(gains: dict[float, float], k: int) -> None:
+    rising = dict(zip(sorted(gains), sorted(gains.values()), strict=True))
+    shuffled = {grade: rising[grade] for grade in gains}
+    measure = Measure.of("nDCG", k=k, gains=shuffled)
+    assert Measure.parse(str(measure)) == measure == Measure.of("nDCG", k=k, gains=rising)
+    assert measure.options["gains"] == GainMap(tuple(rising.items()))
 
 
 @given(text=st.text(max_size=30) | st.from_regex(r"[A-Za-z_]{1,5}(\([a-z='0-9,.]*\))?(@[0-9.]*)?", fullmatch=True))
@@ -68,12 +83,39 @@ def test_any_text_is_a_measure_or_a_config_error(text: str) -> None:
         ("recall_10", "R@10"),
         ("success_5", "Success@5"),
         ("relative_P_5", "P(denom='min')@5"),
-        ("set_P", "P(denom='len')"),
+        ("Rprec_mult_0.20", "Rprec_mult(x=0.2)"),
+        ("Rprec_mult@2", "Rprec_mult(x=2)"),
+        ("IPrec@0.1", "IPrec(recall=0.1)"),
+        ("IPrec", "IPrec(recall=0.1)"),
+        ("IPrec@0", "IPrec(recall=0)"),
+        ("IPrec(need='v9')@1.0", "IPrec(need='v9',recall=1)"),
+        ("iprec_at_recall_0.70", "IPrec(recall=0.7)"),
+        ("iprec_at_recall.0.7", "IPrec(recall=0.7)"),
+        ("11pt_avg", "IPrecAvg"),
+        ("bpref", "Bpref"),
+        ("infap", "infAP"),
+        ("unj_10", "unj@10"),
+        ("set_P", "SetP"),
+        ("set_recall", "SetR"),
+        ("set_F", "SetF"),
         ("Rprec", "Rprec"),
         ("num_rel_ret", "NumHits"),
         ("P(denom=min, rel=2.0)@5", "P(rel=2,denom='min')@5"),
         ("P()@5", "P@5"),
         ("AP(denom='R')", "AP"),
+        ("MAR@5", "MAR(kind='hits_R')@5"),
+        ("MAR(kind='cutoffs')@5", "MAR(kind='cutoffs')@5"),
+        ("RBP", "RBP(p=0.8)"),
+        ("rbp(max_rel=1, p=.80)@5", "RBP(p=0.8)@5"),
+        ("RBP(p=0.9,rel=1)", "RBP(rel=1,p=0.9)"),
+        ("err_10", "ERR@10"),
+        ("nERR(max_rel=4)@10", "nERR@10"),
+        ("ERR(MAX_REL=3)", "ERR(max_rel=3)"),
+        ("gm_map", "LogAP"),
+        ("LogAP(floor=1e-5)", "LogAP"),
+        ("LogAP(floor=1E-3)@5", "LogAP(floor=0.001)@5"),
+        ("RBPResidual@10", "RBPResidual(p=0.8)@10"),
+        ("ndcg( gains = { 2 : 3.0, 1: 1 }, dcg=JK2 )@5", "nDCG(dcg='jk2',gains={1:1,2:3})@5"),
     ],
 )
 def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
@@ -96,6 +138,18 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("P", r"no cutoff; expected one; for P it is required \(optional with denom='len'\)"),
         ("AP(denom='k')", "no cutoff"),
         ("F1", "no cutoff"),
+        ("MAR(kind='cutoffs')", "no cutoff"),
+        ("Judged(denom='k')", "no cutoff"),
+        ("PAUC", "no cutoff"),
+        ("Rprec_mult(x=1)@2", "option 'x' twice"),
+        ("Rprec_mult@ten", "x=ten; expected x as a number above 0"),
+        ("IPrec@10", "recall=10; expected recall as a number from 0 to 1"),
+        ("IPrec@-0.1", "recall=-0.1; expected recall as a number from 0 to 1"),
+        ("IPrec(recall=0.5)@0.1", "option 'recall' twice"),
+        ("iprec_at_recall_0.10@0.1", "option 'recall' twice"),
+        ("IPrec@", "recall=; expected recall"),
+        ("IPrecAvg@10", "cutoff 10; expected IPrecAvg without one"),
+        ("SetP@5", "cutoff 5; expected SetP without one"),
         ("nDCG(gains='binary',ideal='k_ones')", "no cutoff"),
         ("P(ral=2)@5", "unknown option 'ral'; expected one of rel, denom; did you mean 'rel'"),
         ("P(denom='R')@5", "denom='R'; expected denom as 'k' or 'len' or 'min'"),
@@ -108,6 +162,25 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("P(rel=1;denom='k')@5", "rel=1;denom="),
         ("nDCG(rel=2)@5", "expected rel only with gains='binary'"),
         ("nDCG(ideal='k_ones')@5", "expected ideal='k_ones' only with gains='binary'"),
+        ("nDCG(gains={})@5", r"gains={}; expected gains as 'grade' or 'binary' or a map {grade: gain}, such as"),
+        ("nDCG(gains={1:2,1:3})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1:2,2:1})@5", "gains that do not fall"),
+        ("nDCG(gains={0:1,2:1})@5", "grades above 0"),
+        ("nDCG(gains={1:-1,2:1})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1:0,2:0})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1:1,2:1e999})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1:1:1})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1,2})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1:1)@5", "a map {grade: gain}"),
+        ("LogAP(floor=0)", "floor=0; expected floor as a number above 0 and below 1"),
+        ("RBP(p=1)", "p=1; expected p as a number above 0 and below 1"),
+        ("RBP(p=0)", "p=0; expected p as a number above 0 and below 1"),
+        ("RBP(max_rel=0)", "expected max_rel as a number above 0"),
+        ("RBP(rel=None)", "rel=None; expected rel as a number above 0"),
+        ("RBP(rel=1,max_rel=2)", "expected max_rel only without rel"),
+        ("nDCG(rel=2,gains={1:1})@5", "expected rel only with gains='binary'"),
+        ("nDCG(gains={1:1},ideal='k_ones')@5", "expected ideal='k_ones' only with gains='binary'"),
+        ("ARHR(gains={1:1})", "gains={1:1}; expected gains as 'binary' or 'grade'$"),
         ("ARHR(rel=2,gains='grade')", "expected rel only with gains='binary' or denom='R'"),
     ],
 )
@@ -144,6 +217,11 @@ def test_text_is_never_evaluated(attack: str) -> None:
         ("nDCG(dcg='exp-log2')@10", "nDCG(dcg='exp-log2')", "ndcg_dcg_exp_log2", None),
         ("R(rel=0.5)@5", "R(rel=0.5)", "r_rel_0_5", "R(rel=0.5,denom='R')"),
         ("F1@5", "F1", "f1", "F(rel=1,beta=1)"),
+        ("IPrec@0.1", "IPrec(recall=0.1)", "iprec_recall_0_1", "IPrec(rel=1,need='ceil',recall=0.1)"),
+        ("MAR@5", "MAR(kind='hits_R')", "mar_kind_hits_r", "MAR(rel=1,kind='hits_R')"),
+        ("RBP@5", "RBP(p=0.8)", "rbp_p_0_8", "RBP(max_rel=1,p=0.8)"),
+        ("RBP(rel=2)@5", "RBP(rel=2,p=0.8)", "rbp_rel_2_p_0_8", "RBP(rel=2,max_rel=1,p=0.8)"),
+        ("CG(gains={1:0.5,2:3})", "CG(gains={1:0.5,2:3})", "cg_gains_1_0_5_2_3", "CG(rel=1,gains={1:0.5,2:3})"),
     ],
 )
 def test_label_column_and_definition(text: str, label: str, column: str, definition: str | None) -> None:

@@ -23,7 +23,22 @@ Judgements = dict[str, dict[str, int]]
 KS = (1, 2, 3, 5, 10, 20)
 N_USERS = 300
 AT_CUTOFFS = ("P", "recall", "map_cut", "ndcg_cut", "success", "relative_P")
-WHOLE = ("map", "ndcg", "recip_rank", "Rprec", "num_rel_ret", "set_P", "set_recall")
+WHOLE = (
+    "map",
+    "gm_map",
+    "ndcg",
+    "recip_rank",
+    "Rprec",
+    "num_rel_ret",
+    "set_P",
+    "set_recall",
+    "set_F",
+    "11pt_avg",
+    "bpref",
+    "infAP",
+)
+MULTIPLES = "Rprec_mult.0.05,0.2,0.3,0.5,0.7,1,1.4,2"
+RECALL_LEVELS = "iprec_at_recall.0,0.1,0.15,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 SCORES = [step / 8 for step in range(12)]
 """Exact in float32, since trec_eval keeps scores so; few enough to tie often."""
 
@@ -50,7 +65,7 @@ def random_data(seed: int, item_id: Callable[[int], str]) -> tuple[Runs, Judgeme
 def trec_values(runs: Runs, judgements: Judgements, level: int) -> dict[str, list[float]]:
     """Ask trec_eval, by measure in the order of the users."""
     cutoffs = ",".join(map(str, KS))
-    asked = {*(f"{name}.{cutoffs}" for name in AT_CUTOFFS), *WHOLE}
+    asked = {*(f"{name}.{cutoffs}" for name in AT_CUTOFFS), *WHOLE, MULTIPLES, RECALL_LEVELS}
     by_user = pytrec_eval.RelevanceEvaluator(judgements, asked, relevance_level=level).evaluate(runs)
     names = next(iter(by_user.values()))
     return {name: [by_user[user][name] for user in runs] for name in names}
@@ -68,21 +83,51 @@ def test_values_are_those_of_trec_eval(ids: str, level: int) -> None:
     trec = trec_values(runs, judgements, level)
     batch = Lists.of(lists_of(runs, judgements))
     for name, expected in trec.items():
-        measure = with_level(Measure.parse(name), level)
-        values = MeasureSet.of([measure]).score(batch)[measure.column][:, 0]
-        # trec_eval gives 0 where the measure is undefined: no relevant judgement, no positive gain.
-        np.testing.assert_allclose(np.nan_to_num(values), expected, rtol=0, atol=1e-9, err_msg=name)
+        measure = as_in_trec(Measure.parse(name), level)
+        asked = MeasureSet.of([measure])
+        values = asked.score(batch)[measure.column][:, 0]
+        # Where the measure is undefined, trec_eval gives the value of a list without a hit.
+        filled = np.nan_to_num(values, nan=asked.without_relevant[measure.column])
+        np.testing.assert_allclose(filled, expected, rtol=0, atol=1e-9, err_msg=name)
         undefined = [oracles.expected(measure, one) for one in lists_of(runs, judgements)]
         np.testing.assert_array_equal(np.isnan(values), np.isnan(undefined))
 
 
-def with_level(measure: Measure, level: int) -> Measure:
-    """Set the relevance level, except for nDCG, which ignores it as trec_eval's does."""
-    return measure if measure.name == "nDCG" else Measure.of(measure.name, k=measure.k, **_options(measure, level))
+@pytest.mark.parametrize(
+    ("options", "gains"),
+    [
+        ("gains={1:2,2:3,3:10}", {1: 2, 2: 3, 3: 10}),
+        ("dcg='exp-log2'", {1: 1, 2: 3, 3: 7}),
+        ("rel=2,gains='binary'", {1: 0, 2: 1, 3: 1}),
+    ],
+)
+def test_ndcg_with_other_gains_is_that_of_trec_eval_with_other_judgements(options: str, gains: dict[int, int]) -> None:
+    runs, judgements = random_data(seed=4, item_id=ITEM_IDS["strings"])
+    replaced = {
+        user: {item: gains.get(gain, 0) for item, gain in judged.items()} for user, judged in judgements.items()
+    }
+    trec = trec_values(runs, replaced, level=1)
+    batch = Lists.of(lists_of(runs, judgements))
+    for name, expected in {"": trec["ndcg"], **{f"@{k}": trec[f"ndcg_cut_{k}"] for k in KS}}.items():
+        asked = MeasureSet.parse([f"nDCG({options}){name}"])
+        values = asked.score(batch)[asked.columns[0]][:, 0]
+        np.testing.assert_allclose(np.nan_to_num(values), expected, rtol=0, atol=1e-9, err_msg=name)
 
 
-def _options(measure: Measure, level: int) -> dict[str, Any]:
-    return {**measure.options, "rel": float(level)}
+@pytest.mark.parametrize("level", [1, 2])
+def test_first_hit_stands_at_the_rank_that_reciprocal_rank_gives(level: int) -> None:
+    runs, judgements = random_data(seed=level + 10, item_id=ITEM_IDS["strings"])
+    reciprocal = np.array(trec_values(runs, judgements, level)["recip_rank"])
+    measure = Measure.of("FirstHit", k=3, rel=level)
+    values = MeasureSet.of([measure]).score(Lists.of(lists_of(runs, judgements)))[measure.column][:, 0]
+    np.testing.assert_array_equal(np.nan_to_num(values), np.isclose(reciprocal, 1 / 3))
+
+
+def as_in_trec(measure: Measure, level: int) -> Measure:
+    """Set the relevance level, which trec_eval's nDCG ignores, and the rounding of recall of its version 9."""
+    theirs: dict[str, Any] = {} if measure.name == "nDCG" else {"rel": float(level)}
+    theirs |= {"need": "v9"} if "need" in measure.options else {}
+    return Measure.of(measure.name, k=measure.k, **{**measure.options, **theirs})
 
 
 RANX_NAMES = {
@@ -98,6 +143,9 @@ RANX_NAMES = {
     "DCG(dcg='exp-log2')@{k}": "dcg_burges@{k}",
     "nDCG(dcg='exp-log2')@{k}": "ndcg_burges@{k}",
 }
+RANX_WHOLE = {"Rprec": "r-precision", "RBP(max_rel=3,p=0.9)": "rbp.9", "RBP(max_rel=3,p=0.85)": "rbp.85"}
+RANX_SCALE = {"RBP": 3}
+"""What ranx's value is divided by: it adds up grades as they are, not as shares of the greatest, which is 3 here."""
 
 
 @pytest.mark.slow  # importing ranx takes seconds
@@ -108,13 +156,15 @@ def test_values_are_those_of_ranx_where_definitions_agree() -> None:
     runs = {user: untied(run) for user, run in list(runs.items())[:40]}
     relevant = {user: {item: max(gain, 0) for item, gain in judgements[user].items()} for user in runs}
     names = {ours.format(k=k): theirs.format(k=k) for ours, theirs in RANX_NAMES.items() for k in (1, 3, 10)}
-    found = ranx.evaluate(ranx.Qrels(relevant), ranx.Run(runs), [*names.values(), "r-precision"], return_mean=False)
+    found = ranx.evaluate(
+        ranx.Qrels(relevant), ranx.Run(runs), [*names.values(), *RANX_WHOLE.values()], return_mean=False
+    )
     batch = Lists.of(lists_of(runs, relevant))
-    for ours, theirs in {**names, "Rprec": "r-precision"}.items():
+    for ours, theirs in {**names, **RANX_WHOLE}.items():
         measure = Measure.parse(ours)
         values = MeasureSet.of([measure]).score(batch)[measure.column][:, 0]
         by_user = dict(zip(sorted(runs), found[theirs], strict=True))
-        expected = [by_user[user] for user in runs]
+        expected = [by_user[user] / RANX_SCALE.get(measure.name, 1) for user in runs]
         is_defined = ~np.isnan(values)
         np.testing.assert_allclose(values[is_defined], np.array(expected)[is_defined], rtol=0, atol=1e-9, err_msg=ours)
 

@@ -67,7 +67,6 @@ def test_every_value_of_every_option_has_a_golden_example(entry: Entry) -> None:
 
 LEFT_TO_NDCG = {
     "nCG": {("ideal", "k_ones"), ("ideal", "retrieved"), ("ideal", "len"), ("gains", "binary")},
-    "nDCG": {("dcg", "jk2"), ("dcg", "inverse")},
 }
 """Variants that one kernel shares with another, whose golden examples show them."""
 

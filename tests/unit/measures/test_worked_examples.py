@@ -45,6 +45,9 @@ def values(measure: str, *rankings: Ranking) -> list[float]:
         (13, "ARHR", Ranking([None, 1, None, None, 1]), Fraction(1, 2) + Fraction(1, 5)),
         (14, "ARHR(gains='grade')", Ranking([2, None, None, 3]), 2 + Fraction(3, 4)),
         (19, "P@10", Ranking([1, None, 1]), Fraction(2, 10)),
+        *((20, f"IPrec@{tenths / 10}", LIST_A, Fraction(2, 3)) for tenths in range(11)),
+        (20, "IPrecAvg", LIST_A, Fraction(2, 3)),
+        (20, "IPrecArea", LIST_A, Fraction(2, 3)),
     ],
 )
 def test_worked_example_of_one_list(example: int, measure: str, ranking: Ranking, value: float) -> None:
@@ -67,9 +70,13 @@ def test_hit_rate_of_ten_users_seven_of_them_with_a_hit() -> None:
     assert np.mean(values("HR@2", *users)) == 7 / 10
 
 
-@pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
+ACCURACY = [entry for entry in registry.entries() if entry.definition.undefined != "never"]
+
+
+@pytest.mark.parametrize("entry", ACCURACY, ids=lambda entry: entry.name)
 def test_user_without_a_relevant_item_is_undefined_for_every_accuracy_measure(entry: registry.Entry) -> None:
-    assert np.isnan(values(f"{entry.name}@5", NOTHING_RELEVANT)).all()
+    cutoff = "" if entry.definition.cutoff.need(entry.defaults) == "forbidden" else "@5"
+    assert np.isnan(values(f"{entry.name}{cutoff}", NOTHING_RELEVANT)).all()
 
 
 @pytest.mark.parametrize(
@@ -83,6 +90,7 @@ def test_user_without_a_relevant_item_is_undefined_for_every_accuracy_measure(en
         ("AP(denom='min')@5", (1 + 2 / 3) / 2, (1 + 2 / 3) / 5),
         ("AP(denom='len')@5", (1 + 2 / 3) / 2, (1 + 2 / 3) / 4),
         ("AP(denom='k')@5", (1 + 2 / 3) / 5, (1 + 2 / 3) / 5),
+        ("MeanP@5", (1 + 1 / 2 + 2 / 3 + 2 / 4 + 2 / 5) / 5, (1 + 1 / 2 + 2 / 3 + 2 / 4 + 2 / 5) / 5),
         ("AP(denom='hits')@5", (1 + 2 / 3) / 2, (1 + 2 / 3) / 2),
         ("nDCG(gains='binary')@5", (1 + 1 / 2) / (1 + 1 / log2(3)), (1 + 1 / 2) / FIVE_ONES),
         ("nDCG(gains='binary',ideal='k_ones')@5", (1 + 1 / 2) / FIVE_ONES, (1 + 1 / 2) / FIVE_ONES),

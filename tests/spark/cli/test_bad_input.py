@@ -139,6 +139,17 @@ def test_damaged_file_is_an_input_that_cannot_be_read(workspace: Workspace) -> N
     assert "inputs.held_out: found a file that cannot be read" in message
 
 
+def test_grade_above_the_scale_of_a_measure_stops_the_night(workspace: Workspace) -> None:
+    graded = nights.held_out()
+    graded[0]["gain"] = 9.0
+    workspace.write("held_out", graded)
+    workspace.change(measures=["ERR(max_rel=4)", "nDCG"])
+
+    message = refused(workspace, code=3, recorded=True).message
+
+    assert "measures, ERR: found a judgement with grade 9; expected none above max_rel=4" in message
+
+
 def test_share_of_faulty_rows_above_its_threshold_stops_the_night(workspace: Workspace) -> None:
     log = nights.recommendations()
     workspace.write("recommendations", [{**log[0], "item_id": None}, *log[1:]])

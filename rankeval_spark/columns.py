@@ -51,6 +51,9 @@ WHOLE_LIST: Final = 0
 ALL_USERS: Final = "all"
 """Name of the slice that holds every user; its ``slice_value`` is empty."""
 
+CROSSING: Final = "*"
+"""Joins the names, and the readable values, of a slice by several segments."""
+
 ONE_LIST: Final = ""
 """``list_id`` where the log has one list a user."""
 

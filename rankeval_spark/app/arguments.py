@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from rankeval_spark import columns as C
 from rankeval_spark.config import Policies, validate
 from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
-from rankeval_spark.config.models import CROSSING, ModelName, Slice
+from rankeval_spark.config.models import ModelName, Slice
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Request
@@ -48,7 +48,7 @@ class Arguments(Model):
     @field_validator("slices")
     @classmethod
     def _slices_once(cls, slices: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-        refuse_repeated([CROSSING.join(sorted(names)) for names in slices], "slice")
+        refuse_repeated([C.CROSSING.join(sorted(names)) for names in slices], "slice")
         return slices
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -34,9 +34,6 @@ from rankeval_spark.measures import MAX_CUTOFF
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
-
-CROSSING: Final = "*"
-"""Joins the segment names of a crossing, as in country*device."""
 
 
 def _name(text: str) -> str:
@@ -77,8 +74,8 @@ def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - anything can sta
 def _segment_name_faults(name: Any, earlier: tuple[Any, ...]) -> list[str]:  # noqa: ANN401 - as above
     if not isinstance(name, str) or not name.strip():
         return ["the name of a segment"]
-    if CROSSING in name or name in (C.ALL_USERS, C.USER_ID):
-        return [f"a segment name without {CROSSING!r}, other than {C.ALL_USERS!r} and {C.USER_ID!r}"]
+    if C.CROSSING in name or name in (C.ALL_USERS, C.USER_ID):
+        return [f"a segment name without {C.CROSSING!r}, other than {C.ALL_USERS!r} and {C.USER_ID!r}"]
     return ["each segment once in a crossing"] if name in earlier else []
 
 
@@ -215,7 +212,7 @@ class EvaluationConfig(Model):
     @field_validator("slices")
     @classmethod
     def _slices_once(cls, slices: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-        refuse_repeated([CROSSING.join(sorted(names)) for names in slices], "slice")
+        refuse_repeated([C.CROSSING.join(sorted(names)) for names in slices], "slice")
         return slices
 
     @model_validator(mode="after")

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Doubles: TypeAlias = NDArray[np.float64]
 
-CROSSING: Final = "*"
 UNKNOWN: Final = "(unknown)"
 
 _COLUMNS: Final = tuple(field for field in schemas.METRICS.fields if field.name not in C.RUN_KEY)
@@ -52,7 +51,7 @@ def to_rows(
     asked = np.column_stack([measures.asked_at(column) for column in measures.columns])
     finisher = _Finisher(
         labels=tuple(measures.labels),
-        slices=tuple(CROSSING.join(one) or C.ALL_USERS for one in slices),
+        slices=tuple(C.CROSSING.join(one) or C.ALL_USERS for one in slices),
         asked=frozenset((measures.ks[row], index) for row, index in np.argwhere(asked).tolist()),
         is_proportion=np.array([column in measures.proportions for column in measures.columns]),
         min_slice_size=min_slice_size,
@@ -120,7 +119,7 @@ def _readable(slice_values: pa.ListArray) -> pa.StringArray:
     """Join the values of a slice as its name is joined, an unknown value in words."""
     offsets = slice_values.offsets
     named = pc.fill_null(slice_values.values, UNKNOWN)
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, named), CROSSING)
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, named), C.CROSSING)
 
 
 def _doubles(rows: pa.RecordBatch, name: str) -> Doubles:

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages.clean import policy_failure
-from rankeval_spark.stages.rank import IS_TIED, N_COPIES, list_order
+from rankeval_spark.stages.rank import IS_LAST, IS_TIED, N_COPIES, list_order
 
 
 def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
@@ -71,14 +71,19 @@ def _to_judged_users(judgements: DataFrame) -> DataFrame:
 
 
 def _to_hits(ranked: DataFrame, *, judgements: DataFrame) -> DataFrame:
-    """Group the ranked items: one row per list with the ranks and gains of its judged items."""
+    """Group the ranked items: one row per list with the ranks and gains of its judged items.
+
+    Most items have nothing to tell and are dropped before the grouping, which is not compiled and takes them one by
+    one; the last of a list stays for its length.
+    """
     hit = F.when(F.col(C.GAIN).isNotNull(), F.struct(C.RANK, C.GAIN))
     tied_rank = F.when(F.col(IS_TIED), F.col(C.RANK))
     return (
         ranked.join(judgements.select(C.USER_ID, C.ITEM_ID, C.GAIN), on=[C.USER_ID, C.ITEM_ID], how="left")
+        .where(F.col(C.GAIN).isNotNull() | F.col(IS_TIED) | (F.col(N_COPIES) > 1) | F.col(IS_LAST))
         .groupBy(*list_order(ranked))
         .agg(
-            F.count("*").cast("int").alias(C.N_RECOMMENDED),
+            F.max(C.RANK).alias(C.N_RECOMMENDED),
             F.sum(F.col(N_COPIES) - 1).cast("int").alias(C.N_DUPLICATES),
             F.array_sort(F.collect_list(hit)).alias("_hits"),
             F.array_sort(F.collect_list(tied_rank)).alias(C.TIED_RANKS),

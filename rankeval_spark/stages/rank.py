@@ -13,9 +13,12 @@ N_COPIES = "_n_copies"
 IS_TIED = "_is_tied"
 """Whether the score equals that of the rank before."""
 
+IS_LAST = "_is_last"
+"""Whether no item of the list stands below: the rank is the length of the list."""
+
 
 def to_ranked(recommendations: DataFrame, *, ties: str, duplicates: str) -> DataFrame:
-    """Rank each list: one row per (model, user, list, item), with ``rank``, ``_is_tied`` and ``_n_copies``.
+    """Rank each list: one row per (model, user, list, item), with its rank and what :mod:`match` must know of it.
 
     Ranks start at 1, have no gaps, and are given after repeated items were removed. The frame is repartitioned by
     user here and nowhere else: the windows, the join with the judgements and the grouping per list reuse that exchange.
@@ -84,19 +87,21 @@ def _once_per_list(recommendations: DataFrame, *, duplicates: str, ties: str) ->
 
 
 def _with_rank(recommendations: DataFrame, *, ties: str) -> DataFrame:
-    """Give ranks from 1 and mark the items that tie with the one before: one window, one sort."""
+    """Give ranks from 1; mark the items that tie with the one before, and the last: one window, one sort."""
     window = _list_window(recommendations, ties=ties)
     order = order_column(recommendations)
     return recommendations.select(
         *(F.col(name) for name in (*list_order(recommendations), C.ITEM_ID, N_COPIES, order)),
         F.row_number().over(window).alias("_rank"),
         F.lag(order).over(window).alias("_before"),
+        F.lead(order).over(window).isNull().alias(IS_LAST),  # the order is never NULL: clean saw to that
     ).select(
         *list_order(recommendations),
         C.ITEM_ID,
         N_COPIES,
         F.col("_rank").alias(C.RANK),
         _is_tied(F.col("_before") == F.col(order), ties=ties).alias(IS_TIED),
+        IS_LAST,
     )
 
 

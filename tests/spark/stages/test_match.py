@@ -16,13 +16,19 @@ from tests.support.plans import no_spark_jobs, python_nodes
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-RANKED = "model_id user_id list_id item_id _n_copies rank _is_tied"
+RANKED = "model_id user_id list_id item_id _n_copies rank _is_tied _is_last"
 COMPACT = ("n_recommended", "n_duplicates", "hit_ranks", "hit_gains", "judged_gains", "tied_ranks")
 
 
 def ranked(spark: SparkSession, *rows: tuple[Any, ...], ids: str = "string") -> DataFrame:
-    """Ranked items: (model, user, list, item, rank); neither repeated nor tied."""
-    return table(spark, RANKED, *((*row[:4], 1, row[4], False) for row in rows), ids=ids)
+    """Ranked items: (model, user, list, item, rank), each list together and in order; neither repeated nor tied."""
+    lists = [row[:3] for row in rows]
+    return table(
+        spark,
+        RANKED,
+        *((*row[:4], 1, row[4], False, row[:3] not in lists[index:]) for index, row in enumerate(rows, 1)),
+        ids=ids,
+    )
 
 
 def judged(spark: SparkSession, *rows: tuple[Any, ...], ids: str = "string") -> DataFrame:
@@ -75,7 +81,7 @@ def test_a_user_with_several_lists_has_a_row_for_each_and_none_without_name(spar
 
 
 def test_copies_and_ties_are_counted_on_the_way(spark: SparkSession) -> None:
-    rows = [("a", 3, 1, False), ("b", 1, 2, True), ("c", 2, 3, True), ("d", 1, 4, False)]
+    rows = [("a", 3, 1, False, False), ("b", 1, 2, True, False), ("c", 2, 3, True, False), ("d", 1, 4, False, True)]
     log = table(spark, RANKED, *(("m", "ann", "", *row) for row in rows))
     lists = match.to_lists(log, judgements=judged(spark, ("ann", "d", 1.0)), models=models(spark, "m"))
     assert tuples(lists, *COMPACT) == [(4, (3 - 1) + (2 - 1), [4], [1.0], [1.0], [2, 3])]

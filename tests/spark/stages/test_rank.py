@@ -60,7 +60,13 @@ def test_lists_are_ordered_by_score_each_from_rank_1(spark: SparkSession) -> Non
     in_order = ("user_id", "model_id", "list_id", "item_id")
     assert_columns(
         ranked,
-        [*((name, "string") for name in in_order), ("_n_copies", "int"), ("rank", "int"), ("_is_tied", "boolean")],
+        [
+            *((name, "string") for name in in_order),
+            ("_n_copies", "int"),
+            ("rank", "int"),
+            ("_is_tied", "boolean"),
+            ("_is_last", "boolean"),
+        ],
     )
 
 

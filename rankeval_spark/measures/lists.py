@@ -35,7 +35,7 @@ class Ranking(NamedTuple):
     missed
         Gains of the judged items that the list does not hold.
     scores
-        Score of the item at rank 1, 2, ..., descending; where it is left out n, n - 1, ..., 1.
+        Score of the item at rank 1, 2, ..., descending; where it is left out 1, (n - 1) / n, ..., 1 / n.
     """
 
     gains: Sequence[float | None]
@@ -45,7 +45,7 @@ class Ranking(NamedTuple):
     @property
     def score_at(self) -> Sequence[float]:
         """Score at each rank."""
-        return self.scores or range(len(self.gains), 0, -1)
+        return self.scores or [rank / len(self.gains) for rank in range(len(self.gains), 0, -1)]
 
 
 class Relevance(NamedTuple):

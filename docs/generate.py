@@ -51,6 +51,8 @@ GUIDE = """\
 | one relevant item a user | `RR@k` and `Success@k`: AP, ARHR and RR are then the same number |
 | precision at a level of recall; the whole curve | `IPrec@0.1`; `IPrecAvg`, beside `RecallCeiling` |
 | how much of the list was judged at all | `Judged@k`; with irrelevant items among the judged ones: `Bpref` |
+| how near predicted ratings come to the true ones | `RMSE`, `MAE`; beside `PredictedShare` |
+| whether ratings, or clicks and skips that were scored, stand in order | `FCP`, `KendallTau`, `Spearman`; `AUC` |
 | a measure that adds up over users, in units of gain | `DCG@k`, `CG@k` |
 """
 
@@ -98,7 +100,7 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
     if definition.aliases:
         yield f"- also read as: {', '.join(f'`{alias}`' for alias in definition.aliases)}"
     yield f"- source: {definition.source}\n"
-    yield "| example | gain at each rank (`-` without judgement; missed gains) | value |\n|---|---|---|"
+    yield "| example | gain at each rank (`-` without judgement; missed gains, scores) | value |\n|---|---|---|"
     yield from map(_example, definition.goldens)
     yield ""
 
@@ -107,6 +109,7 @@ def _example(golden: Golden) -> str:
     lists = "; ".join(
         " ".join("-" if gain is None else f"{gain:g}" for gain in one.gains)
         + (f" (missed {' '.join(f'{gain:g}' for gain in one.missed)})" if one.missed else "")
+        + (f" (scores {' '.join(f'{score:g}' for score in one.scores)})" if one.scores else "")
         for one in golden.rankings
     )
     mean = f"; mean {golden.mean}" if golden.mean else ""

@@ -44,6 +44,8 @@ HIT_RANKS: Final = "hit_ranks"
 HIT_GAINS: Final = "hit_gains"
 JUDGED_GAINS: Final = "judged_gains"
 TIED_RANKS: Final = "tied_ranks"
+HIT_SCORES: Final = "hit_scores"
+"""Scores of the hits; also the name under which a measure says that it needs them."""
 
 WHOLE_LIST: Final = 0
 """Value of ``k`` that stands for no cutoff."""

@@ -126,6 +126,7 @@ LISTS: Final = Schema(
         Field(C.HIT_GAINS, "array<double>", "Gains of those items, in the same order", nullable=False),
         Field(C.JUDGED_GAINS, "array<double>", "Gains of all judgements of the user, descending", nullable=False),
         Field(C.TIED_RANKS, "array<int>", "Ranks whose score is that of the rank before, ascending", nullable=False),
+        Field(C.HIT_SCORES, "array<double>", "Scores of the hits; NULL where no measure of the run needs them"),
     ),
 )
 

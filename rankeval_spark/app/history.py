@@ -67,14 +67,19 @@ class PastNight:
 
 
 def past_nights(
-    spark: SparkSession, root: str, *, evaluation: str | None = None, dates: Sequence[date] = ()
+    spark: SparkSession,
+    root: str,
+    *,
+    evaluation: str | None = None,
+    dates: Sequence[date] = (),
+    needs: frozenset[str] = frozenset(),
 ) -> list[PastNight]:
-    """List the published nights, oldest first.
+    """List the published nights, oldest first; ``needs`` are the facts that their lists must hold.
 
     Raises
     ------
     InputError
-        If none was published, one of the dates was not, or one of the nights is without its lists.
+        If none was published, one of the dates was not, or one of the nights is without its lists or those facts.
     """
     runs = Results(spark, root).runs(evaluation=evaluation).where(F.col("status") == "PUBLISHED")
     newest = runs.groupBy(C.EVALUATION, C.EVALUATION_DATE).agg(F.max_by(F.struct("*"), "recorded_at").alias("_run"))
@@ -91,6 +96,7 @@ def past_nights(
         raise InputError(Fault(f"results {root}", found, f"one of the dates: {published}"))
     nights = [PastNight(row) for row in rows if not dates or row[C.EVALUATION_DATE] in dates]
     _refuse_without_lists(nights)
+    _refuse_without_facts(nights, needs)
     return nights
 
 
@@ -155,6 +161,19 @@ def _refuse_without_lists(nights: Sequence[PastNight]) -> None:
     fix = "set results.lists: true and run the date again, or choose others with --date and --evaluation"
     if without:
         raise InputError(*(Fault(str(night), "no published lists", "the lists of the night", fix) for night in without))
+
+
+def _refuse_without_facts(nights: Sequence[PastNight], needs: frozenset[str]) -> None:
+    """Refuse likewise; a night holds what its own measures needed."""
+    fix = "run the date again with such a measure in its config"
+    faults = [
+        Fault(str(night), f"lists without {fact}", f"{fact}, which a measure asked for reads", fix)
+        for night in nights
+        if not night.is_empty
+        for fact in sorted(needs - MeasureSet.of(_asked_then(night)).needs)
+    ]
+    if faults:
+        raise InputError(*faults)
 
 
 def _asked_then(night: PastNight) -> tuple[Measure, ...]:

@@ -51,6 +51,10 @@ def _refuse_missing_columns(log: Source, request: Request) -> None:
     faults = []
     if request.policies.ties == "rank" and not log.has_rank:
         faults.append(Fault(log.name, "no column 'rank'", "ranks, which ties='rank' goes by", "choose other ties"))
+    unscored = [str(one) for one in request.measures.measures if C.HIT_SCORES in one.entry.definition.needs]
+    if unscored and not log.has_score:
+        fix = "give the log its scores, or leave these measures out"
+        faults.append(Fault(log.name, "no column 'score'", f"scores, which {', '.join(unscored)} read", fix))
     if not log.has_model_id and request.models not in (None, (C.ONE_MODEL,)):
         fix = "leave the models out; a log without names has one model"
         faults.append(Fault(log.name, "no column 'model_id'", "one, where models are named", fix))

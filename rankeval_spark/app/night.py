@@ -192,7 +192,7 @@ class _Night:
         ).transform(with_text_ids)
         if self.config.results.lists:
             with self.steps.step("match") as step:
-                lists = self.recorded.stage(schemas.LISTS.name, lists)
+                lists = self.recorded.stage(schemas.LISTS.name, with_all_columns(lists))
                 step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
         self.facts += stage_scored(
             self.recorded, lists, request=self.request, has_one_list=inputs.has_one_list, steps=self.steps
@@ -266,6 +266,12 @@ class _Night:
 def with_text_ids(frame: DataFrame) -> DataFrame:
     """Turn ids into text, as all published tables hold them."""
     return frame.withColumns({name: F.col(name).cast("string") for name in IDS})
+
+
+def with_all_columns(lists: DataFrame) -> DataFrame:
+    """Add the columns of ``schemas.LISTS`` that no measure of the run needs, as NULL."""
+    absent = [field for field in schemas.LISTS.fields if field.name not in (*lists.columns, *C.RUN_KEY)]
+    return lists.withColumns({field.name: F.lit(None).cast(field.type) for field in absent})
 
 
 def _check_fault(row: Row) -> Fault:

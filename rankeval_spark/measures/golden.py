@@ -87,6 +87,8 @@ def _value(node: ast.expr) -> Fraction | float:
     match node:
         case ast.Constant(value=int() | float() as number):
             return Fraction(str(number))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand)
         case ast.BinOp(left=left, op=operation, right=right):
             return _OPERATORS[type(operation)](_value(left), _value(right))
         case ast.Call(func=ast.Name(id=name), args=[argument]):

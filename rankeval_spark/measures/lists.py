@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,10 +34,18 @@ class Ranking(NamedTuple):
         Gain of the item at rank 1, 2, ...; ``None`` for an item without a judgement. Empty: the model gave no list.
     missed
         Gains of the judged items that the list does not hold.
+    scores
+        Score of the item at rank 1, 2, ..., descending; where it is left out 1, (n - 1) / n, ..., 1 / n.
     """
 
     gains: Sequence[float | None]
     missed: Sequence[float] = ()
+    scores: Sequence[float] = ()
+
+    @property
+    def score_at(self) -> Sequence[float]:
+        """Score at each rank."""
+        return self.scores or [rank / len(self.gains) for rank in range(len(self.gains), 0, -1)]
 
 
 class Relevance(NamedTuple):
@@ -75,6 +83,8 @@ class Lists(Remembers):
         List of each judgement; the judgements of a user are repeated for each of his lists.
     judged_gain : float64, shape (n_judged,)
         Gain of the judgement, sorted by (list, gain descending).
+    hit_score : float64, shape (n_hits,), optional
+        Score of each hit in the log; only there where a measure needs it, see :attr:`scores`.
 
     Examples
     --------
@@ -91,9 +101,10 @@ class Lists(Remembers):
     hit_gain: FloatVector
     judged_list: IntVector
     judged_gain: FloatVector
+    hit_score: FloatVector | None = None
 
     @classmethod
-    def from_ragged(  # noqa: PLR0913, PLR0917 - the six buffers of three Arrow columns
+    def from_ragged(  # noqa: PLR0913, PLR0917 - the buffers of the Arrow columns
         cls,
         n_recommended: IntVector,
         hit_offsets: IntVector,
@@ -101,6 +112,7 @@ class Lists(Remembers):
         hit_gains: FloatVector,
         judged_offsets: IntVector,
         judged_gains: FloatVector,
+        hit_scores: FloatVector | None = None,
     ) -> Lists:
         """Build a batch from list columns: values and offsets, as in Arrow's ``ListArray.values`` and ``.offsets``.
 
@@ -112,6 +124,8 @@ class Lists(Remembers):
             List ``i`` owns the values ``offsets[i]:offsets[i + 1]``. They need not begin at 0 (a sliced column).
         hit_ranks, hit_gains, judged_gains
             The values: ranks ascending within a list, judged gains descending.
+        hit_scores
+            Scores of the hits, where a measure needs them, with the offsets of the other values of hits.
 
         Examples
         --------
@@ -130,29 +144,46 @@ class Lists(Remembers):
             hit_gains[hits],
             _owners(judged_offsets),
             judged_gains[judged],
+            None if hit_scores is None else hit_scores[hits],
         )
 
     @classmethod
     def of(cls, rankings: Sequence[Ranking]) -> Lists:
         """Build a batch from lists written down by hand."""
-        ranked = [[(rank, gain) for rank, gain in enumerate(one.gains, 1) if gain is not None] for one in rankings]
+        ranked = [
+            [
+                (rank, gain, score)
+                for rank, gain, score in zip(count(1), one.gains, one.score_at, strict=False)
+                if gain is not None
+            ]
+            for one in rankings
+        ]
         judged = [
-            sorted([*(gain for _, gain in hits), *one.missed], reverse=True)
+            sorted([*(gain for _, gain, _ in hits), *one.missed], reverse=True)
             for one, hits in zip(rankings, ranked, strict=True)
         ]
         return cls.from_ragged(
             np.array([len(one.gains) for one in rankings], dtype=np.int64),
             _offsets(ranked),
-            np.array([rank for hits in ranked for rank, _ in hits], dtype=np.int64),
-            np.array([gain for hits in ranked for _, gain in hits], dtype=np.float64),
+            np.array([rank for hits in ranked for rank, _, _ in hits], dtype=np.int64),
+            np.array([gain for hits in ranked for _, gain, _ in hits], dtype=np.float64),
             _offsets(judged),
             np.array([gain for gains in judged for gain in gains], dtype=np.float64),
+            np.array([score for hits in ranked for _, _, score in hits], dtype=np.float64),
         )
 
     @property
     def n_lists(self) -> int:
         """Number of lists in the batch."""
         return len(self.n_recommended)
+
+    @property
+    def scores(self) -> FloatVector:
+        """Score of each hit: float64, shape (n_hits,)."""
+        if self.hit_score is None:
+            message = "the batch has no scores; a measure that reads them declares needs=(HIT_SCORES,)"
+            raise ValueError(message)
+        return self.hit_score
 
     @cached_property
     def ideal_rank(self) -> IntVector:

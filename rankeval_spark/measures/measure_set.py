@@ -106,6 +106,11 @@ class MeasureSet:
         """Value, by column, of a user for whom the measure is undefined where the population counts him."""
         return {m.column: m.entry.definition.without_relevant(**m.options) for m in self.measures}
 
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """Facts of the lists beyond ranks and gains that any of the measures reads."""
+        return frozenset(need for measure in self.measures for need in measure.entry.definition.needs)
+
     def score(self, lists: Lists) -> dict[str, FloatMatrix]:
         """Compute every measure at every cutoff it is asked for.
 

@@ -76,6 +76,8 @@ def to_lists(
 ) -> DataFrame:
     """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
 
+    ``hit_scores`` is there only where a measure needs it.
+
     Parameters
     ----------
     has_one_list : bool
@@ -92,7 +94,12 @@ def to_lists(
         match.to_judgements, duplicates=policies.held_out_duplicates
     )
     return (
-        usable.transform(rank.to_ranked, ties=policies.ties, duplicates=policies.duplicates)
+        usable.transform(
+            rank.to_ranked,
+            ties=policies.ties,
+            duplicates=policies.duplicates,
+            keep_scores=C.HIT_SCORES in request.measures.needs,
+        )
         .transform(match.to_lists, judgements=judgements, models=models.to_models(usable, names=request.models))
         .transform(models.with_names, names=request.models)
         .transform(segment.with_segments, segments=segments, names=request.segments)

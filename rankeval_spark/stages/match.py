@@ -43,6 +43,7 @@ def to_lists(ranked: DataFrame, *, judgements: DataFrame, models: DataFrame) -> 
 
     Grain: (model, user, list). Judgements join n:1 on (user, item); users are crossed with the models, then full
     outer joined on (user, model): 1:n, so that neither a user without a list nor a list without a judged user vanishes.
+    Ranked items with a column ``score`` give the lists a column ``hit_scores``.
     """
     hits = _to_hits(ranked, judgements=judgements)
     list_id = F.coalesce(C.LIST_ID, F.lit(C.ONE_LIST)) if C.LIST_ID in hits.columns else F.lit(C.ONE_LIST)
@@ -60,6 +61,7 @@ def to_lists(ranked: DataFrame, *, judgements: DataFrame, models: DataFrame) -> 
             _or_empty("_hits.gain", "double").alias(C.HIT_GAINS),
             _or_empty(C.JUDGED_GAINS, "double").alias(C.JUDGED_GAINS),
             _or_empty(C.TIED_RANKS, "int").alias(C.TIED_RANKS),
+            *([_or_empty("_hits.score", "double").alias(C.HIT_SCORES)] if C.SCORE in ranked.columns else []),
         )
     )
 
@@ -76,7 +78,8 @@ def _to_hits(ranked: DataFrame, *, judgements: DataFrame) -> DataFrame:
     Most items have nothing to tell and are dropped before the grouping, which is not compiled and takes them one by
     one; the last of a list stays for its length.
     """
-    hit = F.when(F.col(C.GAIN).isNotNull(), F.struct(C.RANK, C.GAIN))
+    facts = [C.RANK, C.GAIN, *([C.SCORE] if C.SCORE in ranked.columns else [])]
+    hit = F.when(F.col(C.GAIN).isNotNull(), F.struct(*facts))
     tied_rank = F.when(F.col(IS_TIED), F.col(C.RANK))
     return (
         ranked.join(judgements.select(C.USER_ID, C.ITEM_ID, C.GAIN), on=[C.USER_ID, C.ITEM_ID], how="left")

@@ -17,7 +17,7 @@ IS_LAST = "_is_last"
 """Whether no item of the list stands below: the rank is the length of the list."""
 
 
-def to_ranked(recommendations: DataFrame, *, ties: str, duplicates: str) -> DataFrame:
+def to_ranked(recommendations: DataFrame, *, ties: str, duplicates: str, keep_scores: bool = False) -> DataFrame:
     """Rank each list: one row per (model, user, list, item), with its rank and what :mod:`match` must know of it.
 
     Ranks start at 1, have no gaps, and are given after repeated items were removed. The frame is repartitioned by
@@ -34,11 +34,13 @@ def to_ranked(recommendations: DataFrame, *, ties: str, duplicates: str) -> Data
     duplicates : {"best", "error", "keep"}
         What happens to an item that stands twice in a list: its best place counts, the job fails, or both count
         (recall above 1 is then possible; for parity with other tools, and for logs known to hold each item once).
+    keep_scores : bool
+        Whether the score of each item is kept, for measures that need it; the log then has scores.
     """
     return (
         recommendations.repartition(C.USER_ID)
         .transform(_once_per_list, duplicates=duplicates, ties=ties)
-        .transform(_with_rank, ties=ties)
+        .transform(_with_rank, ties=ties, keep_scores=keep_scores)
     )
 
 
@@ -86,7 +88,7 @@ def _once_per_list(recommendations: DataFrame, *, duplicates: str, ties: str) ->
     return counted.where(is_best).drop("_copy")
 
 
-def _with_rank(recommendations: DataFrame, *, ties: str) -> DataFrame:
+def _with_rank(recommendations: DataFrame, *, ties: str, keep_scores: bool) -> DataFrame:
     """Give ranks from 1; mark the items that tie with the one before, and the last: one window, one sort."""
     window = _list_window(recommendations, ties=ties)
     order = order_column(recommendations)
@@ -102,6 +104,7 @@ def _with_rank(recommendations: DataFrame, *, ties: str) -> DataFrame:
         F.col("_rank").alias(C.RANK),
         _is_tied(F.col("_before") == F.col(order), ties=ties).alias(IS_TIED),
         IS_LAST,
+        *([C.SCORE] if keep_scores else []),
     )
 
 

@@ -44,13 +44,14 @@ def to_user_metrics(lists: DataFrame, *, measures: MeasureSet, zero_relevant: st
     Parameters
     ----------
     lists : DataFrame
-        The compact rows of ``match.to_lists`` with their segments.
+        The compact rows of ``match.to_lists`` with their segments, and with ``hit_scores`` where a measure needs them.
     measures : MeasureSet
         What is asked for. A column is NULL where its measure is undefined for the user or not asked for at this k.
     zero_relevant : {"exclude", "zero"}
         Value of a judged user without a relevant judgement: undefined, or that of a list without a hit, mostly 0.
     """
-    scored = _score_udf(measures, fill_zero=zero_relevant == "zero")(*(F.col(name) for name in _COMPACT))
+    needed = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
+    scored = _score_udf(measures, fill_zero=zero_relevant == "zero")(*(F.col(name) for name in (*_COMPACT, *needed)))
     names = [*_COUNTS, *measures.columns]
     return (
         lists.withColumn(N_LISTED, F.col(C.N_RECOMMENDED) + F.col(C.N_DUPLICATES))
@@ -65,9 +66,14 @@ def _score_udf(measures: MeasureSet, *, fill_zero: bool) -> Callable[..., Column
     struct = ",".join(f"{name}:{_SPARK_TYPES[type_]}" for name, type_ in fields.items())
 
     def score(
-        n_recommended: pa.Array, hit_ranks: pa.Array, hit_gains: pa.Array, judged_gains: pa.Array, tied_ranks: pa.Array
+        n_recommended: pa.Array,
+        hit_ranks: pa.Array,
+        hit_gains: pa.Array,
+        judged_gains: pa.Array,
+        tied_ranks: pa.Array,
+        *hit_scores: pa.Array,
     ) -> pa.Array:
-        lists = _to_lists(n_recommended, hit_ranks, hit_gains, judged_gains)
+        lists = _to_lists(n_recommended, hit_ranks, hit_gains, judged_gains, *hit_scores)
         values = measures.score(lists)
         if fill_zero:
             worst = measures.without_relevant
@@ -84,11 +90,18 @@ def _score_udf(measures: MeasureSet, *, fill_zero: bool) -> Callable[..., Column
     return scorer
 
 
-def _to_lists(n_recommended: pa.Array, hit_ranks: pa.Array, hit_gains: pa.Array, judged_gains: pa.Array) -> Lists:
+def _to_lists(
+    n_recommended: pa.Array,
+    hit_ranks: pa.Array,
+    hit_gains: pa.Array,
+    judged_gains: pa.Array,
+    hit_scores: pa.Array | None = None,
+) -> Lists:
     hit_offsets, ranks = _ragged(hit_ranks)
     judged_offsets, judged = _ragged(judged_gains)
     gains = hit_gains.values.to_numpy(zero_copy_only=False)
-    return Lists.from_ragged(_numpy(n_recommended), hit_offsets, ranks, gains, judged_offsets, judged)
+    scores = None if hit_scores is None else _numpy(hit_scores.values)
+    return Lists.from_ragged(_numpy(n_recommended), hit_offsets, ranks, gains, judged_offsets, judged, scores)
 
 
 def _ragged(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:

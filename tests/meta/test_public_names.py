@@ -117,7 +117,7 @@ MEASURE_OPTIONS: Final = {
 }
 TABLES: Final = {
     "lists": "evaluation evaluation_date run_id model_id user_id list_id segments n_recommended n_duplicates hit_ranks "
-    "hit_gains judged_gains tied_ranks",
+    "hit_gains judged_gains tied_ranks hit_scores",
     "user_metrics": "evaluation evaluation_date run_id model_id user_id list_id k segments n_judged n_relevant "
     "n_recommended n_hits has_ties",
     "metrics": "evaluation evaluation_date run_id model_id slice slice_value slice_values measure k value n_users "

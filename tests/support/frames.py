@@ -32,6 +32,7 @@ _TYPES: Final = {
     C.HIT_GAINS: "array<double>",
     C.JUDGED_GAINS: "array<double>",
     C.TIED_RANKS: "array<int>",
+    C.HIT_SCORES: "array<double>",
     C.SEGMENTS: "map<string,string>",
     N_COPIES: "int",
     IS_TIED: "boolean",

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from rankeval_spark import schemas
-from rankeval_spark.columns import LIST_KEY, SEGMENTS
+from rankeval_spark.columns import HIT_SCORES, LIST_KEY, SEGMENTS
 from rankeval_spark.stages import match
 from tests.support.frames import after_run, assert_columns, assert_key, by, held_out, table, tuples
 from tests.support.plans import no_spark_jobs, python_nodes
@@ -48,7 +48,7 @@ def test_a_list_holds_the_ranks_and_gains_of_its_hits_and_all_gains_of_its_user(
     assert tuples(lists, *LIST_KEY, *COMPACT) == [
         ("m", "ann", "", 5, 0, [2, 4, 5], [1.0, 3.0, 0.0], [5.0, 3.0, 1.0, 0.0], [])
     ]
-    assert_columns(lists, [field for field in after_run(schemas.LISTS) if field.name != SEGMENTS])
+    assert_columns(lists, [field for field in after_run(schemas.LISTS) if field.name not in (SEGMENTS, HIT_SCORES)])
 
 
 def test_nobody_is_lost_on_either_side(spark: SparkSession) -> None:
@@ -78,6 +78,22 @@ def test_a_user_with_several_lists_has_a_row_for_each_and_none_without_name(spar
     judgements = judged(spark, ("ann", "a", 1.0), ("ann", "z", 2.0))
     lists = match.to_lists(log, judgements=judgements, models=models(spark, "m"))
     assert tuples(lists, "list_id", "hit_ranks", "judged_gains") == [("am", [1], [2.0, 1.0]), ("pm", [2], [2.0, 1.0])]
+
+
+def test_hits_have_their_scores_where_the_ranked_items_have_them(spark: SparkSession) -> None:
+    rows = [("a", 1, 0.9, False), ("b", 2, 0.5, False), ("c", 3, -2.0, True)]
+    scored = table(
+        spark,
+        f"{RANKED} score",
+        *(("m", "ann", "", item, 1, place, False, is_last, score) for item, place, score, is_last in rows),
+    )
+    judgements = judged(spark, ("ann", "c", 1.0), ("ann", "a", 3.0), ("bob", "a", 1.0))
+    lists = match.to_lists(scored, judgements=judgements, models=models(spark, "m"))
+    assert tuples(lists, "user_id", "hit_ranks", "hit_gains", "hit_scores") == [
+        ("ann", [1, 3], [3.0, 1.0], [0.9, -2.0]),
+        ("bob", [], [], []),
+    ]
+    assert_columns(lists, [field for field in after_run(schemas.LISTS) if field.name != SEGMENTS])
 
 
 def test_copies_and_ties_are_counted_on_the_way(spark: SparkSession) -> None:

@@ -125,6 +125,16 @@ def test_more_measures_and_cutoffs_add_no_exchange_no_join_and_no_python(tables:
     assert python_nodes(many) == python_nodes(few)
 
 
+def test_scores_of_hits_add_no_exchange_and_travel_only_where_a_measure_needs_them(
+    tables: dict[str, DataFrame],
+) -> None:
+    scored = replace(FEW, measures=MeasureSet.parse(["nDCG@5", "RMSE"]))
+    assert "hit_scores" in lists_of(tables, scored).columns
+    assert "hit_scores" not in lists_of(tables, FEW).columns
+    assert final_exchanges(user_metrics_of(tables, scored)) == ONE_EACH
+    assert python_nodes(user_metrics_of(tables, scored)) == ["ArrowEvalPython"]
+
+
 def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) -> None:
     scored = pipeline.to_scored(lists_of(tables), request=FEW)
     metrics = pipeline.to_frames(scored, request=FEW, has_one_list=True).metrics

@@ -33,7 +33,8 @@ def order(log: DataFrame, *, ties: str = "item_asc", duplicates: str = "best") -
 def tied(log: DataFrame, **policies: str) -> list[int]:
     """Ranks that tie with the rank before."""
     options = {"ties": "item_asc", "duplicates": "best", **policies}
-    rows = tuples(rank.to_ranked(log, **options), "rank", "_is_tied")
+    ranked = rank.to_ranked(log, ties=options["ties"], duplicates=options["duplicates"])
+    rows = tuples(ranked, "rank", "_is_tied")
     return [place for place, is_tied in rows if is_tied]
 
 
@@ -185,3 +186,10 @@ def test_the_best_rank_of_a_repeated_item_counts(spark: SparkSession) -> None:
 def test_a_log_without_rows_has_no_ranks(spark: SparkSession, order_by: str) -> None:
     log = recommendations(spark, f"user_id item_id {order_by}")
     assert order(log) == []
+
+
+def test_scores_are_kept_where_a_measure_needs_them_and_only_there(spark: SparkSession) -> None:
+    log = scored(spark, ("a", 0.1), ("b", 0.9), ("a", 0.5))
+    ranked = rank.to_ranked(log, ties="item_asc", duplicates="best", keep_scores=True)
+    assert tuples(ranked, "rank", "item_id", "score") == [(1, "b", 0.9), (2, "a", 0.5)]
+    assert "score" not in rank.to_ranked(log, ties="item_asc", duplicates="best").columns

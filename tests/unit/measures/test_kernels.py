@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.arrays import product_of_earlier
@@ -49,12 +50,14 @@ def test_every_variant_takes_no_lists_empty_lists_and_lists_without_judgements(b
 
 def test_user_without_a_list_has_the_worst_value_where_a_relevant_item_was_missed() -> None:
     for measure, values in by_measure(EVERYTHING, [Ranking([], missed=[3])]).items():
-        assert values == [EVERYTHING.without_relevant[measure.column]], str(measure)
-        assert values == [without_hit(measure)], str(measure)
+        np.testing.assert_array_equal(values, [EVERYTHING.without_relevant[measure.column]], str(measure))
+        np.testing.assert_array_equal(values, [without_hit(measure)], str(measure))
 
 
 def without_hit(measure: Measure) -> float:
-    """Value of a list without a hit: 0 for all measures but two."""
+    """Value of a list without a hit: 0 for most measures, and undefined for those of predictions."""
+    if HIT_SCORES in measure.entry.definition.needs:
+        return math.nan
     floor = measure.options.get("floor")
     return math.log(floor) if isinstance(floor, float) else float(measure.name == "RBPResidual")
 
@@ -130,7 +133,8 @@ def test_product_of_earlier_is_that_of_a_loop(sizes: list[int], data: st.DataObj
 def test_batch_is_built_from_sliced_arrow_buffers() -> None:
     whole = [Ranking([1, None]), Ranking([None, 2], missed=[1]), Ranking([3])]
     ranks, gains, judged = np.array([1, 2, 1]), np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 1.0, 3.0])
-    sliced = Lists.from_ragged(np.array([2, 1]), np.array([1, 2, 3]), ranks, gains, np.array([1, 3, 4]), judged)
+    scores = np.array([1.0, 1 / 2, 1.0])  # as Lists.of gives them
+    sliced = Lists.from_ragged(np.array([2, 1]), np.array([1, 2, 3]), ranks, gains, np.array([1, 3, 4]), judged, scores)
     expected = EVERYTHING.score(Lists.of(whole[1:]))
     for column, values in EVERYTHING.score(sliced).items():
         np.testing.assert_array_equal(values, expected[column])

@@ -1,0 +1,185 @@
+"""Pairs of the same list that two orders agree on, counted in O(n log n) for all lists of a batch together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rankeval_spark.measures.arrays import sum_by_list
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
+    from rankeval_spark.measures.lists import Lists
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Hits of one list that are equal in some values, made by :meth:`of`.
+
+    Attributes
+    ----------
+    of_hit : int, shape (n_hits,)
+        Block of each hit.
+    owner, size, n_before : int, shape (n_blocks,)
+        List of each block, the hits in it, and the hits of the list that are smaller. Blocks ascend with their list
+        and then with the values.
+    """
+
+    of_hit: IntVector
+    owner: IntVector
+    size: IntVector
+    n_before: IntVector
+
+    @classmethod
+    def of(cls, owner: IntVector, *values: FloatVector) -> Blocks:
+        """Find the blocks of hits that are equal in all ``values``; the first of them counts most in their order.
+
+        Examples
+        --------
+        >>> blocks = Blocks.of(np.array([0, 0, 0, 1]), np.array([0.5, 0.1, 0.5, 0.5]))
+        >>> blocks.of_hit, blocks.size, blocks.n_before
+        (array([1, 0, 1, 2]), array([1, 2, 1]), array([0, 1, 0]))
+        """
+        order = np.lexsort((*reversed(values), owner))
+        is_first = np.zeros(len(order), dtype=np.bool_)
+        is_first[:1] = True
+        for key in (owner, *values):
+            is_first[1:] |= np.diff(key[order]) != 0
+        of_hit = np.empty(len(order), dtype=np.int64)
+        of_hit[order] = np.cumsum(is_first) - 1
+        starts = np.flatnonzero(is_first)
+        owners = owner[order][starts]
+        return cls(of_hit, owners, np.diff(np.append(starts, len(order))), starts - starts[_first_of_run(owners)])
+
+    @property
+    def place(self) -> IntVector:
+        """Block of each hit, counted from 0 within its list."""
+        return (np.arange(len(self.owner)) - _first_of_run(self.owner))[self.of_hit]
+
+    @property
+    def mid_rank(self) -> FloatVector:
+        """Rank of each hit, 1 for the smallest; equal ones share the mean of their ranks."""
+        rank: FloatVector = (self.n_before + (self.size + 1) / 2)[self.of_hit]
+        return rank
+
+    def count_pairs(self, n_lists: int) -> FloatVector:
+        """Count the pairs that are equal: float64, shape (n_lists,), whole numbers."""
+        return sum_by_list(self.owner, self.size * (self.size - 1) / 2, n_lists=n_lists)
+
+
+class Pairs(NamedTuple):
+    """Pairs of hits of each list, every one float64 of shape (n_lists, 1) and a whole number.
+
+    Attributes
+    ----------
+    concordant, discordant
+        Pairs of different gains and different scores: the better item has the higher score, or the lower one.
+    tied_score
+        Pairs of different gains and one score.
+    tied_gain
+        Pairs of one gain, whatever their scores.
+    all
+        All pairs.
+    all_tied_score
+        Pairs of one score, whatever their gains.
+    """
+
+    concordant: FloatMatrix
+    discordant: FloatMatrix
+    tied_score: FloatMatrix
+    tied_gain: FloatMatrix
+    all: FloatMatrix
+    all_tied_score: FloatMatrix
+
+
+def pairs_of(lists: Lists) -> Pairs:
+    """Count the pairs of hits by the order of their gains and of their scores; once for a batch.
+
+    Notes
+    -----
+    Knight (1966), A computer method for calculating Kendall's tau with ungrouped data: hits in the order of their
+    gains, and of their scores where gains are equal, have as many inversions of their scores as there are discordant
+    pairs. The concordant ones are what is left when ties are taken away.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> pairs = pairs_of(Lists.of([Ranking([3, 1, 2, 1], scores=[0.9, 0.6, 0.6, 0.2])]))
+    >>> pairs.concordant, pairs.discordant, pairs.tied_score, pairs.tied_gain
+    (array([[4.]]), array([[0.]]), array([[1.]]), array([[1.]]))
+    """
+    return lists.once("pairs", lambda: _count(lists))
+
+
+def _count(lists: Lists) -> Pairs:
+    owner, gain, score, n = lists.hit_list, lists.hit_gain, lists.scores, lists.n_lists
+    by_score = Blocks.of(owner, score)
+    in_order = np.lexsort((score, gain, owner))
+    discordant = inversions(owner, by_score.place[in_order], n_lists=n)
+    hits = np.bincount(owner, minlength=n)
+    everything = hits * (hits - 1) / 2
+    tied_gain, all_tied_score = Blocks.of(owner, gain).count_pairs(n), by_score.count_pairs(n)
+    tied_score = all_tied_score - Blocks.of(owner, gain, score).count_pairs(n)
+    concordant = everything - tied_gain - tied_score - discordant
+    counts = (concordant, discordant, tied_score, tied_gain, everything, all_tied_score)
+    return Pairs(*(count[:, None] for count in counts))
+
+
+def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVector:
+    """Count, for each list, the pairs of entries of which the earlier one is the greater.
+
+    Parameters
+    ----------
+    owner : int, shape (n_entries,)
+        List of each entry, ascending.
+    values : int, shape (n_entries,)
+        Not negative.
+    n_lists : int
+        Number of lists.
+
+    Returns
+    -------
+    float64, shape (n_lists,)
+        Whole numbers.
+
+    Notes
+    -----
+    Bit by bit from the highest one: among entries that agree in all higher bits, each 0 is in inversion with the 1s
+    before it. Then the 0s go before the 1s, in the order they have. The steps are the bits of the greatest value.
+
+    Examples
+    --------
+    >>> inversions(np.array([0, 0, 0, 1, 1]), np.array([2, 0, 1, 0, 3]), n_lists=2)
+    array([2., 0.])
+    """
+    total = np.zeros(n_lists)
+    group = owner
+    for bit in reversed(range(int(values.max(initial=0)).bit_length())):
+        is_one = (values >> bit) & 1 == 1
+        start = _first_of_run(group)
+        ones_through = np.cumsum(is_one)
+        ones_before = ones_through - is_one - (ones_through - is_one)[start]
+        total += sum_by_list(owner, ones_before * ~is_one, n_lists=n_lists)
+        zeros_before = np.arange(len(values)) - start - ones_before
+        run = _numbered(start)
+        n_zeros = np.bincount(run, weights=~is_one).astype(np.int64)[run]
+        position = start + np.where(is_one, n_zeros + ones_before, zeros_before)
+        moved_values, moved_group = np.empty_like(values), np.empty_like(run)
+        moved_values[position], moved_group[position] = values, 2 * run + is_one
+        values, group = moved_values, moved_group
+    return total
+
+
+def _first_of_run(labels: IntVector) -> IntVector:
+    """Position of the first entry with the label of each entry; equal labels stand together."""
+    positions = np.arange(len(labels))
+    is_first = np.ones(len(labels), dtype=np.bool_)
+    is_first[1:] = labels[1:] != labels[:-1]
+    return np.maximum.accumulate(np.where(is_first, positions, 0))
+
+
+def _numbered(start: IntVector) -> IntVector:
+    """Count the runs before that of each entry, given where the run of each entry starts."""
+    return np.cumsum(start == np.arange(len(start))) - 1

@@ -1,0 +1,271 @@
+"""How near the predicted ratings of held-out pairs come to the true ones: the score predicts the gain."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from rankeval_spark.columns import HIT_SCORES
+from rankeval_spark.errors import Fault, JudgementError
+from rankeval_spark.measures.arrays import FloatMatrix, ratio, sum_by_list, where_defined
+from rankeval_spark.measures.golden import UNDEFINED, Golden
+from rankeval_spark.measures.lists import CutLists, Ranking
+from rankeval_spark.measures.options import Level, show
+from rankeval_spark.measures.registry import Cutoff, Definition
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatVector
+    from rankeval_spark.measures.lists import Lists
+
+_NO_PREDICTION = "no held-out pair of the user has a score"
+_TWO_PREDICTED = Ranking([4, None, 1], missed=[5], scores=[3, 3, 3])
+_ONE_PREDICTED = Ranking([2], scores=[6])
+_NONE_PREDICTED = Ranking([None], missed=[4], scores=[3])
+
+SMALLEST: Final = 1e-15
+"""A probability nearer to 0 or 1 than this is taken for this near, because the logarithm of 0 is infinite."""
+
+
+@Definition(
+    name="RMSE",
+    formula="sqrt((1 / n) sum over predicted pairs of (score - gain)^2)",
+    bounds=(0, math.inf),
+    undefined=_NO_PREDICTION,
+    source="LensKit, Surprise and RecTools RMSE",
+    cutoff=Cutoff("forbidden"),
+    without_relevant=lambda **_: math.nan,
+    needs=(HIT_SCORES,),
+    goldens=(
+        Golden("RMSE", (_TWO_PREDICTED, _ONE_PREDICTED), ("sqrt((1 + 4) / 2)", "4"), mean="(sqrt(5/2) + 4) / 2"),
+        Golden("RMSE", (_NONE_PREDICTED,), (UNDEFINED,), note="the held-out item was not predicted"),
+    ),
+)
+def root_mean_squared_error(cut: CutLists) -> FloatMatrix:
+    """Root of the mean squared difference between predicted and true ratings.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists, with scores, and the cutoffs, of which only the whole list has a meaning.
+
+    Returns
+    -------
+    float64, shape (n_lists, 1)
+        From 0, in units of the rating; NaN where no held-out pair of the user was predicted.
+
+    Notes
+    -----
+    ``sqrt((1 / n) sum (score - gain)^2)`` over the n held-out pairs of the user that the log holds: the score predicts,
+    the gain is the truth. Pairs without a prediction are left out: publish PredictedShare beside it. The mean is that
+    of the users' roots, as in RecTools and LensKit.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> root_mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).round(4)
+    array([[0.3536]])
+    """
+    return np.sqrt(mean_squared_error(cut))
+
+
+@Definition(
+    name="MSE",
+    formula="(1 / n) sum over predicted pairs of (score - gain)^2",
+    bounds=(0, math.inf),
+    undefined=_NO_PREDICTION,
+    source="Surprise MSE",
+    cutoff=Cutoff("forbidden"),
+    without_relevant=lambda **_: math.nan,
+    needs=(HIT_SCORES,),
+    goldens=(
+        Golden("MSE", (_TWO_PREDICTED, _ONE_PREDICTED), ("(1 + 4) / 2", "16"), mean="(5/2 + 16) / 2"),
+        Golden("MSE", (_NONE_PREDICTED,), (UNDEFINED,), note="the held-out item was not predicted"),
+    ),
+)
+def mean_squared_error(cut: CutLists) -> FloatMatrix:
+    """Mean squared difference between predicted and true ratings.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists, with scores, and the cutoffs, of which only the whole list has a meaning.
+
+    Returns
+    -------
+    float64, shape (n_lists, 1)
+        From 0; NaN where no held-out pair of the user was predicted.
+
+    Notes
+    -----
+    ``(1 / n) sum (score - gain)^2`` over the n held-out pairs of the user that the log holds.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0]))
+    array([[0.125]])
+    """
+    return _mean(cut.lists, _error(cut.lists) ** 2)
+
+
+@Definition(
+    name="MAE",
+    formula="(1 / n) sum over predicted pairs of |score - gain|",
+    bounds=(0, math.inf),
+    undefined=_NO_PREDICTION,
+    source="LensKit, Surprise and RecTools MAE",
+    cutoff=Cutoff("forbidden"),
+    without_relevant=lambda **_: math.nan,
+    needs=(HIT_SCORES,),
+    goldens=(
+        Golden("MAE", (_TWO_PREDICTED, _ONE_PREDICTED), ("(1 + 2) / 2", "4"), mean="(3/2 + 4) / 2"),
+        Golden("MAE", (_NONE_PREDICTED,), (UNDEFINED,), note="the held-out item was not predicted"),
+    ),
+)
+def mean_absolute_error(cut: CutLists) -> FloatMatrix:
+    """Mean distance between predicted and true ratings.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists, with scores, and the cutoffs, of which only the whole list has a meaning.
+
+    Returns
+    -------
+    float64, shape (n_lists, 1)
+        From 0, in units of the rating; NaN where no held-out pair of the user was predicted.
+
+    Notes
+    -----
+    ``(1 / n) sum |score - gain|`` over the n held-out pairs of the user that the log holds.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> mean_absolute_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0]))
+    array([[0.25]])
+    """
+    return _mean(cut.lists, np.abs(_error(cut.lists)))
+
+
+@Definition(
+    name="PredictedShare",
+    formula="n / |J|, n being the held-out pairs that have a score",
+    bounds=(0, 1),
+    undefined="no judgement",
+    source="LensKit and Surprise report it as the share of predictions that were possible",
+    cutoff=Cutoff("forbidden"),
+    goldens=(
+        Golden("PredictedShare", (_TWO_PREDICTED, _NONE_PREDICTED), ("2/3", "0"), mean="1/3"),
+        Golden("PredictedShare", (Ranking([None]),), (UNDEFINED,), note="nothing was held out"),
+    ),
+)
+def predicted_share(cut: CutLists) -> FloatMatrix:
+    """Share of the user's held-out pairs for which there is a prediction.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs, of which only the whole list has a meaning.
+
+    Returns
+    -------
+    float64, shape (n_lists, 1)
+        In [0, 1]; NaN where the user has no judgement.
+
+    Notes
+    -----
+    ``n / |J|``. A model that predicts the easy pairs only has a small RMSE and a small share. An item that the log
+    keeps twice (``duplicates='keep'``) counts twice, up to all of them.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> predicted_share(Lists.of([Ranking([4, None, 1], missed=[2, 2])]).cut([0]))
+    array([[0.5]])
+    """
+    lists = cut.lists
+    n_judged = lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
+    return where_defined(ratio(np.minimum(n_hits(lists), n_judged), n_judged), n_judged > 0)
+
+
+@Definition(
+    name="LogLoss",
+    formula="-(1 / n) sum over predicted pairs of y ln p + (1 - y) ln(1 - p), y = 1[gain >= rel], p the score",
+    bounds=(0, -math.log(SMALLEST)),
+    undefined=_NO_PREDICTION,
+    source="scikit-learn log_loss; RecBole",
+    aliases={"CrossEntropy": {}},
+    cutoff=Cutoff("forbidden"),
+    without_relevant=lambda **_: math.nan,
+    needs=(HIT_SCORES,),
+    goldens=(
+        Golden("LogLoss", (Ranking([1, None, 0], scores=[0.75, 0.5, 0.25]),), ("-ln(3/4)",), note="right both times"),
+        Golden("LogLoss", (Ranking([0], scores=[1]),), ("15 * ln(10)",), note="sure and wrong: p is at most 1 - 1e-15"),
+        Golden("LogLoss(rel=2)", (Ranking([1], scores=[0.75]),), ("-ln(1/4)",), note="relevant from gain 2 on"),
+        Golden("LogLoss", (_NONE_PREDICTED._replace(scores=[0.5]),), (UNDEFINED,)),
+    ),
+)
+def log_loss(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+    """Mean negative logarithm of the probability that the model gave to what happened.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists, with scores in [0, 1], and the cutoffs, of which only the whole list has a meaning.
+    rel : float
+        Gain from which on an item is relevant.
+
+    Returns
+    -------
+    float64, shape (n_lists, 1)
+        From 0 to 15 ln 10; NaN where no held-out pair of the user was predicted.
+
+    Raises
+    ------
+    JudgementError
+        If a score is not a probability.
+
+    Notes
+    -----
+    ``-(1 / n) sum y ln p + (1 - y) ln(1 - p)`` over the n held-out pairs that the log holds, p kept between 1e-15 and
+    1 - 1e-15. It says something only where items that are not relevant were held out and scored too.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> log_loss(Lists.of([Ranking([1, 0], scores=[0.9, 0.2])]).cut([0])).round(4)
+    array([[0.1643]])
+    """
+    return _mean(cut.lists, _surprise(cut.lists, rel))
+
+
+def n_hits(lists: Lists) -> FloatMatrix:
+    """Count the judged items of each list: float64, shape (n_lists, 1)."""
+    return np.bincount(lists.hit_list, minlength=lists.n_lists)[:, None].astype(np.float64)
+
+
+def _mean(lists: Lists, worth: FloatVector) -> FloatMatrix:
+    """Average over the hits of each list; NaN without any."""
+    n = n_hits(lists)
+    return where_defined(ratio(sum_by_list(lists.hit_list, worth, n_lists=lists.n_lists)[:, None], n), n > 0)
+
+
+def _error(lists: Lists) -> FloatVector:
+    return lists.scores - lists.hit_gain
+
+
+def _surprise(lists: Lists, rel: float) -> FloatVector:
+    """Negative logarithm of the probability of what happened, for each hit."""
+    scores = lists.scores
+    is_outside = (scores < 0) | (scores > 1)
+    if is_outside.any():
+        found = f"a score of {show(float(scores[is_outside][0]))} for a held-out item"
+        fix = "leave LogLoss out, or give the log probabilities for scores"
+        raise JudgementError(Fault("measures, LogLoss", found, "probabilities, from 0 to 1", fix))
+    # The probability of the other outcome is subtracted here: 1 - 1e-15 itself has no sixteen digits.
+    of_truth = np.where(lists.relevance(rel).is_relevant > 0, scores, 1 - scores)
+    surprise: FloatVector = -np.log(np.clip(of_truth, SMALLEST, 1 - SMALLEST))
+    return surprise

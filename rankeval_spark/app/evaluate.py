@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C, pipeline, schemas
 from rankeval_spark.app.arguments import request_of
-from rankeval_spark.app.inputs import Inputs, inputs_of, list_facts, row_facts
+from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, list_facts, row_facts
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.sources import Source, Sources, check_id_types, from_frame, segments_schema
@@ -154,7 +154,7 @@ class Evaluation:
         """
         wanted = [one for one in self.request.measures.measures if k in (None, one.k)]
         if not wanted:
-            cutoffs = ", ".join(map(str, self.request.measures.ks))
+            cutoffs = ", ".join(map(str, sorted({one.k for one in self.request.measures.measures})))
             raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was asked for: {cutoffs}"))
         means = self.metrics.where(F.col(C.SLICE) == C.ALL_USERS).groupBy(C.MODEL_ID)
         best_first = [F.desc(_quoted(str(wanted[0]))), F.asc(C.MODEL_ID)]
@@ -181,12 +181,17 @@ class Evaluation:
                 has_one_list=self.inputs.has_one_list,
             )
             scored = pipeline.to_scored(lists, request=self.request)
-        return pipeline.to_frames(scored, request=self.request, has_one_list=self.inputs.has_one_list)
+        return pipeline.to_frames(
+            scored,
+            request=self.request,
+            has_one_list=self.inputs.has_one_list,
+            exposures=exposures_of(self.inputs, self.request),
+        )
 
 
 def asked(measures: MeasureSet) -> list[Asked]:
-    """Name what was asked for: label, column and cutoff of every measure."""
-    return [(one.label, one.column, one.k) for one in measures.measures]
+    """Name what was asked for of each list: label, column and cutoff of every measure."""
+    return [(one.label, one.column, one.k) for one in measures.per_list]
 
 
 def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes, classic and Connect

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, pipeline
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.stages import check, clean, models
 
@@ -74,6 +74,17 @@ def list_facts(scored: DataFrame, request: Request) -> DataFrame:
     """Count what can be seen in the scored lists: at the largest cutoff, or the whole list where there is none."""
     cutoffs = [k for k in request.measures.ks if k != C.WHOLE_LIST]
     return check.to_list_facts(scored, k=max(cutoffs, default=C.WHOLE_LIST))
+
+
+def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:
+    """Plan the rows of ``metrics`` of the measures of all lists together; None where there is none."""
+    return pipeline.to_exposures(
+        inputs.recommendations,
+        segments=inputs.segments,
+        catalogue=None,
+        request=request,
+        has_one_list=inputs.has_one_list,
+    )
 
 
 def _ordered(source: Source) -> DataFrame:

@@ -83,7 +83,12 @@ def tables_page() -> str:
     published = (schemas.RUNS, *schemas.PUBLISHED)
     inputs = "## Inputs\n\nWhat the sources make of a log, whatever its own columns are called.\n"
     return "\n".join(
-        [TABLES, *map(_table, published), inputs, *map(_table, (schemas.RECOMMENDATIONS, schemas.HELD_OUT))]
+        [
+            TABLES,
+            *map(_table, published),
+            inputs,
+            *map(_table, (schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS)),
+        ]
     )
 
 

@@ -69,6 +69,29 @@ HELD_OUT: Final = Schema(
     ),
 )
 
+TRAIN: Final = Schema(
+    "train",
+    "one interaction of the data that the models learnt from; a user may have several with an item",
+    (C.USER_ID, C.ITEM_ID),
+    (
+        _key(C.USER_ID, "string", "User"),
+        _key(C.ITEM_ID, "string", "Item the user interacted with"),
+        Field(C.INTERACTED_AT, "timestamp", "When that was"),
+    ),
+)
+
+ITEMS: Final = Schema(
+    "items",
+    "one item of the catalogue",
+    (C.ITEM_ID,),
+    (
+        _key(C.ITEM_ID, "string", "Item"),
+        Field(C.CATEGORIES, "array<string>", "Categories of the item; NULL or empty is unknown"),
+        Field(C.VECTOR, "array<double>", "Features of the item, of one length for all items; NULL is unknown"),
+        Field(C.PUBLISHED_AT, "date", "Day the item was published (UTC); NULL is unknown"),
+    ),
+)
+
 _RUN: Final = (
     _key(C.EVALUATION, "string", "Name of the evaluation"),
     _key(C.EVALUATION_DATE, "date", "Day the evaluation is about (UTC)"),

@@ -41,6 +41,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     invalid_scores: str = "drop",
     min_slice_size: int = 30,
     confidence: float = 0.95,
+    train: DataFrame | None = None,
+    items: DataFrame | None = None,
 ) -> Evaluation:
     """Evaluate recommendation lists against held-out interactions.
 
@@ -76,6 +78,11 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Slices with fewer users are marked ``is_small``.
     confidence : float in (0, 1)
         Nominal coverage of the intervals.
+    train : DataFrame, optional
+        ``user_id``, ``item_id`` [, ``interacted_at``]: what the models learnt from, for the measures that need it.
+    items : DataFrame, optional
+        ``item_id`` [, ``categories``: array of text] [, ``vector``: array of numbers] [, ``published_at``: date or
+        time]: the catalogue, for the measures that need it.
 
     Returns
     -------
@@ -106,7 +113,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "confidence": confidence,
     }
     request = request_of(asked_for, policies, segments)
-    sources = _sources(recommendations, held_out, segments, request.segments)
+    sources = _sources(recommendations, held_out, segments, request.segments, train=train, items=items)
     return Evaluation(inputs_of(sources, request), request)
 
 
@@ -199,8 +206,14 @@ def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes,
     return F.max(F.when(is_measure, F.col(C.VALUE))).alias(str(measure))
 
 
-def _sources(
-    recommendations: DataFrame, held_out: DataFrame, segments: DataFrame | None, names: tuple[str, ...]
+def _sources(  # noqa: PLR0913 - a frame each
+    recommendations: DataFrame,
+    held_out: DataFrame,
+    segments: DataFrame | None,
+    names: tuple[str, ...],
+    *,
+    train: DataFrame | None,
+    items: DataFrame | None,
 ) -> Sources:
     """Bring the frames into canonical columns; what is wrong with all of them is reported at once."""
     faults: list[Fault] = []
@@ -215,9 +228,11 @@ def _sources(
     log = attempt("recommendations", recommendations, schemas.RECOMMENDATIONS)
     judged = attempt("held_out", held_out, schemas.HELD_OUT)
     users = attempt("segments", segments, segments_schema(names))
+    trained = attempt("train", train, schemas.TRAIN)
+    catalogue = attempt("items", items, schemas.ITEMS)
     if log is None or judged is None or faults:
         raise InputError(*faults)
-    sources = Sources(log, judged, users)
+    sources = Sources(log, judged, users, trained, catalogue)
     check_id_types(sources.all())
     return sources
 

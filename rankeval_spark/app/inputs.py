@@ -25,6 +25,8 @@ class Inputs:
     segments: DataFrame | None
     has_one_list: bool
     held_out_duplicates: str
+    train: DataFrame | None = None
+    items: DataFrame | None = None
 
 
 def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) -> Inputs:
@@ -43,6 +45,9 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
         sources.segments.frame if sources.segments else None,
         not sources.recommendations.has_list_id,
         request.policies.held_out_duplicates,
+        # All of it, whatever the sample: how popular an item is does not hang on who is evaluated.
+        sources.train.frame if sources.train else None,
+        sources.items.frame if sources.items else None,
     )
 
 

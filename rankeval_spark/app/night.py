@@ -218,7 +218,8 @@ class _Night:
         """Say which input has no rows for the date; an input without any row at all is an error."""
         sources = self._sources
         empty = [one for one in (sources.recommendations, sources.held_out) if self._n_rows(one.name) == 0]
-        doubtful = [*empty, sources.segments] if sources.segments else empty
+        others = (sources.segments, sources.train, sources.items)
+        doubtful = [*empty, *(source for source in others if source)]
         wholly = [source for source in doubtful if is_wholly_empty(source)]
         if wholly:
             fix = "is the path right, and did the job that writes it run?"

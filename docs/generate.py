@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
-from rankeval_spark.measures import options as measure_options, registry
+from rankeval_spark.measures import Measure, options as measure_options, registry
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.golden import Golden
+    from rankeval_spark.measures import Golden, Shown
     from rankeval_spark.measures.registry import Entry
     from rankeval_spark.schemas import Schema
 
@@ -31,6 +31,11 @@ has gain 0. A judgement is relevant where its gain is at least `rel` (1 by defau
 
 A measure is written `Name(option=value)@k`; options have the defaults below, and without `@k` the whole list counts.
 In YAML, a name with a map, such as `"nDCG(gains={1:1,2:3})@10"`, stands in quotes.
+Most measures have a value for each list, and in `metrics` stands their mean over users. A few are functions of all
+lists of a slice together (coverage of items, Gini, entropy, personalization): over every user with a list, judged or
+not, in any population; no user has a value; their interval is a jackknife that leaves out each of 20 hashed groups of
+users in turn.
+
 In the tables the name stands in `measure` and the cutoff in `k` (0 = whole list). Undefined values are NULL, never 0.
 """
 
@@ -54,6 +59,10 @@ GUIDE = """\
 | how near predicted ratings come to the true ones | `RMSE`, `MAE`; beside `PredictedShare` |
 | whether ratings, or clicks and skips that were scored, stand in order | `FCP`, `KendallTau`, `Spearman`; `AUC` |
 | a measure that adds up over users, in units of gain | `DCG@k`, `CG@k` |
+| how much of the catalogue is shown at all | `CatalogCoverage@k`; a count: `ItemCoverage@k` |
+| how evenly it is shown, whether few items take all places | `Gini@k` (0 = even), `Entropy@k` |
+| whether users get different lists | `Personalization@k` |
+| how many users get a list | `UserCoverage@k` |
 """
 
 TABLES = """\
@@ -76,7 +85,12 @@ def tables_page() -> str:
     published = (schemas.RUNS, *schemas.PUBLISHED)
     inputs = "## Inputs\n\nWhat the sources make of a log, whatever its own columns are called.\n"
     return "\n".join(
-        [TABLES, *map(_table, published), inputs, *map(_table, (schemas.RECOMMENDATIONS, schemas.HELD_OUT))]
+        [
+            TABLES,
+            *map(_table, published),
+            inputs,
+            *map(_table, (schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS)),
+        ]
     )
 
 
@@ -96,13 +110,28 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
         yield f"- option `{one.name}`: {one.expected}; {default}"
     yield f"- cutoff: {definition.cutoff}"
     yield f"- range: {entry.range}; undefined: {definition.undefined}"
-    yield f"- interval of the mean: {definition.interval}"
+    yield f"- interval{'' if definition.interval == 'jackknife' else ' of the mean'}: {definition.interval}"
+    yield from _of_all_lists(entry)
     if definition.aliases:
         yield f"- also read as: {', '.join(f'`{alias}`' for alias in definition.aliases)}"
     yield f"- source: {definition.source}\n"
-    yield "| example | gain at each rank (`-` without judgement; missed gains, scores) | value |\n|---|---|---|"
+    given = {
+        "list": "gain at each rank (`-` without judgement; missed gains, scores)",
+        "exposure": "items of each list",
+    }
+    yield f"| example | {given[definition.kind]} | value |\n|---|---|---|"
     yield from map(_example, definition.goldens)
     yield ""
+
+
+def _of_all_lists(entry: Entry) -> Iterator[str]:
+    if entry.definition.kind != "exposure":
+        return
+    yield "- computed of all lists of a slice together: no user has a value"
+    asked = [Measure.parse(golden.measure) for golden in entry.definition.goldens]
+    names = dict.fromkeys(one.label for one in asked if one.needs_catalogue)
+    if names:
+        yield f"- needs the input `items` or `train`: {', '.join(f'`{name}`' for name in names)}"
 
 
 def _example(golden: Golden) -> str:
@@ -112,8 +141,14 @@ def _example(golden: Golden) -> str:
         + (f" (scores {' '.join(f'{score:g}' for score in one.scores)})" if one.scores else "")
         for one in golden.rankings
     )
+    lists += "; ".join(map(_shown, golden.shown))
     mean = f"; mean {golden.mean}" if golden.mean else ""
     return f"| `{golden.measure}` | {lists} | {'; '.join(golden.values)}{mean} |"
+
+
+def _shown(group: Shown) -> str:
+    lists = " / ".join(one or "(empty)" for one in group.lists)
+    return lists if group.catalogue is None else f"{lists} (of {group.catalogue or 'no item'})"
 
 
 def _table(schema: Schema) -> str:

@@ -69,6 +69,29 @@ HELD_OUT: Final = Schema(
     ),
 )
 
+TRAIN: Final = Schema(
+    "train",
+    "one interaction of the data that the models learnt from; a user may have several with an item",
+    (C.USER_ID, C.ITEM_ID),
+    (
+        _key(C.USER_ID, "string", "User"),
+        _key(C.ITEM_ID, "string", "Item the user interacted with"),
+        Field(C.INTERACTED_AT, "timestamp", "When that was"),
+    ),
+)
+
+ITEMS: Final = Schema(
+    "items",
+    "one item of the catalogue",
+    (C.ITEM_ID,),
+    (
+        _key(C.ITEM_ID, "string", "Item"),
+        Field(C.CATEGORIES, "array<string>", "Categories of the item; NULL or empty is unknown"),
+        Field(C.VECTOR, "array<double>", "Features of the item, of one length for all items; NULL is unknown"),
+        Field(C.PUBLISHED_AT, "date", "Day the item was published (UTC); NULL is unknown"),
+    ),
+)
+
 _RUN: Final = (
     _key(C.EVALUATION, "string", "Name of the evaluation"),
     _key(C.EVALUATION_DATE, "date", "Day the evaluation is about (UTC)"),
@@ -102,7 +125,8 @@ RUNS: Final = Schema(
         Field(
             "measures",
             "array<struct<measure:string,k:int,column:string,definition:string>>",
-            "What was asked for: name, cutoff (0 = whole list), column in user_metrics, every option and policy",
+            "What was asked for: name, cutoff (0 = whole list), column in user_metrics (NULL: none), every option and "
+            "policy",
         ),
         Field("table_versions", "map<string,bigint>", "Delta version of every table as published"),
         Field("timings", "map<string,double>", "Seconds spent in each stage"),
@@ -164,25 +188,33 @@ METRICS: Final = Schema(
         _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
         _key(C.MEASURE, "string", "Canonical name without its cutoff"),
         _key(C.K, "int", "Cutoff; 0 = whole list"),
-        Field(C.VALUE, "double", "Mean over users; NULL where no user has a value"),
-        Field("n_users", "bigint", "Users in the mean", nullable=False),
+        Field(
+            C.VALUE,
+            "double",
+            "Mean over users, or the value of a measure of all lists together; NULL where no user has a value",
+        ),
+        Field("n_users", "bigint", "Users in the mean; for a measure of all lists, those with a list", nullable=False),
         Field(
             "n_undefined",
             "bigint",
-            "Users of the population for whom the measure is undefined, n_zero_relevant among them",
-            nullable=False,
+            "Users of the population for whom the measure is undefined, n_zero_relevant among them; NULL, as the next "
+            "three, for a measure of all lists together, which asks for no judgement",
         ),
-        Field("n_missing", "bigint", "Judged users whom the model gave no list", nullable=False),
-        Field("n_zero_relevant", "bigint", "Judged users without a relevant judgement (gain >= 1)", nullable=False),
-        Field("n_extra_users", "bigint", "Users with a list but no judgement", nullable=False),
+        Field("n_missing", "bigint", "Judged users whom the model gave no list"),
+        Field("n_zero_relevant", "bigint", "Judged users without a relevant judgement (gain >= 1)"),
+        Field("n_extra_users", "bigint", "Users with a list but no judgement"),
         Field("tie_share", "double", "Share of judged users' lists whose ties can change the measure at k"),
         Field("is_small", "boolean", "The slice has fewer users than min_slice_size", nullable=False),
-        Field("std_dev", "double", "Sample standard deviation over users; NULL below two users"),
-        Field("std_error", "double", "std_dev / sqrt(n_users)"),
+        Field(
+            "std_dev",
+            "double",
+            "Sample standard deviation over users; NULL below two users and for a measure of all lists together",
+        ),
+        Field("std_error", "double", "std_dev / sqrt(n_users), or that of the jackknife"),
         Field("ci_low", "double", "Lower end of the interval"),
         Field("ci_high", "double", "Upper end of the interval"),
         Field("ci_level", "double", "Nominal coverage of the interval, such as 0.95", nullable=False),
-        Field("ci_method", "string", "t, wilson or none", nullable=False),
+        Field("ci_method", "string", "t, wilson, jackknife (of 20 groups of users) or none", nullable=False),
     ),
 )
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C, pipeline, schemas
 from rankeval_spark.app.arguments import request_of
-from rankeval_spark.app.inputs import Inputs, inputs_of, list_facts, row_facts
+from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, list_facts, row_facts
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.sources import Source, Sources, check_id_types, from_frame, segments_schema
@@ -41,6 +41,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     invalid_scores: str = "drop",
     min_slice_size: int = 30,
     confidence: float = 0.95,
+    train: DataFrame | None = None,
+    items: DataFrame | None = None,
 ) -> Evaluation:
     """Evaluate recommendation lists against held-out interactions.
 
@@ -76,6 +78,11 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Slices with fewer users are marked ``is_small``.
     confidence : float in (0, 1)
         Nominal coverage of the intervals.
+    train : DataFrame, optional
+        ``user_id``, ``item_id`` [, ``interacted_at``]: what the models learnt from, for the measures that need it.
+    items : DataFrame, optional
+        ``item_id`` [, ``categories``: array of text] [, ``vector``: array of numbers] [, ``published_at``: date or
+        time]: the catalogue, for the measures that need it.
 
     Returns
     -------
@@ -106,7 +113,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "confidence": confidence,
     }
     request = request_of(asked_for, policies, segments)
-    sources = _sources(recommendations, held_out, segments, request.segments)
+    sources = _sources(recommendations, held_out, segments, request.segments, train=train, items=items)
     return Evaluation(inputs_of(sources, request), request)
 
 
@@ -154,7 +161,7 @@ class Evaluation:
         """
         wanted = [one for one in self.request.measures.measures if k in (None, one.k)]
         if not wanted:
-            cutoffs = ", ".join(map(str, self.request.measures.ks))
+            cutoffs = ", ".join(map(str, sorted({one.k for one in self.request.measures.measures})))
             raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was asked for: {cutoffs}"))
         means = self.metrics.where(F.col(C.SLICE) == C.ALL_USERS).groupBy(C.MODEL_ID)
         best_first = [F.desc(_quoted(str(wanted[0]))), F.asc(C.MODEL_ID)]
@@ -181,12 +188,17 @@ class Evaluation:
                 has_one_list=self.inputs.has_one_list,
             )
             scored = pipeline.to_scored(lists, request=self.request)
-        return pipeline.to_frames(scored, request=self.request, has_one_list=self.inputs.has_one_list)
+        return pipeline.to_frames(
+            scored,
+            request=self.request,
+            has_one_list=self.inputs.has_one_list,
+            exposures=exposures_of(self.inputs, self.request),
+        )
 
 
 def asked(measures: MeasureSet) -> list[Asked]:
-    """Name what was asked for: label, column and cutoff of every measure."""
-    return [(one.label, one.column, one.k) for one in measures.measures]
+    """Name what was asked for of each list: label, column and cutoff of every measure."""
+    return [(one.label, one.column, one.k) for one in measures.per_list]
 
 
 def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes, classic and Connect
@@ -194,8 +206,14 @@ def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes,
     return F.max(F.when(is_measure, F.col(C.VALUE))).alias(str(measure))
 
 
-def _sources(
-    recommendations: DataFrame, held_out: DataFrame, segments: DataFrame | None, names: tuple[str, ...]
+def _sources(  # noqa: PLR0913 - a frame each
+    recommendations: DataFrame,
+    held_out: DataFrame,
+    segments: DataFrame | None,
+    names: tuple[str, ...],
+    *,
+    train: DataFrame | None,
+    items: DataFrame | None,
 ) -> Sources:
     """Bring the frames into canonical columns; what is wrong with all of them is reported at once."""
     faults: list[Fault] = []
@@ -210,9 +228,11 @@ def _sources(
     log = attempt("recommendations", recommendations, schemas.RECOMMENDATIONS)
     judged = attempt("held_out", held_out, schemas.HELD_OUT)
     users = attempt("segments", segments, segments_schema(names))
+    trained = attempt("train", train, schemas.TRAIN)
+    catalogue = attempt("items", items, schemas.ITEMS)
     if log is None or judged is None or faults:
         raise InputError(*faults)
-    sources = Sources(log, judged, users)
+    sources = Sources(log, judged, users, trained, catalogue)
     check_id_types(sources.all())
     return sources
 

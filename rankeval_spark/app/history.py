@@ -15,7 +15,7 @@ from rankeval_spark.app.night import NightResult, measure_facts, new_run_id, req
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.config import EvaluationConfig, validate
-from rankeval_spark.errors import Fault, FaultsError, InputError
+from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import InputFact, Results, ResultsStore, Run, RunFacts
 from rankeval_spark.sources import read_all
@@ -125,6 +125,7 @@ def score_night(
 
     Inputs are not read; lists, segments and policies are those of the night. Its values do not change.
     """
+    _refuse_exposures(measures)
     steps = Steps(progress or Silent())
     row = night.row
     request = replace(request_of(night.config), measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
@@ -176,6 +177,14 @@ def _refuse_without_facts(nights: Sequence[PastNight], needs: frozenset[str]) ->
         raise InputError(*faults)
 
 
+def _refuse_exposures(measures: MeasureSet) -> None:
+    """Refuse what published lists cannot tell: they hold the judged items, not which items were recommended."""
+    fix = "add them to the config and run the date again"
+    names = ", ".join(map(str, measures.exposures))
+    if names:
+        raise ConfigError(Fault("--measures", names, "measures that the published lists are enough for", fix))
+
+
 def _asked_then(night: PastNight) -> tuple[Measure, ...]:
     return MeasureSet.parse(night.measures, where="runs.measures").measures
 
@@ -187,7 +196,10 @@ def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None
         lists = run.stage(schemas.LISTS.name, _without_run(results.lists(date=day, evaluation=evaluation)))
         step.n_rows = run.n_rows[schemas.LISTS.name]
         has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
-    stage_scored(run, lists, request=request, has_one_list=has_one_list, steps=steps)
+    metrics = _without_run(results.metrics(date=day, evaluation=evaluation))
+    labels = {one.label for one in request.measures.exposures}
+    exposures = metrics.where(F.col(C.MEASURE).isin(*labels)) if labels else None
+    stage_scored(run, lists, request=request, has_one_list=has_one_list, steps=steps, exposures=exposures)
     run.stage(schemas.CHECKS.name, _without_run(results.checks(date=day, evaluation=evaluation)))
 
 

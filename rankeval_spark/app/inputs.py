@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, pipeline
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.stages import check, clean, models
 
@@ -25,6 +25,8 @@ class Inputs:
     segments: DataFrame | None
     has_one_list: bool
     held_out_duplicates: str
+    train: DataFrame | None = None
+    items: DataFrame | None = None
 
 
 def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) -> Inputs:
@@ -43,6 +45,9 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
         sources.segments.frame if sources.segments else None,
         not sources.recommendations.has_list_id,
         request.policies.held_out_duplicates,
+        # All of it, whatever the sample: how popular an item is does not hang on who is evaluated.
+        sources.train.frame if sources.train else None,
+        sources.items.frame if sources.items else None,
     )
 
 
@@ -78,6 +83,17 @@ def list_facts(scored: DataFrame, request: Request) -> DataFrame:
     """Count what can be seen in the scored lists: at the largest cutoff, or the whole list where there is none."""
     cutoffs = [k for k in request.measures.ks if k != C.WHOLE_LIST]
     return check.to_list_facts(scored, k=max(cutoffs, default=C.WHOLE_LIST))
+
+
+def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:
+    """Plan the rows of ``metrics`` of the measures of all lists together; None where there is none."""
+    return pipeline.to_exposures(
+        inputs.recommendations,
+        segments=inputs.segments,
+        catalogue=None,
+        request=request,
+        has_one_list=inputs.has_one_list,
+    )
 
 
 def _ordered(source: Source) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
 from rankeval_spark import __version__, columns as C, pipeline, schemas
 from rankeval_spark.app.failures import translated
-from rankeval_spark.app.inputs import Inputs, inputs_of, row_facts
+from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, row_facts
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, InputError
@@ -127,7 +127,8 @@ def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureFact
 
 def _measure_fact(measure: Measure, rules: str) -> MeasureFact:
     low, high = measure.entry.definition.bounds
-    return MeasureFact(measure.label, measure.k, measure.column, f"{measure.definition}; {rules}", low, high)
+    column = measure.column if measure.has_user_values else None
+    return MeasureFact(measure.label, measure.k, column, f"{measure.definition}; {rules}", low, high)
 
 
 @dataclass
@@ -195,7 +196,12 @@ class _Night:
                 lists = self.recorded.stage(schemas.LISTS.name, with_all_columns(lists))
                 step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
         self.facts += stage_scored(
-            self.recorded, lists, request=self.request, has_one_list=inputs.has_one_list, steps=self.steps
+            self.recorded,
+            lists,
+            request=self.request,
+            has_one_list=inputs.has_one_list,
+            steps=self.steps,
+            exposures=exposures_of(inputs, self.request),
         )
 
     def _verdicts(self) -> DataFrame:
@@ -212,7 +218,8 @@ class _Night:
         """Say which input has no rows for the date; an input without any row at all is an error."""
         sources = self._sources
         empty = [one for one in (sources.recommendations, sources.held_out) if self._n_rows(one.name) == 0]
-        doubtful = [*empty, sources.segments] if sources.segments else empty
+        others = (sources.segments, sources.train, sources.items)
+        doubtful = [*empty, *(source for source in others if source)]
         wholly = [source for source in doubtful if is_wholly_empty(source)]
         if wholly:
             fix = "is the path right, and did the job that writes it run?"

@@ -19,11 +19,22 @@ if TYPE_CHECKING:
     from rankeval_spark.results import Run
 
 
-def stage_scored(run: Run, lists: DataFrame, *, request: Request, has_one_list: bool, steps: Steps) -> list[Row]:
-    """Score the lists and stage ``user_metrics`` and ``metrics``; return the facts that the checks judge."""
+def stage_scored(  # noqa: PLR0913 - what is staged, and what stands beside it
+    run: Run,
+    lists: DataFrame,
+    *,
+    request: Request,
+    has_one_list: bool,
+    steps: Steps,
+    exposures: DataFrame | None = None,
+) -> list[Row]:
+    """Score the lists and stage ``user_metrics`` and ``metrics``; return the facts that the checks judge.
+
+    ``exposures`` are rows of ``metrics`` that no list has a part of its own in.
+    """
     # Read 3x: user_metrics, metrics, facts. A table in staging instead of the cache cost a write and a read more.
     with cached(pipeline.to_scored(lists, request=request)) as scored:
-        frames = pipeline.to_frames(scored, request=request, has_one_list=has_one_list)
+        frames = pipeline.to_frames(scored, request=request, has_one_list=has_one_list, exposures=exposures)
         with steps.step("score") as step:
             run.stage(schemas.USER_METRICS.name, frames.user_metrics)
             step.n_rows = run.n_rows[schemas.USER_METRICS.name]

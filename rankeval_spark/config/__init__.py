@@ -1,6 +1,15 @@
 """Configuration: typed, frozen, validated; a config object that exists is valid."""
 
-from rankeval_spark.config.inputs import Filter, HeldOutInput, InputConfig, Inputs, RecommendationsInput, SegmentsInput
+from rankeval_spark.config.inputs import (
+    Filter,
+    HeldOutInput,
+    InputConfig,
+    Inputs,
+    ItemsInput,
+    RecommendationsInput,
+    SegmentsInput,
+    TrainInput,
+)
 from rankeval_spark.config.loading import load_config, parse_date, validate
 from rankeval_spark.config.models import EvaluationConfig, ResultsConfig, SparkConfig
 from rankeval_spark.config.policies import Policies
@@ -13,12 +22,14 @@ __all__ = [
     "HeldOutInput",
     "InputConfig",
     "Inputs",
+    "ItemsInput",
     "Policies",
     "RecommendationsInput",
     "ResultsConfig",
     "SegmentsInput",
     "SparkConfig",
     "Threshold",
+    "TrainInput",
     "load_config",
     "parse_date",
     "validate",

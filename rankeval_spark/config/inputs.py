@@ -259,6 +259,23 @@ class SegmentsInput(InputConfig):
     allows_other_columns = True
 
 
+class TrainInput(InputConfig):
+    """The training interactions: a row for each of them, with its time or without."""
+
+    canonical_columns = (C.USER_ID, C.ITEM_ID, C.INTERACTED_AT)
+
+
+class ItemsInput(InputConfig):
+    """The catalogue: one row for each item, with what is known of it."""
+
+    canonical_columns = (C.ITEM_ID, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)
+    id_columns = (C.ITEM_ID,)
+
+    list_separator: Annotated[str, StringConstraints(min_length=1, max_length=10)] | None = None
+    """What stands between the elements of categories and vector where they are text; without it such a text is read
+    as a JSON array, as it stands in json lines."""
+
+
 class Inputs(Model):
     """The tables an evaluation reads."""
 
@@ -268,6 +285,10 @@ class Inputs(Model):
     """What the users then did: the judgements."""
     segments: SegmentsInput | None = None
     """Properties of users that `slices` names."""
+    train: TrainInput | None = None
+    """What the models learnt from; for measures such as popularity and novelty."""
+    items: ItemsInput | None = None
+    """The catalogue; for measures that look at categories, vectors or the age of items."""
 
 
 def refuse_unknown(given: Mapping[str, object], known: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from rankeval_spark.measures import families, registry
+from rankeval_spark.measures.exposure import Exposure, Shown
 from rankeval_spark.measures.golden import Golden
 from rankeval_spark.measures.lists import CutLists, Lists, Ranking
 from rankeval_spark.measures.measure_set import MeasureSet
@@ -19,11 +20,13 @@ registry.discover(families.__name__, families.__path__)
 __all__ = [
     "MAX_CUTOFF",
     "CutLists",
+    "Exposure",
     "Golden",
     "Lists",
     "Measure",
     "MeasureSet",
     "Ranking",
+    "Shown",
     "UnknownMeasureError",
     "registry",
 ]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from rankeval_spark.measures.exposure import Shown
     from rankeval_spark.measures.lists import Ranking
 
 UNDEFINED: Final = "undefined"
@@ -39,13 +40,15 @@ class Golden:
     measure
         Name with options and cutoff, such as ``"AP@6"``.
     rankings
-        The lists.
+        The lists; empty for a measure of kind ``exposure``.
     values
         Exact value of each list as an arithmetic expression, such as ``"(1/2 + 2/3) / 2"``, or ``"undefined"``.
     mean
         Mean over the lists where it is defined, likewise; empty where the example is about one list.
     note
         What the example shows.
+    shown
+        The groups of lists that a measure of kind ``exposure`` is computed of, each of which has a value.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Golden:
     values: tuple[str, ...]
     mean: str = ""
     note: str = ""
+    shown: tuple[Shown, ...] = ()
 
     @property
     def expected(self) -> tuple[Fraction | float, ...]:

@@ -26,11 +26,16 @@ if TYPE_CHECKING:
 class MeasureSet:
     """The measures of a run; made by :meth:`of` or :meth:`parse`.
 
+    Labels, columns, cutoffs and scores are those of the measures that have a value for each list; ``exposures`` are
+    the others, which are functions of all lists of a slice together.
+
     Examples
     --------
-    >>> asked = MeasureSet.parse(["nDCG@10", "P@5", "AP", "nDCG@5"])
+    >>> asked = MeasureSet.parse(["nDCG@10", "P@5", "AP", "nDCG@5", "ItemCoverage@20"])
     >>> asked.labels, asked.columns, asked.ks
     (('nDCG', 'P', 'AP'), ('ndcg', 'p', 'ap'), (5, 10, 0))
+    >>> [str(one) for one in asked.exposures]
+    ['ItemCoverage@20']
     """
 
     measures: tuple[Measure, ...]
@@ -65,9 +70,19 @@ class MeasureSet:
         return cls.of(measures)
 
     @cached_property
+    def per_list(self) -> tuple[Measure, ...]:
+        """The measures that have a value for each list."""
+        return tuple(measure for measure in self.measures if measure.has_user_values)
+
+    @cached_property
+    def exposures(self) -> tuple[Measure, ...]:
+        """The measures that are functions of all lists of a slice together."""
+        return tuple(measure for measure in self.measures if not measure.has_user_values)
+
+    @cached_property
     def ks(self) -> tuple[int, ...]:
-        """Cutoffs, ascending; 0 (the whole list) last."""
-        return tuple(sorted({measure.k for measure in self.measures}, key=_whole_list_last))
+        """Cutoffs, ascending; 0 (the whole list) last. Without a measure per list, those at which lists are counted."""
+        return tuple(sorted({measure.k for measure in self.per_list or self.measures}, key=_whole_list_last))
 
     @cached_property
     def k_max(self) -> int:
@@ -99,12 +114,12 @@ class MeasureSet:
     @cached_property
     def proportions(self) -> frozenset[str]:
         """Columns of measures that are 0 or 1 for a list, whose means have Wilson's interval."""
-        return frozenset(m.column for m in self.measures if m.entry.definition.interval == "wilson")
+        return frozenset(m.column for m in self.per_list if m.entry.definition.interval == "wilson")
 
     @cached_property
     def without_relevant(self) -> Mapping[str, float]:
         """Value, by column, of a user for whom the measure is undefined where the population counts him."""
-        return {m.column: m.entry.definition.without_relevant(**m.options) for m in self.measures}
+        return {m.column: m.entry.definition.without_relevant(**m.options) for m in self.per_list}
 
     @cached_property
     def needs(self) -> frozenset[str]:
@@ -112,7 +127,7 @@ class MeasureSet:
         return frozenset(need for measure in self.measures for need in measure.entry.definition.needs)
 
     def score(self, lists: Lists) -> dict[str, FloatMatrix]:
-        """Compute every measure at every cutoff it is asked for.
+        """Compute every measure that has a value for each list at every cutoff it is asked for.
 
         Parameters
         ----------
@@ -142,7 +157,7 @@ class MeasureSet:
     @cached_property
     def _by_label(self) -> dict[str, list[Measure]]:
         groups: dict[str, list[Measure]] = {}
-        for measure in self.measures:
+        for measure in self.per_list:
             groups.setdefault(measure.label, []).append(measure)
         return groups
 

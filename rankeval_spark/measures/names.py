@@ -145,9 +145,19 @@ class Measure:
         return re.sub(r"[^a-z0-9]+", "_", self.label.casefold()).strip("_")
 
     @property
-    def interval(self) -> Literal["t", "wilson"]:
+    def interval(self) -> Literal["t", "wilson", "jackknife"]:
         """Which interval the mean gets."""
         return self.entry.definition.interval
+
+    @property
+    def has_user_values(self) -> bool:
+        """Whether every list has a value of its own, and the measure a column in ``user_metrics``."""
+        return self.entry.definition.kind == "list"
+
+    @property
+    def needs_catalogue(self) -> bool:
+        """Whether all items must be known, recommended or not."""
+        return self.entry.definition.needs_catalogue(**self.options)
 
     def at(self, k: int) -> Measure:
         """Return the same measure with another cutoff; 0 = whole list.

@@ -24,12 +24,18 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.golden import Golden
 
 Kernel: TypeAlias = Callable[..., FloatMatrix]
-"""``kernel(cut, *, option=default, ...)``: lists cut at several cutoffs in, values (n_lists, n_cutoffs) out."""
+"""``kernel(cut, *, option=default, ...)``: lists cut at several cutoffs in, values (n_lists, n_cutoffs) out.
+
+Of kind ``exposure``: the exposures of several groups of lists in, values (n_groups,) out.
+"""
 
 K = TypeVar("K", bound=Kernel)
 
 Need: TypeAlias = Literal["required", "optional", "forbidden"]
 """Whether a measure takes a cutoff."""
+
+Kind: TypeAlias = Literal["list", "exposure"]
+"""What a kernel takes: lists, each of which has a value; or the exposure of the items in all lists of a slice."""
 
 Options: TypeAlias = Mapping[str, OptionValue]
 
@@ -107,7 +113,12 @@ class Definition:
     rules
         Combinations of options that are refused.
     interval
-        Interval of the mean: ``t``, or ``wilson`` for a mean of zeros and ones.
+        Interval of the mean: ``t``, or ``wilson`` for a mean of zeros and ones; ``jackknife`` of whole user groups for
+        a measure of kind ``exposure``, which is no mean.
+    kind
+        What the kernel takes.
+    needs_catalogue
+        Function of the options: whether all items must be known, recommended or not.
     printed_as
         Name printed where every option that it fixes has its default, if that is not ``name``.
     always_printed
@@ -131,7 +142,9 @@ class Definition:
     aliases: Mapping[str, Options] = field(default_factory=dict)
     cutoff: Cutoff = Cutoff("optional")
     rules: tuple[Rule, ...] = ()
-    interval: Literal["t", "wilson"] = "t"
+    interval: Literal["t", "wilson", "jackknife"] = "t"
+    kind: Kind = "list"
+    needs_catalogue: Callable[..., bool] = lambda **_: False
     printed_as: Mapping[str, Options] = field(default_factory=dict)
     always_printed: tuple[str, ...] = ()
     after_at: str = ""
@@ -208,9 +221,9 @@ def discover(package: str, path: Iterable[str]) -> None:
         import_module(f"{package}.{module}")
 
 
-def entries() -> tuple[Entry, ...]:
-    """All measures, in the order of their families and, within one, of their definition."""
-    return tuple(_ENTRIES.values())
+def entries(kind: Kind | None = None) -> tuple[Entry, ...]:
+    """All measures, or those of a kind, in the order of their families and, within one, of their definition."""
+    return tuple(entry for entry in _ENTRIES.values() if kind in (None, entry.definition.kind))
 
 
 def names() -> tuple[str, ...]:

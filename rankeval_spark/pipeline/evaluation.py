@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import clean, match, models, population, rank, score, segment, summarise
+from rankeval_spark.stages import clean, exposure, match, models, population, rank, score, segment, summarise
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -83,26 +83,65 @@ def to_lists(
     has_one_list : bool
         Whether it is known that no user has several lists of a model; saves a hash table.
     """
-    policies = request.policies
-    usable = (
-        recommendations.transform(models.keep_models, names=request.models)
-        .transform(clean.keep_usable_recommendations, invalid_scores=policies.invalid_scores)
-        .transform(models.with_numbers, names=request.models)
-        .drop(*([C.LIST_ID] if has_one_list else []))
-    )
+    usable = _usable(recommendations, request=request, has_one_list=has_one_list)
     judgements = held_out.transform(clean.keep_usable_held_out).transform(
-        match.to_judgements, duplicates=policies.held_out_duplicates
+        match.to_judgements, duplicates=request.policies.held_out_duplicates
     )
     return (
-        usable.transform(
-            rank.to_ranked,
-            ties=policies.ties,
-            duplicates=policies.duplicates,
-            keep_scores=C.HIT_SCORES in request.measures.needs,
-        )
+        _ranked(usable, request)
         .transform(match.to_lists, judgements=judgements, models=models.to_models(usable, names=request.models))
         .transform(models.with_names, names=request.models)
         .transform(segment.with_segments, segments=segments, names=request.segments)
+    )
+
+
+def to_exposures(
+    recommendations: DataFrame,
+    *,
+    segments: DataFrame | None,
+    catalogue: DataFrame | None,
+    request: Request,
+    has_one_list: bool = False,
+) -> DataFrame | None:
+    """Compute the measures of all lists together: rows of ``schemas.METRICS`` from the model on; None without any.
+
+    In one query with the lists, both read the same exchange of the recommendations.
+
+    Parameters
+    ----------
+    catalogue : DataFrame or None
+        A frame whose ``item_id`` are all items; None where no measure needs it.
+    """
+    if not request.measures.exposures:
+        return None
+    ranked = _ranked(_usable(recommendations, request=request, has_one_list=has_one_list), request)
+    return exposure.to_rows(
+        ranked,
+        measures=request.measures.exposures,
+        segments=segments,
+        catalogue=catalogue,
+        models=request.models,
+        slices=summarise.every_slice(request.slices),
+        min_slice_size=request.min_slice_size,
+        confidence=request.confidence,
+    )
+
+
+def _usable(recommendations: DataFrame, *, request: Request, has_one_list: bool) -> DataFrame:
+    return (
+        recommendations.transform(models.keep_models, names=request.models)
+        .transform(clean.keep_usable_recommendations, invalid_scores=request.policies.invalid_scores)
+        .transform(models.with_numbers, names=request.models)
+        .drop(*([C.LIST_ID] if has_one_list else []))
+    )
+
+
+def _ranked(usable: DataFrame, request: Request) -> DataFrame:
+    return rank.to_ranked(
+        usable,
+        ties=request.policies.ties,
+        duplicates=request.policies.duplicates,
+        keep_scores=C.HIT_SCORES in request.measures.needs,
     )
 
 
@@ -114,15 +153,20 @@ def to_scored(lists: DataFrame, *, request: Request) -> DataFrame:
     ).transform(population.with_population, population=who, measures=request.measures.columns)
 
 
-def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool) -> Frames:
+def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposures: DataFrame | None = None) -> Frames:
     """Derive the result frames from the scored rows (a plan, or staging read back).
 
     Parameters
     ----------
     has_one_list : bool
         Whether it is known that no user has several lists of a model; saves a grouping.
+    exposures : DataFrame, optional
+        The rows of :func:`to_exposures`, which stand in ``metrics`` beside the means.
     """
     columns = request.measures.columns
+    user_metrics = population.keep_population(scored)
+    if exposures is not None and not columns:
+        return Frames(scored, user_metrics, exposures)
     users = scored if has_one_list else summarise.to_users(scored, measures=columns)
     metrics = summarise.to_metrics(
         users,
@@ -131,4 +175,4 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool) -> Fra
         min_slice_size=request.min_slice_size,
         confidence=request.confidence,
     )
-    return Frames(scored, population.keep_population(scored), metrics)
+    return Frames(scored, user_metrics, metrics if exposures is None else metrics.unionByName(exposures))

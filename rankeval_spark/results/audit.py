@@ -84,11 +84,12 @@ def user_metrics(frame: DataFrame, metrics: DataFrame | None, measures: Sequence
 
     One pass over ``user_metrics``; a second where a user has several lists, whose value is the mean over them.
     """
-    if not measures:
+    owners = {measure.column: measure for measure in measures if measure.column is not None}
+    columns = list(owners)
+    if not columns:
         return []
-    columns = list(dict.fromkeys(measure.column for measure in measures))
     rows = frame.groupBy(C.MODEL_ID, C.K).agg(*_summaries(columns), _has_several_lists()).collect()
-    faults = _bad_values(rows, measures)
+    faults = _bad_values(rows, owners)
     if faults or metrics is None:
         return faults
     if any(row["_several"] for row in rows):
@@ -106,18 +107,40 @@ def _summaries(columns: Iterable[str]) -> list[Column]:
     return [function(column).alias(f"{column}.{name}") for column in columns for name, function in functions.items()]
 
 
-def _bad_values(rows: Sequence[Row], measures: Sequence[MeasureFact]) -> list[Fault]:
-    ranges = {measure.column: measure for measure in measures}
+def exposures(metrics: DataFrame, measures: Sequence[MeasureFact]) -> list[Fault]:
+    """Values of measures of all lists together that are not finite or out of range; no per-user row has them."""
+    owners = {measure.measure: measure for measure in measures if measure.column is None}
+    if not owners:
+        return []
+    low, high = F.min(C.VALUE).alias(_LOW), F.max(C.VALUE).alias(_HIGH)
+    rows = metrics.where(F.col(C.MEASURE).isin(*owners)).groupBy(C.MODEL_ID, C.MEASURE, C.K).agg(low, high).collect()
     return [
-        Fault(
+        _bad_value(f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}", row, "", measure)
+        for row in rows
+        if not _is_in_range(row[_LOW], row[_HIGH], measure := owners[row[C.MEASURE]])
+    ]
+
+
+def _bad_values(rows: Sequence[Row], owners: Mapping[str, MeasureFact]) -> list[Fault]:
+    return [
+        _bad_value(
             f"table user_metrics, model {row[C.MODEL_ID]}, {measure.measure} at k = {row[C.K]}",
-            f"values from {row[f'{column}.{_LOW}']} to {row[f'{column}.{_HIGH}']}",
-            f"finite values from {_bound(measure.low, '-inf')} to {_bound(measure.high, 'inf')}, NULL where undefined",
+            row,
+            f"{column}.",
+            measure,
         )
         for row in rows
-        for column, measure in ranges.items()
+        for column, measure in owners.items()
         if not _is_in_range(row[f"{column}.{_LOW}"], row[f"{column}.{_HIGH}"], measure)
     ]
+
+
+def _bad_value(where: str, row: Row, prefix: str, measure: MeasureFact) -> Fault:
+    return Fault(
+        where,
+        f"values from {row[f'{prefix}{_LOW}']} to {row[f'{prefix}{_HIGH}']}",
+        f"finite values from {_bound(measure.low, '-inf')} to {_bound(measure.high, 'inf')}, NULL where undefined",
+    )
 
 
 def _bound(bound: float | None, otherwise: str) -> str:
@@ -140,10 +163,11 @@ def _of_all_users(metrics: DataFrame) -> list[Row]:
 
 
 def _untied(rows: Sequence[Row], published: Sequence[Row], measures: Sequence[MeasureFact]) -> list[Fault]:
-    columns = {measure.measure: measure.column for measure in measures}
+    columns = {measure.measure: measure.column for measure in measures if measure.column is not None}
+    without_columns = {measure.measure for measure in measures if measure.column is None}
     means = {(row[C.MODEL_ID], row[C.K]): row.asDict() for row in rows}
     faults = []
-    for row in published:
+    for row in (row for row in published if row[C.MEASURE] not in without_columns):
         recomputed = means.get((row[C.MODEL_ID], row[C.K]), {})
         mean, n = _mean_and_n(recomputed, columns.get(row[C.MEASURE], ""))
         if n != row["n_users"] or not _agree(mean, row[C.VALUE]):

@@ -58,8 +58,8 @@ class MeasureFact:
         Canonical name without its cutoff.
     k : int
         Cutoff; 0 = whole list.
-    column : str
-        Its column in ``user_metrics``.
+    column : str or None
+        Its column in ``user_metrics``; None for a measure of all lists together, which has none.
     definition : str
         Name with every option printed, and the policies.
     low, high : float, optional
@@ -68,20 +68,16 @@ class MeasureFact:
 
     measure: str
     k: int
-    column: str
+    column: str | None
     definition: str
     low: float | None = None
     high: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse a column that Delta, or another reader, could not hold."""
-        if not _MEASURE_COLUMN.fullmatch(self.column):
+        if self.column is not None and not _MEASURE_COLUMN.fullmatch(self.column):
             expected = "lower-case letters, digits and underscores"
             raise ConfigError(Fault(f"measure {self.measure}", f"the column {self.column!r}", expected))
-
-    def field(self) -> Field:
-        """Declare its column in ``user_metrics``; the comment is the definition."""
-        return Field(self.column, "double", self.definition)
 
 
 @dataclass(frozen=True)
@@ -128,7 +124,9 @@ class RunFacts:
         return Night(self.evaluation, self.evaluation_date)
 
     def measure_fields(self) -> tuple[Field, ...]:
-        """Measure columns of ``user_metrics`` in order of first mention."""
-        fields = {measure.column: measure.field() for measure in reversed(self.measures)}
-        order = dict.fromkeys(measure.column for measure in self.measures)
-        return tuple(fields[column] for column in order)
+        """Measure columns of ``user_metrics`` in order of first mention; the comment of each is its definition."""
+        first: dict[str, str] = {}
+        for measure in self.measures:
+            if measure.column is not None:
+                first.setdefault(measure.column, measure.definition)
+        return tuple(Field(column, "double", definition) for column, definition in first.items())

@@ -92,6 +92,8 @@ class Run:
         faults += audit.duplicate_keys(staged, [schema for schema in schemas.PUBLISHED if schema.name in staged])
         if "user_metrics" in staged:
             faults += audit.user_metrics(staged["user_metrics"], staged.get("metrics"), self.facts.measures)
+        if "metrics" in staged:
+            faults += audit.exposures(staged["metrics"], self.facts.measures)
         if faults:
             raise ChecksFailedError(*faults)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -20,14 +21,19 @@ if TYPE_CHECKING:
 
     from rankeval_spark.schemas import Field, Schema
 
-_DEFAULTS: Final = {C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0, C.SCORE: None, C.RANK: None}
+_DEFAULTS: Final = {
+    **{C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0},
+    **dict.fromkeys((C.SCORE, C.RANK, C.INTERACTED_AT, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)),
+}
 """Value of a column that the table need not have."""
 
 IDS: Final = (C.USER_ID, C.ITEM_ID)
 _TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
 _NESTED: Final = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.BinaryType)
+_TIMES: Final = (T.DateType, T.TimestampType, T.TimestampNTZType, T.NullType)
 _SMALL: Final = (T.ByteType, T.ShortType, T.IntegerType)
 _MAX_BIGINT_DIGITS: Final = 18
+_DAYS_AND_TIMES: Final = ("date", "timestamp")
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,14 @@ class _Cast:
     is_unparsable: Column | None = None
 
 
-def canonical_columns(
-    table: T.StructType, schema: Schema, *, renames: Mapping[str, str], types: Mapping[str, str], where: str
+def canonical_columns(  # noqa: PLR0913 - what a config says of one input
+    table: T.StructType,
+    schema: Schema,
+    *,
+    renames: Mapping[str, str],
+    types: Mapping[str, str],
+    where: str,
+    list_separator: str | None = None,
 ) -> Canonical:
     """Plan the canonical columns of a table.
 
@@ -75,6 +87,8 @@ def canonical_columns(
         Ids to cast: ``string`` or ``integer``.
     where : str
         Name of the input in the config, for messages.
+    list_separator : str, optional
+        Separates the elements of a list that is text; where it is left out such a text is a JSON array.
 
     Raises
     ------
@@ -88,7 +102,14 @@ def canonical_columns(
     for field in schema.fields:
         try:
             casts[field.name] = (
-                _cast(field, names[field.name], table[names[field.name]].dataType, types.get(field.name), where)
+                _cast_any(
+                    field,
+                    names[field.name],
+                    table[names[field.name]].dataType,
+                    types.get(field.name),
+                    where,
+                    list_separator,
+                )
                 if field.name in given
                 else _Cast(F.lit(_DEFAULTS.get(field.name)).cast(field.type), field.type)
             )
@@ -133,6 +154,47 @@ def _missing_faults(
         fix = next(filter(None, hints), f"name one under {where}.columns; the table has {', '.join(known)}")
         faults.append(Fault(where, "neither a score nor a rank", "at least one of the two columns", fix))
     return faults
+
+
+def _cast_any(  # noqa: PLR0913, PLR0917 - as of _cast
+    field: Field, name: str, found: T.DataType, forced: str | None, where: str, list_separator: str | None
+) -> _Cast:
+    if field.type.startswith("array<"):
+        return _cast_list(field, name, found, where, list_separator)
+    if field.type in _DAYS_AND_TIMES:
+        return _cast_time(field, name, found, where)
+    return _cast(field, name, found, forced, where)
+
+
+def _cast_list(field: Field, name: str, found: T.DataType, where: str, separator: str | None) -> _Cast:
+    raw = column(name)
+    is_list = isinstance(found, T.ArrayType) and not isinstance(found.elementType, _NESTED)
+    if not (is_list or isinstance(found, (*_TEXT, T.NullType))):
+        raise InputError(_type_fault(where, field, name, found))
+    if isinstance(found, _TEXT):
+        raw = F.from_json(raw, "array<string>") if separator is None else _split(raw, separator)
+    read = raw.try_cast(field.type)
+    whole = F.when(F.forall(read, lambda element: element.isNotNull()), read)  # half a list would be another list
+    return _Cast(whole, field.type, column(name).isNotNull() & whole.isNull())
+
+
+def _split(raw: Column, separator: str) -> Column:
+    """Split a text at a separator, which is no pattern; blanks around an element and empty elements are left out."""
+    # Not F.trim by itself: its second parameter would get the position.
+    parts = F.transform(F.split(raw, re.escape(separator)), lambda part: F.trim(part))  # noqa: PLW0108 - see above
+    return F.filter(parts, lambda part: part != "")
+
+
+def _cast_time(field: Field, name: str, found: T.DataType, where: str) -> _Cast:
+    """Cast a date or a time; the day of a time is that in UTC, whatever the zone of the session."""
+    raw = column(name)
+    if isinstance(found, _TEXT):
+        time = raw.try_cast(field.type)
+        return _Cast(time, field.type, raw.isNotNull() & time.isNull())
+    if not isinstance(found, _TIMES):
+        raise InputError(_type_fault(where, field, name, found))
+    is_instant = field.type == "date" and isinstance(found, T.TimestampType)
+    return _Cast((F.to_utc_timestamp(raw, F.current_timezone()) if is_instant else raw).cast(field.type), field.type)
 
 
 def _cast(field: Field, name: str, found: T.DataType, forced: str | None, where: str) -> _Cast:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
+from rankeval_spark.config.inputs import ItemsInput
 from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.sources import filters
 from rankeval_spark.sources.canonical import IDS, canonical_columns, column_fault
@@ -49,9 +50,11 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
     held_out = attempt("held_out", inputs.held_out, schemas.HELD_OUT)
     schema = segments_schema(config.segment_names())
     segments = attempt("segments", inputs.segments, schema) if inputs.segments else None
+    train = attempt("train", inputs.train, schemas.TRAIN) if inputs.train else None
+    items = attempt("items", inputs.items, schemas.ITEMS) if inputs.items else None
     if recommendations is None or held_out is None or faults:
         raise _merged(faults)
-    sources = Sources(recommendations, held_out, segments)
+    sources = Sources(recommendations, held_out, segments, train, items)
     check_id_types(sources.all())
     return sources
 
@@ -71,7 +74,7 @@ def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, da
     config : InputConfig
         Where the input is and how its columns are called.
     schema : Schema
-        Canonical schema: ``schemas.RECOMMENDATIONS``, ``schemas.HELD_OUT`` or :func:`segments_schema`.
+        Canonical schema: one of those in :mod:`rankeval_spark.schemas`, or :func:`segments_schema`.
     date : date
         Evaluation date, put where the config says ``{date}``.
 
@@ -85,7 +88,12 @@ def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, da
     faults = _filter_column_faults(config.filters, table, where)
     try:
         canonical = canonical_columns(
-            table.frame.schema, schema, renames=config.columns, types=config.types, where=where
+            table.frame.schema,
+            schema,
+            renames=config.columns,
+            types=config.types,
+            where=where,
+            list_separator=config.list_separator if isinstance(config, ItemsInput) else None,
         )
     except InputError as error:
         raise InputError(*error.faults, *faults) from None

@@ -24,11 +24,12 @@ class Source:
     Attributes
     ----------
     name : str
-        ``recommendations``, ``held_out`` or ``segments``.
+        ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``.
     frame : DataFrame
         Grain and columns of the input's schema, all of them, in its order; the filters applied. Ids are string or
         bigint. Columns that the table does not have hold their default (``model_id`` 'model', ``list_id`` '',
-        ``gain`` 1) or NULL (``score``, ``rank``). One more column, :data:`IS_UNPARSABLE`, iff `has_unparsable`.
+        ``gain`` 1) or NULL (``score``, ``rank``, and all of ``train`` and ``items`` but the ids). One more column,
+        :data:`IS_UNPARSABLE`, iff `has_unparsable`.
     unfiltered : DataFrame
         The table as it is, before the filters.
     location : str
@@ -90,10 +91,13 @@ class Sources:
     recommendations: Source
     held_out: Source
     segments: Source | None = None
+    train: Source | None = None
+    items: Source | None = None
 
     def all(self) -> tuple[Source, ...]:
         """Return the inputs that there are, in the order of the config."""
-        return tuple(source for source in (self.recommendations, self.held_out, self.segments) if source)
+        every = (self.recommendations, self.held_out, self.segments, self.train, self.items)
+        return tuple(source for source in every if source)
 
 
 def segments_schema(names: tuple[str, ...]) -> Schema:

@@ -29,6 +29,9 @@ UNKNOWN: Final = "(unknown)"
 
 _COLUMNS: Final = tuple(field for field in schemas.METRICS.fields if field.name not in C.RUN_KEY)
 
+ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)
+"""Columns of the rows that are made here, as Spark reads them."""
+
 
 def to_rows(
     merged: DataFrame,
@@ -51,13 +54,38 @@ def to_rows(
     asked = np.column_stack([measures.asked_at(column) for column in measures.columns])
     finisher = _Finisher(
         labels=tuple(measures.labels),
-        slices=tuple(C.CROSSING.join(one) or C.ALL_USERS for one in slices),
+        slices=slice_names(slices),
         asked=frozenset((measures.ks[row], index) for row, index in np.argwhere(asked).tolist()),
         is_proportion=np.array([column in measures.proportions for column in measures.columns]),
         min_slice_size=min_slice_size,
         confidence=confidence,
     )
-    return merged.mapInArrow(finisher.finish, ", ".join(f"{field.name} {field.type}" for field in _COLUMNS))
+    return merged.mapInArrow(finisher.finish, ROW_TYPE)
+
+
+def slice_names(slices: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Name each slice by its segments; that of no segment is everyone."""
+    return tuple(C.CROSSING.join(one) or C.ALL_USERS for one in slices)
+
+
+def slice_columns(rows: pa.RecordBatch, slices: Sequence[str]) -> dict[str, pa.Array]:
+    """Give the columns that say of whom a row is, from its model, slice index and slice values."""
+    return {
+        C.MODEL_ID: rows[C.MODEL_ID],
+        C.SLICE: pa.array(slices, pa.string()).take(rows["slice_index"]),
+        C.SLICE_VALUE: _readable(rows[C.SLICE_VALUES]),
+        C.SLICE_VALUES: rows[C.SLICE_VALUES],
+    }
+
+
+def to_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    """Put the columns into their declared order."""
+    return pa.RecordBatch.from_pydict({field.name: columns[field.name] for field in _COLUMNS})
+
+
+def nullable(values: np.ndarray) -> pa.Array:
+    """Turn NaN into NULL."""
+    return pa.array(values, mask=np.isnan(values))
 
 
 @dataclass(frozen=True)
@@ -74,24 +102,20 @@ class _Finisher:
     def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             pairs = zip(batch[C.K].to_pylist(), batch["measure_index"].to_pylist(), strict=True)
-            columns = self._columns(batch.filter(pa.array([pair in self.asked for pair in pairs], pa.bool_())))
-            yield pa.RecordBatch.from_pydict({field.name: columns[field.name] for field in _COLUMNS})
+            yield to_batch(self._columns(batch.filter(pa.array([pair in self.asked for pair in pairs], pa.bool_()))))
 
     def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
         n = rows["n"].to_numpy()
         is_proportion = self.is_proportion[rows["measure_index"].to_numpy()]
         return {
-            C.MODEL_ID: rows[C.MODEL_ID],
-            C.SLICE: pa.array(self.slices, pa.string()).take(rows["slice_index"]),
-            C.SLICE_VALUE: _readable(rows[C.SLICE_VALUES]),
-            C.SLICE_VALUES: rows[C.SLICE_VALUES],
+            **slice_columns(rows, self.slices),
             C.MEASURE: pa.array(self.labels, pa.string()).take(rows["measure_index"]),
             C.K: rows[C.K],
-            C.VALUE: _nullable(_doubles(rows, "mean")),
+            C.VALUE: nullable(_doubles(rows, "mean")),
             "n_users": rows["n"],
             "n_undefined": pa.array(_count(rows, "n_population") - n),
             **{name: pa.array(_count(rows, name)) for name in ("n_missing", "n_zero_relevant", "n_extra_users")},
-            "tie_share": _nullable(_divide(_doubles(rows, "n_tied"), _doubles(rows, "n_with_list"))),
+            "tie_share": nullable(_divide(_doubles(rows, "n_tied"), _doubles(rows, "n_with_list"))),
             "is_small": pa.array(n < self.min_slice_size),
             **spread_of(rows, is_proportion=is_proportion, confidence=self.confidence),
             "ci_level": pa.array(np.full(len(n), self.confidence)),
@@ -107,10 +131,10 @@ def spread_of(rows: pa.RecordBatch, *, is_proportion: np.ndarray, confidence: fl
         ends[:, chosen] = interval_of(n[chosen], mean[chosen], m2[chosen], confidence)
     method = np.where(np.isnan(ends[0]), "none", np.where(is_proportion, "wilson", "t"))
     return {
-        "std_dev": _nullable(std_dev),
-        "std_error": _nullable(_divide(std_dev, np.sqrt(n))),
-        "ci_low": _nullable(ends[0]),
-        "ci_high": _nullable(ends[1]),
+        "std_dev": nullable(std_dev),
+        "std_error": nullable(_divide(std_dev, np.sqrt(n))),
+        "ci_low": nullable(ends[0]),
+        "ci_high": nullable(ends[1]),
         "ci_method": pa.array(method.tolist(), pa.string()),
     }
 
@@ -136,7 +160,3 @@ def _divide(numerator: Doubles, denominator: Doubles) -> Doubles:
     """Divide; NaN where the denominator is not above 0."""
     quotient: Doubles = numerator / np.where(denominator > 0, denominator, np.nan)
     return quotient
-
-
-def _nullable(values: np.ndarray) -> pa.Array:
-    return pa.array(values, mask=np.isnan(values))

@@ -52,18 +52,23 @@ def to_metrics(
     confidence : float in (0, 1)
         Nominal coverage of the intervals.
     """
-    every_slice = [EVERYONE, *(tuple(one) for one in slices)]
+    all_slices = every_slice(slices)
     return (
-        moments.to_partials(users, measures=measures.columns, slices=every_slice, ks=measures.ks)
+        moments.to_partials(users, measures=measures.columns, slices=all_slices, ks=measures.ks)
         .transform(_merged)
         .transform(
             finish.to_rows,
             measures=measures,
-            slices=every_slice,
+            slices=all_slices,
             min_slice_size=min_slice_size,
             confidence=confidence,
         )
     )
+
+
+def every_slice(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Put everyone before the slices that were asked for."""
+    return [EVERYONE, *(tuple(one) for one in slices)]
 
 
 def _merged(partials: DataFrame) -> DataFrame:

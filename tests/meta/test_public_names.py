@@ -30,6 +30,8 @@ EVALUATE: Final = {
     "invalid_scores": "drop",
     "min_slice_size": 30,
     "confidence": 0.95,
+    "train": None,
+    "items": None,
 }
 EVALUATION: Final = {"cached", "checks", "leaderboard", "metrics", "user_metrics", "user_values"}
 RESULTS: Final = {

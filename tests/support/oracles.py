@@ -228,6 +228,11 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(roc_area(one, k, rel, n_counted), n_counted * k) if n_counted else None
 
 
+@naive("UserCoverage")
+def _(one: PlainList, k: int, *, min_items: float) -> Number:
+    return int(len(one.top(k)) >= min_items)
+
+
 @naive("Judged")
 def _(one: PlainList, k: int, *, denom: str) -> Number | None:
     n_judged = sum(one.is_judged[: k or None])
@@ -512,8 +517,8 @@ def takes_every_grade(measure: Measure) -> bool:
 
 
 def all_variants(ks: Sequence[int]) -> list[Measure]:
-    """Every valid combination of every measure."""
-    return [measure for entry in registry.entries() for measure in variants(entry, ks)]
+    """Every valid combination of every measure that has a value for each list."""
+    return [measure for entry in registry.entries("list") for measure in variants(entry, ks)]
 
 
 def trec_order(run: Mapping[str, float]) -> list[str]:

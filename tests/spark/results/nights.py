@@ -64,7 +64,7 @@ def stage(spark: SparkSession, run: Run, ranks: Ranks) -> None:
 
 def frame(spark: SparkSession, schema: Schema, rows: Sequence[Row]) -> DataFrame:
     """Rows without the run's own columns, as a stage hands them over; what a row leaves out is nought."""
-    measures = [measure.field() for measure in (RR_AT[1], AP_AT_2)] if schema is schemas.USER_METRICS else []
+    measures = facts("columns").measure_fields() if schema is schemas.USER_METRICS else ()
     fields = [field for field in (*schema.fields, *measures) if field.name not in C.RUN_KEY]
     values = [tuple(row.get(field.name, _nought(field)) for field in fields) for row in rows]
     return spark.createDataFrame(values, T.StructType([struct_field(field) for field in fields]))

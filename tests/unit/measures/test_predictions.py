@@ -116,8 +116,8 @@ def test_kernel_that_reads_scores_says_so_in_its_definition() -> None:
     """Without the declaration the log's scores would not come along."""
     batch = Lists.of([Ranking([1, 0])])
     bare = Lists(batch.n_recommended, batch.hit_list, batch.hit_rank, batch.hit_gain, *_judged(batch))
-    reading = {entry.name for entry in registry.entries() if not _runs(entry, bare)}
-    assert reading == {entry.name for entry in registry.entries() if HIT_SCORES in entry.definition.needs}
+    reading = {entry.name for entry in registry.entries("list") if not _runs(entry, bare)}
+    assert reading == {entry.name for entry in registry.entries("list") if entry.definition.needs}
     assert MeasureSet.parse(["P@1", "RMSE"]).needs == {HIT_SCORES}
     assert MeasureSet.parse(["P@1"]).needs == frozenset()
 

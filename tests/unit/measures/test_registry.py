@@ -10,7 +10,7 @@ import pytest
 
 from rankeval_spark.measures import Golden, Lists, Measure, MeasureSet, registry
 from rankeval_spark.measures.golden import evaluate
-from tests.support import oracles
+from tests.support import naive_exposures, oracles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.registry import Entry
 
 every_measure = pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
-goldens = [(entry, golden) for entry in registry.entries() for golden in entry.definition.goldens]
+goldens = [(entry, golden) for entry in registry.entries("list") for golden in entry.definition.goldens]
 
 NEW_MODULE = '''
 from rankeval_spark.measures.arrays import FloatMatrix
@@ -55,7 +55,7 @@ def test_kernel_gives_the_golden_values(entry: Entry, golden: Golden) -> None:
 @every_measure
 def test_every_measure_has_a_golden_example_and_a_naive_reference(entry: Entry) -> None:
     assert entry.definition.goldens
-    assert entry.name in oracles.NAIVE
+    assert entry.name in {"list": oracles.NAIVE, "exposure": naive_exposures.NAIVE}[entry.definition.kind]
 
 
 @every_measure
@@ -72,7 +72,7 @@ LEFT_TO_NDCG = {
 
 
 def test_no_naive_reference_is_without_a_measure() -> None:
-    assert set(oracles.NAIVE) == set(registry.names())
+    assert {*oracles.NAIVE, *naive_exposures.NAIVE} == set(registry.names())
 
 
 @every_measure

@@ -70,7 +70,9 @@ def test_hit_rate_of_ten_users_seven_of_them_with_a_hit() -> None:
     assert np.mean(values("HR@2", *users)) == 7 / 10
 
 
-ACCURACY = [entry for entry in registry.entries() if entry.definition.undefined != "never" and entry.family != "rating"]
+ACCURACY = [
+    entry for entry in registry.entries("list") if entry.definition.undefined != "never" and entry.family != "rating"
+]
 """A rating of 0 can be predicted as well as any other."""
 
 

@@ -1,0 +1,177 @@
+"""How often each item is shown, for several groups of lists: what the kernels of set measures work on.
+
+Which item it is does not matter to them. A group (a model, a slice, a cutoff, with some users left out or none) is its
+histogram: in how many lists an item stands, and how many items stand in that many. It has as many entries as there are
+different numbers of lists, however many items and lists there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rankeval_spark.columns import WHOLE_LIST
+from rankeval_spark.measures.arrays import sum_by_list
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from rankeval_spark.measures.arrays import FloatVector, IntVector
+
+
+class Shown(NamedTuple):
+    """Some lists written down by hand, for examples and tests.
+
+    Parameters
+    ----------
+    lists
+        Items of each list, best first, with a space between: ``("a b", "a c")``.
+    catalogue
+        All items there are, likewise; None where they are not known.
+    """
+
+    lists: tuple[str, ...]
+    catalogue: str | None = None
+
+    def items(self, k: int) -> list[list[str]]:
+        """Return the items of each list at ranks 1..k; all of them for k = 0."""
+        return [one.split()[: k or None] for one in self.lists]
+
+
+@dataclass(frozen=True, eq=False)
+class Exposure:
+    """Histograms of several groups of lists, as ragged arrays.
+
+    Parameters
+    ----------
+    group : int, shape (n_entries,)
+        Group of each entry, ascending.
+    times : float64, shape (n_entries,)
+        Lists that hold an item: above 0, ascending within the group.
+    n_items : float64, shape (n_entries,)
+        Items that stand in just so many lists.
+    n_catalogued : float64, shape (n_entries,)
+        Those of them that the catalogue holds; NaN where there is no catalogue.
+    n_lists : float64, shape (n_groups,)
+        Lists with at least one item.
+    k : int, shape (n_groups,)
+        Rank at which the lists were cut; 0 = not at all.
+    catalogue_size : float64, shape (n_groups,)
+        Items in the catalogue; NaN where there is none.
+
+    Examples
+    --------
+    Item a stands in two lists, b and c in one:
+
+    >>> exposure = Exposure.of([Shown(("a b", "a c"))], k=2)
+    >>> exposure.times, exposure.n_items, exposure.n_shown
+    (array([1., 2.]), array([2., 1.]), array([4.]))
+    """
+
+    group: IntVector
+    times: FloatVector
+    n_items: FloatVector
+    n_catalogued: FloatVector
+    n_lists: FloatVector
+    k: IntVector
+    catalogue_size: FloatVector
+
+    @classmethod
+    def of(cls, groups: Sequence[Shown], *, k: int = WHOLE_LIST) -> Exposure:
+        """Build the exposure of groups written down by hand."""
+        entries: list[tuple[int, int, int, float]] = []
+        for index, one in enumerate(groups):
+            known = None if one.catalogue is None else set(one.catalogue.split())
+            times = Counter(item for items in one.items(k) for item in items)
+            entries += ((index, n, 1, np.nan if known is None else float(item in known)) for item, n in times.items())
+        columns = zip(*entries, strict=True) if entries else ((), (), (), ())
+        group, n_times, n_items, n_catalogued = (np.array(column, dtype=np.float64) for column in columns)
+        return cls.merged(
+            group.astype(np.int64),
+            n_times,
+            n_items,
+            n_catalogued,
+            n_lists=[sum(map(bool, one.items(k))) for one in groups],
+            k=[k] * len(groups),
+            catalogue_size=[np.nan if one.catalogue is None else len(set(one.catalogue.split())) for one in groups],
+        )
+
+    @classmethod
+    def merged(  # noqa: PLR0913 - the fields, each as it comes
+        cls,
+        group: IntVector,
+        times: FloatVector,
+        n_items: FloatVector,
+        n_catalogued: FloatVector,
+        *,
+        n_lists: ArrayLike,
+        k: ArrayLike,
+        catalogue_size: ArrayLike,
+    ) -> Exposure:
+        """Build it of entries in any order; those of a group with equal ``times`` are added up.
+
+        An entry may take items away (``n_items`` below 0): a histogram without some users is that of everyone and what
+        their absence changes.
+        """
+        order = np.lexsort((times, group))
+        group, times = group[order], times[order]
+        is_first = np.ones(len(order), dtype=np.bool_)
+        is_first[1:] = (group[1:] != group[:-1]) | (times[1:] != times[:-1])
+        starts = np.flatnonzero(is_first)
+        return cls(
+            group[starts],
+            times[starts],
+            _block_sums(n_items[order], starts),
+            _block_sums(n_catalogued[order], starts),
+            np.asarray(n_lists, dtype=np.float64),
+            np.asarray(k, dtype=np.int64),
+            np.asarray(catalogue_size, dtype=np.float64),
+        )
+
+    @property
+    def n_groups(self) -> int:
+        """Groups, those without a list among them."""
+        return len(self.n_lists)
+
+    @cached_property
+    def n_distinct(self) -> FloatVector:
+        """Items that stand in some list, shape (n_groups,)."""
+        return self.sum(self.n_items)
+
+    @cached_property
+    def n_shown(self) -> FloatVector:
+        """Items of all lists, each as often as it stands in one: shape (n_groups,)."""
+        return self.sum(self.n_items * self.times)
+
+    def sum(self, weights: FloatVector) -> FloatVector:
+        """Add up the weights of the entries of each group: shape (n_groups,)."""
+        return sum_by_list(self.group, weights, n_lists=self.n_groups)
+
+    def running_sum(self, weights: FloatVector) -> FloatVector:
+        """Add up whole numbers up to and including each entry of its group: shape (n_entries,)."""
+        totals = self.sum(weights)
+        before_group = np.cumsum(totals) - totals
+        return np.cumsum(weights) - before_group[self.group]
+
+
+def positive(denominator: FloatVector) -> FloatVector:
+    """Make a denominator that is not above 0 NaN: what is divided by it is undefined.
+
+    Examples
+    --------
+    >>> positive(np.array([2.0, 0.0, -1.0]))
+    array([ 2., nan, nan])
+    """
+    return np.where(denominator > 0, denominator, np.nan)
+
+
+def _block_sums(values: FloatVector, starts: IntVector) -> FloatVector:
+    """Add up the values from each start to the next."""
+    sums: FloatVector = np.add.reduceat(values, starts) if len(starts) else values
+    return sums

@@ -35,9 +35,10 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
     Raises
     ------
     InputError
-        If a policy or the expected models need a column that the log does not have.
+        If a policy or the expected models need a column that the log does not have, or a measure an input.
     """
     _refuse_missing_columns(sources.recommendations, request)
+    _refuse_missing_inputs(sources, request)
     recommendations = models.keep_models(_ordered(sources.recommendations), names=request.models)
     return Inputs(
         clean.keep_sample(recommendations, share=sample_share),
@@ -67,6 +68,13 @@ def _refuse_missing_columns(log: Source, request: Request) -> None:
         raise InputError(*faults)
 
 
+def _refuse_missing_inputs(sources: Sources, request: Request) -> None:
+    needing = ", ".join(str(measure) for measure in request.measures.measures if measure.needs_catalogue)
+    if needing and sources.items is None and sources.train is None:
+        expected = "the catalogue: the input items, or train, whose items then are all there are"
+        raise InputError(Fault("measures", f"{needing} without a catalogue", expected))
+
+
 def row_facts(inputs: Inputs) -> list[DataFrame]:
     """Count what can be seen in the rows of the inputs, before anything is computed from them."""
     usable = clean.keep_usable_held_out(inputs.held_out)
@@ -87,10 +95,11 @@ def list_facts(scored: DataFrame, request: Request) -> DataFrame:
 
 def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:
     """Plan the rows of ``metrics`` of the measures of all lists together; None where there is none."""
+    catalogue = inputs.train if inputs.items is None else inputs.items
     return pipeline.to_exposures(
         inputs.recommendations,
         segments=inputs.segments,
-        catalogue=None,
+        catalogue=catalogue if any(one.needs_catalogue for one in request.measures.exposures) else None,
         request=request,
         has_one_list=inputs.has_one_list,
     )

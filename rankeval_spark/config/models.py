@@ -222,6 +222,15 @@ class EvaluationConfig(Model):
             raise fault_error(Fault(".slices", found, "an input with the users' segments", "add inputs.segments"))
         return self
 
+    @model_validator(mode="after")
+    def _measures_have_a_catalogue(self) -> EvaluationConfig:
+        if self.inputs.items is None and self.inputs.train is None:
+            needing = dict.fromkeys(one.label for one in self.measure_set().measures if one.needs_catalogue)
+            if needing:
+                found, expected = f"{', '.join(needing)}, but no catalogue", "inputs.items, or inputs.train"
+                raise fault_error(Fault(".measures", found, expected, "add inputs.items"))
+        return self
+
     @field_validator("measures")
     @classmethod
     def _measures_fit_their_cutoffs(cls, measures: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:

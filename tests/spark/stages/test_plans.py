@@ -142,6 +142,36 @@ def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) 
     assert python_nodes(metrics) == ["MapInArrow", "MapInArrow", "ArrowEvalPython"]
 
 
+def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:
+    """Plan the table of means, with the measures of all lists together where they are asked for."""
+    segments = tables["segments"] if request.segments else None
+    exposures = pipeline.to_exposures(
+        tables["recommendations"], segments=segments, catalogue=None, request=request, has_one_list=True
+    )
+    lists = pipeline.to_lists(
+        tables["recommendations"],
+        held_out=tables["held_out"],
+        segments=segments,
+        request=request,
+        has_one_list=True,
+    )
+    scored = pipeline.to_scored(lists, request=request)
+    return pipeline.to_frames(scored, request=request, has_one_list=True, exposures=exposures).metrics
+
+
+def test_measures_of_all_lists_reuse_the_exchange_of_the_items(tables: dict[str, DataFrame]) -> None:
+    """Of their own they move counts only: per group of users and item, per item, per number of lists, per slice."""
+    both = metrics_of(tables, replace(FEW, measures=MeasureSet.parse(["P@5", "ItemCoverage@5", "Gini@10", "Entropy"])))
+    assert final_exchanges(both) == ONE_EACH + 1 + 4
+    nodes = [node.name for node in plan(both).walk(into_broadcasts=False)]
+    assert nodes.count("ReusedExchange") == 2  # that of the judgements, as ever, and that of the items
+    assert python_nodes(both) == ["MapInArrow", "MapInArrow", "ArrowEvalPython", "MapInArrow"]
+
+
+def test_without_a_measure_of_all_lists_nothing_is_planned_for_them(tables: dict[str, DataFrame]) -> None:
+    assert pipeline.to_exposures(tables["recommendations"], segments=None, catalogue=None, request=FEW) is None
+
+
 def test_building_the_whole_plan_starts_no_job(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
     with no_spark_jobs(spark):
         scored = pipeline.to_scored(lists_of(tables, MANY), request=MANY)

@@ -296,7 +296,7 @@ def test_pap_is_partial_auc_of_the_first_k_hits(ranking: Ranking) -> None:
     assert at_least(pap, pauc)
 
 
-@given(ranking=rankings())
+@given(ranking=rankings(grades=(0.0, 1.0, 2.0)))
 def test_judged_and_unjudged_items_fill_the_list(ranking: Ranking) -> None:
     n_items = np.minimum(KS, len(ranking.gains))
     judged, unjudged = curve("Judged(denom='k')", ranking), curve("unj", ranking)

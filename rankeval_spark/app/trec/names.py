@@ -162,11 +162,6 @@ def lines_of(texts: Sequence[str], *, level: float, need: str) -> list[Line]:
     ------
     ConfigError
         Names or parameters are not known; all such faults at once.
-
-    Examples
-    --------
-    >>> [line.name for line in lines_of(["nDCG@10", "P.10,5", "map"], level=1, need="v10")]
-    ['map', 'P_5', 'P_10', 'nDCG@10']
     """
     of_trec: dict[str, list[Line]] = {}
     ours: list[Line] = []

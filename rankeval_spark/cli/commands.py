@@ -128,6 +128,39 @@ def measures(name: Annotated[str | None, typer.Argument(help="Measure to explain
 
 
 @app.command()
+def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
+    qrels: Annotated[Path, typer.Argument(help="Judgements: topic, iteration, document, grade", metavar="QRELS")],
+    run: Annotated[Path, typer.Argument(help="Run: topic, Q0, document, rank, score, name", metavar="RUN")],
+    measures: Annotated[
+        list[str] | None,
+        typer.Option("--measure", "-m", help="Such as map, P.5,10, ndcg_cut, all_trec, or one of ours; repeatable"),
+    ] = None,
+    per_topic: Annotated[bool, typer.Option("-q", help="Print the lines of each topic too")] = False,
+    is_complete: Annotated[bool, typer.Option("-c", help="Count topics that the run does not have as 0")] = False,
+    level: Annotated[int, typer.Option("-l", min=1, help="Grade from which on a document is relevant")] = 1,
+    max_documents: Annotated[int | None, typer.Option("-M", min=1, help="Documents of a topic that count")] = None,
+    judged_only: Annotated[bool, typer.Option("-J", help="Take documents without a judgement out first")] = False,
+    no_summary: Annotated[bool, typer.Option("-n", help="Print no lines for all topics")] = False,
+    version: Annotated[int, typer.Option("--trec-eval", min=9, max=10, help="Whose numbers: those of 9 or of 10")] = 10,
+) -> None:
+    """Evaluate a TREC run against TREC judgements, without Spark, and print what trec_eval prints."""
+    from rankeval_spark.app.trec import Settings  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli import trec as trec_view  # noqa: PLC0415 - as above
+
+    settings = Settings(
+        measures=measures or ["official"],
+        level=level,
+        max_documents=max_documents,
+        judged_only=judged_only,
+        is_complete=is_complete,
+        per_topic=per_topic,
+        has_summary=not no_summary,
+        version=9 if version == 9 else 10,  # noqa: PLR2004 - the name of a version
+    )
+    trec_view.show(qrels, run, settings)
+
+
+@app.command()
 def doctor(
     root: Annotated[str | None, typer.Option("--root", help="Results root to test for writing")] = None,
 ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from rich.markup import escape
 from rich.table import Table
@@ -11,14 +13,19 @@ from rankeval_spark.cli.terminal import console
 from rankeval_spark.measures import Measure, options as measure_options, registry
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures import Golden, Ranking
     from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Entry
+
+_LABEL_WIDTH: Final = 12
+_EXPLAINED_BY: Final = "rankeval measures NAME explains one: its options, notes and worked examples."
 
 
 def show(name: str | None) -> None:
     """List all measures, or explain one."""
     if name is None:
         console().print(_listing())
+        console().print(_EXPLAINED_BY, markup=False, soft_wrap=True)
         return
     _explain(Measure.parse(_any_cutoff(name), where="rankeval measures").entry)
 
@@ -32,44 +39,86 @@ def _any_cutoff(name: str) -> str:
 
 def _listing() -> Table:
     table = Table(show_edge=False, header_style="bold")
-    for heading in ("measure", "formula", "options, default first", "cutoff", "range", "source"):
+    for heading in ("measure", "formula", "options, default first", "range", "undefined", "source"):
         table.add_column(heading, overflow="fold")
     for entry in registry.entries():
-        options = _options(entry)
-        table.add_row(
-            f"[bold]{entry.name}[/bold]",
-            *map(escape, (entry.definition.formula, options, str(entry.definition.cutoff), entry.range)),
-            escape(entry.definition.source),
-        )
+        definition = entry.definition
+        cells = (definition.formula, _options(entry), entry.range, definition.undefined, definition.source)
+        table.add_row(f"[bold]{entry.name}[/bold]", *map(escape, cells))
     return table
 
 
-def _explain(entry: Entry) -> None:
-    out, definition = console(), entry.definition
-    out.print(f"[bold]{entry.name}[/bold]  {escape(entry.summary)}")
-    facts = {
-        "formula": definition.formula,
-        "options": _options(entry),
-        "cutoff": str(definition.cutoff),
-        "range": entry.range,
-        "undefined": definition.undefined,
-        "interval": definition.interval,
-        "also called": ", ".join(definition.aliases),
-        "source": definition.source,
-    }
-    for heading, text in facts.items():
-        out.print(f"  {heading:<12}{text}", markup=False, soft_wrap=True)
-    for golden in definition.goldens:
-        values = ", ".join(golden.values)
-        out.print(f"  example     {golden.measure} = {values}  {golden.note}", markup=False, soft_wrap=True)
-
-
 def _options(entry: Entry) -> str:
-    """Write the options with their defaults and what else they can be."""
-    return "; ".join(_option(one) for one in entry.options)
+    """Write the options with what they can be, and whether there is a cutoff."""
+    cutoff = {"required": "@k", "optional": "[@k]", "forbidden": ""}[entry.definition.cutoff.default]
+    return "\n".join(part for part in (*map(_values, entry.options), cutoff) if part)
 
 
-def _option(option: Option) -> str:
+def _values(option: Option) -> str:
+    """Write an option as it stands in a name: its default, and the other choices after it."""
     if option.default is None:
-        return f"{option.name} left out ({option.expected})"
-    return f"{option.name}={measure_options.show(option.default)} ({option.expected})"
+        return f"{option.name}="
+    shown = [measure_options.show(value) for value in (option.default, *option.choices)]
+    choices = [*dict.fromkeys(shown), *(["{grade:gain}"] if option.takes_map else [])]
+    return f"{option.name}={' | '.join(choices)}"
+
+
+def _explain(entry: Entry) -> None:
+    out = console()
+    out.print(f"[bold]{entry.name}[/bold]  {escape(entry.summary)}")
+    for label, text in _facts(entry):
+        lines = text.splitlines() or [""]
+        out.print(f"  {label:<{_LABEL_WIDTH}}{lines[0]}", markup=False, soft_wrap=True)
+        for line in lines[1:]:
+            out.print(f"  {'':<{_LABEL_WIDTH}}{line}", markup=False, soft_wrap=True)
+
+
+def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
+    definition, meanings = entry.definition, _meanings(entry.doc)
+    yield "formula", definition.formula
+    for option in entry.options:
+        left_out = option.default is None
+        default = f"{option.name} left out" if left_out else f"{option.name}={measure_options.show(option.default)}"
+        yield "option", f"{default} ({option.expected})\n{meanings.get(option.name, '')}".strip()
+    yield "cutoff", str(definition.cutoff)
+    yield "range", entry.range
+    yield "undefined", definition.undefined
+    yield "interval", definition.interval
+    if definition.aliases:
+        yield "also called", ", ".join(definition.aliases)
+    yield "source", definition.source
+    yield "notes", _section(entry.doc, "Notes")
+    for golden in definition.goldens:
+        yield "example", _example(golden)
+
+
+def _example(golden: Golden) -> str:
+    """Write a worked example: measure, lists, exact values, the same in decimals, and what it shows."""
+    lists = "; ".join(map(_list, golden.rankings))
+    has_terms = re.search(r"[*/(]", "".join(golden.values))
+    decimals = ", ".join(f"{float(value):.4f}" for value in golden.expected)
+    exact = f"{golden.measure} = {', '.join(golden.values)}{f' = {decimals}' if has_terms else ''}"
+    note = f"  ({golden.note})" if golden.note else ""
+    return f"{exact}{note}\n{f'gains {lists}' if lists else ''}".strip()
+
+
+def _list(ranking: Ranking) -> str:
+    """Write the gain at each rank, - where there is no judgement, and what the list misses."""
+    ranks = " ".join("-" if gain is None else f"{gain:g}" for gain in ranking.gains) or "(no list)"
+    missed = " ".join(f"{gain:g}" for gain in ranking.missed)
+    return f"{ranks} (missed {missed})" if missed else ranks
+
+
+def _section(doc: str, title: str) -> str:
+    """Return a section of a numpydoc docstring."""
+    found = re.search(rf"^{title}\n-+\n(?P<text>.*?)(?=\n\n\w+\n-+\n|\Z)", doc, re.MULTILINE | re.DOTALL)
+    return found["text"].strip().replace("``", "") if found else ""
+
+
+def _meanings(doc: str) -> dict[str, str]:
+    """Return what a docstring says of each parameter."""
+    parts = re.split(r"^(\w+) : .*$", _section(doc, "Parameters"), flags=re.MULTILINE)[1:]
+    return {
+        name: "\n".join(line.strip() for line in text.strip().splitlines())
+        for name, text in zip(parts[::2], parts[1::2], strict=True)
+    }

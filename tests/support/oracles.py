@@ -241,7 +241,8 @@ def _(one: PlainList, k: int, *, denom: str) -> Number | None:
 
 @naive("unj")
 def _(one: PlainList, k: int) -> Number | None:
-    return Fraction(one.is_judged[:k].count(False), k)
+    pairs = zip(one.gains[:k], one.is_judged, strict=False)
+    return Fraction(sum(gain < 0 or not is_judged for gain, is_judged in pairs), k)
 
 
 @naive("Bpref")

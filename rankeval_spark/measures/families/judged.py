@@ -82,6 +82,7 @@ def judged_share(cut: CutLists, *, denom: Literal["len", "k"] = "len") -> FloatM
         Golden("unj@2", (_TWO_OF_FOUR_JUDGED,), ("1/2",)),
         Golden("unj@10", (_TWO_OF_FOUR_JUDGED,), ("2/10",), note="places without an item are not unjudged items"),
         Golden("unj@2", (_NOTHING_RELEVANT, Ranking([], missed=[1])), ("1/2", "0"), note="relevant or not"),
+        Golden("unj@2", (Ranking([-1, 1]),), ("1/2",), note="pooled and not judged"),
     ),
 )
 def unjudged_share(cut: CutLists) -> FloatMatrix:
@@ -99,8 +100,9 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
 
     Notes
     -----
-    ``|{i <= min(k, n) : item i has no judgement}| / k``. Equals 1 - Judged@k where the list holds at least k items; in
-    a shorter one the places that it does not fill count as if they were judged.
+    ``|{i <= min(k, n) : item i has no judgement}| / k``. A negative gain marks an item of the pool that was not judged.
+    Where there is none, it equals 1 - Judged@k for lists of at least k items; in a shorter one the places that it does
+    not fill count as if they were judged.
 
     Examples
     --------
@@ -110,7 +112,7 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
     >>> unjudged_share(Lists.of([Ranking([None, 1, 0, None])]).cut([1, 2, 10]))
     array([[1. , 0.5, 0.2]])
     """
-    return (cut.depth - _n_judged(cut)) / cut.k
+    return (cut.depth - cut.sum_hits((cut.lists.hit_gain >= 0).astype(np.float64))) / cut.k
 
 
 @Definition(

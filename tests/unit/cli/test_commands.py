@@ -59,6 +59,10 @@ def test_every_measure_is_listed() -> None:
     assert done.code == 0
     listed = {line.split("│")[0].strip() for line in done.out.splitlines() if "│" in line}
     assert {entry.name for entry in registry.entries()} <= listed
+    heads = " ".join(done.out.partition("━")[0].replace("┃", " ").split())
+    assert [
+        word for word in ("measure", "formula", "options", "range", "undefined", "source") if word not in heads
+    ] == []
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in registry.entries()])
@@ -67,8 +71,28 @@ def test_every_measure_is_explained(name: str) -> None:
 
     assert done.code == 0, done.err
     assert done.out.startswith(f"{name}  ")
-    for heading in ("formula", "cutoff", "range", "undefined", "source", "example"):
+    for heading in ("formula", "cutoff", "range", "undefined", "source", "notes", "example"):
         assert f"\n  {heading:<12}" in done.out
+
+
+def test_explanation_says_what_each_option_does_and_works_each_example_out() -> None:
+    lines = [line.strip() for line in rankeval("measures", "MAP").out.splitlines()]
+
+    assert "option      denom='R' ('R' or 'min' or 'k' or 'len' or 'hits')" in lines
+    assert "What the sum is divided by: the relevant items R; min(R, k); k; min(R, k, n); the hits h_k." in lines
+    example = lines.index("example     AP@5 = (1 + 2/3) / 2, (1 + 2/3) / 8 = 0.8333, 0.2083  (divided by R = 2 and 8)")
+    assert lines[example + 1] == "gains 1 - 1 -; 1 - 1 - (missed 1 1 1 1 1 1)"
+    assert lines[-2:] == ["example     AP = undefined  (no relevant held-out item)", "gains 0 - (missed 0)"]
+
+
+@pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
+def test_every_option_is_explained(entry: registry.Entry) -> None:
+    """A parameter whose description cannot be found would be left bare."""
+    lines = [line.strip() for line in rankeval("measures", entry.name).out.splitlines()]
+    options = [place for place, line in enumerate(lines) if line.startswith("option ")]
+
+    assert len(options) == len(entry.options)
+    assert [lines[place + 1] for place in options if lines[place + 1].startswith(("option ", "cutoff "))] == []
 
 
 def test_misspelt_measure_is_answered_with_the_nearest() -> None:

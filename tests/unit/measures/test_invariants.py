@@ -7,9 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from hypothesis import assume, given, strategies as st
+import pytest
+from hypothesis import assume, given, settings, strategies as st
 
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking
+from tests.support import oracles
 from tests.support.rankings import binary_rankings, rankings
 
 if TYPE_CHECKING:
@@ -230,6 +232,95 @@ def test_items_beyond_every_cutoff_change_nothing(ranking: Ranking, n_more: int)
         np.testing.assert_array_equal(curve(name, longer), curve(name, ranking))
 
 
+@cache
+def every_variant(ks: tuple[int, ...]) -> MeasureSet:
+    """All measures with all options at these cutoffs."""
+    return MeasureSet.of(list(filter(oracles.takes_every_grade, oracles.all_variants(ks))))
+
+
+@settings(max_examples=20)
+@given(ranking=rankings(min_size=3), n_more=st.integers(1, 4), n_judged=st.integers(0, 3))
+def test_items_that_are_not_relevant_beyond_the_cutoff_change_no_measure_that_has_one(
+    ranking: Ranking, n_more: int, n_judged: int
+) -> None:
+    """Unjudged items, and judged ones that the list had missed."""
+    shorter = Ranking(ranking.gains, [*ranking.missed, *[0.0] * n_judged])
+    longer = Ranking([*ranking.gains, *[None] * n_more, *[0.0] * n_judged], ranking.missed)
+    asked = every_variant((1, 3))
+    of_shorter, of_longer = asked.score(Lists.of([shorter])), asked.score(Lists.of([longer]))
+    for column, values in of_shorter.items():
+        np.testing.assert_array_equal(of_longer[column], values, err_msg=column)
+
+
+@settings(max_examples=20)
+@given(ranking=rankings(grades=(-1.0, 0.0)))
+def test_list_of_a_user_without_a_relevant_item_has_no_value(ranking: Ranking) -> None:
+    """So he is in no mean of users with relevant items, whatever the model gave him."""
+    asked = every_variant((1, 3, 0))
+    scores = asked.score(Lists.of([ranking]))
+    for measure in asked.measures:
+        is_accuracy = measure.entry.definition.undefined != "never"
+        assert not is_accuracy or np.isnan(scores[measure.column]).all(), str(measure)
+
+
+@given(batch=st.lists(rankings(), max_size=5), missed=st.lists(st.sampled_from([3.0, 5.0]), min_size=1, max_size=3))
+def test_user_whom_the_model_gave_no_list_divides_the_mean_by_one_more(
+    batch: list[Ranking], missed: list[float]
+) -> None:
+    names = [
+        "P@3",
+        "R@3",
+        "AP",
+        "AP(denom='hits')",
+        "nDCG@3",
+        "RR",
+        "Success@1",
+        "Rprec",
+        "Bpref",
+        "RBP(rel=2)",
+        "F1@3",
+    ]
+    asked = MeasureSet.parse(names)
+    without, with_one = asked.score(Lists.of(batch)), asked.score(Lists.of([*batch, Ranking([], missed)]))
+    for measure in asked.measures:
+        k = asked.ks.index(measure.k)
+        values = without[measure.column][:, k]
+        n_users = np.count_nonzero(~np.isnan(values))
+        mean = np.nanmean(with_one[measure.column][:, k])
+        np.testing.assert_allclose(mean, np.nansum(values) / (n_users + 1), rtol=0, atol=1e-12, err_msg=str(measure))
+
+
+@pytest.mark.parametrize("name", ["P", "AP(denom='min')", "nDCG", "P(denom='len')", "Judged"])
+def test_measure_relative_to_the_cutoff_may_fall_with_it(name: str) -> None:
+    values = curve(name, Ranking([1, None, None], missed=[1]))
+    assert values[1] < values[0]
+
+
+def test_doubling_the_gains_changes_ndcg_with_exponential_gains() -> None:
+    plain, doubled = (curve("nDCG(dcg='exp-log2')", Ranking(gains)) for gains in ([1, 2], [2, 4]))
+    assert doubled[1] != pytest.approx(plain[1], rel=0, abs=1e-3)
+
+
+def test_moving_a_hit_up_may_lower_average_precision_over_hits() -> None:
+    """The exception: a hit that comes in from beyond the cutoff is one more to divide by."""
+    below, within = (curve("AP(denom='hits')", Ranking(gains)) for gains in ([1, None, None, 1], [1, None, 1, None]))
+    assert within[2] < below[2]
+
+
+@given(batch=st.lists(rankings(), min_size=1, max_size=8), data=st.data())
+def test_means_of_the_parts_of_a_population_weighted_by_their_users_are_the_mean(
+    batch: list[Ranking], data: st.DataObject
+) -> None:
+    part = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(batch), max_size=len(batch))))
+    for name, values in MeasureSet.parse(["nDCG", "AP", "P@3", "LogAP"]).score(Lists.of(batch)).items():
+        value = values[:, -1] if name != "p" else values[:, 0]
+        is_defined = ~np.isnan(value)
+        total = sum(
+            is_in.sum() * value[is_in].mean() for group in range(3) if (is_in := is_defined & (part == group)).any()
+        )
+        np.testing.assert_allclose(total, np.nansum(value), rtol=0, atol=1e-12, err_msg=name)
+
+
 @given(ranking=rankings())
 def test_average_precision_grows_as_its_denominator_shrinks(ranking: Ranking) -> None:
     by_r, by_min, by_len, by_hits = (curve(f"AP(denom='{denom}')", ranking) for denom in AP_DENOMINATORS)
@@ -296,7 +387,7 @@ def test_pap_is_partial_auc_of_the_first_k_hits(ranking: Ranking) -> None:
     assert at_least(pap, pauc)
 
 
-@given(ranking=rankings())
+@given(ranking=rankings(grades=(0.0, 1.0, 2.0)))
 def test_judged_and_unjudged_items_fill_the_list(ranking: Ranking) -> None:
     n_items = np.minimum(KS, len(ranking.gains))
     judged, unjudged = curve("Judged(denom='k')", ranking), curve("unj", ranking)

@@ -1,0 +1,18 @@
+"""``rankeval trec``: the lines go to standard output as they are, for programs that read trec_eval's."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rankeval_spark.app.trec import evaluate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rankeval_spark.app.trec import Settings
+
+
+def show(qrels: Path, run: Path, settings: Settings) -> None:
+    """Evaluate and print."""
+    sys.stdout.writelines(f"{line}\n" for line in evaluate(qrels, run, settings).text())

@@ -1,0 +1,323 @@
+"""``rankeval trec``: the lines that trec_eval prints, its options, and what is said of files that cannot be read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark.app.trec.names import NICKNAMES
+from tests.support.cli import PROJECT, rankeval
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QRELS = """\
+# as text, topic 10 stands before topic 9
+9 0 d2 1
+9 0 d10 0
+9\t0\td4\t2
+10 0 d1 1
+10 0 d#7 -1
+"""
+
+RUN = """\
+9 Q0 d10 1 3.5 a_run
+9 Q0 d2 2 3.5 a_run
+9 Q0 d4 3 1e-1 a_run
+9 Q0 d9 4 +7. a_run
+
+10 Q0 d#7 1 2 a_run and what follows
+10 Q0 d1 1 -Inf a_run
+77 Q0 d1 1 1 another_run
+"""
+
+LINES = """\
+num_ret               	10	2
+num_rel               	10	1
+num_rel_ret           	10	1
+map                   	10	0.5000
+P_1                   	10	0.0000
+P_3                   	10	0.3333
+relstring             	10	'.1'
+num_ret               	9	4
+num_rel               	9	2
+num_rel_ret           	9	2
+map                   	9	0.5000
+P_1                   	9	0.0000
+P_3                   	9	0.3333
+relstring             	9	'-102'
+runid                 	all	another_run
+num_q                 	all	2
+num_ret               	all	6
+num_rel               	all	3
+num_rel_ret           	all	3
+map                   	all	0.5000
+gm_map                	all	0.5000
+P_1                   	all	0.0000
+P_3                   	all	0.3333
+"""
+
+ASKED = [
+    part
+    for name in ("P.3,1", "relstring", "map", "gm_map", "runid", "num_q", "num_rel", "num_rel_ret", "num_ret")
+    for part in ("-m", name)
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Write both files."""
+    return written(tmp_path, QRELS, RUN)
+
+
+def written(folder: Path, qrels: str, run: str) -> tuple[Path, Path]:
+    """Write judgements and a run."""
+    paths = folder / "qrels.txt", folder / "run.txt"
+    for path, text in zip(paths, (qrels, run), strict=True):
+        path.write_bytes(text.encode())
+    return paths
+
+
+def printed(*arguments: object) -> dict[tuple[str, str], str]:
+    """Run the command and return what it prints, by name and topic."""
+    done = rankeval("trec", *arguments)
+    assert (done.code, done.err) == (0, "")
+    rows = (line.split("\t") for line in done.out.splitlines())
+    return {(name.rstrip(), topic): value for name, topic, value in rows}
+
+
+def test_lines_are_those_of_trec_eval(files: tuple[Path, Path]) -> None:
+    done = rankeval("trec", "-q", *ASKED, *files)
+
+    assert (done.code, done.err, done.out) == (0, "", LINES)
+
+
+def test_topics_are_left_out_without_q_and_the_summary_with_n(files: tuple[Path, Path]) -> None:
+    lines = LINES.splitlines(keepends=True)
+    of_all = [line for line in lines if "\tall\t" in line]
+
+    assert rankeval("trec", *ASKED, *files).out == "".join(of_all)
+    assert rankeval("trec", "-qn", *ASKED, *files).out == "".join(line for line in lines if line not in of_all)
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_packed_files_are_unpacked(files: tuple[Path, Path], suffix: str, pack: object) -> None:
+    assert callable(pack)
+    packed = [path.with_name(path.name + suffix) for path in files]
+    for path, target in zip(files, packed, strict=True):
+        target.write_bytes(pack(path.read_bytes()))
+
+    assert rankeval("trec", "-q", *ASKED, *packed).out == LINES
+
+
+def test_lines_may_end_as_on_windows_and_the_last_one_not_at_all(tmp_path: Path) -> None:
+    paths = written(tmp_path, QRELS.replace("\n", "\r\n"), RUN.rstrip("\n").replace("\n", "\r\n"))
+
+    assert rankeval("trec", "-q", *ASKED, *paths).out == LINES
+
+
+def test_official_measures_are_the_default(files: tuple[Path, Path]) -> None:
+    assert rankeval("trec", *files).out == rankeval("trec", "-m", "official", *files).out
+    names = [name for name, _ in printed(*files)]
+    assert names[:10] == [*NICKNAMES["official"][:10]]
+    assert names[10:14] == [f"iprec_at_recall_0.{tenths}0" for tenths in range(4)]
+    assert names[-9:] == [f"P_{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)]
+
+
+def test_names_with_parameters_are_printed_as_trec_eval_does(files: tuple[Path, Path]) -> None:
+    asked = (
+        "iprec_at_recall..10,.5",
+        "Rprec_mult.5.0,0.2",
+        "set_F.0.5",
+        "success.2",
+        "recall_7",
+        "relstring.3",
+        "unj.2",
+    )
+    found = printed("-q", *(part for name in asked for part in ("-m", name)), *files)
+
+    assert [name for name, topic in found if topic == "9"] == [
+        *("iprec_at_recall_0.10", "iprec_at_recall_0.50", "relstring_3", "recall_7", "Rprec_mult_0.20"),
+        *("Rprec_mult_5.00", "success_2", "set_F_0.5", "unj_2"),
+    ]
+    assert found["relstring_3", "9"] == "'-10'"
+    assert found["unj_2", "10"] == "0.5000"
+    assert found["unj_2", "9"] == "0.5000"
+
+
+def test_measures_of_ours_stand_after_those_of_trec_eval(files: tuple[Path, Path]) -> None:
+    found = printed("-m", 'nDCG( dcg="exp-log2" )@3', "-m", "MRR", "-m", "map", *files)
+
+    assert list(found) == [("map", "all"), ("nDCG(dcg='exp-log2')@3", "all"), ("RR", "all")]
+    assert found["RR", "all"] == "0.5000"
+
+
+def test_level_holds_for_every_measure_that_has_one_and_names_none(files: tuple[Path, Path]) -> None:
+    asked = ("map", "ndcg", "AP", "AP(rel=1)@2", "nDCG", "RBP(max_rel=2)")
+    one, two = (printed("-l", level, *(part for name in asked for part in ("-m", name)), *files) for level in (1, 2))
+
+    assert list(two) == [(name, "all") for name in ("map", "ndcg", "AP(rel=2)", "AP@2", "nDCG", "RBP(max_rel=2,p=0.8)")]
+    assert two["map", "all"] == two["AP(rel=2)", "all"] == f"{(1 / 4 + 0) / 2:.4f}"
+    assert [one[name, "all"] for name in ("ndcg", "AP@2")] == [two[name, "all"] for name in ("ndcg", "AP@2")]
+
+
+def test_m_cuts_the_lists_and_j_takes_out_what_is_not_judged(files: tuple[Path, Path]) -> None:
+    asked = ("-q", "-m", "num_ret", "-m", "relstring", "-m", "recip_rank", *files)
+
+    cut, judged, both = printed("-M2", *asked), printed("-J", *asked), printed("-JM2", *asked)
+
+    assert [cut["num_ret", topic] for topic in ("9", "10", "all")] == ["2", "2", "4"]
+    assert [cut["relstring", topic] for topic in ("9", "10")] == ["'-1'", "'.1'"]
+    assert [judged["relstring", topic] for topic in ("9", "10")] == ["'102'", "'1'"]
+    assert judged["recip_rank", "all"] == "1.0000"
+    assert [both["relstring", topic] for topic in ("9", "10")] == ["'1'", "'1'"]
+
+
+MORE_TOPICS = QRELS + "8 0 d1 1\n7 0 d1 0\n"
+
+
+def test_topic_without_a_document_is_an_error_with_the_code_of_trec_eval_10(tmp_path: Path) -> None:
+    done = rankeval("trec", *written(tmp_path, MORE_TOPICS, RUN))
+
+    assert (done.code, done.out) == (4, "")
+    done.assert_readable()
+    assert "found no document for topic '7' and for 1 more topics" in done.message
+    assert "give -c to count missing topics as 0" in done.message
+
+
+def test_with_c_every_topic_of_the_judgements_counts(tmp_path: Path) -> None:
+    paths = written(tmp_path, MORE_TOPICS, RUN)
+
+    found = printed("-cq", *ASKED, *paths)
+
+    assert [found["map", topic] for topic in ("10", "7", "8", "9", "all")] == [
+        "0.5000",
+        "0.0000",
+        "0.0000",
+        "0.5000",
+        "0.2500",
+    ]
+    assert [found["relstring", topic] for topic in ("7", "8")] == ["''", "''"]
+    assert [found[name, "all"] for name in ("num_q", "num_ret", "num_rel")] == ["4", "6", "4"]
+    assert found["gm_map", "all"] == f"{(0.5 * 1e-5 * 1e-5 * 0.5) ** (1 / 4):.4f}"
+
+
+def test_version_9_leaves_missing_topics_out_and_tells_nothing_of_them_with_c(tmp_path: Path) -> None:
+    paths = written(tmp_path, MORE_TOPICS, RUN)
+
+    assert rankeval("trec", "--trec-eval", "9", "-q", *ASKED, *paths).out == LINES
+    found = printed("--trec-eval", "9", "-cq", *ASKED, *paths)
+    assert {topic for _, topic in found} == {"9", "10", "all"}
+    assert (found["num_q", "all"], found["map", "all"]) == ("4", "0.2500")
+
+
+def test_files_without_a_topic_in_common_are_an_error(files: tuple[Path, Path]) -> None:
+    done = rankeval("trec", *files[::-1])
+
+    assert done.code == 4
+    files[1].write_text("1 Q0 d1 1 1 run\n", encoding="utf-8")
+    for version in ("9", "10"):
+        done = rankeval("trec", "--trec-eval", version, *files)
+        assert done.code == 4
+        assert "found no topic of the judgements; expected at least one; are the files swapped?" in done.message
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "message"),
+    [
+        ("9 0 d1 1\n9 0 d2\n", RUN, "qrels.txt, line 2: found 3 fields; expected 4: 'topic iteration document grade'"),
+        ("9 0 d1 1 x\n", RUN, "qrels.txt, line 1: found 5 fields; expected 4"),
+        ("\n# c\n9 0 d1 0.5\n", RUN, "qrels.txt, line 3: found '0.5'; expected a whole number as grade"),
+        (
+            "9 0 d1 1\n9 0 d2 0\n9 0 d1 2\n",
+            RUN,
+            "qrels.txt, line 3: found document 'd1' of topic '9' again, after line 1",
+        ),
+        ("", RUN, "qrels.txt: found Empty CSV file; expected UTF-8 text, a row each line"),
+        ("\n\n# nothing\n", RUN, "qrels.txt: found no line with content"),
+        (QRELS, "9 Q0 d1 1 1\n", "run.txt, line 1: found 5 fields; expected 6: 'topic Q0 document rank score run'"),
+        (QRELS, "9 Q0 d1 1 nan r\n", "run.txt, line 1: found 'nan'; expected a number as score"),
+        (QRELS, RUN + "9 Q0 d9 9 9 r\n" * 2, "run.txt, line 9: found document 'd9' of topic '9' again, after line 4"),
+        (QRELS, "9 Q0 d1 1 x r\n" * 7, "run.txt, line 5: found 'x'; expected a number as score - "),
+        (QRELS, "9 Q0 d1 1 x r\n" * 7, "run.txt: found 2 more such lines; expected none"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_file_and_line(tmp_path: Path, qrels: str, run: str, message: str) -> None:
+    done = rankeval("trec", *written(tmp_path, qrels, run))
+
+    assert (done.code, done.out) == (4, "")
+    done.assert_readable()
+    assert message in done.message
+
+
+def test_file_that_is_not_text_or_not_there_is_an_error(tmp_path: Path, files: tuple[Path, Path]) -> None:
+    (tmp_path / "binary").write_bytes(b"9 0 d\xff 1\n")
+    (tmp_path / "broken.gz").write_bytes(b"9 0 d 1\n")
+    for name, found in (("binary", "UTF"), ("broken.gz", "gz"), ("none", "no such file"), (".", "no such file")):
+        done = rankeval("trec", tmp_path / name, files[1])
+        assert done.code == 4
+        done.assert_readable()
+        assert found in done.message
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("mpa", "found unknown measure 'mpa'; expected one of trec_eval's (runid, num_q, "),
+        ("ndgc_cut.5", "did you mean 'ndcg_cut'?"),
+        ("P.5,x", "found parameters '5,x'; expected whole numbers between commas"),
+        ("P.0", "found cutoff '0'; expected a whole number from 1 to 10000"),
+        ("iprec_at_recall.2", "expected recall as a number from 0 to 1"),
+        ("map.5", "found parameters '5'; expected none for map; -m map"),
+        ("ndcg.1=3,2=9", "expected none for ndcg; -m 'nDCG(gains={1:3,2:9})'"),
+        ("rbp", "ours is -m 'RBP(p=0.9)'"),
+        ("nDCG(gian='binary')", "found unknown option 'gian'"),
+    ],
+)
+def test_measure_that_is_not_known_is_told_before_a_file_is_read(tmp_path: Path, asked: str, message: str) -> None:
+    done = rankeval("trec", "-m", asked, "-m", "also wrong", tmp_path / "none", tmp_path / "none")
+
+    assert done.code == 2
+    done.assert_readable()
+    assert message in done.message
+    assert "'also wrong'" in done.message
+
+
+def test_grade_above_the_scale_of_a_measure_is_an_error(files: tuple[Path, Path]) -> None:
+    done = rankeval("trec", "-m", "ERR(max_rel=1)", *files)
+
+    assert done.code == 3
+    done.assert_readable()
+
+
+@pytest.mark.parametrize("arguments", [["-l", "0"], ["-M", "0"], ["--trec-eval", "8"]])
+def test_number_out_of_range_is_refused(files: tuple[Path, Path], arguments: list[str]) -> None:
+    assert rankeval("trec", *arguments, *files).code == 2
+
+
+def test_it_imports_neither_spark_nor_pandas(files: tuple[Path, Path]) -> None:
+    arguments = ["trec", *map(str, files)]
+    program = f"""
+import sys
+from rankeval_spark.cli import main
+try:
+    main({arguments!r})
+except SystemExit as ended:
+    print("imported:", sorted({{"pyspark", "pandas", "scipy"}} & set(sys.modules)), ended.code)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert done.stdout.splitlines()[-1] == "imported: [] 0"

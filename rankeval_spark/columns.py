@@ -25,6 +25,7 @@ LIST_ID: Final = "list_id"
 SCORE: Final = "score"
 RANK: Final = "rank"
 GAIN: Final = "gain"
+INTERACTED_AT: Final = "interacted_at"
 
 K: Final = "k"
 MEASURE: Final = "measure"

@@ -4,9 +4,11 @@ from rankeval_spark.config.inputs import Filter, HeldOutInput, InputConfig, Inpu
 from rankeval_spark.config.loading import load_config, parse_date, validate
 from rankeval_spark.config.models import EvaluationConfig, ResultsConfig, SparkConfig
 from rankeval_spark.config.policies import Policies
+from rankeval_spark.config.presets import PRESETS, Preset, PresetName
 from rankeval_spark.config.thresholds import Checks, Threshold
 
 __all__ = [
+    "PRESETS",
     "Checks",
     "EvaluationConfig",
     "Filter",
@@ -14,6 +16,8 @@ __all__ = [
     "InputConfig",
     "Inputs",
     "Policies",
+    "Preset",
+    "PresetName",
     "RecommendationsInput",
     "ResultsConfig",
     "SegmentsInput",

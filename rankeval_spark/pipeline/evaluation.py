@@ -85,6 +85,7 @@ def to_lists(
     usable = (
         recommendations.transform(models.keep_models, names=request.models)
         .transform(clean.keep_usable_recommendations, invalid_scores=policies.invalid_scores)
+        .transform(clean.with_score_precision, precision=policies.score_precision)
         .transform(models.with_numbers, names=request.models)
         .drop(*([C.LIST_ID] if has_one_list else []))
     )
@@ -92,7 +93,14 @@ def to_lists(
         match.to_judgements, duplicates=policies.held_out_duplicates
     )
     return (
-        usable.transform(rank.to_ranked, ties=policies.ties, duplicates=policies.duplicates)
+        usable.transform(
+            rank.to_ranked,
+            ties=policies.ties,
+            duplicates=policies.duplicates,
+            rank_gaps=policies.rank_gaps,
+            judgements=judgements if rank.needs_gains(policies.ties, judged_only=policies.judged_only) else None,
+            judged_only=policies.judged_only,
+        )
         .transform(match.to_lists, judgements=judgements, models=models.to_models(usable, names=request.models))
         .transform(models.with_names, names=request.models)
         .transform(segment.with_segments, segments=segments, names=request.segments)
@@ -101,10 +109,16 @@ def to_lists(
 
 def to_scored(lists: DataFrame, *, request: Request) -> DataFrame:
     """Score every list at every cutoff and mark who belongs to the population."""
-    who = request.policies.population
+    policies = request.policies
     return lists.transform(
-        score.to_user_metrics, measures=request.measures, zero_relevant=population.zero_relevant(who)
-    ).transform(population.with_population, population=who, measures=request.measures.columns)
+        score.to_user_metrics, measures=request.measures, zero_relevant=policies.zero_relevant
+    ).transform(
+        population.with_population,
+        population=policies.population,
+        measures=request.measures.columns,
+        missing=policies.missing,
+        zero_relevant=policies.zero_relevant,
+    )
 
 
 def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool) -> Frames:

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
     from rankeval_spark.schemas import Field, Schema
 
-_DEFAULTS: Final = {C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0, C.SCORE: None, C.RANK: None}
+_DEFAULTS: Final = {
+    C.MODEL_ID: C.ONE_MODEL,
+    C.LIST_ID: C.ONE_LIST,
+    C.GAIN: 1.0,
+    **dict.fromkeys((C.SCORE, C.RANK, C.INTERACTED_AT)),
+}
 """Value of a column that the table need not have."""
 
 IDS: Final = (C.USER_ID, C.ITEM_ID)
@@ -146,6 +151,8 @@ def _cast(field: Field, name: str, found: T.DataType, forced: str | None, where:
     if isinstance(found, _TEXT):
         number = raw.try_cast(field.type)
         return _Cast(number, field.type, raw.isNotNull() & number.isNull())
+    if field.type == "timestamp" and isinstance(found, T.DatetimeType | T.NumericType):  # numbers: seconds of Unix
+        return _Cast(raw.try_cast(field.type), field.type)
     if not isinstance(found, T.NumericType | T.BooleanType | T.NullType):
         raise InputError(_type_fault(where, field, name, found))
     is_exact = field.name != C.RANK or isinstance(found, _SMALL)

@@ -82,6 +82,8 @@ def user_metrics_of(tables: dict[str, DataFrame], request: Request = FEW) -> Dat
         pytest.param({}, id="by default"),
         pytest.param({"duplicates": "keep", "ties": "item_desc"}, id="duplicates kept"),
         pytest.param({"held_out_duplicates": "sum", "invalid_scores": "error"}, id="gains summed"),
+        pytest.param({"ties": "pessimistic", "score_precision": "single"}, id="ties by gain"),
+        pytest.param({"judged_only": True}, id="judged items only"),
     ],
 )
 def test_lists_take_one_exchange_for_each_input_with_a_row_per_item(

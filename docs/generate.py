@@ -1,4 +1,4 @@
-"""Write the pages that are made from the code: ``docs/measures.md`` and ``docs/tables.md``.
+"""Write the pages that are made from the code: ``docs/measures.md``, ``docs/tables.md`` and ``docs/presets.md``.
 
 ``python docs/generate.py`` writes them; ``--check`` only says whether they are current.
 """
@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
+from rankeval_spark.config import PRESETS
 from rankeval_spark.measures import Measure, options as measure_options, registry
 
 if TYPE_CHECKING:
+    from rankeval_spark.config import Preset
     from rankeval_spark.measures import Golden, Shown
+    from rankeval_spark.measures.options import OptionValue
     from rankeval_spark.measures.registry import Entry
     from rankeval_spark.schemas import Schema
 
@@ -93,6 +96,17 @@ Generated from `rankeval_spark/schemas.py` by `make docs`. All are Delta tables 
 """
 
 
+PRESETS_HEAD = """\
+# Presets
+
+Generated from `rankeval_spark/config/presets.py` by `make docs`. On one input AP@5 runs from 0.19 to 0.52 across the
+definitions in use, so a number only compares with another of the same convention. A preset is the convention of a tool,
+as policies and options of measures that exist anyway: `preset: trec_eval` in a config, `evaluate(..., preset=...)` in
+code. A policy or an option that you write yourself wins over it, and what came out of both is recorded with every
+number: names of measures print the options of a preset like any others. What is not named below is as without a preset.
+"""
+
+
 def measures_page() -> str:
     """Describe every measure of the registry."""
     parts = [NOTATION, GUIDE, *(_measure(entry) for entry in registry.entries())]
@@ -113,7 +127,30 @@ def tables_page() -> str:
     )
 
 
-PAGES: dict[str, Callable[[], str]] = {"measures.md": measures_page, "tables.md": tables_page}
+def presets_page() -> str:
+    """Describe every preset."""
+    return "\n".join([PRESETS_HEAD, *(_preset(name, preset) for name, preset in PRESETS.items())])
+
+
+def _preset(name: str, preset: Preset) -> str:
+    policies = [f"- policy `{policy}`: {str(value).lower()}" for policy, value in preset.policies.items()]
+    options = [
+        f"- `{measure}` stands for `{measure}({','.join(_options_of(given))})`"
+        for measure, given in preset.options.items()
+    ]
+    notes = [f"- {note}" for note in preset.notes]
+    return "\n".join([f"## {name}\n\n{preset.tool}.\n", *policies, *options, *notes, ""])
+
+
+def _options_of(given: Mapping[str, OptionValue]) -> list[str]:
+    return [f"{option}={measure_options.show(value)}" for option, value in given.items()]
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "measures.md": measures_page,
+    "tables.md": tables_page,
+    "presets.md": presets_page,
+}
 
 
 def _measure(entry: Entry) -> str:

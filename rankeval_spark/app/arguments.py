@@ -11,6 +11,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.config import Policies, validate
 from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
 from rankeval_spark.config.models import ModelName, Slice
+from rankeval_spark.config.presets import PresetName, options_of, with_preset
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Request
@@ -28,6 +29,8 @@ class Arguments(Model):
 
     measures: tuple[str, ...]
     """Names of measures."""
+    preset: PresetName | None = None
+    """Conventions of another tool."""
     models: tuple[ModelName, ...] | None = None
     """Models that are expected."""
     slices: tuple[Slice, ...] = ()
@@ -70,14 +73,19 @@ def request_of(asked: Mapping[str, Any], policies: Mapping[str, Any], segments: 
             return None
 
     arguments = attempt(lambda: validate(Arguments, asked, locate=_place))
-    chosen = attempt(lambda: validate(Policies, policies, locate=_place))
+    preset = asked["preset"] if isinstance(asked["preset"], str) else None
+    chosen = attempt(lambda: validate(Policies, with_preset(preset, policies), locate=_place))
     texts = arguments.measures if arguments else _texts(asked["measures"])
-    measures = attempt(lambda: MeasureSet.parse(texts, where="evaluate(measures=)")) if texts is not None else None
+    measures = attempt(lambda: _measures(texts, preset)) if texts is not None else None
     if arguments:
         faults += _unknown_segments(arguments.slices, segments)
     if faults or arguments is None or chosen is None or measures is None:
         raise ConfigError(*faults)
     return Request(measures, chosen, arguments.models, arguments.slices, arguments.min_slice_size, arguments.confidence)
+
+
+def _measures(texts: Sequence[str], preset: str | None) -> MeasureSet:
+    return MeasureSet.parse(texts, where="evaluate(measures=)", defaults=options_of(preset))
 
 
 def _texts(measures: Any) -> Sequence[str] | None:  # noqa: ANN401 - whatever was given

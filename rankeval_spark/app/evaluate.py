@@ -34,11 +34,17 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     segments: DataFrame | None = None,
     slices: Sequence[str | Sequence[str]] = (),
     models: Sequence[str] | None = None,
-    population: str = "truth",
-    ties: str = "item_asc",
-    duplicates: str = "best",
-    held_out_duplicates: str = "max",
-    invalid_scores: str = "drop",
+    preset: str | None = None,
+    population: str | None = None,
+    zero_relevant: str | None = None,
+    missing: str | None = None,
+    ties: str | None = None,
+    score_precision: str | None = None,
+    rank_gaps: str | None = None,
+    duplicates: str | None = None,
+    judged_only: bool | None = None,
+    held_out_duplicates: str | None = None,
+    invalid_scores: str | None = None,
     min_slice_size: int = 30,
     confidence: float = 0.95,
     train: DataFrame | None = None,
@@ -55,7 +61,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``]. Ids are strings or
         integers and keep their type in the results.
     held_out : DataFrame
-        ``user_id``, ``item_id`` [, ``gain``]; a row without the column ``gain`` has gain 1.
+        ``user_id``, ``item_id`` [, ``gain``] [, ``interacted_at``]; a row without the column ``gain`` has gain 1.
     measures : sequence of str
         Such as ``["nDCG@10", "AP(denom='min')@10", "P@5"]``; ``rankeval measures`` explains them.
     segments : DataFrame, optional
@@ -64,16 +70,29 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Segments, and crossings of segments, to report on beside everyone: ``("country", ("country", "device"))``.
     models : sequence of str, optional
         The models expected; those in the log where left out (one lazy distinct).
-    population : {"truth", "judged", "intersection", "run"}
-        Users in the mean. ``truth``: those with a relevant judgement, and a missing list scores 0.
-    ties : {"item_asc", "item_desc", "rank", "error"}
-        Order of equal scores.
-    duplicates : {"best", "error", "keep"}
-        An item twice in one list: its best place counts, the job fails, or both count.
-    held_out_duplicates : {"max", "sum", "error"}
-        Gain of a judgement that stands twice.
-    invalid_scores : {"drop", "error"}
-        A recommendation with a NULL, NaN or infinite score.
+    preset : str, optional
+        Conventions of a tool, such as ``trec_eval`` or ``rectools`` (all in ``docs/presets.md``): its policies, and
+        its options of measures, where nothing else is said.
+    population : {"truth", "judged", "intersection", "intersection_judged", "run"}, optional
+        Users in the mean. ``truth``, by default: those with a relevant judgement, and a missing list scores 0.
+    zero_relevant : {"exclude", "zero", "one", "error"}, optional
+        What a user without a relevant judgement scores; by default as the population says.
+    missing : {"zero", "exclude", "error"}, optional
+        What a judged user without a list scores; by default as the population says.
+    ties : {"item_asc", "item_desc", "rank", "optimistic", "pessimistic", "error"}, optional
+        Order of equal scores; ``item_asc`` by default.
+    score_precision : {"double", "single"}, optional
+        Precision in which scores are compared; ``double`` by default.
+    rank_gaps : {"renumber", "keep"}, optional
+        Whether lists are numbered anew, as by default, or keep the ranks of the log.
+    duplicates : {"best", "error", "keep"}, optional
+        An item twice in one list: its best place counts, by default, the job fails, or both count.
+    judged_only : bool, optional
+        Whether items without a judgement are left out before lists are ranked; not by default.
+    held_out_duplicates : {"max", "sum", "last", "error"}, optional
+        Gain of a judgement that stands twice; ``max`` by default, ``last`` goes by ``interacted_at``.
+    invalid_scores : {"drop", "error"}, optional
+        A recommendation with a NULL, NaN or infinite score; ``drop`` by default.
     min_slice_size : int
         Slices with fewer users are marked ``is_small``.
     confidence : float in (0, 1)
@@ -100,13 +119,19 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     """
     policies = {
         "population": population,
+        "zero_relevant": zero_relevant,
+        "missing": missing,
         "ties": ties,
+        "score_precision": score_precision,
+        "rank_gaps": rank_gaps,
         "duplicates": duplicates,
+        "judged_only": judged_only,
         "held_out_duplicates": held_out_duplicates,
         "invalid_scores": invalid_scores,
     }
     asked_for = {
         "measures": measures,
+        "preset": preset,
         "models": models,
         "slices": slices,
         "min_slice_size": min_slice_size,

@@ -19,8 +19,11 @@ _JUDGEMENT: Final = re.compile(
 _FIXES: Final = {
     "segments": "keep one row a user in the segment table",
     "ties": "choose another policy: item_asc, item_desc or rank",
+    "rank_gaps": "number the items of each list, or choose the policy renumber",
     "duplicates": "remove them, or choose the policy best",
-    "held_out_duplicates": "remove them, or choose the policy max or sum",
+    "held_out_duplicates": "remove them, or choose the policy max, sum or last",
+    "missing": "give every judged user a list, or choose the policy zero or exclude",
+    "zero_relevant": "remove these users, or choose another policy for them",
     "invalid_scores": "remove them, or choose the policy drop",
 }
 

@@ -37,9 +37,10 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
     InputError
         If a policy or the expected models need a column that the log does not have, or a measure an input.
     """
-    _refuse_missing_columns(sources.recommendations, request)
+    _refuse_missing_columns(sources, request)
     _refuse_missing_inputs(sources, request)
-    recommendations = models.keep_models(_ordered(sources.recommendations), names=request.models)
+    ordered = _ordered(sources.recommendations, rank_gaps=request.policies.rank_gaps)
+    recommendations = models.keep_models(ordered, names=request.models)
     return Inputs(
         clean.keep_sample(recommendations, share=sample_share),
         clean.keep_sample(sources.held_out.frame, share=sample_share),
@@ -52,13 +53,23 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
     )
 
 
-def _refuse_missing_columns(log: Source, request: Request) -> None:
+def _refuse_missing_columns(sources: Sources, request: Request) -> None:
     """Refuse what would otherwise fail in the middle of a plan, or leave every list out without a word."""
+    log, policies = sources.recommendations, request.policies
     faults = []
-    if request.policies.ties == "rank" and not log.has_rank:
+    if policies.ties == "rank" and not log.has_rank:
         faults.append(Fault(log.name, "no column 'rank'", "ranks, which ties='rank' goes by", "choose other ties"))
+    if policies.rank_gaps == "keep" and not log.has_rank:
+        expected, fix = "ranks, which rank_gaps='keep' goes by", "set rank_gaps to renumber"
+        faults.append(Fault(log.name, "no column 'rank'", expected, fix))
+    if policies.held_out_duplicates == "last" and not sources.held_out.has_interacted_at:
+        expected, fix = "times, which held_out_duplicates='last' goes by", "choose another policy, such as max"
+        faults.append(Fault(sources.held_out.name, "no column 'interacted_at'", expected, fix))
     unscored = [str(one) for one in request.measures.measures if C.HIT_SCORES in one.entry.definition.needs]
-    if unscored and not log.has_score:
+    if unscored and policies.rank_gaps == "keep":
+        fix = "set rank_gaps to renumber, or leave these measures out"
+        faults.append(Fault("rank_gaps", "'keep', which leaves the scores aside", f"scores for {unscored[0]}", fix))
+    elif unscored and not log.has_score:
         fix = "give the log its scores, or leave these measures out"
         faults.append(Fault(log.name, "no column 'score'", f"scores, which {', '.join(unscored)} read", fix))
     if not log.has_model_id and request.models not in (None, (C.ONE_MODEL,)):
@@ -98,6 +109,7 @@ def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:
     catalogue = inputs.train if inputs.items is None else inputs.items
     return pipeline.to_exposures(
         inputs.recommendations,
+        held_out=inputs.held_out,
         segments=inputs.segments,
         catalogue=catalogue if any(one.needs_catalogue for one in request.measures.exposures) else None,
         request=request,
@@ -105,7 +117,10 @@ def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:
     )
 
 
-def _ordered(source: Source) -> DataFrame:
-    """Drop the columns that the table does not have, so that the order of a list is known from its columns."""
-    absent = [name for name, is_there in ((C.SCORE, source.has_score), (C.RANK, source.has_rank)) if not is_there]
-    return source.frame.drop(*absent)
+def _ordered(source: Source, *, rank_gaps: str) -> DataFrame:
+    """Drop the columns that the table does not have, so that the order of a list is known from its columns.
+
+    Where the ranks of the log are kept as they are, they order the lists too, whatever the scores say.
+    """
+    has_order = {C.SCORE: source.has_score and rank_gaps != "keep", C.RANK: source.has_rank}
+    return source.frame.drop(*(name for name, is_there in has_order.items() if not is_there))

@@ -13,9 +13,11 @@ from rankeval_spark.config.inputs import (
 from rankeval_spark.config.loading import load_config, parse_date, validate
 from rankeval_spark.config.models import EvaluationConfig, ResultsConfig, SparkConfig
 from rankeval_spark.config.policies import Policies
+from rankeval_spark.config.presets import PRESETS, Preset, PresetName
 from rankeval_spark.config.thresholds import Checks, Threshold
 
 __all__ = [
+    "PRESETS",
     "Checks",
     "EvaluationConfig",
     "Filter",
@@ -24,6 +26,8 @@ __all__ = [
     "Inputs",
     "ItemsInput",
     "Policies",
+    "Preset",
+    "PresetName",
     "RecommendationsInput",
     "ResultsConfig",
     "SegmentsInput",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.columns import WHOLE_LIST
@@ -11,12 +12,18 @@ from rankeval_spark.measures import Measure, MeasureSet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rankeval_spark.config.presets import MeasureOptions
+
 WHOLE_LIST_WORD: Final = "all"
 """The cutoff that stands for no cutoff in a config."""
 
 
-def measure_set(texts: Sequence[str], cutoffs: Sequence[int | str]) -> MeasureSet:
+def measure_set(
+    texts: Sequence[str], cutoffs: Sequence[int | str], *, defaults: MeasureOptions = MappingProxyType({})
+) -> MeasureSet:
     """Put measures and cutoffs together; a measure that comes up twice counts once.
+
+    ``defaults`` are the options of a preset.
 
     Raises
     ------
@@ -27,7 +34,7 @@ def measure_set(texts: Sequence[str], cutoffs: Sequence[int | str]) -> MeasureSe
     faults: list[Fault] = []
     for index, text in enumerate(texts):
         try:
-            asked += _at_cutoffs(read(text), cutoffs)
+            asked += _at_cutoffs(read(text, defaults), cutoffs, defaults)
         except ConfigError as error:
             faults += (_place(fault, f"[{index}]", text) for fault in error.faults)
     if faults:
@@ -38,16 +45,16 @@ def measure_set(texts: Sequence[str], cutoffs: Sequence[int | str]) -> MeasureSe
         raise ConfigError(*(Fault("", fault.found, fault.expected, fault.fix) for fault in error.faults)) from None
 
 
-def check(text: str) -> list[Fault]:
+def check(text: str, *, defaults: MeasureOptions = MappingProxyType({})) -> list[Fault]:
     """Return what is wrong with a measure by itself, before it is known whether it gets a cutoff."""
     try:
-        read(text)
+        read(text, defaults)
     except ConfigError as error:
         return [_place(fault, "", text) for fault in error.faults]
     return []
 
 
-def read(text: str) -> Measure | str:
+def read(text: str, defaults: MeasureOptions) -> Measure | str:
     """Read a measure; give the text back where it is one that only lacks the cutoff it needs.
 
     Raises
@@ -56,20 +63,20 @@ def read(text: str) -> Measure | str:
         If it is not a measure.
     """
     try:
-        return Measure.parse(text)
+        return Measure.parse(text, defaults=defaults)
     except ConfigError as error:
         try:
-            Measure.parse(f"{text}@1")
+            Measure.parse(f"{text}@1", defaults=defaults)
         except ConfigError:
             raise error from None
         return text
 
 
-def _at_cutoffs(measure: Measure | str, cutoffs: Sequence[int | str]) -> list[Measure]:
+def _at_cutoffs(measure: Measure | str, cutoffs: Sequence[int | str], defaults: MeasureOptions) -> list[Measure]:
     """Put a measure at the cutoffs that it can have: P has no value for the whole list, others only that one."""
     if isinstance(measure, str):
         ks = [k for k in cutoffs if k != WHOLE_LIST_WORD]
-        return [Measure.parse(f"{measure}@{k}") for k in ks] or [Measure.parse(measure)]
+        return [Measure.parse(at, defaults=defaults) for at in [f"{measure}@{k}" for k in ks] or [measure]]
     if measure.k != WHOLE_LIST:
         return [measure]
     return [at for k in cutoffs for at in _at(measure, WHOLE_LIST if k == WHOLE_LIST_WORD else int(k))] or [measure]

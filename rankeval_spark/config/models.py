@@ -28,6 +28,7 @@ from rankeval_spark.config.base import FOLDER_KEY, Flag, Model, Number, Whole, f
 from rankeval_spark.config.inputs import Inputs
 from rankeval_spark.config.locations import PathText, resolve_path
 from rankeval_spark.config.policies import Policies
+from rankeval_spark.config.presets import PresetName, options_of, with_preset
 from rankeval_spark.config.thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import MAX_CUTOFF
@@ -52,8 +53,8 @@ def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - anything can stand in a 
     return value
 
 
-def _measure(text: str) -> str:
-    faults = asked.check(text)
+def _measure(text: str, info: ValidationInfo) -> str:
+    faults = asked.check(text, defaults=options_of(info.data.get("preset")))
     if faults:
         raise fault_error(*faults)
     return text
@@ -175,6 +176,8 @@ class EvaluationConfig(Model):
     """The tables that are read."""
     models: tuple[ModelName, ...] | None = None
     """Models that are expected in the log; those found in it where this is left out."""
+    preset: PresetName | None = None
+    """Conventions of another tool: its policies, and its options of measures, where this file says nothing else."""
     cutoffs: tuple[Cutoff, ...] = ()
     """Cutoffs for every measure without one of its own; `all` is the whole list, and so is none. A measure is left out
     at those that it cannot have, as P of the whole list."""
@@ -194,6 +197,16 @@ class EvaluationConfig(Model):
     """Where the results go."""
     spark: SparkConfig = SparkConfig()
     """The Spark session."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_policies_of_the_preset(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
+        if not isinstance(values, Mapping) or not isinstance(values.get("preset"), str):
+            return values
+        policies = values.get("policies") or {}
+        return (
+            {**values, "policies": with_preset(values["preset"], policies)} if isinstance(policies, Mapping) else values
+        )
 
     @field_validator("models")
     @classmethod
@@ -236,14 +249,14 @@ class EvaluationConfig(Model):
     def _measures_fit_their_cutoffs(cls, measures: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if "cutoffs" in info.data:
             try:
-                asked.measure_set(measures, info.data["cutoffs"])
+                asked.measure_set(measures, info.data["cutoffs"], defaults=options_of(info.data.get("preset")))
             except ConfigError as error:
                 raise fault_error(*error.faults) from None
         return measures
 
     def measure_set(self) -> MeasureSet:
         """Return every measure at every cutoff asked for, each once, in order of first mention."""
-        return asked.measure_set(self.measures, self.cutoffs)
+        return asked.measure_set(self.measures, self.cutoffs, defaults=options_of(self.preset))
 
     def segment_names(self) -> tuple[str, ...]:
         """Return the segment columns that are read: those of `inputs.segments.columns`, then those sliced by."""

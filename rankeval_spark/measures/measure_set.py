@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures.arrays import FloatMatrix
     from rankeval_spark.measures.lists import Lists
+    from rankeval_spark.measures.options import OptionValue
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,19 @@ class MeasureSet:
         return distinct
 
     @classmethod
-    def parse(cls, texts: Sequence[str], where: str = "measures") -> MeasureSet:
-        """Read several measures; the faults of all of them are reported at once."""
+    def parse(
+        cls,
+        texts: Sequence[str],
+        where: str = "measures",
+        *,
+        defaults: Mapping[str, Mapping[str, OptionValue]] = MappingProxyType({}),
+    ) -> MeasureSet:
+        """Read several measures; the faults of all of them are reported at once. ``defaults`` as of `Measure.parse`."""
         measures: list[Measure] = []
         faults: list[Fault] = []
         for text in texts:
             try:
-                measures.append(Measure.parse(text, where=where))
+                measures.append(Measure.parse(text, where=where, defaults=defaults))
             except FaultsError as error:
                 faults += error.faults
         if faults:
@@ -125,6 +133,11 @@ class MeasureSet:
     def needs(self) -> frozenset[str]:
         """Facts of the lists beyond ranks and gains that any of the measures reads."""
         return frozenset(need for measure in self.measures for need in measure.entry.definition.needs)
+
+    @cached_property
+    def at_best(self) -> Mapping[str, float]:
+        """Value, by column, of the same user where he counts as served perfectly: 1, or the most the measure can be."""
+        return {m.column: min(1.0, m.entry.definition.bounds[1]) for m in self.measures}
 
     def score(self, lists: Lists) -> dict[str, FloatMatrix]:
         """Compute every measure that has a value for each list at every cutoff it is asked for.

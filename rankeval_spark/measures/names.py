@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAX_CUTOFF: Final = 10_000
 """Largest cutoff that is read."""
 
+_AS_DEFINED: Final[Mapping[str, Mapping[str, OptionValue]]] = MappingProxyType({})
+
 _GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
 _NAME = re.compile(r"\s*(?P<name>[^\s()@]+)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL)
 _OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|[^\s,'\"]+)\s*(?:,|$)")
@@ -61,7 +63,9 @@ class Measure:
     k: int = WHOLE_LIST
 
     @classmethod
-    def parse(cls, text: str, where: str = "measures") -> Measure:
+    def parse(
+        cls, text: str, where: str = "measures", *, defaults: Mapping[str, Mapping[str, OptionValue]] = _AS_DEFINED
+    ) -> Measure:
         """Read a measure.
 
         Parameters
@@ -70,6 +74,8 @@ class Measure:
             The name with options and cutoff.
         where
             Where the text stands, for the message.
+        defaults
+            Options by canonical name of a measure, in place of the measure's own defaults.
 
         Raises
         ------
@@ -86,7 +92,8 @@ class Measure:
             known = ", ".join(registry.names())
             suggestion = nearest(shape["name"], registry.all_names())
             raise UnknownMeasureError(Fault(where, f"unknown measure {shape['name']!r}", f"one of {known}", suggestion))
-        return _Reader(f"{where}, {text.strip()}", match).read(shape["options"] or "", shape["cutoff"])
+        reader = _Reader(f"{where}, {text.strip()}", match, defaults.get(match.entry.name, {}))
+        return reader.read(shape["options"] or "", shape["cutoff"])
 
     @classmethod
     def of(cls, name: str, *, k: int = WHOLE_LIST, **options: OptionValue | Mapping[float, float]) -> Measure:
@@ -180,9 +187,10 @@ class Measure:
 class _Reader:
     """Reads options and cutoff of one measure and collects what is wrong with them."""
 
-    def __init__(self, where: str, match: Match) -> None:
+    def __init__(self, where: str, match: Match, defaults: Mapping[str, OptionValue]) -> None:
         self.where = where
         self.match = match
+        self.defaults = defaults
         self.entry = match.entry
         self.faults: list[Fault] = []
 
@@ -192,7 +200,7 @@ class _Reader:
         if self.entry.definition.after_at:
             pairs += [(self.entry.definition.after_at, text) for text in after_at]
             after_at = []
-        options = {**self.entry.defaults, **self.match.presets, **self._given_options(pairs)}
+        options = {**self.entry.defaults, **self.defaults, **self.match.presets, **self._given_options(pairs)}
         k = self._cutoff(after_at)
         if not self.faults:
             self.faults += [self._fault("this combination", rule.text) for rule in self._broken_rules(options)]

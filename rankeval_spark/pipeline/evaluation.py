@@ -84,20 +84,19 @@ def to_lists(
         Whether it is known that no user has several lists of a model; saves a hash table.
     """
     usable = _usable(recommendations, request=request, has_one_list=has_one_list)
-    judgements = held_out.transform(clean.keep_usable_held_out).transform(
-        match.to_judgements, duplicates=request.policies.held_out_duplicates
-    )
+    judgements = _judgements(held_out, request)
     return (
-        _ranked(usable, request)
+        _ranked(usable, request, judgements)
         .transform(match.to_lists, judgements=judgements, models=models.to_models(usable, names=request.models))
         .transform(models.with_names, names=request.models)
         .transform(segment.with_segments, segments=segments, names=request.segments)
     )
 
 
-def to_exposures(
+def to_exposures(  # noqa: PLR0913 - one input each
     recommendations: DataFrame,
     *,
+    held_out: DataFrame,
     segments: DataFrame | None,
     catalogue: DataFrame | None,
     request: Request,
@@ -114,7 +113,8 @@ def to_exposures(
     """
     if not request.measures.exposures:
         return None
-    ranked = _ranked(_usable(recommendations, request=request, has_one_list=has_one_list), request)
+    usable = _usable(recommendations, request=request, has_one_list=has_one_list)
+    ranked = _ranked(usable, request, _judgements(held_out, request))
     return exposure.to_rows(
         ranked,
         measures=request.measures.exposures,
@@ -131,26 +131,43 @@ def _usable(recommendations: DataFrame, *, request: Request, has_one_list: bool)
     return (
         recommendations.transform(models.keep_models, names=request.models)
         .transform(clean.keep_usable_recommendations, invalid_scores=request.policies.invalid_scores)
+        .transform(clean.with_score_precision, precision=request.policies.score_precision)
         .transform(models.with_numbers, names=request.models)
         .drop(*([C.LIST_ID] if has_one_list else []))
     )
 
 
-def _ranked(usable: DataFrame, request: Request) -> DataFrame:
+def _judgements(held_out: DataFrame, request: Request) -> DataFrame:
+    return held_out.transform(clean.keep_usable_held_out).transform(
+        match.to_judgements, duplicates=request.policies.held_out_duplicates
+    )
+
+
+def _ranked(usable: DataFrame, request: Request, judgements: DataFrame) -> DataFrame:
+    policies = request.policies
     return rank.to_ranked(
         usable,
-        ties=request.policies.ties,
-        duplicates=request.policies.duplicates,
+        ties=policies.ties,
+        duplicates=policies.duplicates,
+        rank_gaps=policies.rank_gaps,
+        judgements=judgements if rank.needs_gains(policies.ties, judged_only=policies.judged_only) else None,
+        judged_only=policies.judged_only,
         keep_scores=C.HIT_SCORES in request.measures.needs,
     )
 
 
 def to_scored(lists: DataFrame, *, request: Request) -> DataFrame:
     """Score every list at every cutoff and mark who belongs to the population."""
-    who = request.policies.population
+    policies = request.policies
     return lists.transform(
-        score.to_user_metrics, measures=request.measures, zero_relevant=population.zero_relevant(who)
-    ).transform(population.with_population, population=who, measures=request.measures.columns)
+        score.to_user_metrics, measures=request.measures, zero_relevant=policies.zero_relevant
+    ).transform(
+        population.with_population,
+        population=policies.population,
+        measures=request.measures.columns,
+        missing=policies.missing,
+        zero_relevant=policies.zero_relevant,
+    )
 
 
 def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposures: DataFrame | None = None) -> Frames:

@@ -208,6 +208,8 @@ def _cast(field: Field, name: str, found: T.DataType, forced: str | None, where:
     if isinstance(found, _TEXT):
         number = raw.try_cast(field.type)
         return _Cast(number, field.type, raw.isNotNull() & number.isNull())
+    if field.type == "timestamp" and isinstance(found, T.DatetimeType | T.NumericType):  # numbers: seconds of Unix
+        return _Cast(raw.try_cast(field.type), field.type)
     if not isinstance(found, T.NumericType | T.BooleanType | T.NullType):
         raise InputError(_type_fault(where, field, name, found))
     is_exact = field.name != C.RANK or isinstance(found, _SMALL)

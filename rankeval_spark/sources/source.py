@@ -28,7 +28,7 @@ class Source:
     frame : DataFrame
         Grain and columns of the input's schema, all of them, in its order; the filters applied. Ids are string or
         bigint. Columns that the table does not have hold their default (``model_id`` 'model', ``list_id`` '',
-        ``gain`` 1) or NULL (``score``, ``rank``, and all of ``train`` and ``items`` but the ids). One more column,
+        ``gain`` 1) or NULL (``score``, ``rank``, ``interacted_at``, and all of ``items`` but the ids). One more column,
         :data:`IS_UNPARSABLE`, iff `has_unparsable`.
     unfiltered : DataFrame
         The table as it is, before the filters.
@@ -77,6 +77,11 @@ class Source:
     def has_gain(self) -> bool:
         """Whether the judgements are graded; else every gain is 1."""
         return C.GAIN in self.given
+
+    @property
+    def has_interacted_at(self) -> bool:
+        """Whether it is known when each judgement was made."""
+        return C.INTERACTED_AT in self.given
 
     @property
     def has_unparsable(self) -> bool:

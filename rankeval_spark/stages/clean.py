@@ -49,6 +49,13 @@ def keep_usable_recommendations(recommendations: DataFrame, *, invalid_scores: s
     return recommendations.where(has_keys(RECOMMENDATION_KEYS)).where(is_valid)
 
 
+def with_score_precision(recommendations: DataFrame, *, precision: str) -> DataFrame:
+    """Round the scores to single precision on request, so that those that differ less than it can tell are ties."""
+    if precision == "double" or C.SCORE not in recommendations.columns:
+        return recommendations
+    return recommendations.withColumn(C.SCORE, F.col(C.SCORE).cast("float").cast("double"))
+
+
 def keep_sample(frame: DataFrame, *, share: float) -> DataFrame:
     """Keep the rows of a share of the users, chosen by a hash of the user id: the same users in every input and run."""
     if share >= 1:
@@ -62,9 +69,9 @@ def keep_usable_held_out(held_out: DataFrame) -> DataFrame:
     return held_out.where(has_keys(HELD_OUT_KEYS)).where(is_finite(C.GAIN))
 
 
-def policy_failure(policy: str, what: str) -> Column:
+def policy_failure(policy: str, what: str, *, setting: str = "error") -> Column:
     """Fail the job, when it runs, because a policy of 'error' met its case; the message is parsed by the shell."""
-    return F.raise_error(F.lit(f"[rankeval:{policy}] {what}, and the policy {policy} is 'error'"))
+    return F.raise_error(F.lit(f"[rankeval:{policy}] {what}, and the policy {policy} is '{setting}'"))
 
 
 def _or_fail(condition: Column, policy: str, what: str) -> Column:

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages.clean import policy_failure
-from rankeval_spark.stages.rank import IS_LAST, IS_TIED, N_COPIES, list_order
+from rankeval_spark.stages.rank import IS_LAST, IS_TIED, N_COPIES, list_order, with_gains
 
 
 def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
@@ -16,11 +16,13 @@ def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
     ----------
     held_out : DataFrame
         Usable rows of ``schemas.HELD_OUT``.
-    duplicates : {"max", "sum", "error"}
-        Gain of a pair that stands twice: the largest, the sum, or a failure of the job.
+    duplicates : {"max", "sum", "last", "error"}
+        Gain of a pair that stands twice: the largest, the sum, that of the newest ``interacted_at`` (the largest of
+        several; a NULL is the oldest), or a failure of the job.
     """
+    when = [C.INTERACTED_AT] if duplicates == "last" else []
     judgements = (
-        held_out.select(C.USER_ID, C.ITEM_ID, C.GAIN)
+        held_out.select(C.USER_ID, C.ITEM_ID, C.GAIN, *when)
         .repartition(C.USER_ID)
         .groupBy(C.USER_ID, C.ITEM_ID)
         .agg(_gain(duplicates).alias(C.GAIN), F.count("*").cast("int").alias(N_COPIES))
@@ -32,6 +34,8 @@ def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
 
 
 def _gain(duplicates: str) -> Column:
+    if duplicates == "last":
+        return F.max(F.struct(C.INTERACTED_AT, C.GAIN))[C.GAIN]
     if duplicates != "sum":
         return F.max(C.GAIN)
     # In ascending order: added up as they come, the same gains give another last bit on another partitioning.
@@ -81,9 +85,9 @@ def _to_hits(ranked: DataFrame, *, judgements: DataFrame) -> DataFrame:
     facts = [C.RANK, C.GAIN, *([C.SCORE] if C.SCORE in ranked.columns else [])]
     hit = F.when(F.col(C.GAIN).isNotNull(), F.struct(*facts))
     tied_rank = F.when(F.col(IS_TIED), F.col(C.RANK))
+    judged = ranked if C.GAIN in ranked.columns else ranked.transform(with_gains, judgements=judgements)
     return (
-        ranked.join(judgements.select(C.USER_ID, C.ITEM_ID, C.GAIN), on=[C.USER_ID, C.ITEM_ID], how="left")
-        .where(F.col(C.GAIN).isNotNull() | F.col(IS_TIED) | (F.col(N_COPIES) > 1) | F.col(IS_LAST))
+        judged.where(F.col(C.GAIN).isNotNull() | F.col(IS_TIED) | (F.col(N_COPIES) > 1) | F.col(IS_LAST))
         .groupBy(*list_order(ranked))
         .agg(
             F.max(C.RANK).alias(C.N_RECOMMENDED),

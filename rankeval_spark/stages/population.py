@@ -8,6 +8,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.stages.clean import policy_failure
 from rankeval_spark.stages.score import N_LISTED
 
 IS_EVALUATED: Final = "_is_evaluated"
@@ -24,28 +25,45 @@ def has_list() -> Column:
     return F.col(C.N_RECOMMENDED) > 0
 
 
-def is_evaluated(population: str) -> Column:
-    """Tell whether a scored row belongs to the population.
+def is_evaluated(population: str, missing: str = "zero", zero_relevant: str = "exclude") -> Column:
+    """Tell whether a scored row belongs to the population; fail the job at a case whose policy is ``error``.
 
     ``truth`` and ``judged`` take every user of the held-out table (they differ in what a user without a relevant
-    judgement scores: undefined or 0), ``intersection`` those who also got a list, ``run`` everyone who got a list.
+    judgement scores, see ``score.to_user_metrics``) unless ``missing`` leaves out those without a list;
+    ``intersection`` and ``intersection_judged`` those who also got one, ``run`` everyone who got one.
     """
-    return {
+    has_both = has_judgements() & has_list()
+    belongs = {
         "truth": has_judgements(),
         "judged": has_judgements(),
-        "intersection": has_judgements() & has_list(),
+        "intersection": has_both,
+        "intersection_judged": has_both,
         "run": has_list(),
     }[population]
+    if missing == "exclude":
+        belongs &= has_list()
+    if missing == "error":
+        belongs = _unless(has_judgements() & ~has_list(), "missing", "a judged user has no list", belongs)
+    if zero_relevant == "error":
+        is_zero = belongs & has_judgements() & (F.col(C.N_RELEVANT) == 0)
+        belongs = _unless(is_zero, "zero_relevant", "a user has no judgement with a gain of 1 or more", belongs)
+    return belongs
 
 
-def zero_relevant(population: str) -> str:
-    """Name what a user without a relevant judgement scores under a population: ``exclude`` or ``zero``."""
-    return "zero" if population == "judged" else "exclude"
+def _unless(is_refused: Column, policy: str, what: str, value: Column) -> Column:
+    return F.when(is_refused, policy_failure(policy, what).cast("boolean")).otherwise(value)
 
 
-def with_population(scored: DataFrame, *, population: str, measures: Sequence[str]) -> DataFrame:
+def with_population(
+    scored: DataFrame,
+    *,
+    population: str,
+    measures: Sequence[str],
+    missing: str = "zero",
+    zero_relevant: str = "exclude",
+) -> DataFrame:
     """Mark the rows of the population and make the measures of all others NULL; rows are neither added nor lost."""
-    belongs = is_evaluated(population)
+    belongs = is_evaluated(population, missing, zero_relevant)
     kept = [name for name in scored.columns if name not in measures]
     return scored.select(
         *kept,

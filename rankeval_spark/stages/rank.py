@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from pyspark.sql import Column, DataFrame, Window, WindowSpec, functions as F
 
 from rankeval_spark import columns as C
@@ -16,32 +19,67 @@ IS_TIED = "_is_tied"
 IS_LAST = "_is_last"
 """Whether no item of the list stands below: the rank is the length of the list."""
 
+_BY_GAIN: Final[Mapping[str, Callable[[Column], Column]]] = {"optimistic": F.desc, "pessimistic": F.asc}
+"""Policies for ties that look at the gains."""
 
-def to_ranked(recommendations: DataFrame, *, ties: str, duplicates: str, keep_scores: bool = False) -> DataFrame:
+
+def needs_gains(ties: str, *, judged_only: bool) -> bool:
+    """Tell whether lists can only be ranked once the gains of their items are known."""
+    return judged_only or ties in _BY_GAIN
+
+
+def to_ranked(  # noqa: PLR0913 - the policies of a list
+    recommendations: DataFrame,
+    *,
+    ties: str,
+    duplicates: str,
+    rank_gaps: str = "renumber",
+    judgements: DataFrame | None = None,
+    judged_only: bool = False,
+    keep_scores: bool = False,
+) -> DataFrame:
     """Rank each list: one row per (model, user, list, item), with its rank and what :mod:`match` must know of it.
 
     Ranks start at 1, have no gaps, and are given after repeated items were removed. The frame is repartitioned by
     user here and nowhere else: the windows, the join with the judgements and the grouping per list reuse that exchange.
+    With ``judgements`` the rows have their ``gain`` too, NULL without a judgement.
 
     Parameters
     ----------
     recommendations : DataFrame
         Usable rows of ``schemas.RECOMMENDATIONS``; without a column ``score`` the lists are ordered by ``rank``,
         without a column ``list_id`` every user has one list of a model.
-    ties : {"item_asc", "item_desc", "rank", "error"}
+    ties : {"item_asc", "item_desc", "rank", "optimistic", "pessimistic", "error"}
         What orders items of equal score: the item id (integers by value, strings by their bytes), the item id as
-        bytes descending (trec_eval), the column ``rank`` and then the item, or nothing: a tie fails the job.
+        bytes descending (trec_eval), the column ``rank`` and then the item, the gain (descending or ascending; 0
+        without a judgement) and then the item, or nothing: a tie fails the job.
     duplicates : {"best", "error", "keep"}
         What happens to an item that stands twice in a list: its best place counts, the job fails, or both count
         (recall above 1 is then possible; for parity with other tools, and for logs known to hold each item once).
+    rank_gaps : {"renumber", "keep"}
+        Whether items are numbered anew or keep the rank of the log, which orders them then; two items at one rank
+        fail the job.
+    judgements : DataFrame, optional
+        As of ``match.to_judgements``; for policies that :func:`needs_gains` names.
+    judged_only : bool
+        Whether items without a judgement are left out before the rest is ranked.
     keep_scores : bool
         Whether the score of each item is kept, for measures that need it; the log then has scores.
     """
-    return (
-        recommendations.repartition(C.USER_ID)
-        .transform(_once_per_list, duplicates=duplicates, ties=ties)
-        .transform(_with_rank, ties=ties, keep_scores=keep_scores)
+    items = recommendations.repartition(C.USER_ID)
+    if judgements is not None:
+        items = items.transform(with_gains, judgements=judgements)
+    if judged_only:
+        items = items.where(F.col(C.GAIN).isNotNull())
+    return items.transform(_once_per_list, duplicates=duplicates, ties=ties).transform(
+        _with_rank, ties=ties, rank_gaps=rank_gaps, keep_scores=keep_scores
     )
+
+
+def with_gains(items: DataFrame, *, judgements: DataFrame) -> DataFrame:
+    """Add the gain of each item, NULL without a judgement; n:1 on (user, item)."""
+    gains = judgements.select(C.USER_ID, C.ITEM_ID, C.GAIN)
+    return items.join(gains, on=[C.USER_ID, C.ITEM_ID], how="left")
 
 
 def list_order(items: DataFrame) -> list[str]:
@@ -58,9 +96,10 @@ def best_first(recommendations: DataFrame, *, ties: str) -> list[Column]:
     score = order_column(recommendations)
     best = F.desc_nulls_last(score) if score == C.SCORE else F.asc_nulls_last(score)
     by_rank = [F.asc_nulls_last(C.RANK)] if ties == "rank" and score != C.RANK else []
+    by_gain = [_BY_GAIN[ties](F.coalesce(C.GAIN, F.lit(0.0)))] if ties in _BY_GAIN else []
     # The bytes of the text, as trec_eval: 'd2' before 'd10'. Spark orders strings by their UTF-8 bytes.
     item = F.desc(F.col(C.ITEM_ID).cast("string")) if ties == "item_desc" else F.asc(C.ITEM_ID)
-    return [best, *by_rank, item]
+    return [best, *by_rank, *by_gain, item]
 
 
 def _list_window(recommendations: DataFrame, *, ties: str) -> WindowSpec:
@@ -88,13 +127,16 @@ def _once_per_list(recommendations: DataFrame, *, duplicates: str, ties: str) ->
     return counted.where(is_best).drop("_copy")
 
 
-def _with_rank(recommendations: DataFrame, *, ties: str, keep_scores: bool) -> DataFrame:
+def _with_rank(recommendations: DataFrame, *, ties: str, rank_gaps: str, keep_scores: bool) -> DataFrame:
     """Give ranks from 1; mark the items that tie with the one before, and the last: one window, one sort."""
     window = _list_window(recommendations, ties=ties)
     order = order_column(recommendations)
+    gain = [name for name in recommendations.columns if name == C.GAIN]
+    rank = F.row_number().over(window) if rank_gaps == "renumber" else F.col(C.RANK)
+    is_tied = _is_tied(F.col("_before") == F.col(order), policy="rank_gaps" if rank_gaps == "keep" else ties)
     return recommendations.select(
-        *(F.col(name) for name in (*list_order(recommendations), C.ITEM_ID, N_COPIES, order)),
-        F.row_number().over(window).alias("_rank"),
+        *(F.col(name) for name in (*list_order(recommendations), C.ITEM_ID, N_COPIES, order, *gain)),
+        rank.alias("_rank"),
         F.lag(order).over(window).alias("_before"),
         F.lead(order).over(window).isNull().alias(IS_LAST),  # the order is never NULL: clean saw to that
     ).select(
@@ -102,14 +144,18 @@ def _with_rank(recommendations: DataFrame, *, ties: str, keep_scores: bool) -> D
         C.ITEM_ID,
         N_COPIES,
         F.col("_rank").alias(C.RANK),
-        _is_tied(F.col("_before") == F.col(order), ties=ties).alias(IS_TIED),
+        is_tied.alias(IS_TIED),
         IS_LAST,
         *([C.SCORE] if keep_scores else []),
+        *gain,
     )
 
 
-def _is_tied(has_equal_score: Column, *, ties: str) -> Column:
-    if ties == "error":
-        failure = policy_failure("ties", "two items of one list have the same score")
-        return F.when(has_equal_score, failure.cast("boolean")).otherwise(F.lit(False))
+def _is_tied(has_equal_score: Column, *, policy: str) -> Column:
+    failures = {
+        "error": policy_failure("ties", "two items of one list have the same score"),
+        "rank_gaps": policy_failure("rank_gaps", "two items of one list have the same rank", setting="keep"),
+    }
+    if policy in failures:
+        return F.when(has_equal_score, failures[policy].cast("boolean")).otherwise(F.lit(False))
     return F.coalesce(has_equal_score, F.lit(False))

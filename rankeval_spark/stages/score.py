@@ -5,7 +5,7 @@ The worker converts Arrow to numpy, calls the kernels and converts back; it cont
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,11 +47,13 @@ def to_user_metrics(lists: DataFrame, *, measures: MeasureSet, zero_relevant: st
         The compact rows of ``match.to_lists`` with their segments, and with ``hit_scores`` where a measure needs them.
     measures : MeasureSet
         What is asked for. A column is NULL where its measure is undefined for the user or not asked for at this k.
-    zero_relevant : {"exclude", "zero"}
-        Value of a judged user without a relevant judgement: undefined, or that of a list without a hit, mostly 0.
+    zero_relevant : {"exclude", "error", "zero", "one"}
+        Value of a user without a relevant judgement: undefined (with ``error``, the stage of the population fails
+        him), that of a list without a hit, mostly 0, or 1. Users outside the population get it too, and lose it there.
     """
     needed = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
-    scored = _score_udf(measures, fill_zero=zero_relevant == "zero")(*(F.col(name) for name in (*_COMPACT, *needed)))
+    score_udf = _score_udf(measures, fill=_fills(measures).get(zero_relevant))
+    scored = score_udf(*(F.col(name) for name in (*_COMPACT, *needed)))
     names = [*_COUNTS, *measures.columns]
     return (
         lists.withColumn(N_LISTED, F.col(C.N_RECOMMENDED) + F.col(C.N_DUPLICATES))
@@ -61,7 +63,12 @@ def to_user_metrics(lists: DataFrame, *, measures: MeasureSet, zero_relevant: st
     )
 
 
-def _score_udf(measures: MeasureSet, *, fill_zero: bool) -> Callable[..., Column]:
+def _fills(measures: MeasureSet) -> dict[str, Mapping[str, float]]:
+    """Give the value of a user for whom a measure is undefined, by policy and column."""
+    return {"zero": measures.without_relevant, "one": measures.at_best}
+
+
+def _score_udf(measures: MeasureSet, *, fill: Mapping[str, float] | None) -> Callable[..., Column]:
     fields = {**_COUNTS, **dict.fromkeys(measures.columns, pa.float64())}
     struct = ",".join(f"{name}:{_SPARK_TYPES[type_]}" for name, type_ in fields.items())
 
@@ -75,12 +82,8 @@ def _score_udf(measures: MeasureSet, *, fill_zero: bool) -> Callable[..., Column
     ) -> pa.Array:
         lists = _to_lists(n_recommended, hit_ranks, hit_gains, judged_gains, *hit_scores)
         values = measures.score(lists)
-        if fill_zero:
-            worst = measures.without_relevant
-            values = {
-                name: _filled_where_judged(matrix, lists, measures.asked_at(name), worst[name])
-                for name, matrix in values.items()
-            }
+        if fill is not None:
+            values = {name: _filled(matrix, measures.asked_at(name), fill[name]) for name, matrix in values.items()}
         counts = _counts(lists, _ragged(tied_ranks), measures.ks)
         return _to_rows({**counts, **{name: _nullable(matrix) for name, matrix in values.items()}}, lists, measures.ks)
 
@@ -136,10 +139,9 @@ def _int32(counts: np.ndarray, shape: tuple[int, int]) -> pa.Array:
     return pa.array(np.broadcast_to(counts, shape).astype(np.int32).ravel())
 
 
-def _filled_where_judged(values: np.ndarray, lists: Lists, is_asked: np.ndarray, worst: float) -> np.ndarray:
-    """Give a judged user for whom the measure is undefined its worst value, at the cutoffs that are asked for."""
-    is_judged = np.bincount(lists.judged_list, minlength=lists.n_lists)[:, None] > 0
-    return np.where(np.isnan(values) & is_judged & is_asked[None, :], worst, values)
+def _filled(values: np.ndarray, is_asked: np.ndarray, fill: float) -> np.ndarray:
+    """Give a user for whom the measure is undefined a value, at the cutoffs that are asked for."""
+    return np.where(np.isnan(values) & is_asked[None, :], fill, values)
 
 
 def _nullable(values: np.ndarray) -> pa.Array:

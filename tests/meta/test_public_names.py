@@ -7,11 +7,11 @@ the changelog first. A new measure needs no line here: those that are listed mus
 from __future__ import annotations
 
 import inspect
-from typing import Final
+from typing import Final, get_args
 
 import rankeval_spark
 from rankeval_spark import errors, schemas
-from rankeval_spark.config import Checks, Policies
+from rankeval_spark.config import PRESETS, Checks, Policies
 from rankeval_spark.measures import Measure, registry
 
 PUBLIC: Final = ["Evaluation", "Results", "__version__", "evaluate", "recommended_settings"]
@@ -23,11 +23,17 @@ EVALUATE: Final = {
     "segments": None,
     "slices": (),
     "models": None,
-    "population": "truth",
-    "ties": "item_asc",
-    "duplicates": "best",
-    "held_out_duplicates": "max",
-    "invalid_scores": "drop",
+    "preset": None,
+    "population": None,
+    "zero_relevant": None,
+    "missing": None,
+    "ties": None,
+    "score_precision": None,
+    "rank_gaps": None,
+    "duplicates": None,
+    "judged_only": None,
+    "held_out_duplicates": None,
+    "invalid_scores": None,
     "min_slice_size": 30,
     "confidence": 0.95,
     "train": None,
@@ -53,11 +59,31 @@ SETTINGS: Final = {
 """Settings that the numbers or the plan hang on; others may come and go with what measures fastest."""
 
 POLICIES: Final = {
-    "population": {"truth", "judged", "intersection", "run"},
-    "ties": {"item_asc", "item_desc", "rank", "error"},
+    "population": {"truth", "judged", "intersection", "intersection_judged", "run"},
+    "zero_relevant": {"exclude", "zero", "one", "error"},
+    "missing": {"zero", "exclude", "error"},
+    "ties": {"item_asc", "item_desc", "rank", "optimistic", "pessimistic", "error"},
+    "score_precision": {"double", "single"},
+    "rank_gaps": {"renumber", "keep"},
     "duplicates": {"best", "error", "keep"},
-    "held_out_duplicates": {"max", "sum", "error"},
+    "judged_only": set(),
+    "held_out_duplicates": {"max", "sum", "last", "error"},
     "invalid_scores": {"drop", "error"},
+}
+POLICY_DEFAULTS: Final = {
+    "population": "truth",
+    "zero_relevant": "exclude",
+    "missing": "zero",
+    "ties": "item_asc",
+    "score_precision": "double",
+    "rank_gaps": "renumber",
+    "duplicates": "best",
+    "judged_only": False,
+    "held_out_duplicates": "max",
+    "invalid_scores": "drop",
+}
+PRESET_NAMES: Final = {
+    *("trec_eval", "ir_measures", "ranx", "rectools", "recbole", "elliot", "lenskit", "kaggle", "spark"),
 }
 CHECKS: Final = {
     "null_keys",
@@ -193,8 +219,13 @@ def test_recommended_settings_are_text_and_hold_what_the_plan_hangs_on() -> None
 
 
 def test_every_policy_has_exactly_these_values() -> None:
-    found = {name: set(field.annotation.__args__) for name, field in Policies.model_fields.items()}  # type: ignore[union-attr]  # a Literal each
+    found = {name: set(get_args(field.annotation)) for name, field in Policies.model_fields.items()}
     assert found == POLICIES
+    assert Policies().model_dump() == POLICY_DEFAULTS
+
+
+def test_every_preset_keeps_its_name() -> None:
+    assert set(PRESETS) == PRESET_NAMES
 
 
 def test_every_check_keeps_its_name() -> None:

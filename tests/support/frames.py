@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _TYPES: Final = {
     C.SCORE: "double",
     C.GAIN: "double",
+    C.INTERACTED_AT: "timestamp",
     C.RANK: "int",
     C.K: "int",
     C.N_RECOMMENDED: "int",
@@ -43,7 +44,7 @@ _TYPES: Final = {
 }
 """Types of the columns that are not text."""
 
-_DEFAULTS: Final = {C.MODEL_ID: "m", C.LIST_ID: "", C.GAIN: 1.0}
+_DEFAULTS: Final = {C.MODEL_ID: "m", C.LIST_ID: "", C.GAIN: 1.0, C.INTERACTED_AT: None}
 
 _LIST_DEFAULTS: Final[dict[str, Any]] = {
     **{name: _DEFAULTS[name] for name in (C.MODEL_ID, C.LIST_ID)},
@@ -82,7 +83,7 @@ def recommendations(spark: SparkSession, columns: str, *rows: tuple[Any, ...], i
 
 
 def held_out(spark: SparkSession, columns: str, *rows: tuple[Any, ...], ids: str = "string") -> DataFrame:
-    """Make rows of ``schemas.HELD_OUT``; gain 1 by default."""
+    """Make rows of ``schemas.HELD_OUT``; gain 1 by default, and at no known time."""
     given = columns.split()
     return table(spark, columns, *rows, ids=ids).select(
         *(_column(name, given) for name in schemas.HELD_OUT.field_names())
@@ -157,4 +158,4 @@ def _filled(
 
 
 def _column(name: str, given: Sequence[str]) -> Any:  # noqa: ANN401 - Column has two classes, classic and Connect
-    return F.col(name) if name in given else F.lit(_DEFAULTS[name]).alias(name)
+    return F.col(name) if name in given else F.lit(_DEFAULTS[name]).cast(_TYPES.get(name, "string")).alias(name)

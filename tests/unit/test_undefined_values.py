@@ -17,7 +17,7 @@ def test_judged_user_without_a_relevant_item_has_the_worst_value_of_each_measure
     asked = MeasureSet.parse(["nDCG@5", "LogAP@5", "LogAP(floor=0.01)@5", "RBP@5", "RBPResidual@5"])
     lists = Lists.of([NOTHING_RELEVANT, NOT_JUDGED, Ranking([1])])
     filled = {
-        column: score._filled_where_judged(values, lists, asked.asked_at(column), asked.without_relevant[column])[:, 0]
+        column: score._filled(values, asked.asked_at(column), asked.without_relevant[column])[:, 0]
         for column, values in asked.score(lists).items()
     }
     assert {column: values[0] for column, values in filled.items()} == {
@@ -27,13 +27,17 @@ def test_judged_user_without_a_relevant_item_has_the_worst_value_of_each_measure
         "rbp_p_0_8": 0,
         "rbpresidual_p_0_8": 1,
     }
-    assert all(np.isnan(values[1]) for values in filled.values())
-    assert filled["ndcg"][2] == 1
+    assert filled["ndcg"].tolist() == [0, 0, 1]  # who was not judged at all has no relevant item either
+
+
+def test_user_without_a_relevant_item_can_count_as_served_perfectly() -> None:
+    asked = MeasureSet.parse(["nDCG@5", "LogAP@5", "FirstHit@1"])
+    assert asked.at_best == {"ndcg": 1, "logap": math.log(1), "firsthit": 1}
 
 
 def test_cutoff_that_is_not_asked_for_stays_empty() -> None:
     asked = MeasureSet.parse(["LogAP@1", "nDCG@2"])
     lists = Lists.of([NOTHING_RELEVANT])
     values = asked.score(lists)["logap"]
-    filled = score._filled_where_judged(values, lists, asked.asked_at("logap"), -1.0)
+    filled = score._filled(values, asked.asked_at("logap"), -1.0)
     np.testing.assert_array_equal(filled, [[-1.0, np.nan]])

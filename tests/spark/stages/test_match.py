@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,8 +10,8 @@ from pyspark.errors import PySparkException
 
 from rankeval_spark import schemas
 from rankeval_spark.columns import HIT_SCORES, LIST_KEY, SEGMENTS
-from rankeval_spark.stages import match
-from tests.support.frames import after_run, assert_columns, assert_key, by, held_out, table, tuples
+from rankeval_spark.stages import match, rank
+from tests.support.frames import after_run, assert_columns, assert_key, by, held_out, recommendations, table, tuples
 from tests.support.plans import no_spark_jobs, python_nodes
 
 if TYPE_CHECKING:
@@ -159,3 +160,30 @@ def test_a_repeated_judgement_fails_the_job_where_the_policy_is_error(spark: Spa
 def test_an_item_judged_for_two_users_is_not_repeated(spark: SparkSession) -> None:
     rows = held_out(spark, "user_id item_id gain", ("u", "a", 1.0), ("v", "a", 2.0))
     assert tuples(match.to_judgements(rows, duplicates="error"), "user_id", "gain") == [("u", 1.0), ("v", 2.0)]
+
+
+def test_the_last_of_several_judgements_can_count(spark: SparkSession) -> None:
+    """Of two at one time the larger; one without a time is older than any other."""
+    at = dt.datetime(2026, 1, 3, tzinfo=dt.timezone.utc)
+    later = at + dt.timedelta(seconds=1)
+    rows = held_out(
+        spark,
+        "user_id item_id gain interacted_at",
+        *(("u", "a", 5.0, at), ("u", "a", 1.0, later), ("u", "a", 2.0, later), ("u", "a", 9.0, None)),
+        *(("u", "b", 3.0, None), ("u", "b", 4.0, None), ("v", "a", 7.0, at)),
+    )
+    with no_spark_jobs(spark):
+        judgements = match.to_judgements(rows, duplicates="last")
+    assert tuples(judgements, "user_id", "item_id", "gain", "_n_copies") == [
+        ("u", "a", 2.0, 4),
+        ("u", "b", 4.0, 2),
+        ("v", "a", 7.0, 1),
+    ]
+
+
+def test_gains_that_are_known_already_are_not_looked_up_again(spark: SparkSession) -> None:
+    judgements = judged(spark, ("ann", "b", 2.0), ("ann", "z", 1.0))
+    log = recommendations(spark, "user_id item_id score", ("ann", "a", 0.5), ("ann", "b", 0.5))
+    known = rank.to_ranked(log, ties="optimistic", duplicates="best", judgements=judgements)
+    lists = match.to_lists(known, judgements=judgements, models=models(spark, "m"))
+    assert tuples(lists, *COMPACT) == [(2, 0, [1], [2.0], [2.0, 1.0], [2])]

@@ -82,6 +82,8 @@ def user_metrics_of(tables: dict[str, DataFrame], request: Request = FEW) -> Dat
         pytest.param({}, id="by default"),
         pytest.param({"duplicates": "keep", "ties": "item_desc"}, id="duplicates kept"),
         pytest.param({"held_out_duplicates": "sum", "invalid_scores": "error"}, id="gains summed"),
+        pytest.param({"ties": "pessimistic", "score_precision": "single"}, id="ties by gain"),
+        pytest.param({"judged_only": True}, id="judged items only"),
     ],
 )
 def test_lists_take_one_exchange_for_each_input_with_a_row_per_item(
@@ -146,7 +148,12 @@ def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:
     """Plan the table of means, with the measures of all lists together where they are asked for."""
     segments = tables["segments"] if request.segments else None
     exposures = pipeline.to_exposures(
-        tables["recommendations"], segments=segments, catalogue=None, request=request, has_one_list=True
+        tables["recommendations"],
+        held_out=tables["held_out"],
+        segments=segments,
+        catalogue=None,
+        request=request,
+        has_one_list=True,
     )
     lists = pipeline.to_lists(
         tables["recommendations"],
@@ -169,7 +176,8 @@ def test_measures_of_all_lists_reuse_the_exchange_of_the_items(tables: dict[str,
 
 
 def test_without_a_measure_of_all_lists_nothing_is_planned_for_them(tables: dict[str, DataFrame]) -> None:
-    assert pipeline.to_exposures(tables["recommendations"], segments=None, catalogue=None, request=FEW) is None
+    log, held_out = tables["recommendations"], tables["held_out"]
+    assert pipeline.to_exposures(log, held_out=held_out, segments=None, catalogue=None, request=FEW) is None
 
 
 def test_building_the_whole_plan_starts_no_job(spark: SparkSession, tables: dict[str, DataFrame]) -> None:

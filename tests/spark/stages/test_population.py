@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 
 from rankeval_spark.stages import population
 from tests.support.frames import scored_rows, tuples
@@ -22,7 +24,8 @@ def users(spark: SparkSession) -> DataFrame:
         "missing": {"n_recommended": 0},
         "zero": {"n_relevant": 0},
     }
-    return scored_rows(spark, *({"user_id": user, "p": 1 / 2, **facts} for user, facts in kinds.items()))
+    rows = scored_rows(spark, *({"user_id": user, "p": 1 / 2, **facts} for user, facts in kinds.items()))
+    return rows.drop("_is_evaluated")
 
 
 @pytest.mark.parametrize(
@@ -31,13 +34,14 @@ def users(spark: SparkSession) -> DataFrame:
         ("truth", {"both", "missing", "zero"}),
         ("judged", {"both", "missing", "zero"}),
         ("intersection", {"both", "zero"}),
+        ("intersection_judged", {"both", "zero"}),
         ("run", {"both", "extra", "zero"}),
     ],
 )
 def test_a_population_has_its_members_and_only_counts_the_others(
     spark: SparkSession, policy: str, members: set[str]
 ) -> None:
-    scored = users(spark).drop("_is_evaluated")
+    scored = users(spark)
     with no_spark_jobs(spark):
         marked = population.with_population(scored, population=policy, measures=["p"])
     assert tuples(marked, "user_id", "p", "_is_evaluated") == [
@@ -46,6 +50,34 @@ def test_a_population_has_its_members_and_only_counts_the_others(
     assert {user for (user,) in tuples(population.keep_population(marked), "user_id")} == members
 
 
-def test_only_judged_gives_zero_to_a_user_without_a_relevant_item() -> None:
-    chosen = {policy: population.zero_relevant(policy) for policy in ("truth", "judged", "intersection", "run")}
-    assert chosen == {"truth": "exclude", "judged": "zero", "intersection": "exclude", "run": "exclude"}
+@pytest.mark.parametrize("policy", ["truth", "judged"])
+def test_users_without_a_list_can_be_left_out(spark: SparkSession, policy: str) -> None:
+    marked = population.with_population(users(spark), population=policy, missing="exclude", measures=["p"])
+    assert {user for (user,) in tuples(population.keep_population(marked), "user_id")} == {"both", "zero"}
+
+
+@pytest.mark.parametrize(
+    ("policies", "refused"),
+    [({"missing": "error"}, "missing"), ({"zero_relevant": "error"}, "zero")],
+)
+def test_a_case_of_error_fails_the_job_and_no_other_does(
+    spark: SparkSession, policies: dict[str, str], refused: str
+) -> None:
+    scored = users(spark)
+    with no_spark_jobs(spark):
+        marked = population.with_population(scored, population="truth", measures=["p"], **policies)
+    assert tuples(marked.where(F.col("user_id") != refused), "user_id", "p") == [
+        (user, None if user == "extra" else 1 / 2) for user in ("both", "extra", "missing", "zero") if user != refused
+    ]
+    with pytest.raises(PySparkException, match=rf"\[rankeval:{next(iter(policies))}\]"):
+        marked.collect()
+
+
+def test_error_for_users_without_a_relevant_item_looks_at_the_population_only(spark: SparkSession) -> None:
+    """Under `intersection` nobody minds the missing user who has none."""
+    neither = F.when(F.col("user_id") == "missing", 0).otherwise(F.col("n_relevant")).alias("n_relevant")
+    rows = users(spark).where("user_id IN ('both', 'missing')").withColumn("n_relevant", neither)
+    marked = population.with_population(
+        rows, population="intersection", missing="exclude", zero_relevant="error", measures=["p"]
+    )
+    assert tuples(marked, "user_id", "_is_evaluated") == [("both", True), ("missing", False)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from pyspark.errors import PySparkException
 
-from rankeval_spark.stages import rank
-from tests.support.frames import assert_columns, assert_key, recommendations, tuples
+from rankeval_spark.config.policies import Ties
+from rankeval_spark.stages import clean, match, rank
+from tests.support.frames import assert_columns, assert_key, held_out, recommendations, tuples
 from tests.support.plans import no_spark_jobs
 
 if TYPE_CHECKING:
@@ -32,9 +33,8 @@ def order(log: DataFrame, *, ties: str = "item_asc", duplicates: str = "best") -
 
 def tied(log: DataFrame, **policies: str) -> list[int]:
     """Ranks that tie with the rank before."""
-    options = {"ties": "item_asc", "duplicates": "best", **policies}
-    ranked = rank.to_ranked(log, ties=options["ties"], duplicates=options["duplicates"])
-    rows = tuples(ranked, "rank", "_is_tied")
+    options: dict[str, Any] = {"ties": "item_asc", "duplicates": "best", **policies}
+    rows = tuples(rank.to_ranked(log, **options), "rank", "_is_tied")
     return [place for place, is_tied in rows if is_tied]
 
 
@@ -193,3 +193,82 @@ def test_scores_are_kept_where_a_measure_needs_them_and_only_there(spark: SparkS
     ranked = rank.to_ranked(log, ties="item_asc", duplicates="best", keep_scores=True)
     assert tuples(ranked, "rank", "item_id", "score") == [(1, "b", 0.9), (2, "a", 0.5)]
     assert "score" not in rank.to_ranked(log, ties="item_asc", duplicates="best").columns
+
+
+# ---- policies that look at the judgements ---------------------------------------------------------------------------
+
+
+def judged(spark: SparkSession, *rows: tuple[str, float]) -> DataFrame:
+    """Judgements of the one user: (item, gain)."""
+    gains = held_out(spark, "user_id item_id gain", *(("u", *row) for row in rows))
+    return match.to_judgements(gains, duplicates="max")
+
+
+@pytest.mark.parametrize(
+    ("ties", "expected"),
+    [
+        ("optimistic", ["first", "three", "one", "unjudged", "zero", "minus", "last"]),
+        ("pessimistic", ["first", "minus", "unjudged", "zero", "one", "three", "last"]),
+    ],
+)
+def test_ties_can_be_broken_for_and_against_the_measures(spark: SparkSession, ties: str, expected: list[str]) -> None:
+    """By gain, 0 without a judgement, and then by item; scores that differ still come first."""
+    tied_items = ("zero", "one", "three", "unjudged", "minus")
+    log = scored(spark, ("first", 0.9), *((item, 0.5) for item in tied_items), ("last", 0.1))
+    judgements = judged(spark, ("zero", 0.0), ("one", 1.0), ("three", 3.0), ("minus", -1.0), ("last", 5.0))
+    with no_spark_jobs(spark):
+        ranked = rank.to_ranked(log, ties=ties, duplicates="best", judgements=judgements)
+    rows = tuples(ranked, "rank", "item_id", "_is_tied")
+    assert [item for _, item, _ in rows] == expected
+    assert [place for place, _, is_tied in rows if is_tied] == [3, 4, 5, 6]
+    gains = {item: gain for item, gain in tuples(ranked, "item_id", "gain") if gain is not None}
+    assert gains == {"zero": 0.0, "one": 1.0, "three": 3.0, "minus": -1.0, "last": 5.0}
+
+
+def test_items_without_a_judgement_can_be_left_out_and_the_list_closes_up(spark: SparkSession) -> None:
+    log = scored(spark, ("x", 0.9), ("a", 0.8), ("y", 0.7), ("b", 0.6))
+    ranked = rank.to_ranked(
+        log, ties="item_asc", duplicates="best", judgements=judged(spark, ("a", 1.0), ("b", 0.0)), judged_only=True
+    )
+    assert tuples(ranked, "rank", "item_id", "_is_last") == [(1, "a", False), (2, "b", True)]
+
+
+def test_only_some_policies_need_the_gains() -> None:
+    assert [ties for ties in get_args(Ties) if rank.needs_gains(ties, judged_only=False)] == [
+        "optimistic",
+        "pessimistic",
+    ]
+    assert rank.needs_gains("item_asc", judged_only=True)
+
+
+# ---- ranks of the log as they are -----------------------------------------------------------------------------------
+
+
+def test_ranks_of_the_log_can_be_kept_with_their_gaps(spark: SparkSession) -> None:
+    log = recommendations(spark, "user_id item_id rank", ("u", "c", 30), ("u", "a", 7), ("u", "b", 11), ("u", "a", 12))
+    ranked = rank.to_ranked(log, ties="item_asc", duplicates="best", rank_gaps="keep")
+    assert tuples(ranked, "rank", "item_id", "_n_copies", "_is_last") == [
+        (7, "a", 2, False),
+        (11, "b", 1, False),
+        (30, "c", 1, True),
+    ]
+
+
+def test_two_items_at_one_rank_fail_the_job_where_ranks_are_kept(spark: SparkSession) -> None:
+    log = recommendations(spark, "user_id item_id rank", ("u", "b", 1), ("u", "a", 1))
+    ranked = rank.to_ranked(log, ties="rank", duplicates="best", rank_gaps="keep")
+    with pytest.raises(PySparkException, match=r"\[rankeval:rank_gaps\] .* and the policy rank_gaps is 'keep'"):
+        ranked.collect()
+
+
+def test_scores_that_single_precision_cannot_tell_apart_can_be_ties(spark: SparkSession) -> None:
+    log = scored(spark, ("a", 0.1), ("b", 0.1 + 1e-9), ("c", 0.1 + 1e-7))
+    assert order(log.transform(clean.with_score_precision, precision="double")) == ["c", "b", "a"]
+    single = log.transform(clean.with_score_precision, precision="single")
+    assert order(single) == ["c", "a", "b"]
+    assert tied(single) == [3]
+
+
+def test_ranks_have_no_precision(spark: SparkSession) -> None:
+    log = recommendations(spark, "user_id item_id rank", ("u", "a", 16_777_217), ("u", "b", 16_777_216))
+    assert order(log.transform(clean.with_score_precision, precision="single")) == ["b", "a"]

@@ -73,12 +73,13 @@ def test_counts_stand_beside_the_measures_at_their_cutoff(spark: SparkSession) -
     ]
 
 
-def test_a_judged_user_without_a_relevant_item_scores_zero_on_request(spark: SparkSession) -> None:
+def test_a_user_without_a_relevant_item_scores_zero_on_request(spark: SparkSession) -> None:
+    """Cat, whom nobody judged, too: whether she counts is up to the population."""
     scored = score.to_user_metrics(compact_lists(spark, *LISTS), measures=ASKED, zero_relevant="zero")
     assert tuples(scored.where("user_id IN ('cat', 'dan')"), "user_id", "k", "p", "ap", "ndcg") == [
-        ("cat", 0, NAN, NAN, NAN),
-        ("cat", 2, NAN, NAN, NAN),
-        ("cat", 5, NAN, NAN, NAN),
+        ("cat", 0, NAN, 0.0, NAN),
+        ("cat", 2, 0.0, NAN, 0.0),
+        ("cat", 5, 0.0, NAN, NAN),
         ("dan", 0, NAN, 0.0, NAN),
         ("dan", 2, 0.0, NAN, 1.0),
         ("dan", 5, 0.0, NAN, NAN),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
 from rankeval_spark.config import EvaluationConfig, Policies, load_config, parse_date, validate
+from rankeval_spark.config.policies import Ties
 from rankeval_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def test_all_faults_are_reported_at_once_with_their_lines(config_file: Path) -> 
         "F, cutoffs[2] (line 7): found True; expected a whole number from 1 to 10000 or 'all'",
         "F, measures[0] (line 6): found unknown measure 'nDGC'; expected one of "
         + faults(path)[4].split("expected one of ")[1],
-        "F, policies.ties (line 10): found 'item_des'; expected one of item_asc, item_desc, rank, error; "
+        f"F, policies.ties (line 10): found 'item_des'; expected one of {', '.join(get_args(Ties))}; "
         "did you mean 'item_desc'?",
         "F, confidence (line 11): found 95; expected less than 1; did you mean 0.95?",
         "F, modles (line 12): found unknown key 'modles'; expected one of "

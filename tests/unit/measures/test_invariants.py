@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking
 from tests.support import oracles
+from tests.support.accuracy import is_accuracy
 from tests.support.rankings import binary_rankings, rankings
 
 if TYPE_CHECKING:
@@ -259,8 +260,7 @@ def test_list_of_a_user_without_a_relevant_item_has_no_value(ranking: Ranking) -
     asked = every_variant((1, 3, 0))
     scores = asked.score(Lists.of([ranking]))
     for measure in asked.measures:
-        is_accuracy = measure.entry.definition.undefined != "never"
-        assert not is_accuracy or np.isnan(scores[measure.column]).all(), str(measure)
+        assert not is_accuracy(measure.entry) or np.isnan(scores[measure.column]).all(), str(measure)
 
 
 @given(batch=st.lists(rankings(), max_size=5), missed=st.lists(st.sampled_from([3.0, 5.0]), min_size=1, max_size=3))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
+from tests.support.accuracy import is_accuracy
 
 LIST_A = Ranking([None, 1, 1])
 LIST_B = Ranking([1, 1, None])
@@ -70,10 +71,7 @@ def test_hit_rate_of_ten_users_seven_of_them_with_a_hit() -> None:
     assert np.mean(values("HR@2", *users)) == 7 / 10
 
 
-ACCURACY = [
-    entry for entry in registry.entries("list") if entry.definition.undefined != "never" and entry.family != "rating"
-]
-"""A rating of 0 can be predicted as well as any other."""
+ACCURACY = [entry for entry in registry.entries("list") if is_accuracy(entry)]
 
 
 @pytest.mark.parametrize("entry", ACCURACY, ids=lambda entry: entry.name)

@@ -1,0 +1,148 @@
+"""Presets: the conventions of other tools, each only a setting of the policies and of the options of measures.
+
+A number that a tool published is met by its preset; what a user writes himself wins over it. ``docs/presets.md`` is
+generated from this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from rankeval_spark.measures.options import OptionValue
+
+PresetName = Literal["trec_eval", "ir_measures", "ranx", "rectools", "recbole", "elliot", "lenskit", "kaggle", "spark"]
+
+MeasureOptions = Mapping[str, Mapping[str, OptionValue]]
+"""Options by canonical name of a measure, in place of its defaults."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What a tool does, in our words.
+
+    Attributes
+    ----------
+    tool : str
+        The tool and what of it is meant.
+    policies : mapping
+        Policies that differ from the defaults.
+    options : mapping
+        Options, by measure, that differ from the defaults.
+    notes : tuple of str
+        What the tool calls otherwise, and where it cannot be followed.
+    """
+
+    tool: str
+    policies: Mapping[str, OptionValue] = field(default_factory=dict)
+    options: MeasureOptions = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+_TREC_POLICIES: Final[Mapping[str, OptionValue]] = {
+    "population": "judged",
+    "ties": "item_desc",
+    "score_precision": "single",
+}
+_BINARY: Final[Mapping[str, OptionValue]] = {"gains": "binary"}
+_INTERPOLATED: Final = ("IPrec", "IPrecAvg", "IPrecArea")
+
+
+def _for(names: tuple[str, ...], **options: OptionValue) -> dict[str, Mapping[str, OptionValue]]:
+    return dict.fromkeys(names, options)
+
+
+PRESETS: Final[Mapping[str, Preset]] = {
+    "trec_eval": Preset(
+        "trec_eval 10 with -c: the mean is over all topics of the judgements",
+        {**_TREC_POLICIES, "duplicates": "error", "held_out_duplicates": "error"},
+        _for(_INTERPOLATED, need="v10"),
+        ("-J is the policy judged_only, -l the option rel of a measure, -M its cutoff.",),
+    ),
+    "ir_measures": Preset(
+        "ir_measures with its provider pytrec_eval, which is trec_eval 9",
+        _TREC_POLICIES,
+        _for(_INTERPOLATED, need="v9"),
+        ("judged_only=True of a measure is the policy judged_only.",),
+    ),
+    "ranx": Preset(
+        "ranx.evaluate with make_comparable=True",
+        {"population": "judged"},
+        {"RBP": {"rel": 1.0}},
+        (
+            "ranx leaves equal scores in an order that depends on their number and on the input: a run with ties has "
+            "no value of its own there.",
+            "Its ndcg_burges is nDCG(dcg='exp-log2'), its hits NumHits.",
+        ),
+    ),
+    "rectools": Preset(
+        "rectools.metrics",
+        {"rank_gaps": "keep"},
+        {
+            "nDCG": {"gains": "binary", "ideal": "k_ones"},
+            "DCG": _BINARY,
+        },
+        (
+            "It takes every interaction for relevant: gains are 1, or the measures need rel.",
+            "A log must have ranks; with scores only, set rank_gaps to renumber.",
+        ),
+    ),
+    "recbole": Preset(
+        "recbole.evaluator",
+        {},
+        {"AP": {"denom": "min"}, "nDCG": _BINARY, "DCG": _BINARY},
+        ("It rounds the means to four digits.",),
+    ),
+    "elliot": Preset(
+        "elliot.evaluation with relevance_threshold 1",
+        {"population": "intersection"},
+        {"nDCG": {"dcg": "exp-log2"}, "DCG": {"dcg": "exp-log2"}, "MAR": {"kind": "cutoffs"}},
+        ("What it calls MAP is MeanP.",),
+    ),
+    "lenskit": Preset(
+        "lenskit.metrics with a list length n, averaged by RunAnalysis",
+        {"population": "run", "zero_relevant": "zero"},
+        {
+            "P": {"denom": "len"},
+            "R": {"denom": "min"},
+            "AP": {"denom": "len"},
+            "nDCG": {"dcg": "jk2", "gains": "binary"},
+            "DCG": {"dcg": "jk2", "gains": "binary"},
+            "RBP": {"rel": 1.0, "p": 0.85},
+        },
+        ("Before its release 2025 users without a relevant item were left out: zero_relevant exclude.",),
+    ),
+    "kaggle": Preset(
+        "ml_metrics.mapk, as competitions on Kaggle score",
+        {"population": "judged"},
+        {"AP": {"denom": "min"}},
+        ("An item that is recommended twice keeps its place there, as a miss; here the list closes up.",),
+    ),
+    "spark": Preset(
+        "pyspark.mllib.evaluation.RankingMetrics",
+        {"population": "judged"},
+        {"AP": {"denom": "min"}, "nDCG": _BINARY, "DCG": _BINARY},
+        ("meanAveragePrecision is AP, meanAveragePrecisionAt(k) AP@k.",),
+    ),
+}
+"""The presets by their :data:`PresetName`."""
+
+
+_NONE: Final = Preset("no tool")
+
+
+def with_preset(preset: str | None, policies: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete the policies that were written with those of a preset; None stands for one that was not."""
+    written = {name: value for name, value in policies.items() if value is not None}
+    return {**_find(preset).policies, **written}
+
+
+def options_of(preset: str | None) -> MeasureOptions:
+    """Return the options that measures have where a name does not say otherwise."""
+    return _find(preset).options
+
+
+def _find(name: str | None) -> Preset:
+    """Look a preset up; one that does not exist sets nothing, and is reported by who validates the name."""
+    return PRESETS.get(name or "", _NONE)

@@ -1,0 +1,15 @@
+"""Which measures are about finding what is relevant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.registry import Entry
+
+_UNDEFINED = ("no relevant judgement", "no judgement with a positive gain")
+
+
+def is_accuracy(entry: Entry) -> bool:
+    """Tell whether a measure has no value for a user without a relevant judgement."""
+    return entry.definition.undefined.startswith(_UNDEFINED)

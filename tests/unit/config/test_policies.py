@@ -1,0 +1,160 @@
+"""Which policies go together, what a population implies, and what a preset sets."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, get_args
+
+import pytest
+
+from rankeval_spark.app.night import measure_facts
+from rankeval_spark.config import PRESETS, EvaluationConfig, Policies, load_config, validate
+from rankeval_spark.config.policies import HANDLINGS, Missing, Population, ZeroRelevant
+from rankeval_spark.config.presets import options_of
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.measures import Measure, MeasureSet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def policies(**written: Any) -> Policies:  # noqa: ANN401 - right and wrong values
+    """Validate policies as the keys of a config."""
+    return validate(Policies, written)
+
+
+def stored(path: Path, *overrides: str) -> dict[str, Any]:
+    """Return the policies as they are stored with a run."""
+    found: dict[str, Any] = json.loads(load_config(path, overrides).public_json())["policies"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("population", "implied"),
+    [
+        ("truth", ("exclude", "zero")),
+        ("judged", ("zero", "zero")),
+        ("intersection", ("exclude", "exclude")),
+        ("intersection_judged", ("zero", "exclude")),
+        ("run", ("exclude", "exclude")),
+    ],
+)
+def test_population_implies_what_nobody_wrote(population: str, implied: tuple[str, str]) -> None:
+    found = policies(population=population, zero_relevant=None)
+    assert (found.zero_relevant, found.missing) == implied
+
+
+def test_every_population_says_what_it_allows() -> None:
+    assert set(HANDLINGS) == set(get_args(Population))
+    assert {value for one in HANDLINGS.values() for value in one.zero_relevant} == set(get_args(ZeroRelevant))
+    assert {value for one in HANDLINGS.values() for value in one.missing} == set(get_args(Missing))
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (
+            {"population": "truth", "zero_relevant": "zero"},
+            r"zero_relevant: found zero_relevant 'zero' with population 'truth'; expected one of exclude, error; "
+            r"it goes with population judged or intersection_judged or run",
+        ),
+        ({"zero_relevant": "one"}, "'one' with population 'truth'"),
+        ({"population": "judged", "zero_relevant": "exclude"}, "it goes with population truth or intersection or run"),
+        ({"population": "intersection", "missing": "zero"}, "it goes with population truth or judged"),
+        ({"population": "run", "missing": "zero"}, "expected one of exclude, error"),
+    ],
+)
+def test_policy_that_contradicts_the_population_is_a_fault(written: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        policies(**written)
+
+
+def test_both_contradictions_are_reported_at_once() -> None:
+    with pytest.raises(ConfigError) as raised:
+        policies(population="intersection", missing="zero", zero_relevant="one")
+    assert [fault.where for fault in raised.value.faults] == ["zero_relevant", "missing"]
+
+
+def test_unknown_population_is_the_only_fault() -> None:
+    with pytest.raises(ConfigError) as raised:
+        policies(population="thruth", missing="exclude")
+    assert [(fault.where, fault.fix) for fault in raised.value.faults] == [("population", "did you mean 'truth'?")]
+
+
+def test_place_of_a_contradiction_is_that_of_the_file(config_file: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--set policies\.missing=zero.*policies\.missing: found missing 'zero'"):
+        load_config(config_file, ["policies.population=run", "policies.missing=zero"])
+
+
+def test_what_is_implied_is_recorded_with_every_number() -> None:
+    (fact,) = measure_facts(MeasureSet.parse(["P@5"]), policies(population="intersection_judged", judged_only=True))
+    assert fact.definition == (
+        "P(rel=1,denom='k'); population=intersection_judged, zero_relevant=zero, missing=exclude, ties=item_asc, "
+        "score_precision=double, rank_gaps=renumber, duplicates=best, judged_only=True, held_out_duplicates=max, "
+        "invalid_scores=drop"
+    )
+
+
+# ---- presets ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_sets_only_what_exists(name: str) -> None:
+    """Its policies are valid, its options are options, and none of them repeats a default."""
+    preset = PRESETS[name]
+    chosen, usual = policies(**preset.policies), Policies()
+    assert [key for key in preset.policies if getattr(chosen, key) == getattr(usual, key)] == []
+    for measure, options in preset.options.items():
+        k = 0 if measure.startswith("IPrec") else 5
+        written = Measure.of(measure, k=k, **options)
+        assert [key for key, value in options.items() if value == written.entry.defaults[key]] == []
+        assert Measure.parse(f"{measure}@{k}" if k else measure, defaults=preset.options) == written
+
+
+def test_preset_fills_in_policies_and_what_is_written_wins(config_file: Path) -> None:
+    found = stored(config_file, "preset=trec_eval", "policies.duplicates=best", "policies.ties=")
+    chosen = {key: found[key] for key in ("population", "zero_relevant", "ties", "duplicates", "held_out_duplicates")}
+    assert chosen == {
+        "population": "judged",
+        "zero_relevant": "zero",
+        "ties": "item_desc",
+        "duplicates": "best",
+        "held_out_duplicates": "error",
+    }
+    assert stored(config_file, "preset=trec_eval", "policies.population=truth")["zero_relevant"] == "exclude"
+
+
+def test_preset_fills_in_options_and_what_is_written_wins() -> None:
+    texts = ["AP@5", "AP(denom='hits')@5", "relative_P@5", "P@5", "nDCG(gains='grade')@5", "RR"]
+    found = MeasureSet.parse(texts, defaults=options_of("lenskit")).measures
+    assert [str(measure) for measure in found] == [
+        "AP(denom='len')@5",
+        "AP(denom='hits')@5",
+        "P(denom='min')@5",
+        "P(denom='len')@5",
+        "nDCG(dcg='jk2')@5",
+        "RR",
+    ]
+
+
+def test_config_asks_for_the_measures_of_its_preset(config_file: Path) -> None:
+    measures = load_config(config_file, ["preset=rectools", "measures=[nDCG, nDCG(rel=2), AP]", "cutoffs=[5]"])
+    assert [str(each) for each in measures.measure_set().measures] == [
+        "nDCG(gains='binary',ideal='k_ones')@5",
+        "nDCG(rel=2,gains='binary',ideal='k_ones')@5",
+        "AP@5",
+    ]
+
+
+def test_stored_config_with_a_preset_means_the_same_again(config_file: Path) -> None:
+    config = load_config(config_file, ["preset=lenskit", "policies.ties=rank"])
+    again = validate(EvaluationConfig, json.loads(config.public_json()))
+    assert again.public_json() == config.public_json()
+    assert again.measure_set() == config.measure_set()
+
+
+@pytest.mark.parametrize("value", ["trec", "[trec_eval]", "{}"])
+def test_unknown_preset_is_the_only_fault(config_file: Path, value: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load_config(config_file, [f"preset={value}"])
+    assert [fault.where for fault in raised.value.faults] == [f"--set preset={value}, preset"]

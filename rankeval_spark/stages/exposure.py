@@ -178,7 +178,7 @@ def _entries(k: int) -> Column:
         )
 
     everyone = F.array(entry(F.lit(EVERYONE), times, 1, F.col("n_lists"), F.col("n_users")))
-    shown = F.filter("_groups", lambda group: group[_times(k)] > 0)
+    shown = F.filter(F.col("_groups"), lambda group: group[_times(k)] > 0)
     return F.concat(everyone, F.flatten(F.transform(shown, left_out)))
 
 

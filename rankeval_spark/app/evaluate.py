@@ -17,7 +17,7 @@ from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, list_fact
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.sources import Source, Sources, check_id_types, from_frame, segments_schema
-from rankeval_spark.stages import check, long
+from rankeval_spark.stages import check, gaps, long
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure, MeasureSet
@@ -106,7 +106,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     Returns
     -------
     Evaluation
-        With ``user_metrics``, ``user_values``, ``metrics``, ``checks`` and ``leaderboard()``.
+        With ``user_metrics``, ``user_values``, ``metrics``, ``gaps``, ``checks`` and ``leaderboard()``.
 
     Raises
     ------
@@ -164,6 +164,14 @@ class Evaluation:
     def metrics(self) -> DataFrame:
         """Means with health counts and intervals: ``schemas.METRICS`` from ``model_id`` on."""
         return self._frames.metrics
+
+    @property
+    def gaps(self) -> DataFrame:
+        """How far the groups of each slicing lie apart: gap with interval, ratio, mean difference, both extremes.
+
+        One row per model, slice, measure and cutoff; small groups and users of unknown segment are left out.
+        """
+        return gaps.to_gaps(self.metrics)
 
     @property
     def checks(self) -> DataFrame:

@@ -85,7 +85,8 @@ def validate(config: Config, overrides: Overrides = None) -> None:
 
     valid = load_config(config, overrides or [])
     asked = valid.measure_set()
-    counts = {"measures": len(asked.labels), "cutoffs": len(asked.ks), "slices": len(valid.slices)}
+    labels, ks = ({getattr(one, name) for one in asked.measures} for name in ("label", "k"))
+    counts = {"measures": len(labels), "cutoffs": len(ks), "slices": len(valid.slices)}
     shown = ", ".join(f"{name}: {n}" for name, n in counts.items())
     console().print(f"{config}: valid; evaluation {valid.evaluation}; {shown}", markup=False, soft_wrap=True)
 
@@ -100,12 +101,14 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
     slice_: Annotated[list[str] | None, typer.Option("--slice", help="A slice such as country; 'any' for all")] = None,
     k: Annotated[list[int] | None, typer.Option(help="Only this cutoff; 0 is the whole list")] = None,
     format_: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
+    gaps: Annotated[bool, typer.Option("--gaps", help="How far the groups of each slice lie apart")] = False,
 ) -> None:
     """Show published metrics."""
     from rankeval_spark.cli import published  # noqa: PLC0415 - imports pyspark
 
-    wanted = published.Filter(date_, evaluation, model or [], measure or [], slice_ or [], k or [])
-    published.show(results, wanted, format_)
+    slices = slice_ or ([published.ANY_SLICE] if gaps else [])
+    wanted = published.Filter(date_, evaluation, model or [], measure or [], slices, k or [])
+    published.show(results, wanted, format_, of_gaps=gaps)
 
 
 @app.command()

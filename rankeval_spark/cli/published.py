@@ -18,6 +18,7 @@ from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import Results
 from rankeval_spark.session import build_session
+from rankeval_spark.stages import gaps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +38,8 @@ COLUMNS: Final = (
     "n_users",
     "is_small",
 )
+
+GAP_COLUMNS: Final = (*gaps.NIGHT, *gaps.COLUMNS)
 
 ANY_SLICE: Final = "any"
 
@@ -66,34 +69,45 @@ class Filter:
         return metrics
 
 
-def show(root: str, wanted: Filter, format_: str) -> None:
-    """Print the wanted rows as a table, CSV or JSON."""
+def show(root: str, wanted: Filter, format_: str, *, of_gaps: bool = False) -> None:
+    """Print the wanted rows, or the gaps between the groups that they are of, as a table, CSV or JSON."""
     writers = {"csv": tables.to_csv, "json": tables.to_json}
     if format_ not in ("table", *writers):
         raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
-    rows = rows_of(build_session("rankeval show"), root, wanted)
+    columns = GAP_COLUMNS if of_gaps else COLUMNS
+    rows = (gap_rows_of if of_gaps else rows_of)(build_session("rankeval show"), root, wanted)
     if not rows:
         hint = f"no row matches; without filters: rankeval show {shlex.quote(root)}"
         console(is_error=True).print(hint, markup=False, soft_wrap=True)
     if format_ in writers:
-        print(writers[format_](rows, COLUMNS), end="")  # what was asked for, as it is
+        print(writers[format_](rows, columns), end="")  # what was asked for, as it is
     elif not rows:
         return
-    elif {row[C.SLICE] for row in rows} == {C.ALL_USERS}:
+    elif not of_gaps and {row[C.SLICE] for row in rows} == {C.ALL_USERS}:
         _print_leaderboards(rows)
     else:
-        console().print(tables.plain(rows, COLUMNS))
+        console().print(tables.plain(rows, columns))
 
 
 def rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
     """Read the wanted rows of the wanted date, or of the newest one of each evaluation."""
+    return _wanted(spark, root, wanted).select(*COLUMNS).orderBy(*ORDER).collect()
+
+
+def gap_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
+    """Compare the groups that the wanted rows are of."""
+    order = [name for name in ORDER if name in GAP_COLUMNS]
+    return gaps.to_gaps(_wanted(spark, root, wanted)).select(*GAP_COLUMNS).orderBy(*order).collect()
+
+
+def _wanted(spark: SparkSession, root: str, wanted: Filter) -> DataFrame:
     day = parse_date(wanted.date, where="--date") if wanted.date else None
     published = Results(spark, root).metrics(date=day, evaluation=wanted.evaluation)
     metrics = wanted.apply(published)
     if day is None:
         newest = published.groupBy(C.EVALUATION).agg(F.max(C.EVALUATION_DATE).alias(C.EVALUATION_DATE))
         metrics = metrics.join(newest, on=[C.EVALUATION, C.EVALUATION_DATE], how="left_semi")
-    return metrics.select(*COLUMNS).orderBy(*ORDER).collect()
+    return metrics
 
 
 def _print_leaderboards(rows: Sequence[Row]) -> None:

@@ -97,3 +97,17 @@ def test_option_that_cannot_be_is_refused(published: Workspace, options: tuple[s
     assert refused.code == 2
     refused.assert_readable()
     assert found in refused.message
+
+
+def test_gaps_between_the_groups_of_a_slice_are_shown(published: Workspace) -> None:
+    options = ("--date", FIRST, "--evaluation", "nightly", "--measure", "RR", "--k", 2, "--gaps")
+
+    rows = shown(published, *options)
+    as_table = rankeval("show", published.root, *options)
+
+    assert [(row["model_id"], row["slice"], row["n_groups"], row["n_left_out"]) for row in rows] == [
+        ("als", "country", 1, 2),  # of AT, DE and (unknown), only AT has two users
+        ("pop", "country", 1, 2),
+    ]
+    assert as_table.code == 0, as_table.err
+    assert "highest_group" in as_table.out

@@ -1,0 +1,59 @@
+"""From rows of metrics to how far the groups lie apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankeval_spark import evaluate
+from rankeval_spark.stages import gaps
+from rankeval_spark.statistics.gaps import gap_of
+from tests.support.frames import judgements, ranking, table
+from tests.support.plans import no_spark_jobs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HOMES = {"a1": "AT", "a2": "AT", "d1": "DE", "d2": "DE", "f1": "FR", "x1": None, "x2": None}
+
+
+def test_small_and_unknown_groups_are_left_out_and_the_extremes_named(spark: SparkSession) -> None:
+    """Hits at rank 1 or 2: AT 1 and 1/2, DE 1/2 and 1/2; FR has one user, and that of two is not known."""
+    hits = {"a1": "hit b", "a2": "b hit", "d1": "b hit", "d2": "b hit", "f1": "hit b", "x1": "hit b", "x2": "hit b"}
+    result = evaluate(
+        ranking(spark, hits),
+        judgements(spark, {user: {"hit": 1} for user in hits}),
+        measures=["RR@2", "ItemCoverage@1"],
+        segments=table(spark, "user_id country", *HOMES.items()),
+        slices=["country"],
+        min_slice_size=2,
+    )
+    with no_spark_jobs(spark):
+        found = result.gaps
+    assert tuple(found.columns) == gaps.COLUMNS
+    rows = {row["measure"]: row for row in found.collect()}
+
+    at, de = (1 + 1 / 2) / 2, 1 / 2
+    expected = gap_of(np.array([at, de]), np.array([1 / 4, 0]), np.array([1.0, 1.0]), 0.95)
+    by_rank = rows["RR"]
+    numbers = [by_rank[name] for name in ("gap", "ci_low", "ci_high", "ratio", "mad")]
+    np.testing.assert_allclose(numbers, expected, rtol=0, atol=1e-12)
+    assert (by_rank["n_groups"], by_rank["n_left_out"], by_rank["ci_level"]) == (2, 2, 0.95)
+    extremes = [by_rank[name] for name in ("lowest_group", "lowest_value", "highest_group", "highest_value")]
+    assert extremes == ["DE", de, "AT", at]
+    covered = rows["ItemCoverage"]
+    assert (covered["gap"], covered["ratio"], covered["highest_group"]) == (2 - 1, 1 / 2, "AT")
+
+
+def test_without_two_groups_there_is_no_gap(spark: SparkSession) -> None:
+    result = evaluate(
+        ranking(spark, {"a1": "hit", "d1": "hit"}),
+        judgements(spark, {"a1": {"hit": 1}, "d1": {"hit": 1}}),
+        measures=["P@1"],
+        segments=table(spark, "user_id country", *HOMES.items()),
+        slices=["country"],
+        min_slice_size=2,
+    )
+    (row,) = result.gaps.collect()
+    assert (row["n_groups"], row["n_left_out"], row["gap"], row["lowest_group"]) == (0, 2, None, None)

@@ -10,13 +10,15 @@ import numpy as np
 from rankeval_spark.measures.arrays import sum_by_list
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
     from rankeval_spark.measures.lists import Lists
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Hits of one list that are equal in some values, made by :meth:`of`.
+    """Hits of one list that are equal in a value, made by :meth:`of`.
 
     Attributes
     ----------
@@ -24,7 +26,7 @@ class Blocks:
         Block of each hit.
     owner, size, n_before : int, shape (n_blocks,)
         List of each block, the hits in it, and the hits of the list that are smaller. Blocks ascend with their list
-        and then with the values.
+        and then with the value.
     """
 
     of_hit: IntVector
@@ -33,8 +35,8 @@ class Blocks:
     n_before: IntVector
 
     @classmethod
-    def of(cls, owner: IntVector, *values: FloatVector) -> Blocks:
-        """Find the blocks of hits that are equal in all ``values``; the first of them counts most in their order.
+    def of(cls, owner: IntVector, values: FloatVector) -> Blocks:
+        """Find the blocks of hits of equal value, given the list of each hit in ascending order.
 
         Examples
         --------
@@ -42,15 +44,12 @@ class Blocks:
         >>> blocks.of_hit, blocks.size, blocks.n_before
         (array([1, 0, 1, 2]), array([1, 2, 1]), array([0, 1, 0]))
         """
-        order = np.lexsort((*reversed(values), owner))
-        is_first = np.zeros(len(order), dtype=np.bool_)
-        is_first[:1] = True
-        for key in (owner, *values):
-            is_first[1:] |= np.diff(key[order]) != 0
+        order = _ascending(owner, values)
+        is_first = _opens_block(owner, values[order])
         of_hit = np.empty(len(order), dtype=np.int64)
         of_hit[order] = np.cumsum(is_first) - 1
         starts = np.flatnonzero(is_first)
-        owners = owner[order][starts]
+        owners = owner[starts]
         return cls(of_hit, owners, np.diff(np.append(starts, len(order))), starts - starts[_first_of_run(owners)])
 
     @property
@@ -63,10 +62,6 @@ class Blocks:
         """Rank of each hit, 1 for the smallest; equal ones share the mean of their ranks."""
         rank: FloatVector = (self.n_before + (self.size + 1) / 2)[self.of_hit]
         return rank
-
-    def count_pairs(self, n_lists: int) -> FloatVector:
-        """Count the pairs that are equal: float64, shape (n_lists,), whole numbers."""
-        return sum_by_list(self.owner, self.size * (self.size - 1) / 2, n_lists=n_lists)
 
 
 class Pairs(NamedTuple):
@@ -114,17 +109,55 @@ def pairs_of(lists: Lists) -> Pairs:
 
 
 def _count(lists: Lists) -> Pairs:
-    owner, gain, score, n = lists.hit_list, lists.hit_gain, lists.scores, lists.n_lists
-    by_score = Blocks.of(owner, score)
-    in_order = np.lexsort((score, gain, owner))
-    discordant = inversions(owner, by_score.place[in_order], n_lists=n)
+    owner, n = lists.hit_list, lists.n_lists
+    by_score = _ascending(owner, lists.scores)
+    in_order = by_score[_stable_order(owner, lists.hit_gain[by_score])]
+    gain, score = lists.hit_gain[in_order], lists.scores[in_order]
+    discordant = inversions(owner, Blocks.of(owner, lists.scores).place[in_order], n_lists=n)
+    tied_gain = _count_tied(owner, gain, n_lists=n)
+    all_tied_score = _count_tied(owner, lists.scores[by_score], n_lists=n)
+    tied_score = all_tied_score - _count_tied(owner, gain, score, n_lists=n)
     hits = np.bincount(owner, minlength=n)
     everything = hits * (hits - 1) / 2
-    tied_gain, all_tied_score = Blocks.of(owner, gain).count_pairs(n), by_score.count_pairs(n)
-    tied_score = all_tied_score - Blocks.of(owner, gain, score).count_pairs(n)
     concordant = everything - tied_gain - tied_score - discordant
     counts = (concordant, discordant, tied_score, tied_gain, everything, all_tied_score)
     return Pairs(*(count[:, None] for count in counts))
+
+
+def _count_tied(owner: IntVector, *values: FloatVector, n_lists: int) -> FloatVector:
+    """Count the pairs of each list that are equal in all values; equal ones stand together."""
+    starts = np.flatnonzero(_opens_block(owner, *values))
+    size = np.diff(np.append(starts, len(owner)))
+    return sum_by_list(owner[starts], size * (size - 1) / 2, n_lists=n_lists)
+
+
+def _opens_block(owner: IntVector, *values: FloatVector) -> NDArray[np.bool_]:
+    """Tell which entries differ from the one before, in the list or in any of the values."""
+    is_first = np.ones(len(owner), dtype=np.bool_)
+    is_first[1:] = np.any([key[1:] != key[:-1] for key in (owner, *values)], axis=0)
+    return is_first
+
+
+def _ascending(owner: IntVector, values: FloatVector) -> IntVector:
+    """Order that sorts by list and then by value; equal values in any order.
+
+    Hits come best score first: where that is so, each list is only turned round, which spares the sort.
+    """
+    if np.any((values[1:] > values[:-1]) & (owner[1:] == owner[:-1])):
+        return _stable_order(owner, values)
+    first, n_hits = _first_of_run(owner), np.bincount(owner)
+    return 2 * first + n_hits[owner] - 1 - np.arange(len(owner))
+
+
+def _stable_order(owner: IntVector, values: FloatVector) -> IntVector:
+    """Order that sorts by list and then by value, equal values as they come.
+
+    One whole number for both: the lists stand in order already, and a merge sort makes use of that. Five times as fast
+    as ``np.lexsort``, which begins with the values of all lists together.
+    """
+    distinct, code = np.unique(values, return_inverse=True)
+    order: IntVector = np.argsort(owner * len(distinct) + code, kind="stable")
+    return order
 
 
 def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVector:

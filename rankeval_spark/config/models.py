@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -233,6 +234,13 @@ class EvaluationConfig(Model):
         if self.slices and self.inputs.segments is None:
             found = "slices, but no inputs.segments"
             raise fault_error(Fault(".slices", found, "an input with the users' segments", "add inputs.segments"))
+        return self
+
+    @model_validator(mode="after")
+    def _measures_take_the_ties(self) -> EvaluationConfig:
+        faults = asked.tie_faults(self.measure_set(), self.policies.ties)
+        if faults:
+            raise fault_error(*(replace(fault, where=".measures") for fault in faults))
         return self
 
     @field_validator("measures")

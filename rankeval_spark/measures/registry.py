@@ -117,6 +117,9 @@ class Definition:
     without_relevant
         Function of the options: value of a user for whom the measure is undefined where a population counts him; 0,
         as for a list without a hit, or what the measure gives there instead.
+    takes_expected_ties
+        Whether the kernel gives the mean over all orders of tied items for lists of
+        :func:`~rankeval_spark.measures.expected_ties.over_all_orders`; or a function of the options that tells it.
     """
 
     name: str
@@ -133,6 +136,7 @@ class Definition:
     always_printed: tuple[str, ...] = ()
     after_at: str = ""
     without_relevant: Callable[..., float] = lambda **_: 0.0
+    takes_expected_ties: bool | Callable[..., bool] = False
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
@@ -178,6 +182,11 @@ class Entry:
     def defaults(self) -> Options:
         """Value of every option where it is left out."""
         return {option.name: option.default for option in self.options}
+
+    def takes_expected_ties(self, options: Options) -> bool:
+        """Tell whether the measure has a mean over all orders of tied items with a full set of options."""
+        takes = self.definition.takes_expected_ties
+        return takes(**options) if callable(takes) else takes
 
     def option(self, name: str) -> Option | None:
         """Return the option called ``name``, in any case."""

@@ -167,6 +167,9 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
     yield f"- cutoff: {definition.cutoff}"
     yield f"- range: {entry.range}; undefined: {definition.undefined}"
     yield f"- interval{'' if definition.interval == 'jackknife' else ' of the mean'}: {definition.interval}"
+    if definition.takes_expected_ties:
+        exceptions = ", but for some options" if callable(definition.takes_expected_ties) else ""
+        yield f"- mean over all orders of ties (policy `ties: expected`): yes{exceptions}"
     yield from _of_all_lists(entry)
     if definition.aliases:
         yield f"- also read as: {', '.join(f'`{alias}`' for alias in definition.aliases)}"

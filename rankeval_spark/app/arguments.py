@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field, field_validator
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Policies, validate
+from rankeval_spark.config.asked import tie_faults
 from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
 from rankeval_spark.config.models import ModelName, Slice
 from rankeval_spark.config.presets import PresetName, options_of, with_preset
@@ -79,6 +81,8 @@ def request_of(asked: Mapping[str, Any], policies: Mapping[str, Any], segments: 
     measures = attempt(lambda: _measures(texts, preset)) if texts is not None else None
     if arguments:
         faults += _unknown_segments(arguments.slices, segments)
+    if measures and chosen:
+        faults += (replace(fault, where="evaluate(measures=)") for fault in tie_faults(measures, chosen.ties))
     if faults or arguments is None or chosen is None or measures is None:
         raise ConfigError(*faults)
     return Request(measures, chosen, arguments.models, arguments.slices, arguments.min_slice_size, arguments.confidence)

@@ -15,6 +15,7 @@ from rankeval_spark.app.night import NightResult, measure_facts, new_run_id, req
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.config import EvaluationConfig, validate
+from rankeval_spark.config.asked import tie_faults
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import InputFact, Results, ResultsStore, Run, RunFacts
@@ -129,6 +130,9 @@ def score_night(
     steps = Steps(progress or Silent())
     row = night.row
     request = replace(request_of(night.config), measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
+    faults = tie_faults(measures, request.policies.ties)
+    if faults:
+        raise ConfigError(*(replace(fault, where="--measures") for fault in faults))
     facts = RunFacts(
         row[C.EVALUATION],
         row[C.EVALUATION_DATE],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.measures import Measure, MeasureSet, registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +43,17 @@ def measure_set(
         return MeasureSet.of(asked)
     except ConfigError as error:
         raise ConfigError(*(Fault("", fault.found, fault.expected, fault.fix) for fault in error.faults)) from None
+
+
+def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
+    """Name the measures that have no mean over all orders of ties, where such means are asked for."""
+    if ties != "expected":
+        return []
+    without = dict.fromkeys(one.label for one in measures.measures if not one.entry.takes_expected_ties(one.options))
+    known = ", ".join(entry.name for entry in registry.entries() if entry.definition.takes_expected_ties)
+    expected = f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
+    fix = "leave it out, or choose other ties, such as optimistic and pessimistic for its bounds"
+    return [Fault("", f"{label} with ties 'expected'", expected, fix) for label in without]
 
 
 def check(text: str, *, defaults: MeasureOptions = MappingProxyType({})) -> list[Fault]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -242,6 +243,13 @@ class EvaluationConfig(Model):
             if needing:
                 found, expected = f"{', '.join(needing)}, but no catalogue", "inputs.items, or inputs.train"
                 raise fault_error(Fault(".measures", found, expected, "add inputs.items"))
+        return self
+
+    @model_validator(mode="after")
+    def _measures_take_the_ties(self) -> EvaluationConfig:
+        faults = asked.tie_faults(self.measure_set(), self.policies.ties)
+        if faults:
+            raise fault_error(*(replace(fault, where=".measures") for fault in faults))
         return self
 
     @field_validator("measures")

@@ -13,7 +13,7 @@ from rankeval_spark.errors import Fault
 Population = Literal["truth", "judged", "intersection", "intersection_judged", "run"]
 ZeroRelevant = Literal["exclude", "zero", "one", "error"]
 Missing = Literal["zero", "exclude", "error"]
-Ties = Literal["item_asc", "item_desc", "rank", "optimistic", "pessimistic", "error"]
+Ties = Literal["item_asc", "item_desc", "rank", "optimistic", "pessimistic", "expected", "error"]
 ScorePrecision = Literal["double", "single"]
 RankGaps = Literal["renumber", "keep"]
 Duplicates = Literal["best", "error", "keep"]
@@ -57,7 +57,8 @@ class Policies(Model):
     population says: zero for truth and judged, else exclude."""
     ties: Ties = "item_asc"
     """Order of equal scores: by item id ascending or descending, by the log's rank, the best or the worst order for
-    the measures (gain descending or ascending, then item), or an error."""
+    the measures (gain descending or ascending, then item), the mean over all orders, for measures that have one in
+    closed form, or an error."""
     score_precision: ScorePrecision = "double"
     """Precision in which scores are compared; `single`, as trec_eval, makes ties of scores that hardly differ."""
     rank_gaps: RankGaps = "renumber"

@@ -98,7 +98,10 @@ PRESETS: Final[Mapping[str, Preset]] = {
         "elliot.evaluation with relevance_threshold 1",
         {"population": "intersection"},
         {"nDCG": {"dcg": "exp-log2"}, "DCG": {"dcg": "exp-log2"}, "MAR": {"kind": "cutoffs"}},
-        ("What it calls MAP is MeanP.",),
+        (
+            "What it calls MAP is MeanP.",
+            "With another threshold t its gain of a grade g is 2**(g - t + 1) - 1: take gains={...} and dcg='log2'.",
+        ),
     ),
     "lenskit": Preset(
         "lenskit.metrics with a list length n, averaged by RunAnalysis",

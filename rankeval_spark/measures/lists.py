@@ -57,12 +57,15 @@ class Relevance(NamedTuple):
         1 for a hit whose gain reaches the level, else 0.
     n_above : float64, shape (n_hits,)
         Relevant hits at the rank of the hit or above it: h_i.
+    is_first : float64, shape (n_hits,)
+        1 for the first relevant hit of its list, else 0.
     n_relevant : float64, shape (n_lists, 1)
         Relevant judgements of the list's user: R.
     """
 
     is_relevant: FloatVector
     n_above: FloatVector
+    is_first: FloatVector
     n_relevant: FloatMatrix
 
 
@@ -192,13 +195,17 @@ class Lists(Remembers):
 
     def relevance(self, rel: float) -> Relevance:
         """Hits and judgements with a gain of at least ``rel``; computed once for each level."""
+        return self.once(("relevance", rel), lambda: self._relevance(rel))
 
-        def compute() -> Relevance:
-            is_relevant = (self.hit_gain >= rel).astype(np.float64)
-            n_above = running_count_by_list(is_relevant, self.hit_list, n_lists=self.n_lists)
-            return Relevance(is_relevant, n_above, self.count_judged(self.judged_gain >= rel))
+    def _relevance(self, rel: float) -> Relevance:
+        is_relevant = (self.hit_gain >= rel).astype(np.float64)
+        n_above = running_count_by_list(is_relevant, self.hit_list, n_lists=self.n_lists)
+        is_first = is_relevant * (n_above == 1)
+        return Relevance(is_relevant, n_above, is_first, self.count_judged(self.judged_gain >= rel))
 
-        return self.once(("relevance", rel), compute)
+    def weighed(self, weights: FloatVector) -> FloatVector:
+        """Return what each hit adds to a sum of such weights: all of it, unless its rank is one of several."""
+        return weights
 
     def count_judged(self, is_counted: NDArray[np.bool_]) -> FloatMatrix:
         """Count some of the judgements of each list: float64, shape (n_lists, 1)."""
@@ -277,7 +284,7 @@ class CutLists(Remembers):
         array([[1., 4.]])
         """
         cells = self._hit_cell if at is None else self._cells(self.lists.hit_list, at)
-        return self._sum_cells(cells, weights)
+        return self._sum_cells(cells, self.lists.weighed(weights))
 
     def sum_ideal(self, weights: FloatVector) -> FloatMatrix:
         """Sum the weight of each judgement up to every cutoff, in the ideal order (gain descending).

@@ -131,6 +131,9 @@ class Definition:
     needs
         Facts of the lists beyond ranks and gains that the kernel reads, such as :data:`columns.HIT_SCORES`; they are
         collected only where a measure that is asked for needs them.
+    takes_expected_ties
+        Whether the kernel gives the mean over all orders of tied items for lists of
+        :func:`~rankeval_spark.measures.expected_ties.over_all_orders`; or a function of the options that tells it.
     """
 
     name: str
@@ -150,6 +153,7 @@ class Definition:
     after_at: str = ""
     without_relevant: Callable[..., float] = lambda **_: 0.0
     needs: tuple[str, ...] = ()
+    takes_expected_ties: bool | Callable[..., bool] = False
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
@@ -195,6 +199,11 @@ class Entry:
     def defaults(self) -> Options:
         """Value of every option where it is left out."""
         return {option.name: option.default for option in self.options}
+
+    def takes_expected_ties(self, options: Options) -> bool:
+        """Tell whether the measure has a mean over all orders of tied items with a full set of options."""
+        takes = self.definition.takes_expected_ties
+        return takes(**options) if callable(takes) else takes
 
     def option(self, name: str) -> Option | None:
         """Return the option called ``name``, in any case."""

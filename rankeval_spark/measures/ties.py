@@ -54,11 +54,9 @@ def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks:
 
 def _blocks(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> tuple[IntVector, FloatVector, BoolMatrix]:
     """Find the blocks of equal scores: owner, first rank, and whether their items differ in gain."""
-    place = _places(lists, tied_list, tied_rank)
-    is_first = np.concatenate([[True], np.diff(place) != 1])
-    first_tied = np.flatnonzero(is_first)
-    size = np.diff(np.append(first_tied, len(place))) + 1  # the item before the first tied one belongs to the block
-    begin = place[first_tied] - 1
+    place = places(lists, tied_list, tied_rank)
+    begin, size = runs(place)
+    first_tied = np.searchsorted(place, begin + 1)
     n_judged, low, high = _judged_gains(lists, begin, size)
     has_unjudged = n_judged < size
     lowest = np.where(has_unjudged, np.minimum(low, 0.0), low)
@@ -66,7 +64,14 @@ def _blocks(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> tuple[I
     return tied_list[first_tied], (tied_rank[first_tied] - 1).astype(np.float64), (n_judged > 0) & (lowest != highest)
 
 
-def _places(lists: Lists, owner: IntVector, rank: IntVector) -> IntVector:
+def runs(tied_place: IntVector) -> tuple[IntVector, IntVector]:
+    """Find the blocks of equal scores, of which there is at least one: the place each begins at, and its size."""
+    first_tied = np.flatnonzero(np.concatenate([[True], np.diff(tied_place) != 1]))
+    n_tied = np.diff(np.append(first_tied, len(tied_place)))
+    return tied_place[first_tied] - 1, n_tied + 1  # the item before the first tied one belongs to the block
+
+
+def places(lists: Lists, owner: IntVector, rank: IntVector) -> IntVector:
     """Lay the ranks of all lists out one after the other, with a gap between lists, so that runs are neighbours."""
     stride = np.int64(lists.n_recommended.max(initial=0)) + 2
     return owner * stride + rank
@@ -74,7 +79,7 @@ def _places(lists: Lists, owner: IntVector, rank: IntVector) -> IntVector:
 
 def _judged_gains(lists: Lists, begin: IntVector, size: IntVector) -> tuple[IntVector, FloatVector, FloatVector]:
     """Count the judged items of each block and find their lowest and highest gain (0 and 0 without any)."""
-    hit_place = _places(lists, lists.hit_list.astype(np.int64), lists.hit_rank.astype(np.int64))
+    hit_place = places(lists, lists.hit_list.astype(np.int64), lists.hit_rank.astype(np.int64))
     block = np.searchsorted(begin, hit_place, side="right") - 1
     is_inside = (block >= 0) & (hit_place < begin[block] + size[block])
     block, gain = block[is_inside], lists.hit_gain[is_inside]

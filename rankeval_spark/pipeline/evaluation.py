@@ -160,7 +160,10 @@ def to_scored(lists: DataFrame, *, request: Request) -> DataFrame:
     """Score every list at every cutoff and mark who belongs to the population."""
     policies = request.policies
     return lists.transform(
-        score.to_user_metrics, measures=request.measures, zero_relevant=policies.zero_relevant
+        score.to_user_metrics,
+        measures=request.measures,
+        zero_relevant=policies.zero_relevant,
+        ties=policies.ties,
     ).transform(
         population.with_population,
         population=policies.population,

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import Lists
+from rankeval_spark.measures.expected_ties import over_all_orders
 from rankeval_spark.measures.ties import has_mixed_ties
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ _COMPACT = (C.N_RECOMMENDED, C.HIT_RANKS, C.HIT_GAINS, C.JUDGED_GAINS, C.TIED_RA
 _PASSED_ON = (*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES, N_LISTED)
 
 
-def to_user_metrics(lists: DataFrame, *, measures: MeasureSet, zero_relevant: str = "exclude") -> DataFrame:
+def to_user_metrics(
+    lists: DataFrame, *, measures: MeasureSet, zero_relevant: str = "exclude", ties: str = "item_asc"
+) -> DataFrame:
     """Score each list: one row per (list, cutoff) with the counts of ``schemas.USER_METRICS`` and a column a measure.
 
     Parameters
@@ -50,10 +53,13 @@ def to_user_metrics(lists: DataFrame, *, measures: MeasureSet, zero_relevant: st
     zero_relevant : {"exclude", "error", "zero", "one"}
         Value of a user without a relevant judgement: undefined (with ``error``, the stage of the population fails
         him), that of a list without a hit, mostly 0, or 1. Users outside the population get it too, and lose it there.
+    ties : str
+        With ``expected`` the measures are means over all orders of tied items, the counts beside them are those of the
+        order that the lists are in. Any other policy was decided when they were ranked.
     """
     needed = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
-    score_udf = _score_udf(measures, fill=_fills(measures).get(zero_relevant))
-    scored = score_udf(*(F.col(name) for name in (*_COMPACT, *needed)))
+    score = _score_udf(measures, fill=_fills(measures).get(zero_relevant), has_expected_ties=ties == "expected")
+    scored = score(*(F.col(name) for name in (*_COMPACT, *needed)))
     names = [*_COUNTS, *measures.columns]
     return (
         lists.withColumn(N_LISTED, F.col(C.N_RECOMMENDED) + F.col(C.N_DUPLICATES))
@@ -68,7 +74,9 @@ def _fills(measures: MeasureSet) -> dict[str, Mapping[str, float]]:
     return {"zero": measures.without_relevant, "one": measures.at_best}
 
 
-def _score_udf(measures: MeasureSet, *, fill: Mapping[str, float] | None) -> Callable[..., Column]:
+def _score_udf(
+    measures: MeasureSet, *, fill: Mapping[str, float] | None, has_expected_ties: bool
+) -> Callable[..., Column]:
     fields = {**_COUNTS, **dict.fromkeys(measures.columns, pa.float64())}
     struct = ",".join(f"{name}:{_SPARK_TYPES[type_]}" for name, type_ in fields.items())
 
@@ -81,10 +89,11 @@ def _score_udf(measures: MeasureSet, *, fill: Mapping[str, float] | None) -> Cal
         *hit_scores: pa.Array,
     ) -> pa.Array:
         lists = _to_lists(n_recommended, hit_ranks, hit_gains, judged_gains, *hit_scores)
-        values = measures.score(lists)
+        tied_list, tied_rank = _flat(_ragged(tied_ranks))
+        values = measures.score(over_all_orders(lists, tied_list, tied_rank) if has_expected_ties else lists)
         if fill is not None:
             values = {name: _filled(matrix, measures.asked_at(name), fill[name]) for name, matrix in values.items()}
-        counts = _counts(lists, _ragged(tied_ranks), measures.ks)
+        counts = _counts(lists, tied_list, tied_rank, measures.ks)
         return _to_rows({**counts, **{name: _nullable(matrix) for name, matrix in values.items()}}, lists, measures.ks)
 
     scorer: Callable[..., Column] = F.arrow_udf(  # type: ignore[attr-defined]  # Spark's stubs leave it out
@@ -111,19 +120,23 @@ def _ragged(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return _numpy(column.offsets), _numpy(column.values)
 
 
+def _flat(column: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Give the values of a ragged column and the row of each."""
+    offsets, values = column
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), values[offsets[0] : offsets[-1]]
+
+
 def _numpy(values: pa.Array) -> np.ndarray:
     array: np.ndarray = values.to_numpy(zero_copy_only=False)
     return array
 
 
-def _counts(lists: Lists, tied_ranks: tuple[np.ndarray, np.ndarray], ks: tuple[int, ...]) -> dict[str, pa.Array]:
+def _counts(lists: Lists, tied_list: np.ndarray, tied_rank: np.ndarray, ks: tuple[int, ...]) -> dict[str, pa.Array]:
     """Count, list by list and cutoff by cutoff, what stands beside the measures."""
     cut = lists.cut(ks)
     shape = (lists.n_lists, len(ks))
     n_judged = np.bincount(lists.judged_list, minlength=lists.n_lists)[:, None]
-    offsets, ranks = tied_ranks
-    tied_list = np.repeat(np.arange(lists.n_lists), np.diff(offsets))
-    has_ties = has_mixed_ties(lists, tied_list, ranks[offsets[0] : offsets[-1]], ks)
+    has_ties = has_mixed_ties(lists, tied_list, tied_rank, ks)
     no_list = np.broadcast_to(lists.n_recommended[:, None] == 0, shape)
     return {
         C.K: _int32(np.asarray(ks)[None, :], shape),

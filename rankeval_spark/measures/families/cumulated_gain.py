@@ -42,6 +42,7 @@ _FIVE_ONES = "(1 + 1/log2(3) + 1/log2(4) + 1/log2(5) + 1/log2(6))"
     undefined=_NO_GAIN,
     source=_JARVELIN,
     rules=(_REL_IS_BINARY,),
+    takes_expected_ties=True,
     goldens=(
         Golden("CG@2", (_EVENTS,), ("3 + 1",), note="purchase = 3, cart = 2, view = 1"),
         Golden("CG", (_NEGATIVE,), ("2",), note="a negative gain counts as 0"),
@@ -89,6 +90,7 @@ def cumulated_gain(cut: CutLists, *, gains: Gains = "grade", rel: Level = 1) -> 
     source=_JARVELIN,
     cutoff=_ONES_NEED_CUTOFF,
     rules=(_REL_IS_BINARY, _ONES_ARE_BINARY),
+    takes_expected_ties=lambda ideal, **_: ideal != "retrieved",
     goldens=(
         Golden("nCG@2", (_RISING,), ("(1 + 5) / (5 + 3)",)),
         Golden("nCG", (_RISING,), ("1",), note="without a cutoff the order has no effect"),
@@ -138,6 +140,7 @@ def normalised_cumulated_gain(
     undefined=_NO_GAIN,
     source=f"{_BURGES}; dcg='jk2': {_JARVELIN}",
     rules=(_REL_IS_BINARY,),
+    takes_expected_ties=True,
     goldens=(
         Golden("DCG@5", (_EVENTS,), ("3 + 1/log2(3) + 2/log2(5)",), note="purchase = 3, cart = 2, view = 1"),
         Golden("DCG(dcg='exp-log2')@5", (_EVENTS,), ("7 + 1/log2(3) + 3/log2(5)",), note="gain 2**g - 1"),
@@ -203,6 +206,7 @@ def discounted_cumulated_gain(
     aliases={"ndcg_cut": {}},
     cutoff=_ONES_NEED_CUTOFF,
     rules=(_REL_IS_BINARY, _ONES_ARE_BINARY),
+    takes_expected_ties=lambda ideal, **_: ideal != "retrieved",
     goldens=(
         Golden("nDCG", (_LIST_A,), ("(1/log2(3) + 1/log2(4)) / (1 + 1/log2(3))",), note="hits at ranks 2 and 3"),
         Golden("nDCG", (Ranking([3, 5, 1]),), ("(3 + 5/log2(3) + 1/2) / (5 + 3/log2(3) + 1/2)",)),

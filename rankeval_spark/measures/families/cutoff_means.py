@@ -29,6 +29,7 @@ _BOTH = (_TWO_OF_TWO, _TWO_OF_EIGHT)
     undefined=_NO_RELEVANT,
     source="kind='hits_R' as Evidently, 'hits_min' as WarpRec, 'cutoffs' as Elliot",
     aliases={"MeanAverageRecall": {}},
+    takes_expected_ties=True,
     cutoff=Cutoff("optional").but("required", kind="cutoffs"),
     always_printed=("kind",),
     goldens=(
@@ -99,6 +100,7 @@ def mean_average_recall(
     undefined=_NO_RELEVANT,
     source="what Elliot calls MAP",
     aliases={"MeanPrecision": {}},
+    takes_expected_ties=True,
     cutoff=Cutoff("required"),
     goldens=(
         Golden("MeanP@5", _BOTH, ("(1 + 1/2 + 2/3 + 2/4 + 2/5) / 5",) * 2, note="blind to R; rank 5 is padded"),

@@ -26,6 +26,7 @@ _NO_HIT = Ranking([None, None, None], missed=[1])
     undefined=_NO_RELEVANT,
     source="trec_eval success; hit rate in recommendation",
     aliases={"HR": {}, "Hit": {}, "HitRate": {}, "HitRatio": {}},
+    takes_expected_ties=True,
     interval="wilson",
     goldens=(
         Golden(
@@ -63,7 +64,9 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> success(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 3]))
     array([[0., 1., 1.]])
     """
-    return where_defined((cut.hits(rel) > 0).astype(np.float64), cut.n_relevant(rel) > 0)
+    # At most 1 with ties over all orders, where it is a sum of probabilities.
+    relevance = cut.lists.relevance(rel)
+    return where_defined(np.minimum(cut.sum_hits(relevance.is_first), 1.0), relevance.n_relevant > 0)
 
 
 @Definition(
@@ -73,6 +76,7 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     undefined=_NO_RELEVANT,
     source="Voorhees (1999), The TREC-8 question answering track report; trec_eval recip_rank",
     aliases={"MRR": {}, "recip_rank": {}, "ReciprocalRank": {}},
+    takes_expected_ties=True,
     goldens=(
         Golden("RR", (Ranking([None, 1, 1]), Ranking([1, 1])), ("1/2", "1"), mean="3/4"),
         Golden(
@@ -111,8 +115,7 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     array([[0. , 0.5, 0.5]])
     """
     relevance = cut.lists.relevance(rel)
-    is_first = relevance.is_relevant * (relevance.n_above == 1)
-    return where_defined(cut.sum_hits(is_first / cut.lists.hit_rank), relevance.n_relevant > 0)
+    return where_defined(cut.sum_hits(relevance.is_first / cut.lists.hit_rank), relevance.n_relevant > 0)
 
 
 @Definition(
@@ -157,8 +160,7 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     array([[0., 1., 0.]])
     """
     lists, relevance = cut.lists, cut.lists.relevance(rel)
-    is_first = relevance.is_relevant * (relevance.n_above == 1)
-    first_rank = sum_by_list(lists.hit_list, is_first * lists.hit_rank, n_lists=lists.n_lists)[:, None]
+    first_rank = sum_by_list(lists.hit_list, relevance.is_first * lists.hit_rank, n_lists=lists.n_lists)[:, None]
     return where_defined((first_rank == cut.k).astype(np.float64), relevance.n_relevant > 0)
 
 
@@ -168,6 +170,7 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     bounds=(0, math.inf),
     undefined=f"{_NO_RELEVANT}; with gains='grade' and denom='none' or 'ideal': no positive gain",
     source="Deshpande & Karypis (2004), Item-based top-N recommendation algorithms; denom='ideal' as cornac NCRR",
+    takes_expected_ties=True,
     rules=(
         Rule(
             "rel only with gains='binary' or denom='R'",

@@ -26,6 +26,7 @@ _TWO_IN_TOP_FIVE = Ranking([None, 1, None, 1, None], missed=[1, 1])
     undefined=_NO_RELEVANT,
     source="trec_eval P and relative_P; denom='len' as LensKit and Evidently",
     aliases={"Precision": {}, "Prec": {}, "relative_P": {"denom": "min"}},
+    takes_expected_ties=True,
     cutoff=Cutoff("required").but("optional", denom="len"),
     goldens=(
         Golden("P@5", (_TWO_IN_TOP_FIVE,), ("2/5",), note="2 hits in the top 5"),
@@ -83,6 +84,7 @@ def precision(cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Le
     undefined=_NO_RELEVANT,
     source="trec_eval recall; denom='min' as LensKit and BEIR's recall_cap",
     aliases={"Recall": {}},
+    takes_expected_ties=True,
     goldens=(
         Golden("R@5", (_TWO_IN_TOP_FIVE,), ("1/2",), note="2 of 4 relevant items in the top 5"),
         Golden("R@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/8")),
@@ -133,6 +135,7 @@ def recall(cut: CutLists, *, denom: Literal["R", "min"] = "R", rel: Level = 1) -
     source="van Rijsbergen (1979), Information Retrieval, chapter 7",
     aliases={"F1": {"beta": 1.0}, "F1Score": {"beta": 1.0}, "FMeasure": {}, "FBeta": {}},
     printed_as={"F1": {"beta": 1.0}},
+    takes_expected_ties=True,
     cutoff=Cutoff("required"),
     goldens=(
         Golden("F1@5", (_TWO_IN_TOP_FIVE,), ("4/9",), note="P@5 = 2/5 and R@5 = 1/2"),
@@ -182,6 +185,7 @@ def f_measure(cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: Level
     undefined=_NO_RELEVANT,
     source="ranx hits; trec_eval num_rel_ret",
     aliases={"num_rel_ret": {}, "NumRelRet": {}},
+    takes_expected_ties=True,
     goldens=(
         Golden("NumHits@5", (_TWO_IN_TOP_FIVE,), ("2",)),
         Golden("NumHits", (Ranking([1, None, None, 1, 1, None], missed=[1]),), ("3",), note="the whole list"),

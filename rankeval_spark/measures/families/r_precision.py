@@ -23,6 +23,7 @@ _HITS_AT_1_4_5 = Ranking([1, None, None, 1, 1, None])
     undefined=_NO_RELEVANT,
     source="trec_eval Rprec",
     aliases={"RPrecision": {}, "R-Precision": {}},
+    takes_expected_ties=True,
     goldens=(
         Golden("Rprec", (_HITS_AT_1_4_5,), ("1/3",), note="R = 3: ranks 1 to 3 count"),
         Golden("Rprec@2", (_HITS_AT_1_4_5,), ("1/2",), note="R = 3 > k: ranks 1 and 2 count"),
@@ -68,6 +69,7 @@ def r_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     undefined=_NO_RELEVANT,
     source="trec_eval Rprec_mult",
     aliases={"RPrecisionMultiple": {}},
+    takes_expected_ties=True,
     cutoff=Cutoff("forbidden"),
     always_printed=("x",),
     after_at="x",

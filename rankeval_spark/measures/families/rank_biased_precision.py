@@ -36,6 +36,7 @@ _TWO_JUDGED = Ranking([1, None, 0, None])
     undefined=_NO_GAIN,
     source=_MOFFAT,
     aliases={"RankBiasedPrecision": {}},
+    takes_expected_ties=True,
     rules=(_MAX_REL_IS_GRADED,),
     always_printed=("p",),
     goldens=(

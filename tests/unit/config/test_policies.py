@@ -95,6 +95,25 @@ def test_what_is_implied_is_recorded_with_every_number() -> None:
     )
 
 
+# ---- means over all orders of ties ----------------------------------------------------------------------------------
+
+
+def test_measures_without_a_mean_over_all_orders_are_refused_all_at_once(config_file: Path) -> None:
+    measures = "measures=[ERR, nDCG, AP(denom='hits'), Bpref]"
+    with pytest.raises(ConfigError) as raised:
+        load_config(config_file, ["policies.ties=expected", measures])
+    assert [fault.found for fault in raised.value.faults] == [
+        "ERR with ties 'expected'",
+        "AP(denom='hits') with ties 'expected'",
+        "Bpref with ties 'expected'",
+    ]
+    assert {fault.where for fault in raised.value.faults} == {f"--set {measures}, measures"}
+
+
+def test_measures_with_a_mean_over_all_orders_are_taken(config_file: Path) -> None:
+    assert stored(config_file, "policies.ties=expected", "measures=[P, nDCG, RR, AP]")["ties"] == "expected"
+
+
 # ---- presets ------------------------------------------------------------------------------------------------------
 
 

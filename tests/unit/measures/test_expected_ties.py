@@ -1,0 +1,126 @@
+"""Means over all orders of tied items, against every one of these orders."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
+from rankeval_spark.measures.expected_ties import over_all_orders
+from tests.support import oracles
+from tests.support.rankings import GRADES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rankeval_spark.measures.registry import Entry
+
+KS: Final = (1, 2, 3, 5, 0)
+TAKING: Final = [entry for entry in registry.entries() if entry.definition.takes_expected_ties]
+
+Tied = tuple[Ranking, list[int]]
+"""A list, and the sizes of its blocks of equal scores from the top down."""
+
+
+@st.composite
+def tied_lists(draw: st.DrawFn) -> Tied:
+    """Draw a list of up to three blocks of one to four items."""
+    sizes = draw(st.lists(st.integers(1, 4), max_size=3))
+    gains = draw(st.lists(st.none() | st.sampled_from(GRADES), min_size=sum(sizes), max_size=sum(sizes)))
+    return Ranking(gains, draw(st.lists(st.sampled_from(GRADES), max_size=4))), sizes
+
+
+def batch_of(lists: list[Tied]) -> Lists:
+    """Build the batch as the worker does, from the ranks that tie with the rank before."""
+    ties = [(index, rank) for index, (_, sizes) in enumerate(lists) for rank in tied_ranks(sizes)]
+    owner, rank = np.array([one for one, _ in ties], dtype=np.int64), np.array([one for _, one in ties], dtype=np.int64)
+    return over_all_orders(Lists.of([ranking for ranking, _ in lists]), owner, rank)
+
+
+def tied_ranks(sizes: list[int]) -> list[int]:
+    """Ranks whose score is that of the rank before."""
+    ends = list(itertools.accumulate(sizes))
+    return [rank for end, size in zip(ends, sizes, strict=True) for rank in range(end - size + 2, end + 1)]
+
+
+def orders(ranking: Ranking, sizes: list[int]) -> Iterator[Ranking]:
+    """Every order of the items within their blocks."""
+    starts = [0, *itertools.accumulate(sizes)]
+    blocks = [ranking.gains[start : start + size] for start, size in zip(starts, sizes, strict=False)]
+    for chosen in itertools.product(*(itertools.permutations(block) for block in blocks)):
+        yield Ranking([gain for block in chosen for gain in block], ranking.missed)
+
+
+def values(measures: list[Measure], lists: Lists) -> dict[Measure, NDArray[np.float64]]:
+    """Score a batch, measure by measure."""
+    asked = MeasureSet.of(measures)
+    scores = asked.score(lists)
+    return {measure: scores[measure.column][:, asked.ks.index(measure.k)] for measure in measures}
+
+
+def taking_variants(entry: Entry) -> list[Measure]:
+    """Every valid combination of a measure's options that has a mean over all orders."""
+    variants = filter(oracles.takes_every_grade, oracles.variants(entry, KS))
+    return [measure for measure in variants if entry.takes_expected_ties(measure.options)]
+
+
+@pytest.mark.parametrize("entry", TAKING, ids=lambda entry: entry.name)
+@settings(max_examples=15, deadline=None)
+@given(one=tied_lists())
+def test_value_is_the_mean_over_every_order_of_the_ties(entry: Entry, one: Tied) -> None:
+    measures = taking_variants(entry)
+    every_order = Lists.of(list(orders(*one)))
+    found = values(measures, batch_of([one]))
+    for measure, each in values(measures, every_order).items():
+        np.testing.assert_allclose(found[measure], [each.mean()], rtol=0, atol=1e-12, err_msg=str(measure))
+
+
+EVERYTHING: Final = [measure for entry in TAKING for measure in taking_variants(entry)]
+
+
+@settings(max_examples=10, deadline=None)
+@given(lists=st.lists(tied_lists(), max_size=5))
+def test_lists_of_a_batch_do_not_touch_one_another(lists: list[Tied]) -> None:
+    together = values(EVERYTHING, batch_of(lists))
+    alone = [values(EVERYTHING, batch_of([one])) for one in lists]
+    for measure, found in together.items():
+        np.testing.assert_array_equal(found, [each[measure][0] for each in alone], err_msg=str(measure))
+
+
+@settings(max_examples=10, deadline=None)
+@given(rankings=st.lists(tied_lists(), max_size=5))
+def test_lists_without_ties_keep_their_values_to_the_bit(rankings: list[Tied]) -> None:
+    """In a batch with one that has some, too."""
+    without = [(ranking, [1] * len(ranking.gains)) for ranking, _ in rankings]
+    expected = values(EVERYTHING, Lists.of([ranking for ranking, _ in without]))
+    found = values(EVERYTHING, batch_of([*without, (Ranking([1, None]), [2])]))
+    for measure, each in expected.items():
+        np.testing.assert_array_equal(found[measure][:-1], each, err_msg=str(measure))
+
+
+def test_worked_example() -> None:
+    """Ranks 2 to 4 tie, two of the three are relevant; the orders are 110, 101 and 011, equally likely."""
+    one = (Ranking([None, 1, None, 1]), [1, 3])
+    names = ["P@2", "Success@2", "RR", "AP"]
+    found = values([Measure.parse(name) for name in names], batch_of([one]))
+    assert [each[0] for each in found.values()] == pytest.approx(
+        [
+            (1 + 1 + 0) / 3 / 2,
+            (1 + 1 + 0) / 3,
+            (1 / 2 + 1 / 2 + 1 / 3) / 3,
+            ((1 / 2 + 2 / 3) / 2 + (1 / 2 + 2 / 4) / 2 + (1 / 3 + 2 / 4) / 2) / 3,
+        ],
+        rel=0,
+        abs=1e-12,
+    )
+
+
+def test_measures_that_are_no_sums_do_not_take_them() -> None:
+    texts = ["AP(denom='hits')@5", "nDCG(ideal='retrieved')@5", "ERR@5", "LogAP", "Bpref", "IPrec@0.1", "FirstHit@1"]
+    measures = [Measure.parse(text) for text in texts]
+    assert [str(one) for one in measures if one.entry.takes_expected_ties(one.options)] == []

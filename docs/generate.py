@@ -32,6 +32,12 @@ has gain 0. A judgement is relevant where its gain is at least `rel` (1 by defau
 A measure is written `Name(option=value)@k`; options have the defaults below, and without `@k` the whole list counts.
 In YAML, a name with a map, such as `"nDCG(gains={1:1,2:3})@10"`, stands in quotes.
 In the tables the name stands in `measure` and the cutoff in `k` (0 = whole list). Undefined values are NULL, never 0.
+
+What is published of the users' values is their mean (`agg='macro'`). A measure that is a ratio of sums can be put
+together the other way, `agg='micro'`: the numerators of all users by their denominators, so that a user counts as often
+as he has rows. Its column in `user_metrics` holds the ratio of each user and `<column>__weight` the denominator; the
+interval is that of the delta method with the user as the unit. Such values of slices do not add up to that of all users
+as means do: they weigh by the denominators, not by `n_users`. No more do those of GMAP, which is a mean of logarithms.
 """
 
 GUIDE = """\
@@ -46,7 +52,7 @@ GUIDE = """\
 | the order matters, many relevant items, binary | `AP@k`; `AP(denom='min')@k` where more is relevant than k |
 | the user stops at the first item that is good enough, graded | `ERR@k` |
 | most items have no judgement | `RBP(p=0.8)@k`, and by how much it may be too low: `RBPResidual(p=0.8)@k` |
-| users with poor lists must not drown in the mean | `LogAP@k`; its mean is the logarithm of GMAP |
+| users with poor lists must not drown in the mean | `GMAP@k`; its logarithm is `LogAP@k` |
 | at which rank the first hit stands | `FirstHit@1`, `FirstHit@2`, ...: a histogram |
 | one relevant item a user | `RR@k` and `Success@k`: AP, ARHR and RR are then the same number |
 | precision at a level of recall; the whole curve | `IPrec@0.1`; `IPrecAvg`, beside `RecallCeiling` |
@@ -96,7 +102,8 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
         yield f"- option `{one.name}`: {one.expected}; {default}"
     yield f"- cutoff: {definition.cutoff}"
     yield f"- range: {entry.range}; undefined: {definition.undefined}"
-    yield f"- interval of the mean: {definition.interval}"
+    micro = "; delta with agg='micro'" if definition.parts else ""
+    yield f"- interval of the mean: {definition.interval}{micro}"
     if definition.aliases:
         yield f"- also read as: {', '.join(f'`{alias}`' for alias in definition.aliases)}"
     yield f"- source: {definition.source}\n"

@@ -164,7 +164,11 @@ METRICS: Final = Schema(
         _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
         _key(C.MEASURE, "string", "Canonical name without its cutoff"),
         _key(C.K, "int", "Cutoff; 0 = whole list"),
-        Field(C.VALUE, "double", "Mean over users; NULL where no user has a value"),
+        Field(
+            C.VALUE,
+            "double",
+            "Mean over users, or with agg='micro' the ratio of sums over them; NULL where no user has a value",
+        ),
         Field("n_users", "bigint", "Users in the mean", nullable=False),
         Field(
             "n_undefined",
@@ -177,12 +181,16 @@ METRICS: Final = Schema(
         Field("n_extra_users", "bigint", "Users with a list but no judgement", nullable=False),
         Field("tie_share", "double", "Share of judged users' lists whose ties can change the measure at k"),
         Field("is_small", "boolean", "The slice has fewer users than min_slice_size", nullable=False),
-        Field("std_dev", "double", "Sample standard deviation over users; NULL below two users"),
+        Field(
+            "std_dev",
+            "double",
+            "Sample standard deviation over users, of what is averaged: of logarithms for GMAP; NULL below two users",
+        ),
         Field("std_error", "double", "std_dev / sqrt(n_users)"),
         Field("ci_low", "double", "Lower end of the interval"),
         Field("ci_high", "double", "Upper end of the interval"),
         Field("ci_level", "double", "Nominal coverage of the interval, such as 0.95", nullable=False),
-        Field("ci_method", "string", "t, wilson or none", nullable=False),
+        Field("ci_method", "string", "t, wilson, delta (of a ratio of sums) or none", nullable=False),
     ),
 )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
 
 from rankeval_spark.measures import options as measure_options
 from rankeval_spark.measures.arrays import FloatMatrix
@@ -26,12 +26,24 @@ if TYPE_CHECKING:
 Kernel: TypeAlias = Callable[..., FloatMatrix]
 """``kernel(cut, *, option=default, ...)``: lists cut at several cutoffs in, values (n_lists, n_cutoffs) out."""
 
+Parts: TypeAlias = Callable[..., tuple[FloatMatrix, FloatMatrix]]
+"""``parts(cut, *, option=default, ...)``: numerator and denominator of each value, for a measure that is a ratio."""
+
 K = TypeVar("K", bound=Kernel)
+
+Agg: TypeAlias = Literal["macro", "micro"]
+"""How users are put together: the mean of their values, or the sum of their numerators by that of denominators."""
+
+Link: TypeAlias = Literal["identity", "log", "square"]
+"""Function of the value that is averaged; what is published is the inverse of the mean."""
 
 Need: TypeAlias = Literal["required", "optional", "forbidden"]
 """Whether a measure takes a cutoff."""
 
 Options: TypeAlias = Mapping[str, OptionValue]
+
+AGG: Final = "agg"
+"""The option of every measure with parts; kernels do not see it."""
 
 _NO_OPTIONS: Final[Options] = MappingProxyType({})
 
@@ -120,6 +132,16 @@ class Definition:
     needs
         Facts of the lists beyond ranks and gains that the kernel reads, such as :data:`columns.HIT_SCORES`; they are
         collected only where a measure that is asked for needs them.
+    parts
+        Numerator and denominator of each value, for a measure that is a ratio; it then has the option ``agg``.
+    agg
+        Default of that option.
+    link
+        What of the kernel's values the published number is made of: ``log`` where they are logarithms.
+    micro_link
+        The same of the ratio of the parts: ``square`` where it is the square of the value.
+    better
+        Whether the higher or the lower value is the better one.
     """
 
     name: str
@@ -137,10 +159,17 @@ class Definition:
     after_at: str = ""
     without_relevant: Callable[..., float] = lambda **_: 0.0
     needs: tuple[str, ...] = ()
+    parts: Parts | None = None
+    agg: Agg = "macro"
+    link: Link = "identity"
+    micro_link: Link = "identity"
+    better: Literal["higher", "lower"] = "higher"
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
-        _register(Entry(self, kernel, measure_options.of_kernel(kernel)))
+        own = measure_options.of_kernel(kernel)
+        agg = Option(AGG, self.agg, choices=get_args(Agg))
+        _register(Entry(self, kernel, measure_options.in_order(own if self.parts is None else (*own, agg))))
         return kernel
 
 

@@ -111,7 +111,7 @@ def to_scored(lists: DataFrame, *, request: Request) -> DataFrame:
     who = request.policies.population
     return lists.transform(
         score.to_user_metrics, measures=request.measures, zero_relevant=population.zero_relevant(who)
-    ).transform(population.with_population, population=who, measures=request.measures.columns)
+    ).transform(population.with_population, population=who, measures=request.measures.stored)
 
 
 def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool) -> Frames:
@@ -122,11 +122,11 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool) -> Fra
     has_one_list : bool
         Whether it is known that no user has several lists of a model; saves a grouping.
     """
-    columns = request.measures.columns
-    users = scored if has_one_list else summarise.to_users(scored, measures=columns)
+    asked = request.measures
+    users = scored if has_one_list else summarise.to_users(scored, measures=asked.columns, weights=asked.weights)
     metrics = summarise.to_metrics(
         users,
-        measures=request.measures,
+        measures=asked,
         slices=request.slices,
         min_slice_size=request.min_slice_size,
         confidence=request.confidence,

@@ -64,6 +64,10 @@ class MeasureFact:
         Name with every option printed, and the policies.
     low, high : float, optional
         Range that every value must lie in, for the audit; None where there is no bound.
+    weight : str, optional
+        Column of the denominators, for a ratio of sums over users.
+    link : str
+        What is averaged, see :mod:`rankeval_spark.statistics.links`.
     """
 
     measure: str
@@ -72,6 +76,8 @@ class MeasureFact:
     definition: str
     low: float | None = None
     high: float | None = None
+    weight: str | None = None
+    link: str = "identity"
 
     def __post_init__(self) -> None:
         """Refuse a column that Delta, or another reader, could not hold."""
@@ -128,7 +134,9 @@ class RunFacts:
         return Night(self.evaluation, self.evaluation_date)
 
     def measure_fields(self) -> tuple[Field, ...]:
-        """Measure columns of ``user_metrics`` in order of first mention."""
+        """Measure columns of ``user_metrics`` in order of first mention, then the denominators."""
         fields = {measure.column: measure.field() for measure in reversed(self.measures)}
         order = dict.fromkeys(measure.column for measure in self.measures)
-        return tuple(fields[column] for column in order)
+        weights = {measure.weight: measure.column for measure in self.measures if measure.weight is not None}
+        of_weights = (Field(name, "double", f"Denominator of {column}") for name, column in weights.items())
+        return (*(fields[column] for column in order), *of_weights)

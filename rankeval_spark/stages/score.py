@@ -46,13 +46,14 @@ def to_user_metrics(lists: DataFrame, *, measures: MeasureSet, zero_relevant: st
     lists : DataFrame
         The compact rows of ``match.to_lists`` with their segments, and with ``hit_scores`` where a measure needs them.
     measures : MeasureSet
-        What is asked for. A column is NULL where its measure is undefined for the user or not asked for at this k.
+        What is asked for. A column is NULL where its measure is undefined for the user or not asked for at this k;
+        with agg='micro' a second one holds the denominators.
     zero_relevant : {"exclude", "zero"}
         Value of a judged user without a relevant judgement: undefined, or that of a list without a hit, mostly 0.
     """
     needed = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
     scored = _score_udf(measures, fill_zero=zero_relevant == "zero")(*(F.col(name) for name in (*_COMPACT, *needed)))
-    names = [*_COUNTS, *measures.columns]
+    names = [*_COUNTS, *measures.stored]
     return (
         lists.withColumn(N_LISTED, F.col(C.N_RECOMMENDED) + F.col(C.N_DUPLICATES))
         .select(*_PASSED_ON, F.explode(scored).alias("_scored"))
@@ -62,7 +63,7 @@ def to_user_metrics(lists: DataFrame, *, measures: MeasureSet, zero_relevant: st
 
 
 def _score_udf(measures: MeasureSet, *, fill_zero: bool) -> Callable[..., Column]:
-    fields = {**_COUNTS, **dict.fromkeys(measures.columns, pa.float64())}
+    fields = {**_COUNTS, **dict.fromkeys(measures.stored, pa.float64())}
     struct = ",".join(f"{name}:{_SPARK_TYPES[type_]}" for name, type_ in fields.items())
 
     def score(
@@ -77,12 +78,14 @@ def _score_udf(measures: MeasureSet, *, fill_zero: bool) -> Callable[..., Column
         values = measures.score(lists)
         if fill_zero:
             worst = measures.without_relevant
-            values = {
-                name: _filled_where_judged(matrix, lists, measures.asked_at(name), worst[name])
-                for name, matrix in values.items()
+            values |= {
+                name: _filled_where_judged(values[name], lists, measures.asked_at(name), worst[name])
+                for name in measures.columns
             }
+        for name, weight in measures.weights.items():  # the sums are taken where the value is defined
+            values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
         counts = _counts(lists, _ragged(tied_ranks), measures.ks)
-        return _to_rows({**counts, **{name: _nullable(matrix) for name, matrix in values.items()}}, lists, measures.ks)
+        return _to_rows(counts | {name: _nullable(values[name]) for name in measures.stored}, lists, measures.ks)
 
     scorer: Callable[..., Column] = F.arrow_udf(  # type: ignore[attr-defined]  # Spark's stubs leave it out
         score, f"array<struct<{struct}>>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankeval_spark.statistics import intervals, moments
+from rankeval_spark.statistics import intervals, links, moments, ratios
 from rankeval_spark.statistics.moments import Moments
 
-__all__ = ["Moments", "intervals", "moments"]
+__all__ = ["Moments", "intervals", "links", "moments", "ratios"]

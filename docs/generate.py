@@ -128,7 +128,8 @@ def _table(schema: Schema) -> str:
         f"| `{field.name}` | `{field.type}` | {'' if field.nullable else 'never NULL. '}{field.comment} |"
         for field in schema.fields
     )
-    more = "\nThen one double column a measure.\n" if schema is schemas.USER_METRICS else ""
+    weights = "and with `agg='micro'` one more, `<column>__weight`, with its denominators"
+    more = f"\nThen one double column a measure, {weights}.\n" if schema is schemas.USER_METRICS else ""
     head = f"## {schema.name}\n\nOne row: {schema.grain}. Key: {', '.join(f'`{name}`' for name in schema.key)}.\n"
     return f"{head}\n| column | type | holds |\n|---|---|---|\n{rows}\n{more}"
 

@@ -40,6 +40,12 @@ not, in any population; no user has a value; their interval is a jackknife that 
 users in turn.
 
 In the tables the name stands in `measure` and the cutoff in `k` (0 = whole list). Undefined values are NULL, never 0.
+
+What is published of the users' values is their mean (`agg='macro'`). A measure that is a ratio of sums can be put
+together the other way, `agg='micro'`: the numerators of all users by their denominators, so that a user counts as often
+as he has rows. Its column in `user_metrics` holds the ratio of each user and `<column>__weight` the denominator; the
+interval is that of the delta method with the user as the unit. Such values of slices do not add up to that of all users
+as means do: they weigh by the denominators, not by `n_users`. No more do those of GMAP, which is a mean of logarithms.
 """
 
 GUIDE = """\
@@ -73,7 +79,7 @@ on one small input AP@5 runs from 0.19 to 0.52 over the definitions in use.
 | the order matters, many relevant items, binary | `AP@k`; `AP(denom='min')@k` where more is relevant than k |
 | the user stops at the first item that is good enough, graded | `ERR@k` |
 | most items have no judgement | `RBP(p=0.8)@k`, and by how much it may be too low: `RBPResidual(p=0.8)@k` |
-| users with poor lists must not drown in the mean | `LogAP@k`; its mean is the logarithm of GMAP |
+| users with poor lists must not drown in the mean | `GMAP@k`; its logarithm is `LogAP@k` |
 | at which rank the first hit stands | `FirstHit@1`, `FirstHit@2`, ...: a histogram |
 | one relevant item a user | `RR@k` and `Success@k`: AP, ARHR and RR are then the same number |
 | precision at a level of recall; the whole curve | `IPrec@0.1`; `IPrecAvg`, beside `RecallCeiling` |
@@ -166,7 +172,8 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
         yield f"- option `{one.name}`: {one.expected}; {default}"
     yield f"- cutoff: {definition.cutoff}"
     yield f"- range: {entry.range}; undefined: {definition.undefined}"
-    yield f"- interval{'' if definition.interval == 'jackknife' else ' of the mean'}: {definition.interval}"
+    micro = "; delta with agg='micro'" if definition.parts else ""
+    yield f"- interval{'' if definition.interval == 'jackknife' else ' of the mean'}: {definition.interval}{micro}"
     if definition.takes_expected_ties:
         exceptions = ", but for some options" if callable(definition.takes_expected_ties) else ""
         yield f"- mean over all orders of ties (policy `ties: expected`): yes{exceptions}"
@@ -215,7 +222,8 @@ def _table(schema: Schema) -> str:
         f"| `{field.name}` | `{field.type}` | {'' if field.nullable else 'never NULL. '}{field.comment} |"
         for field in schema.fields
     )
-    more = "\nThen one double column a measure.\n" if schema is schemas.USER_METRICS else ""
+    weights = "and with `agg='micro'` one more, `<column>__weight`, with its denominators"
+    more = f"\nThen one double column a measure, {weights}.\n" if schema is schemas.USER_METRICS else ""
     head = f"## {schema.name}\n\nOne row: {schema.grain}. Key: {', '.join(f'`{name}`' for name in schema.key)}.\n"
     return f"{head}\n| column | type | holds |\n|---|---|---|\n{rows}\n{more}"
 

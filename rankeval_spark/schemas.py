@@ -192,7 +192,8 @@ METRICS: Final = Schema(
         Field(
             C.VALUE,
             "double",
-            "Mean over users, or the value of a measure of all lists together; NULL where no user has a value",
+            "Mean over users, with agg='micro' the ratio of sums over them, or the value of a measure of all lists "
+            "together; NULL where no user has a value",
         ),
         Field("n_users", "bigint", "Users in the mean; for a measure of all lists, those with a list", nullable=False),
         Field(
@@ -209,13 +210,19 @@ METRICS: Final = Schema(
         Field(
             "std_dev",
             "double",
-            "Sample standard deviation over users; NULL below two users and for a measure of all lists together",
+            "Sample standard deviation over users, of what is averaged: of logarithms for GMAP; NULL below two users and "
+            "for a measure of all lists together",
         ),
         Field("std_error", "double", "std_dev / sqrt(n_users), or that of the jackknife"),
         Field("ci_low", "double", "Lower end of the interval"),
         Field("ci_high", "double", "Upper end of the interval"),
         Field("ci_level", "double", "Nominal coverage of the interval, such as 0.95", nullable=False),
-        Field("ci_method", "string", "t, wilson, jackknife (of 20 groups of users) or none", nullable=False),
+        Field(
+            "ci_method",
+            "string",
+            "t, wilson, delta (of a ratio of sums), jackknife (of 20 groups of users) or none",
+            nullable=False,
+        ),
     ),
 )
 

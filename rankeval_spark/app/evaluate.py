@@ -197,7 +197,8 @@ class Evaluation:
             cutoffs = ", ".join(map(str, sorted({one.k for one in self.request.measures.measures})))
             raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was asked for: {cutoffs}"))
         means = self.metrics.where(F.col(C.SLICE) == C.ALL_USERS).groupBy(C.MODEL_ID)
-        best_first = [F.desc(_quoted(str(wanted[0]))), F.asc(C.MODEL_ID)]
+        direction = F.asc_nulls_last if wanted[0].entry.definition.better == "lower" else F.desc
+        best_first = [direction(_quoted(str(wanted[0]))), F.asc(C.MODEL_ID)]
         return means.agg(F.max("n_users").alias("n_users"), *map(_mean_of, wanted)).orderBy(*best_first)
 
     @contextmanager

@@ -128,7 +128,16 @@ def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureFact
 def _measure_fact(measure: Measure, rules: str) -> MeasureFact:
     low, high = measure.entry.definition.bounds
     column = measure.column if measure.has_user_values else None
-    return MeasureFact(measure.label, measure.k, column, f"{measure.definition}; {rules}", low, high)
+    return MeasureFact(
+        measure.label,
+        measure.k,
+        column,
+        f"{measure.definition}; {rules}",
+        low,
+        high,
+        measure.weight_column,
+        measure.link,
+    )
 
 
 @dataclass

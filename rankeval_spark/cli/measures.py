@@ -74,7 +74,7 @@ def _explain(entry: Entry) -> None:
 
 
 def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
-    definition, meanings = entry.definition, _meanings(entry.doc)
+    definition, meanings = entry.definition, {registry.AGG: registry.AGG_MEANING, **_meanings(entry.doc)}
     yield "formula", definition.formula
     for option in entry.options:
         left_out = option.default is None
@@ -106,7 +106,8 @@ def _list(ranking: Ranking) -> str:
     """Write the gain at each rank, - where there is no judgement, and what the list misses."""
     ranks = " ".join("-" if gain is None else f"{gain:g}" for gain in ranking.gains) or "(no list)"
     missed = " ".join(f"{gain:g}" for gain in ranking.missed)
-    return f"{ranks} (missed {missed})" if missed else ranks
+    scores = " ".join(f"{score:g}" for score in ranking.scores)
+    return ranks + (f" (missed {missed})" if missed else "") + (f" (scores {scores})" if scores else "")
 
 
 def _section(doc: str, title: str) -> str:

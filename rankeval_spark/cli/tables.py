@@ -12,6 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.measures import Measure
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -38,9 +40,18 @@ def leaderboard(rows: Sequence[Row], title: str) -> Table:
         table.add_column(escape(model), justify="right", no_wrap=True)
     for measure in measures:
         cells = [by_cell.get((measure, model)) for model in models]
-        best = max((row[C.VALUE] for row in cells if row and row[C.VALUE] is not None), default=None)
-        table.add_row(escape(measure), *(_cell(row, best) for row in cells))
+        values = [row[C.VALUE] for row in cells if row and row[C.VALUE] is not None]
+        table.add_row(escape(measure), *(_cell(row, _best(measure, values)) for row in cells))
     return table
+
+
+def _best(measure: str, values: Sequence[float]) -> float | None:
+    """Pick the best value; for a measure that this version does not know, the highest."""
+    try:
+        is_lower = Measure.parse(measure).entry.definition.better == "lower"
+    except ConfigError:
+        is_lower = False
+    return (min if is_lower else max)(values, default=None)
 
 
 def slices(rows: Sequence[Row], whole: Row, title: str) -> Table:

@@ -12,6 +12,7 @@ import numpy as np
 from rankeval_spark import schemas
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
+from rankeval_spark.measures.arrays import ratio, where_defined
 from rankeval_spark.measures.names import Measure
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatMatrix
     from rankeval_spark.measures.lists import Lists
     from rankeval_spark.measures.options import OptionValue
+    from rankeval_spark.measures.registry import Link
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,22 @@ class MeasureSet:
     @cached_property
     def without_relevant(self) -> Mapping[str, float]:
         """Value, by column, of a user for whom the measure is undefined where the population counts him."""
-        return {m.column: m.entry.definition.without_relevant(**m.options) for m in self.per_list}
+        return {m.column: m.entry.definition.without_relevant(**m.kernel_options) for m in self.per_list}
+
+    @cached_property
+    def weights(self) -> Mapping[str, str]:
+        """Column of the denominators, by the column of each measure whose users are put together by sums."""
+        return {m.column: m.weight_column for m in self.per_list if m.weight_column is not None}
+
+    @cached_property
+    def stored(self) -> tuple[str, ...]:
+        """Columns of ``user_metrics`` that hold the measures: their values, then the denominators."""
+        return (*self.columns, *self.weights.values())
+
+    @cached_property
+    def links(self) -> Mapping[str, Link]:
+        """What is averaged, by column."""
+        return {m.column: m.link for m in self.per_list}
 
     @cached_property
     def needs(self) -> frozenset[str]:
@@ -150,7 +167,8 @@ class MeasureSet:
         Returns
         -------
         dict of column to float64, shape (n_lists, len(ks))
-            NaN where the measure is undefined for the list or not asked for at the cutoff.
+            NaN where the measure is undefined for the list or not asked for at the cutoff. A denominator, in the column
+            of :attr:`weights`, is NaN only where it was not asked for.
 
         Examples
         --------
@@ -162,9 +180,16 @@ class MeasureSet:
         cut = lists.cut(self.ks)
         scores: dict[str, FloatMatrix] = {}
         for measure, *_ in self._by_label.values():
-            values = measure.entry.kernel(cut, **measure.options)
+            values = measure.entry.kernel(cut, **measure.kernel_options)
+            is_asked = self.asked_at(measure.column)
+            parts = measure.entry.definition.parts
+            if measure.weight_column is not None and parts is not None:
+                numerator, denominator = parts(cut, **measure.kernel_options)
+                values = where_defined(ratio(numerator, denominator), ~np.isnan(values))
+                weights = np.broadcast_to(denominator, (lists.n_lists, len(self.ks)))
+                scores[measure.weight_column] = np.where(is_asked, weights, np.nan)
             # A copy, because a kernel may return an array that other kernels share.
-            scores[measure.column] = np.where(self.asked_at(measure.column), values, np.nan)
+            scores[measure.column] = np.where(is_asked, values, np.nan)
         return scores
 
     @cached_property

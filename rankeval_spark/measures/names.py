@@ -20,7 +20,7 @@ from rankeval_spark.measures.options import OptionValue, show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rankeval_spark.measures.registry import Entry, Match
+    from rankeval_spark.measures.registry import Entry, Link, Match
 
 MAX_CUTOFF: Final = 10_000
 """Largest cutoff that is read."""
@@ -136,7 +136,7 @@ class Measure:
         Examples
         --------
         >>> Measure.parse("P@5").definition
-        "P(rel=1,denom='k')"
+        "P(rel=1,agg='macro',denom='k')"
         """
         return _call(self.name, self.options)
 
@@ -150,6 +150,33 @@ class Measure:
         'ndcg_dcg_exp_log2'
         """
         return re.sub(r"[^a-z0-9]+", "_", self.label.casefold()).strip("_")
+
+    @property
+    def kernel_options(self) -> Mapping[str, OptionValue]:
+        """The options that the kernel takes."""
+        return MappingProxyType({name: value for name, value in self._options if name != registry.AGG})
+
+    @property
+    def is_micro(self) -> bool:
+        """Whether users are put together as a ratio of sums."""
+        return self.options.get(registry.AGG) == "micro"
+
+    @property
+    def weight_column(self) -> str | None:
+        """Name of the column with the denominators in ``user_metrics``; None unless they are summed.
+
+        Examples
+        --------
+        >>> Measure.parse("P(agg='micro')@5").weight_column
+        'p_agg_micro__weight'
+        """
+        return f"{self.column}__weight" if self.is_micro else None
+
+    @property
+    def link(self) -> Link:
+        """What is averaged: the value, its logarithm or its square."""
+        definition = self.entry.definition
+        return definition.micro_link if self.is_micro else definition.link
 
     @property
     def interval(self) -> Literal["t", "wilson", "jackknife"]:
@@ -251,6 +278,9 @@ class _Reader:
         return [rule for rule in self.entry.definition.rules if rule.is_broken(options)]
 
     def _unknown_option(self, name: str) -> Fault:
+        if name == registry.AGG:
+            ratios = ", ".join(sorted(entry.name for entry in registry.entries() if entry.definition.parts))
+            return self._fault(f"option {name!r}", f"a measure that is a ratio of sums: {ratios}", "leave it out")
         known = [option.name for option in self.entry.options]
         return self._fault(f"unknown option {name!r}", f"one of {', '.join(known)}", nearest(name, known))
 

@@ -12,7 +12,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _EXACT_INTEGERS = 2**53
@@ -180,7 +180,11 @@ def of_kernel(kernel: Callable[..., Any]) -> tuple[Option, ...]:
     hints = get_type_hints(kernel, include_extras=True)
     parameters = inspect.signature(kernel).parameters.values()
     keyword_only = [one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    options = (Option.of_parameter(one, hints[one.name]) for one in keyword_only)
+    return in_order(Option.of_parameter(one, hints[one.name]) for one in keyword_only)
+
+
+def in_order(options: Iterable[Option]) -> tuple[Option, ...]:
+    """Sort options as they are printed: ``rel`` first, then by name."""
     return tuple(sorted(options, key=lambda option: (option.name != "rel", option.name)))
 
 

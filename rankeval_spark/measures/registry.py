@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
 
 from rankeval_spark.measures import options as measure_options
 from rankeval_spark.measures.arrays import FloatMatrix
@@ -29,7 +29,16 @@ Kernel: TypeAlias = Callable[..., FloatMatrix]
 Of kind ``exposure``: the exposures of several groups of lists in, values (n_groups,) out.
 """
 
+Parts: TypeAlias = Callable[..., tuple[FloatMatrix, FloatMatrix]]
+"""``parts(cut, *, option=default, ...)``: numerator and denominator of each value, for a measure that is a ratio."""
+
 K = TypeVar("K", bound=Kernel)
+
+Agg: TypeAlias = Literal["macro", "micro"]
+"""How users are put together: the mean of their values, or the sum of their numerators by that of denominators."""
+
+Link: TypeAlias = Literal["identity", "log", "square"]
+"""Function of the value that is averaged; what is published is the inverse of the mean."""
 
 Need: TypeAlias = Literal["required", "optional", "forbidden"]
 """Whether a measure takes a cutoff."""
@@ -38,6 +47,11 @@ Kind: TypeAlias = Literal["list", "exposure"]
 """What a kernel takes: lists, each of which has a value; or the exposure of the items in all lists of a slice."""
 
 Options: TypeAlias = Mapping[str, OptionValue]
+
+AGG: Final = "agg"
+"""The option of every measure with parts; kernels do not see it."""
+
+AGG_MEANING: Final = "How users are put together: the mean of their values, or the ratio of sums over them."
 
 _NO_OPTIONS: Final[Options] = MappingProxyType({})
 
@@ -134,6 +148,16 @@ class Definition:
     takes_expected_ties
         Whether the kernel gives the mean over all orders of tied items for lists of
         :func:`~rankeval_spark.measures.expected_ties.over_all_orders`; or a function of the options that tells it.
+    parts
+        Numerator and denominator of each value, for a measure that is a ratio; it then has the option ``agg``.
+    agg
+        Default of that option.
+    link
+        What of the kernel's values the published number is made of: ``log`` where they are logarithms.
+    micro_link
+        The same of the ratio of the parts: ``square`` where it is the square of the value.
+    better
+        Whether the higher or the lower value is the better one.
     """
 
     name: str
@@ -154,10 +178,17 @@ class Definition:
     without_relevant: Callable[..., float] = lambda **_: 0.0
     needs: tuple[str, ...] = ()
     takes_expected_ties: bool | Callable[..., bool] = False
+    parts: Parts | None = None
+    agg: Agg = "macro"
+    link: Link = "identity"
+    micro_link: Link = "identity"
+    better: Literal["higher", "lower"] = "higher"
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
-        _register(Entry(self, kernel, measure_options.of_kernel(kernel)))
+        own = measure_options.of_kernel(kernel)
+        agg = Option(AGG, self.agg, choices=get_args(Agg))
+        _register(Entry(self, kernel, measure_options.in_order(own if self.parts is None else (*own, agg))))
         return kernel
 
 

@@ -167,7 +167,7 @@ def to_scored(lists: DataFrame, *, request: Request) -> DataFrame:
     ).transform(
         population.with_population,
         population=policies.population,
-        measures=request.measures.columns,
+        measures=request.measures.stored,
         missing=policies.missing,
         zero_relevant=policies.zero_relevant,
     )
@@ -183,14 +183,14 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
     exposures : DataFrame, optional
         The rows of :func:`to_exposures`, which stand in ``metrics`` beside the means.
     """
-    columns = request.measures.columns
+    asked = request.measures
     user_metrics = population.keep_population(scored)
-    if exposures is not None and not columns:
+    if exposures is not None and not asked.columns:
         return Frames(scored, user_metrics, exposures)
-    users = scored if has_one_list else summarise.to_users(scored, measures=columns)
+    users = scored if has_one_list else summarise.to_users(scored, measures=asked.columns, weights=asked.weights)
     metrics = summarise.to_metrics(
         users,
-        measures=request.measures,
+        measures=asked,
         slices=request.slices,
         min_slice_size=request.min_slice_size,
         confidence=request.confidence,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
+from rankeval_spark.statistics import links
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, Row
@@ -85,16 +87,16 @@ def user_metrics(frame: DataFrame, metrics: DataFrame | None, measures: Sequence
     One pass over ``user_metrics``; a second where a user has several lists, whose value is the mean over them.
     """
     owners = {measure.column: measure for measure in measures if measure.column is not None}
-    columns = list(owners)
-    if not columns:
+    if not owners:
         return []
-    rows = frame.groupBy(C.MODEL_ID, C.K).agg(*_summaries(columns), _has_several_lists()).collect()
+    weights = {column: measure.weight for column, measure in owners.items()}
+    rows = frame.groupBy(C.MODEL_ID, C.K).agg(*_summaries(weights), _has_several_lists()).collect()
     faults = _bad_values(rows, owners)
     if faults or metrics is None:
         return faults
     if any(row["_several"] for row in rows):
-        per_user = frame.groupBy(C.MODEL_ID, C.K, C.USER_ID).agg(*(F.avg(column).alias(column) for column in columns))
-        rows = per_user.groupBy(C.MODEL_ID, C.K).agg(*_summaries(columns)).collect()
+        per_user = frame.groupBy(C.MODEL_ID, C.K, C.USER_ID).agg(*_over_lists(weights))
+        rows = per_user.groupBy(C.MODEL_ID, C.K).agg(*_summaries(weights)).collect()
     return _untied(rows, _of_all_users(metrics), measures)
 
 
@@ -102,9 +104,25 @@ def _has_several_lists() -> Column:
     return F.max(F.col(C.LIST_ID) != F.lit(C.ONE_LIST)).alias("_several")
 
 
-def _summaries(columns: Iterable[str]) -> list[Column]:
-    functions = {_MEAN: F.avg, _N: F.count, _LOW: F.min, _HIGH: F.max}
-    return [function(column).alias(f"{column}.{name}") for column in columns for name, function in functions.items()]
+def _summaries(weights: Mapping[str, str | None]) -> list[Column]:
+    """Summarise every column; ``weights`` has those of the denominators."""
+    functions = {_N: F.count, _LOW: F.min, _HIGH: F.max}
+    return [
+        *(_mean(column, weight).alias(f"{column}.{_MEAN}") for column, weight in weights.items()),
+        *(function(column).alias(f"{column}.{name}") for column in weights for name, function in functions.items()),
+    ]
+
+
+def _mean(column: str, weight: str | None) -> Column:
+    if weight is None:
+        return F.avg(column)
+    return F.try_divide(F.sum(F.col(column) * F.col(weight)), F.sum(weight))
+
+
+def _over_lists(weights: Mapping[str, str | None]) -> list[Column]:
+    """Average the lists of a user: numerators and denominators, where these are summed."""
+    values = (F.coalesce(_mean(column, weight), F.avg(column)).alias(column) for column, weight in weights.items())
+    return [*values, *(F.avg(weight).alias(weight) for weight in weights.values() if weight is not None)]
 
 
 def exposures(metrics: DataFrame, measures: Sequence[MeasureFact]) -> list[Fault]:
@@ -163,13 +181,13 @@ def _of_all_users(metrics: DataFrame) -> list[Row]:
 
 
 def _untied(rows: Sequence[Row], published: Sequence[Row], measures: Sequence[MeasureFact]) -> list[Fault]:
-    columns = {measure.measure: measure.column for measure in measures if measure.column is not None}
+    facts = {measure.measure: measure for measure in measures}
     without_columns = {measure.measure for measure in measures if measure.column is None}
     means = {(row[C.MODEL_ID], row[C.K]): row.asDict() for row in rows}
     faults = []
     for row in (row for row in published if row[C.MEASURE] not in without_columns):
         recomputed = means.get((row[C.MODEL_ID], row[C.K]), {})
-        mean, n = _mean_and_n(recomputed, columns.get(row[C.MEASURE], ""))
+        mean, n = _mean_and_n(recomputed, facts.get(row[C.MEASURE]))
         if n != row["n_users"] or not _agree(mean, row[C.VALUE]):
             faults.append(
                 Fault(
@@ -181,9 +199,13 @@ def _untied(rows: Sequence[Row], published: Sequence[Row], measures: Sequence[Me
     return faults
 
 
-def _mean_and_n(summary: Mapping[str, object], column: str) -> tuple[float | None, int]:
-    mean, n = summary.get(f"{column}.{_MEAN}"), summary.get(f"{column}.{_N}", 0)
-    return (mean if isinstance(mean, float) else None, n if isinstance(n, int) else 0)
+def _mean_and_n(summary: Mapping[str, object], fact: MeasureFact | None) -> tuple[float | None, int]:
+    """Return what is published of a mean, and its users."""
+    if fact is None:
+        return None, 0
+    mean, n = summary.get(f"{fact.column}.{_MEAN}"), summary.get(f"{fact.column}.{_N}", 0)
+    value = float(links.published(fact.link, np.array(mean))) if isinstance(mean, float) else None
+    return value, n if isinstance(n, int) else 0
 
 
 def _agree(one: float | None, other: float | None) -> bool:

@@ -64,6 +64,10 @@ class MeasureFact:
         Name with every option printed, and the policies.
     low, high : float, optional
         Range that every value must lie in, for the audit; None where there is no bound.
+    weight : str, optional
+        Column of the denominators, for a ratio of sums over users.
+    link : str
+        What is averaged, see :mod:`rankeval_spark.statistics.links`.
     """
 
     measure: str
@@ -72,6 +76,8 @@ class MeasureFact:
     definition: str
     low: float | None = None
     high: float | None = None
+    weight: str | None = None
+    link: str = "identity"
 
     def __post_init__(self) -> None:
         """Refuse a column that Delta, or another reader, could not hold."""
@@ -124,9 +130,12 @@ class RunFacts:
         return Night(self.evaluation, self.evaluation_date)
 
     def measure_fields(self) -> tuple[Field, ...]:
-        """Measure columns of ``user_metrics`` in order of first mention; the comment of each is its definition."""
-        first: dict[str, str] = {}
+        """Measure columns of ``user_metrics`` in order of first mention, then the denominators."""
+        fields: dict[str, Field] = {}
+        weights: dict[str, Field] = {}
         for measure in self.measures:
             if measure.column is not None:
-                first.setdefault(measure.column, measure.definition)
-        return tuple(Field(column, "double", definition) for column, definition in first.items())
+                fields.setdefault(measure.column, Field(measure.column, "double", measure.definition))
+            if measure.weight is not None:
+                weights.setdefault(measure.weight, Field(measure.weight, "double", f"Denominator of {measure.column}"))
+        return (*fields.values(), *weights.values())

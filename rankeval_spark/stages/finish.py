@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.statistics import intervals
+from rankeval_spark.stages.moments import WEIGHTED
+from rankeval_spark.statistics import intervals, links, ratios
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,6 +58,8 @@ def to_rows(
         slices=slice_names(slices),
         asked=frozenset((measures.ks[row], index) for row, index in np.argwhere(asked).tolist()),
         is_proportion=np.array([column in measures.proportions for column in measures.columns]),
+        is_micro=np.array([column in measures.weights for column in measures.columns]),
+        links=tuple(measures.links[column] for column in measures.columns),
         min_slice_size=min_slice_size,
         confidence=confidence,
     )
@@ -96,40 +99,77 @@ class _Finisher:
     slices: tuple[str, ...]
     asked: frozenset[tuple[int, int]]
     is_proportion: np.ndarray
+    is_micro: np.ndarray
+    links: tuple[str, ...]
     min_slice_size: int
     confidence: float
 
     def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             pairs = zip(batch[C.K].to_pylist(), batch["measure_index"].to_pylist(), strict=True)
-            yield to_batch(self._columns(batch.filter(pa.array([pair in self.asked for pair in pairs], pa.bool_()))))
+            asked = batch.filter(pa.array([pair in self.asked for pair in pairs], pa.bool_()))
+            yield to_batch(self._columns(with_ratios(asked, self.is_micro[asked["measure_index"].to_numpy()])))
 
     def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
         n = rows["n"].to_numpy()
-        is_proportion = self.is_proportion[rows["measure_index"].to_numpy()]
+        measure = rows["measure_index"].to_numpy()
+        spread = spread_of(
+            rows,
+            is_proportion=self.is_proportion[measure],
+            is_micro=self.is_micro[measure],
+            confidence=self.confidence,
+        )
+        linked = {C.VALUE: nullable(_doubles(rows, "mean")), **spread}
+        linked |= {name: self._published(linked[name], measure) for name in (C.VALUE, "ci_low", "ci_high")}
         return {
             **slice_columns(rows, self.slices),
             C.MEASURE: pa.array(self.labels, pa.string()).take(rows["measure_index"]),
             C.K: rows[C.K],
-            C.VALUE: nullable(_doubles(rows, "mean")),
             "n_users": rows["n"],
             "n_undefined": pa.array(_count(rows, "n_population") - n),
             **{name: pa.array(_count(rows, name)) for name in ("n_missing", "n_zero_relevant", "n_extra_users")},
             "tie_share": nullable(_divide(_doubles(rows, "n_tied"), _doubles(rows, "n_with_list"))),
             "is_small": pa.array(n < self.min_slice_size),
-            **spread_of(rows, is_proportion=is_proportion, confidence=self.confidence),
+            **linked,
             "ci_level": pa.array(np.full(len(n), self.confidence)),
         }
 
+    def _published(self, means: pa.Array, measure: np.ndarray) -> pa.Array:
+        """Turn means of logarithms and of squares, and the ends of their intervals, into values."""
+        values = means.to_numpy(zero_copy_only=False)
+        for index in set(measure.tolist()):
+            if self.links[index] != "identity":
+                own = measure == index
+                values = np.where(own, links.published(self.links[index], values), values)
+        return nullable(values)
 
-def spread_of(rows: pa.RecordBatch, *, is_proportion: np.ndarray, confidence: float) -> dict[str, pa.Array]:
-    """Compute ``std_dev``, ``std_error`` and the interval of each mean: Wilson's for proportions, else Student's t."""
+
+def with_ratios(rows: pa.RecordBatch, is_micro: np.ndarray) -> pa.RecordBatch:
+    """Replace the moments of numerators by those of their ratios: linearised, as if these were means."""
+    if not is_micro.any():
+        return rows
+    ratio, m2 = ratios.linearised(*(_doubles(rows, name) for name in ("mean", "m2", *WEIGHTED)))
+    for name, found in (("mean", ratio), ("m2", m2)):
+        values = np.where(is_micro, found, _doubles(rows, name))
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(values, from_pandas=True))
+    return rows
+
+
+def spread_of(
+    rows: pa.RecordBatch, *, is_proportion: np.ndarray, is_micro: np.ndarray, confidence: float
+) -> dict[str, pa.Array]:
+    """Compute ``std_dev``, ``std_error`` and the interval of each mean: Wilson's for proportions, else Student's t.
+
+    That of a ratio of sums, linearised, is the delta method's.
+    """
     n, mean, m2 = _doubles(rows, "n"), np.nan_to_num(_doubles(rows, "mean")), np.nan_to_num(_doubles(rows, "m2"))
     std_dev = np.sqrt(_divide(m2, n - 1))
     ends = np.empty((2, len(n)))
     for chosen, interval_of in ((is_proportion, intervals.wilson_interval), (~is_proportion, intervals.t_interval)):
         ends[:, chosen] = interval_of(n[chosen], mean[chosen], m2[chosen], confidence)
-    method = np.where(np.isnan(ends[0]), "none", np.where(is_proportion, "wilson", "t"))
+    ends[:, np.isnan(_doubles(rows, "mean"))] = np.nan
+    method = np.where(is_proportion, "wilson", np.where(is_micro, "delta", "t"))
+    method = np.where(np.isnan(ends[0]), "none", method)
     return {
         "std_dev": nullable(std_dev),
         "std_error": nullable(_divide(std_dev, np.sqrt(n))),

@@ -7,8 +7,9 @@ numpy under 1.5 s.) The worker functions convert Arrow to numpy, call the statis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,9 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages.population import IS_EVALUATED, has_judgements, has_list
+from rankeval_spark.statistics import ratios
 from rankeval_spark.statistics.moments import Moments, by_group
+from rankeval_spark.statistics.ratios import Ratios
 
 ROWS_AT_ONCE: Final = 65_536
 """Rows summarised in one go: enough to make the work per slice small, little enough to stay under 50 MB."""
@@ -30,11 +33,20 @@ PARTIAL: Final = (
     "n bigint, mean double, m2 double, " + ", ".join(f"{name} double" for name in COUNTS)
 )
 
+WEIGHTED: Final = ("weight_mean", "weight_m2", "cross")
+"""More columns where some measures are ratios of sums: moments of their denominators, and with the numerators, whose
+moments then are ``mean`` and ``m2``."""
+
 Key = tuple[str, tuple[str | None, ...], int]
 
 
 def to_partials(
-    users: DataFrame, *, measures: Sequence[str], slices: Sequence[Sequence[str]], ks: Sequence[int]
+    users: DataFrame,
+    *,
+    measures: Sequence[str],
+    slices: Sequence[Sequence[str]],
+    ks: Sequence[int],
+    weights: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
     """Summarise each partition: one row per (model, slice, slice values, k, measure) found in it.
 
@@ -48,13 +60,17 @@ def to_partials(
         Names of the segments of each slice; ``()`` is everyone. ``slice_index`` counts them from 0.
     ks : sequence of int
         The cutoffs that occur.
+    weights : mapping
+        Column of the denominators, by the column of each measure that is a ratio of sums.
     """
     names = sorted({name for one in slices for name in one})
     columns = [f"_segment_{index}" for index in range(len(names))]
     sliced_by = [tuple(columns[names.index(name)] for name in one) for one in slices]
-    summarise = _summariser(tuple(measures), tuple(sliced_by), tuple(ks))
+    summarise = _summariser(tuple(measures), dict(weights), tuple(sliced_by), tuple(ks))
+    row = PARTIAL + "".join(f", {name} double" for name in WEIGHTED if weights)
     segments = (F.col(C.SEGMENTS)[name].alias(column) for name, column in zip(names, columns, strict=True))
-    return users.select(C.MODEL_ID, C.K, *segments, *_count_columns(), *measures).mapInArrow(summarise, PARTIAL)
+    values = (*measures, *weights.values())
+    return users.select(C.MODEL_ID, C.K, *segments, *_count_columns(), *values).mapInArrow(summarise, row)
 
 
 def _count_columns() -> list[Column]:
@@ -71,16 +87,22 @@ def _count_columns() -> list[Column]:
 
 
 def _summariser(
-    measures: tuple[str, ...], slices: tuple[tuple[str, ...], ...], ks: tuple[int, ...]
+    measures: tuple[str, ...], weights: dict[str, str], slices: tuple[tuple[str, ...], ...], ks: tuple[int, ...]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        totals = [_Totals(len(measures)) for _ in slices]
+        weighted = [measures.index(name) for name in weights]
+        totals = [_Totals(len(measures), weighted) for _ in slices]
         for table in _in_chunks(batches):
             values = np.column_stack([_doubles(table, name) for name in measures])
             counts = np.column_stack([_doubles(table, name) for name in COUNTS])
+            denominators = np.column_stack([_doubles(table, name) for name in weights.values()]) if weights else None
+            if denominators is not None:
+                values[:, weighted] *= denominators
             for names, total in zip(slices, totals, strict=True):
                 keys, group = _groups(table, names, ks)
                 total.add(keys, by_group(values, group, len(keys)), _sums(counts, group, len(keys)))
+                if denominators is not None:
+                    total.add_ratios(keys, ratios.by_group(values[:, weighted], denominators, group, len(keys)))
         for index, total in enumerate(totals):
             if total.slots:
                 yield total.to_batch(index)
@@ -137,11 +159,13 @@ def _key(code: int, encoded: Sequence[tuple[np.ndarray, list[str | None]]], ks: 
 
 @dataclass
 class _Totals:
-    """Moments and counts of one slice, merged chunk by chunk."""
+    """Moments and counts of one slice, merged chunk by chunk; those of ratios too, at the positions ``weighted``."""
 
     n_measures: int
+    weighted: list[int] = field(default_factory=list)
     slots: dict[Key, int] = field(default_factory=dict)
     moments: Moments | None = None
+    ratios: Ratios | None = None
     counts: np.ndarray = field(default_factory=lambda: np.zeros((0, len(COUNTS))))
 
     def add(self, keys: list[Key], moments: Moments, counts: np.ndarray) -> None:
@@ -151,6 +175,14 @@ class _Totals:
         self.moments = spread if self.moments is None else _padded(self.moments, size).merge(spread)
         self.counts = np.pad(self.counts, ((0, size - len(self.counts)), (0, 0)))
         self.counts[slots] += counts
+
+    def add_ratios(self, keys: list[Key], added: Ratios) -> None:
+        slots = np.array([self.slots[key] for key in keys])
+        spread = _spread_ratios(added, slots, len(self.slots))
+        before = self.ratios
+        if before is not None:
+            before = _spread_ratios(before, np.arange(len(before.cross)), len(self.slots))
+        self.ratios = spread if before is None else before.merge(spread)
 
     def to_batch(self, slice_index: int) -> pa.RecordBatch:
         """Lay the groups out as rows of PARTIAL, a row a measure."""
@@ -171,8 +203,21 @@ class _Totals:
             "mean": pa.array(moments.mean.ravel(), from_pandas=True),
             "m2": pa.array(moments.m2.ravel(), from_pandas=True),
             **{name: pa.array(self.counts[repeated, index]) for index, name in enumerate(COUNTS)},
+            **self._of_weights(moments.n.shape),
         }
         return pa.RecordBatch.from_pydict(columns)
+
+    def _of_weights(self, shape: tuple[int, ...]) -> dict[str, pa.Array]:
+        """Give the columns WEIGHTED, 0 for a measure that is no ratio of sums; none where no measure is."""
+        if self.ratios is None:
+            return {}
+        below = self.ratios.denominator
+        columns = {}
+        for name, found in zip(WEIGHTED, (below.mean, below.m2, self.ratios.cross), strict=True):
+            matrix = np.zeros(shape)
+            matrix[:, self.weighted] = found
+            columns[name] = pa.array(matrix.ravel(), from_pandas=True)
+        return columns
 
 
 def _spread(moments: Moments, slots: np.ndarray, size: int) -> Moments:
@@ -181,6 +226,12 @@ def _spread(moments: Moments, slots: np.ndarray, size: int) -> Moments:
     n, mean, m2 = np.zeros(shape, dtype=moments.n.dtype), np.full(shape, np.nan), np.zeros(shape)
     n[slots], mean[slots], m2[slots] = moments.n, moments.mean, moments.m2
     return Moments(n, mean, m2)
+
+
+def _spread_ratios(added: Ratios, slots: np.ndarray, size: int) -> Ratios:
+    cross = np.zeros((size, added.cross.shape[1]))
+    cross[slots] = added.cross
+    return Ratios(_spread(added.numerator, slots, size), _spread(added.denominator, slots, size), cross)
 
 
 def _padded(moments: Moments, size: int) -> Moments:

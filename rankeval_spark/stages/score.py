@@ -49,7 +49,8 @@ def to_user_metrics(
     lists : DataFrame
         The compact rows of ``match.to_lists`` with their segments, and with ``hit_scores`` where a measure needs them.
     measures : MeasureSet
-        What is asked for. A column is NULL where its measure is undefined for the user or not asked for at this k.
+        What is asked for. A column is NULL where its measure is undefined for the user or not asked for at this k;
+        with agg='micro' a second one holds the denominators.
     zero_relevant : {"exclude", "error", "zero", "one"}
         Value of a user without a relevant judgement: undefined (with ``error``, the stage of the population fails
         him), that of a list without a hit, mostly 0, or 1. Users outside the population get it too, and lose it there.
@@ -60,7 +61,7 @@ def to_user_metrics(
     needed = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
     score = _score_udf(measures, fill=_fills(measures).get(zero_relevant), has_expected_ties=ties == "expected")
     scored = score(*(F.col(name) for name in (*_COMPACT, *needed)))
-    names = [*_COUNTS, *measures.columns]
+    names = [*_COUNTS, *measures.stored]
     return (
         lists.withColumn(N_LISTED, F.col(C.N_RECOMMENDED) + F.col(C.N_DUPLICATES))
         .select(*_PASSED_ON, F.explode(scored).alias("_scored"))
@@ -77,7 +78,7 @@ def _fills(measures: MeasureSet) -> dict[str, Mapping[str, float]]:
 def _score_udf(
     measures: MeasureSet, *, fill: Mapping[str, float] | None, has_expected_ties: bool
 ) -> Callable[..., Column]:
-    fields = {**_COUNTS, **dict.fromkeys(measures.columns, pa.float64())}
+    fields = {**_COUNTS, **dict.fromkeys(measures.stored, pa.float64())}
     struct = ",".join(f"{name}:{_SPARK_TYPES[type_]}" for name, type_ in fields.items())
 
     def score(
@@ -92,9 +93,11 @@ def _score_udf(
         tied_list, tied_rank = _flat(_ragged(tied_ranks))
         values = measures.score(over_all_orders(lists, tied_list, tied_rank) if has_expected_ties else lists)
         if fill is not None:
-            values = {name: _filled(matrix, measures.asked_at(name), fill[name]) for name, matrix in values.items()}
+            values |= {name: _filled(values[name], measures.asked_at(name), fill[name]) for name in measures.columns}
+        for name, weight in measures.weights.items():  # the sums are taken where the value is defined
+            values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
         counts = _counts(lists, tied_list, tied_rank, measures.ks)
-        return _to_rows({**counts, **{name: _nullable(matrix) for name, matrix in values.items()}}, lists, measures.ks)
+        return _to_rows(counts | {name: _nullable(values[name]) for name in measures.stored}, lists, measures.ks)
 
     scorer: Callable[..., Column] = F.arrow_udf(  # type: ignore[attr-defined]  # Spark's stubs leave it out
         score, f"array<struct<{struct}>>"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, functions as F
@@ -15,20 +16,31 @@ if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
 
 EVERYONE: tuple[str, ...] = ()
+NO_WEIGHTS: Mapping[str, str] = MappingProxyType({})
 
 _GROUP = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K, "measure_index")
 
 
-def to_users(scored: DataFrame, *, measures: Sequence[str]) -> DataFrame:
-    """Average the lists of each user: one row per (model, user, k). A list where a measure is NULL does not count."""
+def to_users(scored: DataFrame, *, measures: Sequence[str], weights: Mapping[str, str] = NO_WEIGHTS) -> DataFrame:
+    """Average the lists of each user: one row per (model, user, k). A list where a measure is NULL does not count.
+
+    Of a measure with ``weights``, its column of denominators, numerators and denominators are averaged.
+    """
     facts = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)
     return scored.groupBy(C.MODEL_ID, C.USER_ID, C.K).agg(
         F.first(C.SEGMENTS).alias(C.SEGMENTS),
         F.bool_or(IS_EVALUATED).alias(IS_EVALUATED),
         *(F.max(name).alias(name) for name in facts),
         F.avg(F.col(C.HAS_TIES).cast("double")).alias(C.HAS_TIES),
-        *(F.avg(name).alias(name) for name in measures),
+        *(_over_lists(name, weights.get(name)).alias(name) for name in measures),
+        *(F.avg(weight).alias(weight) for weight in weights.values()),
     )
+
+
+def _over_lists(name: str, weight: str | None) -> Column:
+    if weight is None:
+        return F.avg(name)
+    return F.when(F.avg(weight) > 0, F.avg(F.col(name) * F.col(weight)) / F.avg(weight)).otherwise(F.avg(name))
 
 
 def to_metrics(
@@ -54,8 +66,10 @@ def to_metrics(
     """
     all_slices = every_slice(slices)
     return (
-        moments.to_partials(users, measures=measures.columns, slices=all_slices, ks=measures.ks)
-        .transform(_merged)
+        moments.to_partials(
+            users, measures=measures.columns, weights=measures.weights, slices=all_slices, ks=measures.ks
+        )
+        .transform(_merged, has_weights=bool(measures.weights))
         .transform(
             finish.to_rows,
             measures=measures,
@@ -71,18 +85,32 @@ def every_slice(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     return [EVERYONE, *(tuple(one) for one in slices)]
 
 
-def _merged(partials: DataFrame) -> DataFrame:
-    """Merge the moments of all partitions: M2 = sum of M2_i + n_i (mean_i - mean)^2, which cancels nothing."""
-    parts = F.array_sort(F.collect_list(F.when(F.col("n") > 0, F.struct("n", "mean", "m2"))))
-    total, weighted = F.sum("n"), F.sum(F.col("n") * F.coalesce("mean", F.lit(0.0)))
+def _merged(partials: DataFrame, *, has_weights: bool) -> DataFrame:
+    """Merge the moments of all partitions: M2 = sum of M2_i + n_i (mean_i - mean)^2, which cancels nothing.
+
+    The products of the deviations of two columns merge as the squares do.
+    """
+    columns = ["n", "mean", "m2", *(moments.WEIGHTED if has_weights else ())]
+    parts = F.array_sort(F.collect_list(F.when(F.col("n") > 0, F.struct(*columns))))
+    total = F.sum("n")
+    means = [name for name in columns if name.endswith("mean")]
+    sums = {name: F.sum(F.col("n") * F.coalesce(name, F.lit(0.0))) for name in means}
     grouped = partials.groupBy(*_GROUP).agg(
         total.alias("n"),
-        F.when(total > 0, weighted / total).alias("mean"),
+        *(F.when(total > 0, sums[name] / total).alias(name) for name in means),
         parts.alias("_parts"),
         *(F.sum(name).alias(name) for name in moments.COUNTS),
     )
 
-    def add(m2: Column, part: Column) -> Column:
-        return m2 + part["m2"] + part["n"] * (part["mean"] - F.col("mean")) * (part["mean"] - F.col("mean"))
+    def products(name: str, left: str, right: str) -> Column:
+        def add(total: Column, part: Column) -> Column:
+            apart = (part[left] - F.col(left)) * (part[right] - F.col(right))
+            return total + part[name] + part["n"] * apart
 
-    return grouped.withColumn("m2", F.aggregate("_parts", F.lit(0.0), add)).drop("_parts")
+        return F.aggregate("_parts", F.lit(0.0), add)
+
+    merged = {"m2": products("m2", "mean", "mean")}
+    if has_weights:
+        merged["weight_m2"] = products("weight_m2", "weight_mean", "weight_mean")
+        merged["cross"] = products("cross", "mean", "weight_mean")
+    return grouped.withColumns(merged).drop("_parts")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankeval_spark.statistics import intervals, jackknife, moments
+from rankeval_spark.statistics import intervals, jackknife, links, moments, ratios
 from rankeval_spark.statistics.moments import Moments
 
-__all__ = ["Moments", "intervals", "jackknife", "moments"]
+__all__ = ["Moments", "intervals", "jackknife", "links", "moments", "ratios"]

@@ -78,6 +78,18 @@ def test_values_and_means_are_those_of_the_naive_references(spark: SparkSession)
         assert means[measure.label] == pytest.approx(sum(defined.values()) / len(defined), rel=0, abs=1e-12)
 
 
+def test_leaderboard_begins_with_the_smallest_error(spark: SparkSession) -> None:
+    predictions = [("far", 1.0), ("near", 4.5), ("none", None)]
+    log = table(spark, "model_id user_id item_id score", *((model, "u", "a", score) for model, score in predictions))
+    held_out = table(spark, "user_id item_id gain", ("u", "a", 5.0))
+    board = evaluate(log, held_out, measures=["RMSE", "PredictedShare"]).leaderboard()
+    assert [tuple(row) for row in board.collect()] == [
+        ("near", 1, 0.5, 1.0),
+        ("far", 1, 4.0, 1.0),
+        ("none", 1, None, 0.0),
+    ]
+
+
 def test_log_without_scores_is_refused_before_any_job(spark: SparkSession) -> None:
     ranks = table(spark, "user_id item_id rank", ("u", "a", 1))
     held_out = table(spark, "user_id item_id gain", ("u", "a", 1.0))

@@ -84,8 +84,10 @@ def naive(name: str) -> Callable[[Naive], Naive]:
 
 def expected(measure: Measure, ranking: Ranking) -> float:
     """Value of one list by the naive reference; NaN where undefined."""
-    value = NAIVE[measure.name](PlainList.of(ranking), measure.k, **measure.options)
-    return math.nan if value is None else float(value)
+    value = NAIVE[measure.name](PlainList.of(ranking), measure.k, **measure.kernel_options)
+    if value is None:
+        return math.nan
+    return float(value) ** 2 if measure.link == "square" else float(value)
 
 
 def least(k: int, *others: int) -> int:
@@ -398,6 +400,7 @@ def middle_ranks(values: Sequence[float]) -> list[Fraction]:
 
 
 @naive("AUC")
+@naive("GAUC")
 def _(one: PlainList, _: int, *, rel: float, ties: str) -> Number | None:
     good = [score for score, gain in one.predictions if gain >= rel]
     bad = [score for score, gain in one.predictions if gain < rel]
@@ -424,6 +427,7 @@ def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
 
 
 @naive("LogAP")
+@naive("GMAP")
 def _(one: PlainList, k: int, *, floor: float, rel: float) -> Number | None:
     precision = NAIVE["AP"](one, k, denom="R", rel=rel)
     return None if precision is None else math.log(max(precision, floor))

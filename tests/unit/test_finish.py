@@ -20,7 +20,9 @@ def merged(*rows: tuple[int, float | None, float | None]) -> pa.RecordBatch:
 
 def test_intervals_are_those_of_the_statistics_and_null_where_there_is_none() -> None:
     rows = merged((10, 0.7, 10 * 0.7 * 0.3), (3, 2.0, 2.0), (1, 1.0, 0.0), (0, None, 0.0))
-    found = finish.spread_of(rows, is_proportion=np.array([True, False, False, True]), confidence=0.9)
+    found = finish.spread_of(
+        rows, is_proportion=np.array([True, False, False, True]), is_micro=np.zeros(4, dtype=bool), confidence=0.9
+    )
     wilson = tuple(map(float, intervals.wilson_interval(10, 0.7, 10 * 0.7 * 0.3, 0.9)))
     student = tuple(map(float, intervals.t_interval(3, 2.0, 2.0, 0.9)))
     ends = list(zip(found["ci_low"].to_pylist(), found["ci_high"].to_pylist(), strict=True))
@@ -30,6 +32,8 @@ def test_intervals_are_those_of_the_statistics_and_null_where_there_is_none() ->
 
 def test_deviations_are_those_of_the_sample_and_null_below_two_users() -> None:
     rows = merged((3, 2.0, 2.0), (1, 1.0, 0.0), (0, None, 0.0))
-    found = finish.spread_of(rows, is_proportion=np.array([False, False, True]), confidence=0.9)
+    found = finish.spread_of(
+        rows, is_proportion=np.array([False, False, True]), is_micro=np.zeros(3, dtype=bool), confidence=0.9
+    )
     assert found["std_dev"].to_pylist() == [1.0, None, None]
     assert found["std_error"].to_pylist() == [pytest.approx(1 / np.sqrt(3)), None, None]

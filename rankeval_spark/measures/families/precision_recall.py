@@ -19,6 +19,20 @@ _TWO_OF_EIGHT = Ranking([1, None, 1, None], missed=[1] * 6)
 _TWO_IN_TOP_FIVE = Ranking([None, 1, None, 1, None], missed=[1, 1])
 
 
+def precision_parts(
+    cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Level = 1
+) -> tuple[FloatMatrix, FloatMatrix]:
+    """Hits among the first k recommendations, and what they are divided by."""
+    possible = {"k": cut.k, "len": cut.depth, "min": np.minimum(cut.k, cut.n_relevant(rel))}[denom]
+    return cut.hits(rel), possible
+
+
+def recall_parts(cut: CutLists, *, denom: Literal["R", "min"] = "R", rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """Hits among the first k recommendations, and the relevant items there are."""
+    n_relevant = cut.n_relevant(rel)
+    return cut.hits(rel), n_relevant if denom == "R" else np.minimum(n_relevant, cut.k)
+
+
 @Definition(
     name="P",
     formula="h_k / k",
@@ -28,6 +42,7 @@ _TWO_IN_TOP_FIVE = Ranking([None, 1, None, 1, None], missed=[1, 1])
     aliases={"Precision": {}, "Prec": {}, "relative_P": {"denom": "min"}},
     takes_expected_ties=True,
     cutoff=Cutoff("required").but("optional", denom="len"),
+    parts=precision_parts,
     goldens=(
         Golden("P@5", (_TWO_IN_TOP_FIVE,), ("2/5",), note="2 hits in the top 5"),
         Golden("P@10", (Ranking([1, None, 1]),), ("2/10",), note="ranks the list does not reach are not relevant"),
@@ -35,6 +50,7 @@ _TWO_IN_TOP_FIVE = Ranking([None, 1, None, 1, None], missed=[1, 1])
         Golden("P@5", (Ranking([], missed=[1]),), ("0",), note="the model gave no list"),
         Golden("P(denom='len')@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/4", "2/4"), note="rewards the shorter list"),
         Golden("P(denom='min')@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/5"), note="at most min(k, R) can be hit"),
+        Golden("P(agg='micro',denom='len')@5", (_TWO_OF_FOUR, Ranking([1])), ("2/4", "1/1"), mean="(2 + 1) / (4 + 1)"),
         Golden("P(rel=2)@2", (Ranking([1, 2, 3], missed=[3]),), ("1/2",), note="relevant from gain 2 on"),
     ),
 )
@@ -72,9 +88,7 @@ def precision(cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Le
     >>> precision(batch.cut([1, 5]), denom="min")
     array([[1., 1.]])
     """
-    n_relevant = cut.n_relevant(rel)
-    possible = {"k": cut.k, "len": cut.depth, "min": np.minimum(cut.k, n_relevant)}[denom]
-    return where_defined(ratio(cut.hits(rel), possible), n_relevant > 0)
+    return where_defined(ratio(*precision_parts(cut, denom=denom, rel=rel)), cut.n_relevant(rel) > 0)
 
 
 @Definition(
@@ -85,9 +99,13 @@ def precision(cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Le
     source="trec_eval recall; denom='min' as LensKit and BEIR's recall_cap",
     aliases={"Recall": {}},
     takes_expected_ties=True,
+    parts=recall_parts,
     goldens=(
         Golden("R@5", (_TWO_IN_TOP_FIVE,), ("1/2",), note="2 of 4 relevant items in the top 5"),
         Golden("R@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/8")),
+        Golden(
+            "R(agg='micro')@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/8"), mean="4/10", note="of all relevant items"
+        ),
         Golden("R(denom='min')@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/5"), note="at most k can be hit"),
         Golden("R", (Ranking([None] * 9 + [1], missed=[1]),), ("1/2",), note="the whole list"),
     ),
@@ -122,9 +140,7 @@ def recall(cut: CutLists, *, denom: Literal["R", "min"] = "R", rel: Level = 1) -
     >>> recall(batch.cut([1, 5])), recall(batch.cut([1, 5]), denom="min")
     (array([[0.125, 0.25 ]]), array([[1. , 0.4]]))
     """
-    n_relevant = cut.n_relevant(rel)
-    possible = np.minimum(n_relevant, cut.k) if denom == "min" else n_relevant
-    return where_defined(ratio(cut.hits(rel), possible), n_relevant > 0)
+    return where_defined(ratio(*recall_parts(cut, denom=denom, rel=rel)), cut.n_relevant(rel) > 0)
 
 
 @Definition(

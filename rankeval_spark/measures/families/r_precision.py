@@ -16,6 +16,11 @@ _NO_RELEVANT = "no relevant judgement (R = 0)"
 _HITS_AT_1_4_5 = Ranking([1, None, None, 1, 1, None])
 
 
+def r_precision_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """Hits at ranks 1..R, or 1..k where that is less, and the number of these ranks."""
+    return _parts_at(cut, cut.n_relevant(rel), rel)
+
+
 @Definition(
     name="Rprec",
     formula="h_R / R; with a cutoff h_min(R, k) / min(R, k)",
@@ -24,9 +29,11 @@ _HITS_AT_1_4_5 = Ranking([1, None, None, 1, 1, None])
     source="trec_eval Rprec",
     aliases={"RPrecision": {}, "R-Precision": {}},
     takes_expected_ties=True,
+    parts=r_precision_parts,
     goldens=(
         Golden("Rprec", (_HITS_AT_1_4_5,), ("1/3",), note="R = 3: ranks 1 to 3 count"),
         Golden("Rprec@2", (_HITS_AT_1_4_5,), ("1/2",), note="R = 3 > k: ranks 1 and 2 count"),
+        Golden("Rprec(agg='micro')", (_HITS_AT_1_4_5, Ranking([1])), ("1/3", "1"), mean="(1 + 1) / (3 + 1)"),
         Golden("Rprec@5", (_HITS_AT_1_4_5,), ("1/3",), note="equals Rprec where R <= k"),
     ),
 )
@@ -58,8 +65,7 @@ def r_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> r_precision(Lists.of([Ranking([1, None, None, 1, 1, None])]).cut([2, 0]))
     array([[0.5       , 0.33333333]])
     """
-    n_relevant = cut.n_relevant(rel)
-    return where_defined(_precision_at(cut, n_relevant, rel), n_relevant > 0)
+    return where_defined(ratio(*r_precision_parts(cut, rel=rel)), cut.n_relevant(rel) > 0)
 
 
 @Definition(
@@ -112,12 +118,12 @@ def r_precision_at_multiple(cut: CutLists, *, rel: Level = 1, x: Annotated[float
     array([[0.5]])
     """
     n_relevant = cut.n_relevant(rel)
-    return where_defined(_precision_at(cut, np.floor(x * n_relevant + 0.9), rel), n_relevant > 0)
+    return where_defined(ratio(*_parts_at(cut, np.floor(x * n_relevant + 0.9), rel)), n_relevant > 0)
 
 
-def _precision_at(cut: CutLists, depth: FloatMatrix, rel: float) -> FloatMatrix:
-    """Precision at a rank of each list's own, ``depth`` of shape (n_lists, 1), or at k where that is less."""
+def _parts_at(cut: CutLists, depth: FloatMatrix, rel: float) -> tuple[FloatMatrix, FloatMatrix]:
+    """Hits up to a rank of each list's own, ``depth`` of shape (n_lists, 1), or up to k where that is less; and it."""
     lists = cut.lists
     is_within = lists.hit_rank <= depth[lists.hit_list, 0]
     hits = cut.sum_hits(lists.relevance(rel).is_relevant * is_within)
-    return ratio(hits, np.minimum(depth, cut.k))
+    return hits, np.minimum(depth, cut.k)

@@ -12,7 +12,7 @@ from rankeval_spark.measures.arrays import FloatMatrix, ratio, sum_by_list, wher
 from rankeval_spark.measures.concordance import Blocks, pairs_of
 from rankeval_spark.measures.families.rating import n_hits
 from rankeval_spark.measures.golden import UNDEFINED, Golden
-from rankeval_spark.measures.lists import CutLists, Lists, Ranking
+from rankeval_spark.measures.lists import CutLists, Ranking
 from rankeval_spark.measures.registry import Cutoff, Definition
 
 FcpTies = Literal["half", "discordant", "ignore"]
@@ -21,6 +21,17 @@ _NO_SPREAD = "all held-out items in the list have one gain, or one score"
 _ONE_TIE = Ranking([3, 1, None, 2], scores=[0.9, 0.5, 0.5, 0.5])
 _ONE_WRONG = Ranking([2, 3, 1])
 _ALL_EQUAL = Ranking([2, None, 2])
+
+
+def concordance_parts(cut: CutLists, *, ties: FcpTies = "half") -> tuple[FloatMatrix, FloatMatrix]:
+    """Concordant pairs, and all that count."""
+    pairs = pairs_of(cut.lists)
+    untied = pairs.concordant + pairs.discordant
+    return {
+        "half": (pairs.concordant + pairs.tied_score / 2, untied + pairs.tied_score),
+        "discordant": (pairs.concordant, untied + pairs.tied_score),
+        "ignore": (pairs.concordant, untied),
+    }[ties]
 
 
 @Definition(
@@ -32,9 +43,17 @@ _ALL_EQUAL = Ranking([2, None, 2])
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    parts=concordance_parts,
     goldens=(
         Golden("FCP", (_ONE_WRONG, Ranking([2, 1])), ("2/3", "1"), mean="5/6", note="3 pairs, and 1"),
         Golden("FCP", (_ONE_TIE,), ("(2 + 1/2) / 3",), note="gains 1 and 2 have the same score"),
+        Golden(
+            "FCP(agg='micro')",
+            (_ONE_WRONG, Ranking([2, 1])),
+            ("2/3", "1"),
+            mean="(2 + 1) / (3 + 1)",
+            note="Koren & Sill",
+        ),
         Golden("FCP(ties='discordant')", (_ONE_TIE,), ("2/3",)),
         Golden("FCP(ties='ignore')", (_ONE_TIE,), ("2/2",)),
         Golden("FCP", (_ALL_EQUAL,), (UNDEFINED,), note="one gain"),
@@ -57,8 +76,8 @@ def fraction_of_concordant_pairs(cut: CutLists, *, ties: FcpTies = "half") -> Fl
 
     Notes
     -----
-    ``c / (c + d)`` over pairs of items that were held out and scored; pairs of one gain do not count. Surprise divides
-    means that it took over different users; here each user has his own share.
+    ``c / (c + d)`` over pairs of items that were held out and scored; pairs of one gain do not count. Koren & Sill sum
+    the pairs over users before they divide: ``agg='micro'``. Surprise divides means that it took over different users.
 
     Examples
     --------
@@ -68,7 +87,7 @@ def fraction_of_concordant_pairs(cut: CutLists, *, ties: FcpTies = "half") -> Fl
     >>> fraction_of_concordant_pairs(Lists.of([Ranking([2, 3, None, 1])]).cut([0])).round(4)
     array([[0.6667]])
     """
-    right, counted = _concordant(cut.lists, ties)
+    right, counted = concordance_parts(cut, ties=ties)
     return where_defined(ratio(right, counted), counted > 0)
 
 
@@ -165,14 +184,3 @@ def spearman(cut: CutLists) -> FloatMatrix:
     )
     spread = np.sqrt(of_scores) * np.sqrt(of_gains)
     return where_defined(np.clip(ratio(together, spread), -1, 1), spread > 0)
-
-
-def _concordant(lists: Lists, ties: FcpTies) -> tuple[FloatMatrix, FloatMatrix]:
-    """Count the concordant pairs and all that count."""
-    pairs = pairs_of(lists)
-    untied = pairs.concordant + pairs.discordant
-    return {
-        "half": (pairs.concordant + pairs.tied_score / 2, untied + pairs.tied_score),
-        "discordant": (pairs.concordant, untied + pairs.tied_score),
-        "ignore": (pairs.concordant, untied),
-    }[ties]

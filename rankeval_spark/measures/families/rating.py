@@ -28,6 +28,28 @@ SMALLEST: Final = 1e-15
 """A probability nearer to 0 or 1 than this is taken for this near, because the logarithm of 0 is infinite."""
 
 
+def squared_error_parts(cut: CutLists) -> tuple[FloatMatrix, FloatMatrix]:
+    """Sum of the squared errors of the predicted pairs, and their number."""
+    return _total(cut.lists, _error(cut.lists) ** 2)
+
+
+def absolute_error_parts(cut: CutLists) -> tuple[FloatMatrix, FloatMatrix]:
+    """Sum of the distances of the predicted pairs, and their number."""
+    return _total(cut.lists, np.abs(_error(cut.lists)))
+
+
+def predicted_share_parts(cut: CutLists) -> tuple[FloatMatrix, FloatMatrix]:
+    """Predicted and all held-out pairs."""
+    lists = cut.lists
+    n_judged = lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
+    return np.minimum(n_hits(lists), n_judged), n_judged
+
+
+def log_loss_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """Sum of the negative logarithms of the predicted pairs, and their number."""
+    return _total(cut.lists, _surprise(cut.lists, rel))
+
+
 @Definition(
     name="RMSE",
     formula="sqrt((1 / n) sum over predicted pairs of (score - gain)^2)",
@@ -37,8 +59,18 @@ SMALLEST: Final = 1e-15
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    parts=squared_error_parts,
+    micro_link="square",
+    better="lower",
     goldens=(
         Golden("RMSE", (_TWO_PREDICTED, _ONE_PREDICTED), ("sqrt((1 + 4) / 2)", "4"), mean="(sqrt(5/2) + 4) / 2"),
+        Golden(
+            "RMSE(agg='micro')",
+            (_TWO_PREDICTED, _ONE_PREDICTED),
+            ("(1 + 4) / 2", "16"),
+            mean="sqrt((1 + 4 + 16) / 3)",
+            note="per user the mean squared error, whose root is taken of all pairs together",
+        ),
         Golden("RMSE", (_NONE_PREDICTED,), (UNDEFINED,), note="the held-out item was not predicted"),
     ),
 )
@@ -59,7 +91,8 @@ def root_mean_squared_error(cut: CutLists) -> FloatMatrix:
     -----
     ``sqrt((1 / n) sum (score - gain)^2)`` over the n held-out pairs of the user that the log holds: the score predicts,
     the gain is the truth. Pairs without a prediction are left out: publish PredictedShare beside it. The mean is that
-    of the users' roots, as in RecTools and LensKit.
+    of the users' roots, as in LensKit; with ``agg='micro'`` it is the root over all pairs, as in Surprise and RecTools,
+    the value of a user is his mean squared error, and ``std_dev`` and ``std_error`` are those of it.
 
     Examples
     --------
@@ -79,8 +112,11 @@ def root_mean_squared_error(cut: CutLists) -> FloatMatrix:
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    parts=squared_error_parts,
+    better="lower",
     goldens=(
         Golden("MSE", (_TWO_PREDICTED, _ONE_PREDICTED), ("(1 + 4) / 2", "16"), mean="(5/2 + 16) / 2"),
+        Golden("MSE(agg='micro')", (_TWO_PREDICTED, _ONE_PREDICTED), ("5/2", "16"), mean="(1 + 4 + 16) / 3"),
         Golden("MSE", (_NONE_PREDICTED,), (UNDEFINED,), note="the held-out item was not predicted"),
     ),
 )
@@ -107,7 +143,7 @@ def mean_squared_error(cut: CutLists) -> FloatMatrix:
     >>> mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0]))
     array([[0.125]])
     """
-    return _mean(cut.lists, _error(cut.lists) ** 2)
+    return _mean(squared_error_parts(cut))
 
 
 @Definition(
@@ -119,8 +155,11 @@ def mean_squared_error(cut: CutLists) -> FloatMatrix:
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    parts=absolute_error_parts,
+    better="lower",
     goldens=(
         Golden("MAE", (_TWO_PREDICTED, _ONE_PREDICTED), ("(1 + 2) / 2", "4"), mean="(3/2 + 4) / 2"),
+        Golden("MAE(agg='micro')", (_TWO_PREDICTED, _ONE_PREDICTED), ("3/2", "4"), mean="(1 + 2 + 4) / 3"),
         Golden("MAE", (_NONE_PREDICTED,), (UNDEFINED,), note="the held-out item was not predicted"),
     ),
 )
@@ -147,7 +186,7 @@ def mean_absolute_error(cut: CutLists) -> FloatMatrix:
     >>> mean_absolute_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0]))
     array([[0.25]])
     """
-    return _mean(cut.lists, np.abs(_error(cut.lists)))
+    return _mean(absolute_error_parts(cut))
 
 
 @Definition(
@@ -157,8 +196,10 @@ def mean_absolute_error(cut: CutLists) -> FloatMatrix:
     undefined="no judgement",
     source="LensKit and Surprise report it as the share of predictions that were possible",
     cutoff=Cutoff("forbidden"),
+    parts=predicted_share_parts,
     goldens=(
         Golden("PredictedShare", (_TWO_PREDICTED, _NONE_PREDICTED), ("2/3", "0"), mean="1/3"),
+        Golden("PredictedShare(agg='micro')", (_TWO_PREDICTED, _NONE_PREDICTED), ("2/3", "0"), mean="2/4"),
         Golden("PredictedShare", (Ranking([None]),), (UNDEFINED,), note="nothing was held out"),
     ),
 )
@@ -186,9 +227,7 @@ def predicted_share(cut: CutLists) -> FloatMatrix:
     >>> predicted_share(Lists.of([Ranking([4, None, 1], missed=[2, 2])]).cut([0]))
     array([[0.5]])
     """
-    lists = cut.lists
-    n_judged = lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
-    return where_defined(ratio(np.minimum(n_hits(lists), n_judged), n_judged), n_judged > 0)
+    return _mean(predicted_share_parts(cut))
 
 
 @Definition(
@@ -201,9 +240,17 @@ def predicted_share(cut: CutLists) -> FloatMatrix:
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    parts=log_loss_parts,
+    better="lower",
     goldens=(
         Golden("LogLoss", (Ranking([1, None, 0], scores=[0.75, 0.5, 0.25]),), ("-ln(3/4)",), note="right both times"),
         Golden("LogLoss", (Ranking([0], scores=[1]),), ("15 * ln(10)",), note="sure and wrong: p is at most 1 - 1e-15"),
+        Golden(
+            "LogLoss(agg='micro')",
+            (Ranking([1, 1], scores=[1, 1]), Ranking([1], scores=[0.5])),
+            ("-ln(1 - 1/10**15)", "ln(2)"),
+            mean="(ln(2) - 2 * ln(1 - 1/10**15)) / 3",
+        ),
         Golden("LogLoss(rel=2)", (Ranking([1], scores=[0.75]),), ("-ln(1/4)",), note="relevant from gain 2 on"),
         Golden("LogLoss", (_NONE_PREDICTED._replace(scores=[0.5]),), (UNDEFINED,)),
     ),
@@ -239,7 +286,7 @@ def log_loss(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> log_loss(Lists.of([Ranking([1, 0], scores=[0.9, 0.2])]).cut([0])).round(4)
     array([[0.1643]])
     """
-    return _mean(cut.lists, _surprise(cut.lists, rel))
+    return _mean(log_loss_parts(cut, rel=rel))
 
 
 def n_hits(lists: Lists) -> FloatMatrix:
@@ -247,10 +294,15 @@ def n_hits(lists: Lists) -> FloatMatrix:
     return np.bincount(lists.hit_list, minlength=lists.n_lists)[:, None].astype(np.float64)
 
 
-def _mean(lists: Lists, worth: FloatVector) -> FloatMatrix:
-    """Average over the hits of each list; NaN without any."""
-    n = n_hits(lists)
-    return where_defined(ratio(sum_by_list(lists.hit_list, worth, n_lists=lists.n_lists)[:, None], n), n > 0)
+def _total(lists: Lists, worth: FloatVector) -> tuple[FloatMatrix, FloatMatrix]:
+    """Sum over the hits of each list, and count them."""
+    return sum_by_list(lists.hit_list, worth, n_lists=lists.n_lists)[:, None], n_hits(lists)
+
+
+def _mean(parts: tuple[FloatMatrix, FloatMatrix]) -> FloatMatrix:
+    """Divide a sum by what it is over; NaN where that is nothing."""
+    total, n = parts
+    return where_defined(ratio(total, n), n > 0)
 
 
 def _error(lists: Lists) -> FloatVector:

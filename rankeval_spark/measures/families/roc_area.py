@@ -10,6 +10,7 @@ import numpy as np
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.measures.arrays import FloatMatrix, ratio, sum_by_list, where_defined
 from rankeval_spark.measures.concordance import Blocks
+from rankeval_spark.measures.families.rating import n_hits
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.lists import CutLists, Lists, Ranking
 from rankeval_spark.measures.options import Level  # noqa: TC001 - the registry reads the annotation at run time
@@ -70,6 +71,63 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     """
     right, n_pairs = _ordered_pairs(cut.lists, rel, ties)
     return where_defined(ratio(right, n_pairs), n_pairs > 0)
+
+
+def weighted_area_parts(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> tuple[FloatMatrix, FloatMatrix]:
+    """AUC times the impressions of the list, and these: its judged items."""
+    n = n_hits(cut.lists)
+    return np.nan_to_num(area_under_curve(cut, rel=rel, ties=ties)) * n, n
+
+
+@Definition(
+    name="GAUC",
+    formula="sum over users of n_u AUC_u / sum over users of n_u, n_u the user's held-out items that were scored",
+    bounds=(0, 1),
+    undefined=_ONE_CLASS,
+    source="Zhu et al. (2017), Optimized cost per click in Taobao display advertising",
+    cutoff=Cutoff("forbidden"),
+    without_relevant=lambda **_: math.nan,
+    needs=(HIT_SCORES,),
+    parts=weighted_area_parts,
+    agg="micro",
+    goldens=(
+        Golden("GAUC", (_THREE_OF_FOUR, Ranking([0, 1])), ("3/4", "0"), mean="(4 * 3/4 + 2 * 0) / (4 + 2)"),
+        Golden("GAUC(ties='zero')", (_TIED,), ("3/4",)),
+        Golden(
+            "GAUC(agg='macro')", (_THREE_OF_FOUR, Ranking([0, 1])), ("3/4", "0"), mean="3/8", note="the mean of AUC"
+        ),
+        Golden("GAUC", (Ranking([1, None], missed=[0]),), (UNDEFINED,), note="such a user has no weight either"),
+    ),
+)
+def grouped_area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> FloatMatrix:
+    """AUC of the user, which counts in the mean as often as he had impressions.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists, with scores, and the cutoffs, of which only the whole list has a meaning.
+    rel : float
+        Gain from which on an item is relevant.
+    ties : {"half", "zero"}
+        What a pair of one score counts.
+
+    Returns
+    -------
+    float64, shape (n_lists, 1)
+        In [0, 1]; NaN without a pair.
+
+    Notes
+    -----
+    ``sum n_u AUC_u / sum n_u``: impressions are the held-out items that the list holds, relevant or not. Users without
+    an area, all of whose impressions are of one kind, are left out of both sums.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> grouped_area_under_curve(Lists.of([Ranking([1, 0, None, 1, 0])]).cut([0]))
+    array([[0.75]])
+    """
+    return area_under_curve(cut, rel=rel, ties=ties)
 
 
 def _ordered_pairs(lists: Lists, rel: float, ties: AucTies) -> tuple[FloatMatrix, FloatMatrix]:

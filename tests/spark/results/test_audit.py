@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.results import Results, ResultsStore, audit
+from rankeval_spark.results import MeasureFact, Results, ResultsStore, audit
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
@@ -73,6 +74,30 @@ def test_a_user_with_several_lists_counts_once_with_their_mean(spark: SparkSessi
         nights.MEASURES,
     )
     assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("ratio", "mean", "wrong"), [(1 / 2, 1 / 4, []), (3 / 4, 1 / 4, ["P"]), (1 / 2, log(1 / 4), ["GMAP"])]
+)
+def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_they_are_published(
+    spark: SparkSession, ratio: float, mean: float, wrong: list[str]
+) -> None:
+    """Ann hits 2 of 2 and 0 of 4, on average 1 of 3; Bob 1 of 1: (1 + 1) / (3 + 1)."""
+    lists = [("ann", "am", 1.0, 2.0, 1 / 2), ("ann", "pm", 0.0, 4.0, 1 / 2), ("bob", "", 1.0, 1.0, 1 / 8)]
+    rows = [("als", 5, user, name, value, weight, log(ap)) for user, name, value, weight, ap in lists]
+    frame = spark.createDataFrame(
+        rows, "model_id string, k int, user_id string, list_id string, p double, p__weight double, gmap double"
+    )
+    key = {"model_id": "als", "slice": "all", "k": 5, "n_users": 2, "ci_method": "t"}
+    published = [{**key, "measure": "P", "value": ratio}, {**key, "measure": "GMAP", "value": mean}]
+    measures = [
+        MeasureFact("P", 5, "p", "P(agg='micro')", 0.0, 1.0, weight="p__weight"),
+        MeasureFact("GMAP", 5, "gmap", "GMAP", None, 0.0, link="log"),
+    ]
+    faults = audit.user_metrics(frame, nights.frame(spark, schemas.METRICS, published), measures)
+    assert [fault.where for fault in faults] == [
+        f"table metrics, model als, {name} at k = 5, slice all" for name in wrong
+    ]
 
 
 def test_a_key_that_occurs_twice_is_named(spark: SparkSession) -> None:

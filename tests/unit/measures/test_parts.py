@@ -1,0 +1,55 @@
+"""Measures that are ratios: their parts, and what a name with agg='micro' stands for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
+from rankeval_spark.statistics import links
+from tests.support import oracles
+from tests.support.rankings import batches
+
+MICRO = [measure for measure in oracles.all_variants(ks=(1, 3, 0)) if measure.is_micro]
+WITH_PARTS = {"P", "R", "Rprec", "RMSE", "MSE", "MAE", "PredictedShare", "LogLoss", "FCP", "GAUC"}
+
+
+def test_measures_that_are_ratios_have_the_option_and_no_others() -> None:
+    assert {measure.name for measure in MICRO} == WITH_PARTS
+    for entry in registry.entries():
+        if entry.name not in WITH_PARTS:
+            cutoff = "@5" if entry.definition.cutoff.need(entry.defaults) == "required" else ""
+            with pytest.raises(ConfigError, match="option 'agg'; expected a measure that is a ratio"):
+                Measure.parse(f"{entry.name}(agg='micro'){cutoff}")
+
+
+@given(batch=batches())
+def test_ratio_of_the_parts_is_the_value_and_the_denominator_its_weight(batch: list[Ranking]) -> None:
+    lists = Lists.of(batch)
+    for measure in MICRO:
+        asked = MeasureSet.of([measure])
+        scores = asked.score(lists)
+        values, weights = (scores[name][:, 0] for name in asked.stored)
+        kernel = np.broadcast_to(measure.entry.kernel(lists.cut(asked.ks), **measure.kernel_options), (len(batch), 1))[
+            :, 0
+        ]
+        np.testing.assert_allclose(links.published(measure.link, values), kernel, rtol=0, atol=1e-12)
+        numerator, denominator = measure.entry.definition.parts(lists.cut(asked.ks), **measure.kernel_options)  # type: ignore[misc]  # those listed have them
+        np.testing.assert_array_equal(weights, np.broadcast_to(denominator, (len(batch), 1))[:, 0])
+        is_defined = ~np.isnan(values)
+        sums = np.broadcast_to(numerator, (len(batch), 1))[is_defined, 0]
+        np.testing.assert_allclose((values * weights)[is_defined], sums, rtol=1e-12, atol=1e-12)
+
+
+def test_columns_of_values_and_weights_are_told_apart() -> None:
+    asked = MeasureSet.parse(["P@5", "P(agg='micro')@5", "RMSE(agg='micro')"])
+    assert asked.columns == ("p", "p_agg_micro", "rmse_agg_micro")
+    assert asked.stored == (*asked.columns, "p_agg_micro__weight", "rmse_agg_micro__weight")
+    assert asked.links == {"p": "identity", "p_agg_micro": "identity", "rmse_agg_micro": "square"}
+
+
+def test_denominator_is_empty_at_a_cutoff_that_is_not_asked_for() -> None:
+    scores = MeasureSet.parse(["P(agg='micro')@2", "RR@1"]).score(Lists.of([Ranking([1, 0])]))
+    np.testing.assert_array_equal(scores["p_agg_micro__weight"], [[np.nan, 2]])

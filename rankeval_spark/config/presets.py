@@ -74,6 +74,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
             "ranx leaves equal scores in an order that depends on their number and on the input: a run with ties has "
             "no value of its own there.",
             "Its ndcg_burges is nDCG(dcg='exp-log2'), its hits NumHits.",
+            "Its rbp adds grades as they are, which can make more than 1; here an item is relevant or not.",
         ),
     ),
     "rectools": Preset(

@@ -14,6 +14,7 @@ from rankeval_spark import schemas
 from rankeval_spark.measures import options as measure_options, registry
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures import Ranking
     from rankeval_spark.measures.golden import Golden
     from rankeval_spark.measures.registry import Entry
     from rankeval_spark.schemas import Schema
@@ -52,6 +53,21 @@ GUIDE = """\
 | precision at a level of recall; the whole curve | `IPrec@0.1`; `IPrecAvg`, beside `RecallCeiling` |
 | how much of the list was judged at all | `Judged@k`; with irrelevant items among the judged ones: `Bpref` |
 | a measure that adds up over users, in units of gain | `DCG@k`, `CG@k` |
+
+Beside accuracy, for which a run is given `train` or `items`:
+
+| what you want to know | take |
+|---|---|
+| does the list show only what everybody knows | `APLT@k`, `ARP@k`; in bits and comparable over data sets: `MIUF@k` |
+| is what is relevant also novel | `EPC@k`, `EFD@k` |
+| is there variety within a list | `ILD@k` with vectors, `ILD(sim='jaccard')@k` with categories; `SRecall@k` |
+| does the mixture of categories fit the user | `Calibration(distance='JS')@k`, from 0 to 1 |
+| what is relevant although nobody would have guessed | `Serendipity@k`; `Unexpectedness@k` whether relevant or not |
+| how old the items are | `Freshness@k` |
+| do lists repeat what the user has, or end too early | `NotInTrain@k`, `SufficientReco@k` |
+
+A user without a list has no value in these, under any population, and counts in `n_undefined`. Whether a user without
+judgements has one hangs on the population as for any measure: `truth` leaves him out, `run` takes everyone with a list.
 """
 
 TABLES = """\
@@ -114,8 +130,15 @@ def _example(golden: Golden) -> str:
         + (f" (missed {' '.join(f'{gain:g}' for gain in one.missed)})" if one.missed else "")
         for one in golden.rankings
     )
+    lists += "".join(_known(one) for one in golden.rankings)
     mean = f"; mean {golden.mean}" if golden.mean else ""
     return f"| `{golden.measure}` | {lists} | {'; '.join(golden.values)}{mean} |"
+
+
+def _known(one: Ranking) -> str:
+    """Write what an example knows of items and users, where it does."""
+    items = f"; items {' '.join(map(str, one.items))}" if one.items else ""
+    return items + (f"; {one.background}" if str(one.background) else "")
 
 
 def _table(schema: Schema) -> str:

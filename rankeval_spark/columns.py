@@ -49,6 +49,14 @@ HIT_GAINS: Final = "hit_gains"
 JUDGED_GAINS: Final = "judged_gains"
 TIED_RANKS: Final = "tied_ranks"
 
+ITEM_FACTS: Final = "_items"
+"""Facts of the recommended items of a list, where a measure needs them; not published."""
+PROFILE: Final = "_profile"
+"""What the training data know of the user, likewise."""
+TOTALS: Final = "_totals"
+"""What the training data know altogether, likewise."""
+FACTS: Final = (ITEM_FACTS, TOTALS, PROFILE)
+
 WHOLE_LIST: Final = 0
 """Value of ``k`` that stands for no cutoff."""
 

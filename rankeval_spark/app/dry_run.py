@@ -39,7 +39,7 @@ def planned_inputs(
 ) -> list[PlannedInput]:
     """Open every input, check its columns and types, and count its rows where that is cheap."""
     sources = read_all(spark, config, evaluation_date)
-    inputs_of(sources, request_of(config), sample_share=sample_share)
+    inputs_of(sources, request_of(config, evaluation_date), sample_share=sample_share)
     return [_planned(source, sample_share) for source in sources.all()]
 
 

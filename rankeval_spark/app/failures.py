@@ -18,11 +18,15 @@ _JUDGEMENT: Final = re.compile(
 
 _FIXES: Final = {
     "segments": "keep one row a user in the segment table",
+    "items": "keep one row an item in the catalogue, and vectors of one length",
     "ties": "choose another policy: item_asc, item_desc or rank",
     "duplicates": "remove them, or choose the policy best",
     "held_out_duplicates": "remove them, or choose the policy max or sum",
     "invalid_scores": "remove them, or choose the policy drop",
 }
+
+_INPUTS: Final = ("segments", "items")
+"""Inputs whose rows may be refused without a policy."""
 
 
 def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
@@ -38,7 +42,7 @@ def _policy_failure(text: str) -> FaultsError | None:
     if found is None:
         return None
     policy = found["policy"]
-    where = "inputs.segments" if policy == "segments" else f"policies.{policy}"
+    where = f"inputs.{policy}" if policy in _INPUTS else f"policies.{policy}"
     return ChecksFailedError(Fault(where, found["what"], "no such case", _FIXES.get(policy, "")))
 
 

@@ -121,7 +121,8 @@ def score_night(
     """
     steps = Steps(progress or Silent())
     row = night.row
-    request = replace(request_of(night.config), measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
+    measures_then = request_of(night.config, row[C.EVALUATION_DATE])
+    request = replace(measures_then, measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
     facts = RunFacts(
         row[C.EVALUATION],
         row[C.EVALUATION_DATE],
@@ -132,6 +133,7 @@ def score_night(
         sample_share=row["sample_share"],
         measures=measure_facts(request.measures, request.policies),
     )
+    _refuse_inputs(night, request.measures)
     results = night.config.results
     store = ResultsStore.open(spark, root, create=False, one_run_per_root=results.one_run_per_root)
     with store.run_lock(facts.evaluation, facts.evaluation_date, facts.run_id):
@@ -155,6 +157,15 @@ def _refuse_without_lists(nights: Sequence[PastNight]) -> None:
     fix = "set results.lists: true and run the date again, or choose others with --date and --evaluation"
     if without:
         raise InputError(*(Fault(str(night), "no published lists", "the lists of the night", fix) for night in without))
+
+
+def _refuse_inputs(night: PastNight, measures: MeasureSet) -> None:
+    """Refuse measures that read more than the published lists hold."""
+    requiring = measures.requiring()
+    if requiring:
+        labels = dict.fromkeys(label for each in requiring.values() for label in each)
+        found = f"{', '.join(labels)}, which need {', '.join(requiring)}"
+        raise InputError(Fault(str(night), found, "measures of the published lists", "run the date again with them"))
 
 
 def _asked_then(night: PastNight) -> tuple[Measure, ...]:

@@ -38,6 +38,7 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
         If a policy or the expected models need a column that the log does not have.
     """
     _refuse_missing_columns(sources.recommendations, request)
+    _refuse_unknown_items(sources.items, request)
     recommendations = models.keep_models(_ordered(sources.recommendations), names=request.models)
     return Inputs(
         clean.keep_sample(recommendations, share=sample_share),
@@ -59,6 +60,26 @@ def _refuse_missing_columns(log: Source, request: Request) -> None:
     if not log.has_model_id and request.models not in (None, (C.ONE_MODEL,)):
         fix = "leave the models out; a log without names has one model"
         faults.append(Fault(log.name, "no column 'model_id'", "one, where models are named", fix))
+    if faults:
+        raise InputError(*faults)
+
+
+def _refuse_unknown_items(items: Source | None, request: Request) -> None:
+    """Refuse a catalogue without a column that a measure reads."""
+    given = items.given if items else frozenset()
+    required = [
+        (one.removeprefix("items."), labels) for one, labels in request.measures.requiring().items() if "." in one
+    ]
+    faults = [
+        Fault(
+            "items",
+            f"no column {name!r}",
+            f"one, for {', '.join(labels)}",
+            f"name it under items.columns.{name}",
+        )
+        for name, labels in required
+        if name not in given
+    ]
     if faults:
         raise InputError(*faults)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.measures.arrays import positions, running_count_by_list, sum_by_list
+from rankeval_spark.measures.items import NOTHING_KNOWN, Background, Item, ItemFacts
 from rankeval_spark.measures.memo import Remembers
 
 if TYPE_CHECKING:
@@ -34,10 +35,16 @@ class Ranking(NamedTuple):
         Gain of the item at rank 1, 2, ...; ``None`` for an item without a judgement. Empty: the model gave no list.
     missed
         Gains of the judged items that the list does not hold.
+    items
+        What is known of the item at rank 1, 2, ...; nothing of those that are left out.
+    background
+        What is known of the training data and of the user.
     """
 
     gains: Sequence[float | None]
     missed: Sequence[float] = ()
+    items: Sequence[Item] = ()
+    background: Background = NOTHING_KNOWN
 
 
 class Relevance(NamedTuple):
@@ -75,6 +82,8 @@ class Lists(Remembers):
         List of each judgement; the judgements of a user are repeated for each of his lists.
     judged_gain : float64, shape (n_judged,)
         Gain of the judgement, sorted by (list, gain descending).
+    items : ItemFacts, optional
+        What is known of the recommended items; only there where a measure needs it, see :attr:`known_items`.
 
     Examples
     --------
@@ -91,6 +100,7 @@ class Lists(Remembers):
     hit_gain: FloatVector
     judged_list: IntVector
     judged_gain: FloatVector
+    items: ItemFacts | None = None
 
     @classmethod
     def from_ragged(  # noqa: PLR0913, PLR0917 - the six buffers of three Arrow columns
@@ -101,6 +111,7 @@ class Lists(Remembers):
         hit_gains: FloatVector,
         judged_offsets: IntVector,
         judged_gains: FloatVector,
+        items: ItemFacts | None = None,
     ) -> Lists:
         """Build a batch from list columns: values and offsets, as in Arrow's ``ListArray.values`` and ``.offsets``.
 
@@ -112,6 +123,8 @@ class Lists(Remembers):
             List ``i`` owns the values ``offsets[i]:offsets[i + 1]``. They need not begin at 0 (a sliced column).
         hit_ranks, hit_gains, judged_gains
             The values: ranks ascending within a list, judged gains descending.
+        items
+            What is known of the recommended items.
 
         Examples
         --------
@@ -130,6 +143,7 @@ class Lists(Remembers):
             hit_gains[hits],
             _owners(judged_offsets),
             judged_gains[judged],
+            items,
         )
 
     @classmethod
@@ -147,12 +161,21 @@ class Lists(Remembers):
             np.array([gain for hits in ranked for _, gain in hits], dtype=np.float64),
             _offsets(judged),
             np.array([gain for gains in judged for gain in gains], dtype=np.float64),
+            ItemFacts.of([_items_of(one) for one in rankings], [one.background for one in rankings]),
         )
 
     @property
     def n_lists(self) -> int:
         """Number of lists in the batch."""
         return len(self.n_recommended)
+
+    @property
+    def known_items(self) -> ItemFacts:
+        """What is known of the recommended items."""
+        if self.items is None:
+            message = "the batch holds no facts of items; a measure that reads them says so in its needs"
+            raise ValueError(message)
+        return self.items
 
     @cached_property
     def ideal_rank(self) -> IntVector:
@@ -168,6 +191,20 @@ class Lists(Remembers):
             return Relevance(is_relevant, n_above, self.count_judged(self.judged_gain >= rel))
 
         return self.once(("relevance", rel), compute)
+
+    def relevant_items(self, rel: float) -> FloatVector:
+        """Tell of each item of :attr:`known_items` whether it is relevant: float64, shape (n_items,), 1 or 0."""
+        facts = self.known_items
+
+        def compute() -> FloatVector:
+            n_items = np.bincount(facts.item_list, minlength=self.n_lists)
+            is_known = self.hit_rank <= n_items[self.hit_list]
+            first = (np.cumsum(n_items) - n_items)[self.hit_list[is_known]]
+            flags = np.zeros(len(facts.item_list))
+            flags[first + self.hit_rank[is_known] - 1] = self.relevance(rel).is_relevant[is_known]
+            return flags
+
+        return self.once(("relevant items", rel), compute)
 
     def count_judged(self, is_counted: NDArray[np.bool_]) -> FloatMatrix:
         """Count some of the judgements of each list: float64, shape (n_lists, 1)."""
@@ -248,6 +285,25 @@ class CutLists(Remembers):
         cells = self._hit_cell if at is None else self._cells(self.lists.hit_list, at)
         return self._sum_cells(cells, weights)
 
+    def sum_items(self, weights: FloatVector, *, of: IntVector | slice = slice(None)) -> FloatMatrix:
+        """Sum the weights of recommended items, judged or not, up to every cutoff.
+
+        Parameters
+        ----------
+        weights : float64, shape (n_items,) or that of ``of``
+            What an item adds to the sum of its list.
+        of : int, optional
+            Positions of the items that the weights belong to; all items where it is left out.
+
+        Returns
+        -------
+        float64, shape (n_lists, n_cutoffs)
+            0 for a list without items.
+        """
+        facts = self.lists.known_items
+        cells = self.once("items", lambda: self._cells(facts.item_list, facts.item_rank))
+        return self._sum_cells(cells[of], weights)
+
     def sum_ideal(self, weights: FloatVector) -> FloatMatrix:
         """Sum the weight of each judgement up to every cutoff, in the ideal order (gain descending).
 
@@ -283,6 +339,11 @@ class CutLists(Remembers):
         shape = (self.lists.n_lists, self.k.size + 1)
         in_bucket = sum_by_list(cells, weights, n_lists=shape[0] * shape[1]).reshape(shape)
         return np.cumsum(in_bucket[:, :-1], axis=1)
+
+
+def _items_of(ranking: Ranking) -> list[Item]:
+    """List what is known of every item; of those that the notation leaves out, nothing."""
+    return [*ranking.items, *[Item()] * (len(ranking.gains) - len(ranking.items))]
 
 
 def _owners(offsets: IntVector) -> IntVector:

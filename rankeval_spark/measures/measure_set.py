@@ -12,6 +12,7 @@ from rankeval_spark import schemas
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
 from rankeval_spark.measures.names import Measure
+from rankeval_spark.measures.needs import REQUIRES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,6 +106,30 @@ class MeasureSet:
     def without_relevant(self) -> Mapping[str, float]:
         """Value, by column, of a user for whom the measure is undefined where the population counts him."""
         return {m.column: m.entry.definition.without_relevant(**m.options) for m in self.measures}
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """Facts of the lists beyond ranks and gains that any of the measures reads."""
+        return frozenset(need for measure in self.measures for need in measure.needs)
+
+    @cached_property
+    def item_depth(self) -> int:
+        """Rank down to which facts of the recommended items are read; 0 where it is the whole list."""
+        return max((m.k for m in self.measures if not REQUIRES.keys().isdisjoint(m.needs)), key=_whole_list_last)
+
+    def requiring(self) -> dict[str, list[str]]:
+        """Say which measures need what a run must be given: labels by the values of :data:`needs.REQUIRES`.
+
+        Examples
+        --------
+        >>> MeasureSet.parse(["P@5", "MIUF@5", "MIUF@10"]).requiring()
+        {'train': ['MIUF']}
+        """
+        found: dict[str, list[str]] = {}
+        for label, (measure, *_) in self._by_label.items():
+            for requirement in dict.fromkeys(one for need in measure.needs for one in REQUIRES.get(need, ())):
+                found.setdefault(requirement, []).append(label)
+        return found
 
     def score(self, lists: Lists) -> dict[str, FloatMatrix]:
         """Compute every measure at every cutoff it is asked for.

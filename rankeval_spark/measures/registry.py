@@ -117,6 +117,10 @@ class Definition:
     without_relevant
         Function of the options: value of a user for whom the measure is undefined where a population counts him; 0,
         as for a list without a hit, or what the measure gives there instead.
+    needs
+        Facts of the lists beyond ranks and gains that the kernel reads, with any options.
+    needs_with
+        Function of the options: such facts that the kernel reads with these options only.
     """
 
     name: str
@@ -133,6 +137,8 @@ class Definition:
     always_printed: tuple[str, ...] = ()
     after_at: str = ""
     without_relevant: Callable[..., float] = lambda **_: 0.0
+    needs: tuple[str, ...] = ()
+    needs_with: Callable[..., tuple[str, ...]] = lambda **_: ()
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""

@@ -6,6 +6,7 @@ The worker converts Arrow to numpy, calls the kernels and converts back; it cont
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.measures import Lists
 from rankeval_spark.measures.ties import has_mixed_ties
+from rankeval_spark.stages.item_facts import to_item_facts
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
@@ -50,7 +52,10 @@ def to_user_metrics(lists: DataFrame, *, measures: MeasureSet, zero_relevant: st
     zero_relevant : {"exclude", "zero"}
         Value of a judged user without a relevant judgement: undefined, or that of a list without a hit, mostly 0.
     """
-    scored = _score_udf(measures, fill_zero=zero_relevant == "zero")(*(F.col(name) for name in _COMPACT))
+    facts = tuple(name for name in C.FACTS if name in lists.columns)
+    scored = _score_udf(measures, fill_zero=zero_relevant == "zero", facts=facts)(
+        *(F.col(name) for name in (*_COMPACT, *facts))
+    )
     names = [*_COUNTS, *measures.columns]
     return (
         lists.withColumn(N_LISTED, F.col(C.N_RECOMMENDED) + F.col(C.N_DUPLICATES))
@@ -60,14 +65,21 @@ def to_user_metrics(lists: DataFrame, *, measures: MeasureSet, zero_relevant: st
     )
 
 
-def _score_udf(measures: MeasureSet, *, fill_zero: bool) -> Callable[..., Column]:
+def _score_udf(measures: MeasureSet, *, fill_zero: bool, facts: tuple[str, ...]) -> Callable[..., Column]:
     fields = {**_COUNTS, **dict.fromkeys(measures.columns, pa.float64())}
     struct = ",".join(f"{name}:{_SPARK_TYPES[type_]}" for name, type_ in fields.items())
 
     def score(
-        n_recommended: pa.Array, hit_ranks: pa.Array, hit_gains: pa.Array, judged_gains: pa.Array, tied_ranks: pa.Array
+        n_recommended: pa.Array,
+        hit_ranks: pa.Array,
+        hit_gains: pa.Array,
+        judged_gains: pa.Array,
+        tied_ranks: pa.Array,
+        *known: pa.Array,
     ) -> pa.Array:
         lists = _to_lists(n_recommended, hit_ranks, hit_gains, judged_gains)
+        if facts:
+            lists = replace(lists, items=to_item_facts(*map(dict(zip(facts, known, strict=True)).get, C.FACTS)))
         values = measures.score(lists)
         if fill_zero:
             worst = measures.without_relevant

@@ -32,6 +32,7 @@ EVALUATE: Final = {
     "confidence": 0.95,
     "train": None,
     "items": None,
+    "evaluation_date": None,
 }
 EVALUATION: Final = {"cached", "checks", "leaderboard", "metrics", "user_metrics", "user_values"}
 RESULTS: Final = {

@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
-from rankeval_spark.measures import Ranking
+from rankeval_spark.measures import Background, Item, Ranking
 
 GRADES = (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0)
+
+ITEMS = (
+    Item(),
+    Item(8, 5, False, 1.0, 1, True, 0, ("a",), (1.0, 0.0, 0.0)),
+    Item(5, 4, False, 0.75, 2, False, 10, ("a", "b"), (1.0, 2.0, -1.0)),
+    Item(3, 3, True, 0.5, 3, True, -3, ("b", "c", "d"), (0.0, -3.0, 0.5)),
+    Item(3, 2, True, 0.5, 4, False, 45, ("a", "d"), (-2.0, 0.0, 0.0)),
+    Item(1, 1, True, 0.25, 5, False, 29, (), None),
+    Item(0, 0, True, 0.0, 9, False, 30, ("e",), (0.0, 0.0, 0.0)),
+)
+"""Items that lists are drawn from: seen and unseen, with and without a day, categories and a vector."""
+
+BACKGROUNDS = (
+    Background(),
+    Background(20, 8, 1, 6, 5, 5, (("a", 1, 2), ("b", 2, 1), ("d", 2, 1)), (0.5, 0.25, -0.5)),
+    Background(30, 9, 2, 9, 12, 6, (("f", 1, 1),), None),
+)
+"""What lies behind a list: nothing, and two kinds of training data and user."""
 
 
 def rankings(
     *, grades: tuple[float, ...] = GRADES, min_size: int = 0, max_size: int = 12
 ) -> st.SearchStrategy[Ranking]:
     """Draw lists with judged, unjudged and missed items; empty lists and users without judgements too."""
-    gains = st.lists(st.none() | st.sampled_from(grades), min_size=min_size, max_size=max_size)
-    return st.builds(Ranking, gains, st.lists(st.sampled_from(grades), max_size=6))
+    places = st.lists(
+        st.tuples(st.none() | st.sampled_from(grades), st.sampled_from(ITEMS)), min_size=min_size, max_size=max_size
+    )
+    return st.builds(_ranking, places, st.lists(st.sampled_from(grades), max_size=6), st.sampled_from(BACKGROUNDS))
+
+
+def _ranking(places: list[tuple[float | None, Item]], missed: list[float], background: Background) -> Ranking:
+    """Put a list together; without training data no item has anything in it."""
+    items = [item if background.items else item._replace(**_NOT_IN_TRAIN) for _, item in places]
+    return Ranking([gain for gain, _ in places], missed, items, background)
+
+
+_NOT_IN_TRAIN: dict[str, Any] = {
+    name: Item._field_defaults[name] for name in ("interactions", "users", "is_tail", "popularity", "place", "is_seen")
+}
 
 
 def binary_rankings() -> st.SearchStrategy[Ranking]:

@@ -115,6 +115,8 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
         yield f"- option `{one.name}`: {one.expected}; {default}"
     yield f"- cutoff: {definition.cutoff}"
     yield f"- range: {entry.range}; undefined: {definition.undefined}"
+    if entry.requires:
+        yield f"- needs: {entry.requires}"
     yield f"- interval of the mean: {definition.interval}"
     if definition.aliases:
         yield f"- also read as: {', '.join(f'`{alias}`' for alias in definition.aliases)}"

@@ -53,6 +53,7 @@ def _explain(entry: Entry) -> None:
         "cutoff": str(definition.cutoff),
         "range": entry.range,
         "undefined": definition.undefined,
+        "needs": entry.requires or "nothing beside the log and the judgements",
         "interval": definition.interval,
         "also called": ", ".join(definition.aliases),
         "source": definition.source,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from rankeval_spark.measures import options as measure_options
 from rankeval_spark.measures.arrays import FloatMatrix
+from rankeval_spark.measures.needs import REQUIRES
 from rankeval_spark.measures.options import Option, OptionValue
 
 if TYPE_CHECKING:
@@ -184,6 +185,28 @@ class Entry:
     def defaults(self) -> Options:
         """Value of every option where it is left out."""
         return {option.name: option.default for option in self.options}
+
+    @property
+    def requires(self) -> str:
+        """What a run must be given for the measure beside recommendations and judgements; empty where nothing.
+
+        Examples
+        --------
+        >>> from rankeval_spark.measures import registry
+        >>> registry.get("ILD").requires, registry.get("P").requires
+        ("items.vector; items.categories with sim='jaccard'", '')
+        """
+        usual = self._requirements(self.defaults)
+        parts = [", ".join(usual)]
+        for option in self.options:
+            for choice in option.choices:
+                more = [one for one in self._requirements({**self.defaults, option.name: choice}) if one not in usual]
+                parts += [f"{', '.join(more)} with {option.name}={measure_options.show(choice)}"] if more else []
+        return "; ".join(part for part in parts if part)
+
+    def _requirements(self, options: Options) -> list[str]:
+        needs = (*self.definition.needs, *self.definition.needs_with(**options))
+        return list(dict.fromkeys(one for need in needs for one in REQUIRES.get(need, ())))
 
     def option(self, name: str) -> Option | None:
         """Return the option called ``name``, in any case."""

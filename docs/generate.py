@@ -16,7 +16,7 @@ from rankeval_spark.measures import Measure, options as measure_options, registr
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Preset
-    from rankeval_spark.measures import Golden, Shown
+    from rankeval_spark.measures import Golden, Ranking, Shown
     from rankeval_spark.measures.options import OptionValue
     from rankeval_spark.measures.registry import Entry
     from rankeval_spark.schemas import Schema
@@ -91,6 +91,21 @@ on one small input AP@5 runs from 0.19 to 0.52 over the definitions in use.
 | how evenly it is shown, whether few items take all places | `Gini@k` (0 = even), `Entropy@k` |
 | whether users get different lists | `Personalization@k` |
 | how many users get a list | `UserCoverage@k` |
+
+Beside accuracy, for which a run is given `train` or `items`:
+
+| what you want to know | take |
+|---|---|
+| does the list show only what everybody knows | `APLT@k`, `ARP@k`; in bits and comparable over data sets: `MIUF@k` |
+| is what is relevant also novel | `EPC@k`, `EFD@k` |
+| is there variety within a list | `ILD@k` with vectors, `ILD(sim='jaccard')@k` with categories; `SRecall@k` |
+| does the mixture of categories fit the user | `Calibration(distance='JS')@k`, from 0 to 1 |
+| what is relevant although nobody would have guessed | `Serendipity@k`; `Unexpectedness@k` whether relevant or not |
+| how old the items are | `Freshness@k` |
+| do lists repeat what the user has, or end too early | `NotInTrain@k`, `SufficientReco@k` |
+
+A user without a list has no value in these, under any population, and counts in `n_undefined`. Whether a user without
+judgements has one hangs on the population as for any measure: `truth` leaves him out, `run` takes everyone with a list.
 """
 
 TABLES = """\
@@ -172,6 +187,8 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
         yield f"- option `{one.name}`: {one.expected}; {default}"
     yield f"- cutoff: {definition.cutoff}"
     yield f"- range: {entry.range}; undefined: {definition.undefined}"
+    if entry.requires:
+        yield f"- needs: {entry.requires}"
     micro = "; delta with agg='micro'" if definition.parts else ""
     yield f"- interval{'' if definition.interval == 'jackknife' else ' of the mean'}: {definition.interval}{micro}"
     if definition.takes_expected_ties:
@@ -207,7 +224,7 @@ def _example(golden: Golden) -> str:
         + (f" (scores {' '.join(f'{score:g}' for score in one.scores)})" if one.scores else "")
         for one in golden.rankings
     )
-    lists += "; ".join(map(_shown, golden.shown))
+    lists += "; ".join(map(_shown, golden.shown)) + "".join(map(_known, golden.rankings))
     mean = f"; mean {golden.mean}" if golden.mean else ""
     return f"| `{golden.measure}` | {lists} | {'; '.join(golden.values)}{mean} |"
 
@@ -215,6 +232,12 @@ def _example(golden: Golden) -> str:
 def _shown(group: Shown) -> str:
     lists = " / ".join(one or "(empty)" for one in group.lists)
     return lists if group.catalogue is None else f"{lists} (of {group.catalogue or 'no item'})"
+
+
+def _known(one: Ranking) -> str:
+    """Write what an example knows of items and users, where it does."""
+    items = f"; items {' '.join(map(str, one.items))}" if one.items else ""
+    return items + (f"; {one.background}" if str(one.background) else "")
 
 
 def _table(schema: Schema) -> str:

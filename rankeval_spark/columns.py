@@ -51,6 +51,14 @@ TIED_RANKS: Final = "tied_ranks"
 HIT_SCORES: Final = "hit_scores"
 """Scores of the hits; also the name under which a measure says that it needs them."""
 
+ITEM_FACTS: Final = "_items"
+"""Facts of the recommended items of a list, where a measure needs them; not published."""
+PROFILE: Final = "_profile"
+"""What the training data know of the user, likewise."""
+TOTALS: Final = "_totals"
+"""What the training data know altogether, likewise."""
+FACTS: Final = (ITEM_FACTS, TOTALS, PROFILE)
+
 WHOLE_LIST: Final = 0
 """Value of ``k`` that stands for no cutoff."""
 

@@ -210,8 +210,8 @@ METRICS: Final = Schema(
         Field(
             "std_dev",
             "double",
-            "Sample standard deviation over users, of what is averaged: of logarithms for GMAP; NULL below two users and "
-            "for a measure of all lists together",
+            "Sample standard deviation over users, of what is averaged: of logarithms for GMAP; NULL below two users "
+            "and for a measure of all lists together",
         ),
         Field("std_error", "double", "std_dev / sqrt(n_users), or that of the jackknife"),
         Field("ci_low", "double", "Lower end of the interval"),

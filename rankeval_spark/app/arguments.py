@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field, field_validator
@@ -20,6 +20,7 @@ from rankeval_spark.pipeline import Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import date
 
     from pyspark.sql import DataFrame
 
@@ -57,7 +58,18 @@ class Arguments(Model):
         return slices
 
 
-def request_of(asked: Mapping[str, Any], policies: Mapping[str, Any], segments: DataFrame | None) -> Request:
+@dataclass(frozen=True)
+class Given:
+    """Arguments that only some measures need."""
+
+    train: DataFrame | None = None
+    items: DataFrame | None = None
+    evaluation_date: date | None = None
+
+
+def request_of(
+    asked: Mapping[str, Any], policies: Mapping[str, Any], segments: DataFrame | None, given: Given
+) -> Request:
     """Build the request of a call of ``evaluate``.
 
     Raises
@@ -79,13 +91,36 @@ def request_of(asked: Mapping[str, Any], policies: Mapping[str, Any], segments: 
     chosen = attempt(lambda: validate(Policies, with_preset(preset, policies), locate=_place))
     texts = arguments.measures if arguments else _texts(asked["measures"])
     measures = attempt(lambda: _measures(texts, preset)) if texts is not None else None
+    if measures:
+        faults += _missing(measures, given)
     if arguments:
         faults += _unknown_segments(arguments.slices, segments)
     if measures and chosen:
         faults += (replace(fault, where="evaluate(measures=)") for fault in tie_faults(measures, chosen.ties))
     if faults or arguments is None or chosen is None or measures is None:
         raise ConfigError(*faults)
-    return Request(measures, chosen, arguments.models, arguments.slices, arguments.min_slice_size, arguments.confidence)
+    return Request(
+        measures,
+        chosen,
+        arguments.models,
+        arguments.slices,
+        arguments.min_slice_size,
+        arguments.confidence,
+        given.evaluation_date,
+    )
+
+
+def _missing(measures: MeasureSet, given: Given) -> list[Fault]:
+    """Name the arguments that are left out although a measure needs them."""
+    readers: dict[str, list[str]] = {}
+    for requirement, labels in measures.requiring().items():
+        name = requirement.partition(".")[0]
+        if getattr(given, name) is None:
+            readers[name] = list(dict.fromkeys([*readers.get(name, []), *labels]))
+    return [
+        Fault(f"evaluate({name}=)", "nothing", f"it, for {', '.join(labels)}", "give it, or leave these measures out")
+        for name, labels in readers.items()
+    ]
 
 
 def _measures(texts: Sequence[str], preset: str | None) -> MeasureSet:

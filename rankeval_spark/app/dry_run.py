@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rankeval_spark.app.inputs import inputs_of
 from rankeval_spark.app.night import request_of
 from rankeval_spark.sources import read_all
-from rankeval_spark.stages import clean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,19 +38,18 @@ def planned_inputs(
 ) -> list[PlannedInput]:
     """Open every input, check its columns and types, and count its rows where that is cheap."""
     sources = read_all(spark, config, evaluation_date)
-    inputs_of(sources, request_of(config), sample_share=sample_share)
+    inputs_of(sources, request_of(config, evaluation_date), sample_share=sample_share)
     return [_planned(source, sample_share) for source in sources.all()]
 
 
 def _planned(source: Source, sample_share: float) -> PlannedInput:
     is_cheap = source.format in COUNTED_CHEAPLY and sample_share >= 1
-    frame = clean.keep_sample(source.frame, share=sample_share)
     return PlannedInput(
         source.name,
         source.location,
         source.format,
         source.version,
         tuple(sorted(source.given)),
-        frame.count() if is_cheap else None,
-        len(frame.inputFiles()) if is_cheap else None,
+        source.frame.count() if is_cheap else None,
+        len(source.frame.inputFiles()) if is_cheap else None,
     )

@@ -12,7 +12,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C, pipeline, schemas
-from rankeval_spark.app.arguments import request_of
+from rankeval_spark.app.arguments import Given, request_of
 from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, list_facts, row_facts
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import ConfigError, Fault, InputError
@@ -20,6 +20,8 @@ from rankeval_spark.sources import Source, Sources, check_id_types, from_frame, 
 from rankeval_spark.stages import check, gaps, long
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from rankeval_spark.measures import Measure, MeasureSet
     from rankeval_spark.pipeline import Frames, Request
     from rankeval_spark.schemas import Schema
@@ -49,6 +51,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     confidence: float = 0.95,
     train: DataFrame | None = None,
     items: DataFrame | None = None,
+    evaluation_date: date | None = None,
 ) -> Evaluation:
     """Evaluate recommendation lists against held-out interactions.
 
@@ -102,6 +105,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     items : DataFrame, optional
         ``item_id`` [, ``categories``: array of text] [, ``vector``: array of numbers] [, ``published_at``: date or
         time]: the catalogue, for the measures that need it.
+    evaluation_date : date, optional
+        Day at which the age of the items is taken, for the measures that need it.
 
     Returns
     -------
@@ -137,7 +142,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "min_slice_size": min_slice_size,
         "confidence": confidence,
     }
-    request = request_of(asked_for, policies, segments)
+    request = request_of(asked_for, policies, segments, Given(train, items, evaluation_date))
     sources = _sources(recommendations, held_out, segments, request.segments, train=train, items=items)
     return Evaluation(inputs_of(sources, request), request)
 
@@ -220,6 +225,8 @@ class Evaluation:
                 segments=self.inputs.segments,
                 request=self.request,
                 has_one_list=self.inputs.has_one_list,
+                train=self.inputs.train,
+                items=self.inputs.items,
             )
             scored = pipeline.to_scored(lists, request=self.request)
         return pipeline.to_frames(

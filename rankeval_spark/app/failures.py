@@ -18,6 +18,7 @@ _JUDGEMENT: Final = re.compile(
 
 _FIXES: Final = {
     "segments": "keep one row a user in the segment table",
+    "items": "keep one row an item in the catalogue, and vectors of one length",
     "ties": "choose another policy: item_asc, item_desc or rank",
     "rank_gaps": "number the items of each list, or choose the policy renumber",
     "duplicates": "remove them, or choose the policy best",
@@ -26,6 +27,9 @@ _FIXES: Final = {
     "zero_relevant": "remove these users, or choose another policy for them",
     "invalid_scores": "remove them, or choose the policy drop",
 }
+
+_INPUTS: Final = ("segments", "items")
+"""Inputs whose rows may be refused without a policy."""
 
 
 def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
@@ -41,7 +45,7 @@ def _policy_failure(text: str) -> FaultsError | None:
     if found is None:
         return None
     policy = found["policy"]
-    where = "inputs.segments" if policy == "segments" else f"policies.{policy}"
+    where = f"inputs.{policy}" if policy in _INPUTS else f"policies.{policy}"
     return ChecksFailedError(Fault(where, found["what"], "no such case", _FIXES.get(policy, "")))
 
 

@@ -129,7 +129,8 @@ def score_night(
     _refuse_exposures(measures)
     steps = Steps(progress or Silent())
     row = night.row
-    request = replace(request_of(night.config), measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
+    then = request_of(night.config, row[C.EVALUATION_DATE])
+    request = replace(then, measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
     faults = tie_faults(measures, request.policies.ties)
     if faults:
         raise ConfigError(*(replace(fault, where="--measures") for fault in faults))
@@ -143,6 +144,7 @@ def score_night(
         sample_share=row["sample_share"],
         measures=measure_facts(request.measures, request.policies),
     )
+    _refuse_inputs(night, request.measures)
     results = night.config.results
     store = ResultsStore.open(spark, root, create=False, one_run_per_root=results.one_run_per_root)
     with store.run_lock(facts.evaluation, facts.evaluation_date, facts.run_id):
@@ -175,7 +177,7 @@ def _refuse_without_facts(nights: Sequence[PastNight], needs: frozenset[str]) ->
         Fault(str(night), f"lists without {fact}", f"{fact}, which a measure asked for reads", fix)
         for night in nights
         if not night.is_empty
-        for fact in sorted(needs - MeasureSet.of(_asked_then(night)).needs)
+        for fact in sorted((needs - MeasureSet.of(_asked_then(night)).needs) & {C.HIT_SCORES})
     ]
     if faults:
         raise InputError(*faults)
@@ -187,6 +189,15 @@ def _refuse_exposures(measures: MeasureSet) -> None:
     names = ", ".join(map(str, measures.exposures))
     if names:
         raise ConfigError(Fault("--measures", names, "measures that the published lists are enough for", fix))
+
+
+def _refuse_inputs(night: PastNight, measures: MeasureSet) -> None:
+    """Refuse measures that read more than the published lists hold."""
+    requiring = measures.requiring()
+    if requiring:
+        labels = dict.fromkeys(label for each in requiring.values() for label in each)
+        found = f"{', '.join(labels)}, which need {', '.join(requiring)}"
+        raise InputError(Fault(str(night), found, "measures of the published lists", "run the date again with them"))
 
 
 def _asked_then(night: PastNight) -> tuple[Measure, ...]:

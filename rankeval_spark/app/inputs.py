@@ -39,6 +39,7 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
     """
     _refuse_missing_columns(sources, request)
     _refuse_missing_inputs(sources, request)
+    _refuse_unknown_items(sources.items, request)
     ordered = _ordered(sources.recommendations, rank_gaps=request.policies.rank_gaps)
     recommendations = models.keep_models(ordered, names=request.models)
     return Inputs(
@@ -84,6 +85,26 @@ def _refuse_missing_inputs(sources: Sources, request: Request) -> None:
     if needing and sources.items is None and sources.train is None:
         expected = "the catalogue: the input items, or train, whose items then are all there are"
         raise InputError(Fault("measures", f"{needing} without a catalogue", expected))
+
+
+def _refuse_unknown_items(items: Source | None, request: Request) -> None:
+    """Refuse a catalogue without a column that a measure reads."""
+    given = items.given if items else frozenset()
+    required = [
+        (one.removeprefix("items."), labels) for one, labels in request.measures.requiring().items() if "." in one
+    ]
+    faults = [
+        Fault(
+            "items",
+            f"no column {name!r}",
+            f"one, for {', '.join(labels)}",
+            f"name it under items.columns.{name}",
+        )
+        for name, labels in required
+        if name not in given
+    ]
+    if faults:
+        raise InputError(*faults)
 
 
 def row_facts(inputs: Inputs) -> list[DataFrame]:

@@ -53,8 +53,8 @@ class NightResult:
     warnings: tuple[str, ...] = field(default_factory=tuple)
 
 
-def request_of(config: EvaluationConfig) -> Request:
-    """Take from the config what is asked of the pipeline."""
+def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
+    """Take from the config what is asked of the pipeline, for one date."""
     return Request(
         config.measure_set(),
         config.policies,
@@ -62,6 +62,7 @@ def request_of(config: EvaluationConfig) -> Request:
         config.slices,
         config.min_slice_size,
         config.confidence,
+        evaluation_date,
     )
 
 
@@ -90,7 +91,7 @@ def run_night(
         Another run holds this evaluation and date.
     """
     steps = Steps(progress or Silent())
-    request = request_of(config)
+    request = request_of(config, evaluation_date)
     facts = RunFacts(
         evaluation_name(config, sample_share),
         evaluation_date,
@@ -199,10 +200,14 @@ class _Night:
             segments=inputs.segments,
             request=self.request,
             has_one_list=inputs.has_one_list,
+            train=inputs.train,
+            items=inputs.items,
         ).transform(with_text_ids)
         if self.config.results.lists:
             with self.steps.step("match") as step:
-                lists = self.recorded.stage(schemas.LISTS.name, with_all_columns(lists))
+                staged = self.recorded.stage(schemas.LISTS.name, with_all_columns(lists.drop(*C.FACTS)))
+                # Facts of items are not published: where a measure reads them, the lists are made once more.
+                lists = lists if C.ITEM_FACTS in lists.columns else staged
                 step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
         self.facts += stage_scored(
             self.recorded,

@@ -83,6 +83,7 @@ def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
     yield "cutoff", str(definition.cutoff)
     yield "range", entry.range
     yield "undefined", definition.undefined
+    yield "needs", entry.requires or "nothing beside the log and the judgements"
     yield "interval", definition.interval
     if definition.aliases:
         yield "also called", ", ".join(definition.aliases)

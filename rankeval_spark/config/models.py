@@ -252,6 +252,22 @@ class EvaluationConfig(Model):
             raise fault_error(*(replace(fault, where=".measures") for fault in faults))
         return self
 
+    @model_validator(mode="after")
+    def _measures_have_their_inputs(self) -> EvaluationConfig:
+        inputs = {name: config for name, config in self.inputs if config is not None}
+        readers: dict[str, list[str]] = {}
+        for requirement, labels in self.measure_set().requiring().items():
+            name = requirement.partition(".")[0]
+            if name in type(self.inputs).model_fields and name not in inputs:
+                readers[name] = list(dict.fromkeys([*readers.get(name, []), *labels]))
+        if readers:
+            faults = (
+                Fault(".measures", f"{', '.join(labels)}, but no inputs.{name}", "the input", f"add inputs.{name}")
+                for name, labels in readers.items()
+            )
+            raise fault_error(*faults)
+        return self
+
     @field_validator("measures")
     @classmethod
     def _measures_fit_their_cutoffs(cls, measures: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from rankeval_spark.measures import families, registry
 from rankeval_spark.measures.exposure import Exposure, Shown
 from rankeval_spark.measures.golden import Golden
+from rankeval_spark.measures.items import Background, Item, ItemFacts
 from rankeval_spark.measures.lists import CutLists, Lists, Ranking
 from rankeval_spark.measures.measure_set import MeasureSet
 from rankeval_spark.measures.names import MAX_CUTOFF, Measure, UnknownMeasureError
@@ -19,9 +20,12 @@ registry.discover(families.__name__, families.__path__)
 
 __all__ = [
     "MAX_CUTOFF",
+    "Background",
     "CutLists",
     "Exposure",
     "Golden",
+    "Item",
+    "ItemFacts",
     "Lists",
     "Measure",
     "MeasureSet",

@@ -104,6 +104,19 @@ def ratio(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
     return np.divide(numerator, denominator, out=quotient, where=denominator != 0)
 
 
+def quotient(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
+    """Divide element by element; NaN, for undefined, where the denominator is 0.
+
+    Examples
+    --------
+    >>> quotient(np.array([[1.0, 2.0]]), np.array([[4.0, 0.0]]))
+    array([[0.25,  nan]])
+    """
+    divided = ratio(numerator, denominator)
+    divided[np.broadcast_to(denominator == 0, divided.shape)] = np.nan
+    return divided
+
+
 def where_defined(values: FloatMatrix, is_defined: BoolMatrix) -> FloatMatrix:
     """Keep the values where the measure is defined; NaN elsewhere.
 

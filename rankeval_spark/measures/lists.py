@@ -15,6 +15,7 @@ import numpy as np
 
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.measures.arrays import positions, running_count_by_list, sum_by_list
+from rankeval_spark.measures.items import NOTHING_KNOWN, Background, Item, ItemFacts
 from rankeval_spark.measures.memo import Remembers
 
 if TYPE_CHECKING:
@@ -36,11 +37,17 @@ class Ranking(NamedTuple):
         Gains of the judged items that the list does not hold.
     scores
         Score of the item at rank 1, 2, ..., descending; where it is left out 1, (n - 1) / n, ..., 1 / n.
+    items
+        What is known of the item at rank 1, 2, ...; nothing of those that are left out.
+    background
+        What is known of the training data and of the user.
     """
 
     gains: Sequence[float | None]
     missed: Sequence[float] = ()
     scores: Sequence[float] = ()
+    items: Sequence[Item] = ()
+    background: Background = NOTHING_KNOWN
 
     @property
     def score_at(self) -> Sequence[float]:
@@ -88,6 +95,8 @@ class Lists(Remembers):
         Gain of the judgement, sorted by (list, gain descending).
     hit_score : float64, shape (n_hits,), optional
         Score of each hit in the log; only there where a measure needs it, see :attr:`scores`.
+    items : ItemFacts, optional
+        What is known of the recommended items; only there where a measure needs it, see :attr:`known_items`.
 
     Examples
     --------
@@ -105,6 +114,7 @@ class Lists(Remembers):
     judged_list: IntVector
     judged_gain: FloatVector
     hit_score: FloatVector | None = None
+    items: ItemFacts | None = None
 
     @classmethod
     def from_ragged(  # noqa: PLR0913, PLR0917 - the buffers of the Arrow columns
@@ -116,6 +126,7 @@ class Lists(Remembers):
         judged_offsets: IntVector,
         judged_gains: FloatVector,
         hit_scores: FloatVector | None = None,
+        items: ItemFacts | None = None,
     ) -> Lists:
         """Build a batch from list columns: values and offsets, as in Arrow's ``ListArray.values`` and ``.offsets``.
 
@@ -129,6 +140,8 @@ class Lists(Remembers):
             The values: ranks ascending within a list, judged gains descending.
         hit_scores
             Scores of the hits, where a measure needs them, with the offsets of the other values of hits.
+        items
+            What is known of the recommended items.
 
         Examples
         --------
@@ -148,6 +161,7 @@ class Lists(Remembers):
             _owners(judged_offsets),
             judged_gains[judged],
             None if hit_scores is None else hit_scores[hits],
+            items,
         )
 
     @classmethod
@@ -173,6 +187,7 @@ class Lists(Remembers):
             _offsets(judged),
             np.array([gain for gains in judged for gain in gains], dtype=np.float64),
             np.array([score for hits in ranked for _, _, score in hits], dtype=np.float64),
+            ItemFacts.of([_items_of(one) for one in rankings], [one.background for one in rankings]),
         )
 
     @property
@@ -187,6 +202,14 @@ class Lists(Remembers):
             message = "the batch has no scores; a measure that reads them declares needs=(HIT_SCORES,)"
             raise ValueError(message)
         return self.hit_score
+
+    @property
+    def known_items(self) -> ItemFacts:
+        """What is known of the recommended items."""
+        if self.items is None:
+            message = "the batch holds no facts of items; a measure that reads them says so in its needs"
+            raise ValueError(message)
+        return self.items
 
     @cached_property
     def ideal_rank(self) -> IntVector:
@@ -206,6 +229,20 @@ class Lists(Remembers):
     def weighed(self, weights: FloatVector) -> FloatVector:
         """Return what each hit adds to a sum of such weights: all of it, unless its rank is one of several."""
         return weights
+
+    def relevant_items(self, rel: float) -> FloatVector:
+        """Tell of each item of :attr:`known_items` whether it is relevant: float64, shape (n_items,), 1 or 0."""
+        facts = self.known_items
+
+        def compute() -> FloatVector:
+            n_items = np.bincount(facts.item_list, minlength=self.n_lists)
+            is_known = self.hit_rank <= n_items[self.hit_list]
+            first = (np.cumsum(n_items) - n_items)[self.hit_list[is_known]]
+            flags = np.zeros(len(facts.item_list))
+            flags[first + self.hit_rank[is_known] - 1] = self.relevance(rel).is_relevant[is_known]
+            return flags
+
+        return self.once(("relevant items", rel), compute)
 
     def count_judged(self, is_counted: NDArray[np.bool_]) -> FloatMatrix:
         """Count some of the judgements of each list: float64, shape (n_lists, 1)."""
@@ -286,6 +323,25 @@ class CutLists(Remembers):
         cells = self._hit_cell if at is None else self._cells(self.lists.hit_list, at)
         return self._sum_cells(cells, self.lists.weighed(weights))
 
+    def sum_items(self, weights: FloatVector, *, of: IntVector | slice = slice(None)) -> FloatMatrix:
+        """Sum the weights of recommended items, judged or not, up to every cutoff.
+
+        Parameters
+        ----------
+        weights : float64, shape (n_items,) or that of ``of``
+            What an item adds to the sum of its list.
+        of : int, optional
+            Positions of the items that the weights belong to; all items where it is left out.
+
+        Returns
+        -------
+        float64, shape (n_lists, n_cutoffs)
+            0 for a list without items.
+        """
+        facts = self.lists.known_items
+        cells = self.once("items", lambda: self._cells(facts.item_list, facts.item_rank))
+        return self._sum_cells(cells[of], weights)
+
     def sum_ideal(self, weights: FloatVector) -> FloatMatrix:
         """Sum the weight of each judgement up to every cutoff, in the ideal order (gain descending).
 
@@ -321,6 +377,11 @@ class CutLists(Remembers):
         shape = (self.lists.n_lists, self.k.size + 1)
         in_bucket = sum_by_list(cells, weights, n_lists=shape[0] * shape[1]).reshape(shape)
         return np.cumsum(in_bucket[:, :-1], axis=1)
+
+
+def _items_of(ranking: Ranking) -> list[Item]:
+    """List what is known of every item; of those that the notation leaves out, nothing."""
+    return [*ranking.items, *[Item()] * (len(ranking.gains) - len(ranking.items))]
 
 
 def _owners(offsets: IntVector) -> IntVector:

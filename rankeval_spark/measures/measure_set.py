@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
 from rankeval_spark.measures.arrays import ratio, where_defined
 from rankeval_spark.measures.names import Measure
+from rankeval_spark.measures.needs import REQUIRES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,14 +149,35 @@ class MeasureSet:
         return {m.column: m.link for m in self.per_list}
 
     @cached_property
-    def needs(self) -> frozenset[str]:
-        """Facts of the lists beyond ranks and gains that any of the measures reads."""
-        return frozenset(need for measure in self.measures for need in measure.entry.definition.needs)
-
-    @cached_property
     def at_best(self) -> Mapping[str, float]:
         """Value, by column, of the same user where he counts as served perfectly: 1, or the most the measure can be."""
-        return {m.column: min(1.0, m.entry.definition.bounds[1]) for m in self.measures}
+        best = {m.column: min(1.0, m.entry.definition.bounds[1]) for m in self.per_list}
+        # What no population gives a value has none here either.
+        return {name: math.nan if math.isnan(self.without_relevant[name]) else value for name, value in best.items()}
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """Facts of the lists beyond ranks and gains that any of the measures reads."""
+        return frozenset(need for measure in self.measures for need in measure.needs)
+
+    @cached_property
+    def item_depth(self) -> int:
+        """Rank down to which facts of the recommended items are read; 0 where it is the whole list."""
+        return max((m.k for m in self.measures if not REQUIRES.keys().isdisjoint(m.needs)), key=_whole_list_last)
+
+    def requiring(self) -> dict[str, list[str]]:
+        """Say which measures need what a run must be given: labels by the values of :data:`needs.REQUIRES`.
+
+        Examples
+        --------
+        >>> MeasureSet.parse(["P@5", "MIUF@5", "MIUF@10"]).requiring()
+        {'train': ['MIUF']}
+        """
+        found: dict[str, list[str]] = {}
+        for label, (measure, *_) in self._by_label.items():
+            for requirement in dict.fromkeys(one for need in measure.needs for one in REQUIRES.get(need, ())):
+                found.setdefault(requirement, []).append(label)
+        return found
 
     def score(self, lists: Lists) -> dict[str, FloatMatrix]:
         """Compute every measure that has a value for each list at every cutoff it is asked for.

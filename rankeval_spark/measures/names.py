@@ -193,6 +193,12 @@ class Measure:
         """Whether all items must be known, recommended or not."""
         return self.entry.definition.needs_catalogue(**self.options)
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Facts of the lists beyond ranks and gains that the kernel reads with these options."""
+        definition = self.entry.definition
+        return (*definition.needs, *definition.needs_with(**self.options))
+
     def at(self, k: int) -> Measure:
         """Return the same measure with another cutoff; 0 = whole list.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
 
 from rankeval_spark.measures import options as measure_options
 from rankeval_spark.measures.arrays import FloatMatrix
+from rankeval_spark.measures.needs import REQUIRES
 from rankeval_spark.measures.options import Option, OptionValue
 
 if TYPE_CHECKING:
@@ -143,8 +144,8 @@ class Definition:
         Function of the options: value of a user for whom the measure is undefined where a population counts him; 0,
         as for a list without a hit, or what the measure gives there instead.
     needs
-        Facts of the lists beyond ranks and gains that the kernel reads, such as :data:`columns.HIT_SCORES`; they are
-        collected only where a measure that is asked for needs them.
+        Facts of the lists beyond ranks and gains that the kernel reads with any options, such as
+        :data:`columns.HIT_SCORES`; they are collected only where a measure that is asked for needs them.
     takes_expected_ties
         Whether the kernel gives the mean over all orders of tied items for lists of
         :func:`~rankeval_spark.measures.expected_ties.over_all_orders`; or a function of the options that tells it.
@@ -158,6 +159,8 @@ class Definition:
         The same of the ratio of the parts: ``square`` where it is the square of the value.
     better
         Whether the higher or the lower value is the better one.
+    needs_with
+        Function of the options: such facts that the kernel reads with these options only.
     """
 
     name: str
@@ -183,6 +186,7 @@ class Definition:
     link: Link = "identity"
     micro_link: Link = "identity"
     better: Literal["higher", "lower"] = "higher"
+    needs_with: Callable[..., tuple[str, ...]] = lambda **_: ()
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
@@ -235,6 +239,28 @@ class Entry:
         """Tell whether the measure has a mean over all orders of tied items with a full set of options."""
         takes = self.definition.takes_expected_ties
         return takes(**options) if callable(takes) else takes
+
+    @property
+    def requires(self) -> str:
+        """What a run must be given for the measure beside recommendations and judgements; empty where nothing.
+
+        Examples
+        --------
+        >>> from rankeval_spark.measures import registry
+        >>> registry.get("ILD").requires, registry.get("P").requires
+        ("items.vector; items.categories with sim='jaccard'", '')
+        """
+        usual = self._requirements(self.defaults)
+        parts = [", ".join(usual)]
+        for option in self.options:
+            for choice in option.choices:
+                more = [one for one in self._requirements({**self.defaults, option.name: choice}) if one not in usual]
+                parts += [f"{', '.join(more)} with {option.name}={measure_options.show(choice)}"] if more else []
+        return "; ".join(part for part in parts if part)
+
+    def _requirements(self, options: Options) -> list[str]:
+        needs = (*self.definition.needs, *self.definition.needs_with(**options))
+        return list(dict.fromkeys(one for need in needs for one in REQUIRES.get(need, ())))
 
     def option(self, name: str) -> Option | None:
         """Return the option called ``name``, in any case."""

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import clean, exposure, match, models, population, rank, score, segment, summarise
+from rankeval_spark.stages import clean, describe, exposure, match, models, population, rank, score, segment, summarise
+from rankeval_spark.stages.describe import Knowledge
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from pyspark.sql import DataFrame
 
     from rankeval_spark.config import Policies
@@ -34,6 +37,8 @@ class Request:
         Slices with fewer users are marked as small.
     confidence : float
         Nominal coverage of the intervals, in (0, 1).
+    evaluation_date : date or None
+        Day at which the age of items is taken.
     """
 
     measures: MeasureSet
@@ -42,6 +47,7 @@ class Request:
     slices: Sequence[Sequence[str]] = ()
     min_slice_size: int = 30
     confidence: float = 0.95
+    evaluation_date: date | None = None
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -66,13 +72,15 @@ class Frames:
     metrics: DataFrame
 
 
-def to_lists(
+def to_lists(  # noqa: PLR0913 - the inputs, and what is asked of them
     recommendations: DataFrame,
     *,
     held_out: DataFrame,
     segments: DataFrame | None,
     request: Request,
     has_one_list: bool = False,
+    train: DataFrame | None = None,
+    items: DataFrame | None = None,
 ) -> DataFrame:
     """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
 
@@ -82,14 +90,43 @@ def to_lists(
     ----------
     has_one_list : bool
         Whether it is known that no user has several lists of a model; saves a hash table.
+    train, items : DataFrame, optional
+        Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``, read only where a measure needs them; the rows then have the
+        columns :data:`columns.FACTS` too.
     """
     usable = _usable(recommendations, request=request, has_one_list=has_one_list)
     judgements = _judgements(held_out, request)
+    ranked = _ranked(usable, request, judgements)
+    named = models.to_models(usable, names=request.models)
+    lists = _matched(ranked, judgements, named, Knowledge(train, items, request.evaluation_date), request.measures)
+    return lists.transform(models.with_names, names=request.models).transform(
+        segment.with_segments, segments=segments, names=request.segments
+    )
+
+
+def _matched(
+    ranked: DataFrame, judgements: DataFrame, models_: DataFrame, knowledge: Knowledge, measures: MeasureSet
+) -> DataFrame:
+    """Join ranked items with the judgements and, where a measure needs them, with facts of items and users."""
+    needs = measures.needs
+    if not describe.is_described(needs):
+        return match.to_lists(ranked, judgements=judgements, models=models_)
+    n_places = max((k for k in measures.ks if k != C.WHOLE_LIST), default=0)
     return (
-        _ranked(usable, request, judgements)
-        .transform(match.to_lists, judgements=judgements, models=models.to_models(usable, names=request.models))
-        .transform(models.with_names, names=request.models)
-        .transform(segment.with_segments, segments=segments, names=request.segments)
+        ranked.transform(
+            describe.with_item_facts,
+            knowledge=knowledge,
+            needs=needs,
+            depth=measures.item_depth,
+            n_places=n_places,
+        )
+        .transform(
+            match.to_lists,
+            judgements=judgements,
+            models=models_,
+            profiles=describe.to_profiles(knowledge, needs=needs),
+        )
+        .transform(describe.with_totals, knowledge=knowledge, needs=needs)
     )
 
 

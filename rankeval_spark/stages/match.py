@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
@@ -42,14 +45,19 @@ def _gain(duplicates: str) -> Column:
     return F.aggregate(F.array_sort(F.collect_list(C.GAIN)), F.lit(0.0), lambda total, gain: total + gain)
 
 
-def to_lists(ranked: DataFrame, *, judgements: DataFrame, models: DataFrame) -> DataFrame:
+def to_lists(
+    ranked: DataFrame, *, judgements: DataFrame, models: DataFrame, profiles: DataFrame | None = None
+) -> DataFrame:
     """Make one compact row per list; a judged user whom a model gave no list gets an empty one, ``list_id`` ''.
 
     Grain: (model, user, list). Judgements join n:1 on (user, item); users are crossed with the models, then full
     outer joined on (user, model): 1:n, so that neither a user without a list nor a list without a judged user vanishes.
     Ranked items with a column ``score`` give the lists a column ``hit_scores``.
+    Facts of items in the ranked rows are collected; profiles join the lists n:1 on the user.
     """
     hits = _to_hits(ranked, judgements=judgements)
+    if profiles is not None:  # here, where the rows are still partitioned by user
+        hits = hits.join(profiles, on=[C.USER_ID], how="left")
     list_id = F.coalesce(C.LIST_ID, F.lit(C.ONE_LIST)) if C.LIST_ID in hits.columns else F.lit(C.ONE_LIST)
     return (
         _to_judged_users(judgements)
@@ -66,6 +74,7 @@ def to_lists(ranked: DataFrame, *, judgements: DataFrame, models: DataFrame) -> 
             _or_empty(C.JUDGED_GAINS, "double").alias(C.JUDGED_GAINS),
             _or_empty(C.TIED_RANKS, "int").alias(C.TIED_RANKS),
             *([_or_empty("_hits.score", "double").alias(C.HIT_SCORES)] if C.SCORE in ranked.columns else []),
+            *(name for name in (C.ITEM_FACTS, C.PROFILE) if name in hits.columns),
         )
     )
 
@@ -80,20 +89,23 @@ def _to_hits(ranked: DataFrame, *, judgements: DataFrame) -> DataFrame:
     """Group the ranked items: one row per list with the ranks and gains of its judged items.
 
     Most items have nothing to tell and are dropped before the grouping, which is not compiled and takes them one by
-    one; the last of a list stays for its length.
+    one; the last of a list stays for its length, and all whose facts a measure reads.
     """
-    facts = [C.RANK, C.GAIN, *([C.SCORE] if C.SCORE in ranked.columns else [])]
-    hit = F.when(F.col(C.GAIN).isNotNull(), F.struct(*facts))
+    facts = [C.ITEM_FACTS] if C.ITEM_FACTS in ranked.columns else []
+    tells = F.col(C.GAIN).isNotNull() | F.col(IS_TIED) | (F.col(N_COPIES) > 1) | F.col(IS_LAST)
+    of_hits = [C.RANK, C.GAIN, *([C.SCORE] if C.SCORE in ranked.columns else [])]
+    hit = F.when(F.col(C.GAIN).isNotNull(), F.struct(*of_hits))
     tied_rank = F.when(F.col(IS_TIED), F.col(C.RANK))
     judged = ranked if C.GAIN in ranked.columns else ranked.transform(with_gains, judgements=judgements)
     return (
-        judged.where(F.col(C.GAIN).isNotNull() | F.col(IS_TIED) | (F.col(N_COPIES) > 1) | F.col(IS_LAST))
+        judged.where(reduce(or_, (F.col(fact).isNotNull() for fact in facts), tells))
         .groupBy(*list_order(ranked))
         .agg(
             F.max(C.RANK).alias(C.N_RECOMMENDED),
             F.sum(F.col(N_COPIES) - 1).cast("int").alias(C.N_DUPLICATES),
             F.array_sort(F.collect_list(hit)).alias("_hits"),
             F.array_sort(F.collect_list(tied_rank)).alias(C.TIED_RANKS),
+            *(F.array_sort(F.collect_list(fact)).alias(fact) for fact in facts),
         )
     )
 

@@ -6,6 +6,7 @@ The worker converts Arrow to numpy, calls the kernels and converts back; it cont
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.measures import Lists
 from rankeval_spark.measures.expected_ties import over_all_orders
 from rankeval_spark.measures.ties import has_mixed_ties
+from rankeval_spark.stages.item_facts import to_item_facts
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
@@ -58,9 +60,12 @@ def to_user_metrics(
         With ``expected`` the measures are means over all orders of tied items, the counts beside them are those of the
         order that the lists are in. Any other policy was decided when they were ranked.
     """
-    needed = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
-    score = _score_udf(measures, fill=_fills(measures).get(zero_relevant), has_expected_ties=ties == "expected")
-    scored = score(*(F.col(name) for name in (*_COMPACT, *needed)))
+    facts = tuple(name for name in C.FACTS if name in lists.columns)
+    scores = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
+    score = _score_udf(
+        measures, fill=_fills(measures).get(zero_relevant), has_expected_ties=ties == "expected", facts=facts
+    )
+    scored = score(*(F.col(name) for name in (*_COMPACT, *facts, *scores)))
     names = [*_COUNTS, *measures.stored]
     return (
         lists.withColumn(N_LISTED, F.col(C.N_RECOMMENDED) + F.col(C.N_DUPLICATES))
@@ -76,7 +81,7 @@ def _fills(measures: MeasureSet) -> dict[str, Mapping[str, float]]:
 
 
 def _score_udf(
-    measures: MeasureSet, *, fill: Mapping[str, float] | None, has_expected_ties: bool
+    measures: MeasureSet, *, fill: Mapping[str, float] | None, has_expected_ties: bool, facts: tuple[str, ...]
 ) -> Callable[..., Column]:
     fields = {**_COUNTS, **dict.fromkeys(measures.stored, pa.float64())}
     struct = ",".join(f"{name}:{_SPARK_TYPES[type_]}" for name, type_ in fields.items())
@@ -87,9 +92,12 @@ def _score_udf(
         hit_gains: pa.Array,
         judged_gains: pa.Array,
         tied_ranks: pa.Array,
-        *hit_scores: pa.Array,
+        *more: pa.Array,
     ) -> pa.Array:
+        known, hit_scores = more[: len(facts)], more[len(facts) :]
         lists = _to_lists(n_recommended, hit_ranks, hit_gains, judged_gains, *hit_scores)
+        if facts:
+            lists = replace(lists, items=to_item_facts(*map(dict(zip(facts, known, strict=True)).get, C.FACTS)))
         tied_list, tied_rank = _flat(_ragged(tied_ranks))
         values = measures.score(over_all_orders(lists, tied_list, tied_rank) if has_expected_ties else lists)
         if fill is not None:

@@ -38,6 +38,7 @@ EVALUATE: Final = {
     "confidence": 0.95,
     "train": None,
     "items": None,
+    "evaluation_date": None,
 }
 EVALUATION: Final = {"cached", "checks", "gaps", "leaderboard", "metrics", "user_metrics", "user_values"}
 RESULTS: Final = {

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.measures import Measure, Ranking, registry
+from rankeval_spark.measures import Background, Item, Measure, Ranking, registry
 from rankeval_spark.measures.options import GainMap
 from tests.support.rankings import GRADES
 
@@ -41,6 +42,8 @@ class PlainList:
     judged: list[float]
     is_judged: list[bool]
     scores: list[float]
+    items: list[Item] = field(default_factory=list)
+    background: Background = field(default_factory=Background)
 
     @classmethod
     def of(cls, ranking: Ranking) -> PlainList:
@@ -51,6 +54,8 @@ class PlainList:
             sorted([*recommended, *ranking.missed], reverse=True),
             [gain is not None for gain in ranking.gains],
             list(ranking.score_at),
+            [*ranking.items, *[Item()] * (len(ranking.gains) - len(ranking.items))],
+            ranking.background,
         )
 
     @property
@@ -490,7 +495,7 @@ def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str
 NUMBERS: Mapping[str, Sequence[float]] = {"recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
 """Values tried of numeric options, where more than the default and another are."""
 
-OTHER_NUMBERS = {"p": 0.5, "max_rel": 3.0, "floor": 0.1}
+OTHER_NUMBERS = {"alpha": 0.5, "p": 0.5, "max_rel": 3.0, "floor": 0.1}
 """A second value of each numeric option for which 2 would not do."""
 
 OTHER_MAP = GainMap(((0.5, 0.0), (1.0, 1.0), (2.0, 1.5), (3.0, 4.0)))
@@ -513,6 +518,174 @@ def _values(option: Option) -> Sequence[Any]:
     if option.choices:
         return (*option.choices, *([OTHER_MAP] if option.takes_map else []))
     return NUMBERS.get(option.name, (option.default, OTHER_NUMBERS.get(option.name, 2.0)))
+
+
+def top_items(one: PlainList, k: int) -> list[Item]:
+    """Items at ranks 1..k; all of them for k = 0."""
+    return one.items[: k or None]
+
+
+@naive("ARP")
+def _(one: PlainList, k: int, *, norm: str, unseen: str) -> Number | None:
+    counts = [Fraction(item.interactions) for item in top_items(one, k) if item.interactions or unseen == "zero"]
+    scale = {"none": 1, "C": one.background.interactions, "max": one.background.most_interactions}[norm]
+    return mean([count / Fraction(scale) for count in counts]) if scale else None
+
+
+@naive("MIUF")
+def _(one: PlainList, k: int, *, unseen: str) -> Number | None:
+    users = [item.users for item in top_items(one, k) if item.users or unseen == "one"]
+    total = one.background.users
+    return mean([-math.log2((n or 1) / total) for n in users]) if users and total else None
+
+
+@naive("SelfInfo")
+def _(one: PlainList, k: int) -> Number | None:
+    counts, total = [item.interactions for item in top_items(one, k)], one.background.interactions
+    return mean([-math.log2((n or 1) / total) for n in counts]) if counts and total else None
+
+
+@naive("EPC")
+def _(one: PlainList, k: int, *, rel: float, relevance: str) -> Number | None:
+    total = one.background.users
+    return novelty(one, k, rel, relevance, lambda item: 1 - item.users / total) if total else None
+
+
+@naive("EFD")
+def _(one: PlainList, k: int, *, rel: float, relevance: str) -> Number | None:
+    total, least = one.background.interactions, one.background.least_interactions
+    worth = lambda item: -math.log2((item.interactions or least) / total)  # noqa: E731 - as short as the formula
+    return novelty(one, k, rel, relevance, worth) if total else None
+
+
+def novelty(one: PlainList, k: int, rel: float, relevance: str, worth: Callable[[Item], float]) -> float | None:
+    """Mean worth of the items that count, weighted by the discount of their places."""
+    discounts = [1 / math.log2(rank + 1) for rank in range(1, len(top_items(one, k)) + 1)]
+    counts = [relevance == "off" or gain >= rel for gain in one.top(k)]
+    worths = [worth(item) for item in top_items(one, k)]
+    total = math.fsum(d * w for d, w, is_counted in zip(discounts, worths, counts, strict=True) if is_counted)
+    return total / math.fsum(discounts) if discounts else None
+
+
+@naive("APLT")
+def _(one: PlainList, k: int) -> Number | None:
+    return mean([Fraction(item.is_tail) for item in top_items(one, k)])
+
+
+@naive("ACLT")
+def _(one: PlainList, k: int) -> Number | None:
+    return sum(item.is_tail for item in top_items(one, k)) if one.items else None
+
+
+@naive("SufficientReco")
+def _(one: PlainList, k: int, *, kind: str) -> Number | None:
+    filled = Fraction(len(one.top(k)), k)
+    return (filled if kind == "share" else int(filled)) if one.gains else None
+
+
+@naive("NotInTrain")
+def _(one: PlainList, k: int) -> Number | None:
+    return mean([Fraction(not item.is_seen) for item in top_items(one, k)])
+
+
+@naive("Freshness")
+def _(one: PlainList, k: int, *, days: float, stat: str, unknown: str) -> Number | None:
+    ages = [item.age for item in top_items(one, k)]
+    known = [age for age in ages if not math.isnan(age)]
+    if not known or (unknown == "null" and known != ages):
+        return None
+    if stat == "share":
+        return mean([Fraction(age < days) for age in known])
+    return statistics.median(known) if stat == "median" else mean([Fraction(age) for age in known])
+
+
+@naive("ILD")
+def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
+    similarity = NAIVE["ILS"](one, k, sim=sim, unknown=unknown)
+    return None if similarity is None else 1 - similarity
+
+
+@naive("ILS")
+def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
+    items = top_items(one, k)
+    known = [item for item in items if (any(item.vector or ()) if sim == "vector" else item.categories)]
+    if unknown == "null" and len(known) < len(items):
+        return None
+    pairs = itertools.combinations(known, 2)
+    return mean([cosine(left, right) if sim == "vector" else jaccard(left, right) for left, right in pairs])
+
+
+def cosine(left: Item, right: Item) -> float:
+    """Cosine of the angle between the vectors of two items."""
+    a, b = left.vector or (), right.vector or ()
+    return sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
+
+
+def jaccard(left: Item, right: Item) -> Fraction:
+    """Share of the categories of two items that they have in common."""
+    a, b = set(left.categories), set(right.categories)
+    return Fraction(len(a & b), len(a | b))
+
+
+@naive("SRecall")
+def _(one: PlainList, k: int, *, of: str) -> Number | None:
+    covered = {name for item in top_items(one, k) for name in item.categories}
+    profile = {name for name, _, _ in one.background.profile}
+    n_wanted = len(profile) if of == "user" else int(one.background.categories)
+    return Fraction(len(covered & profile if of == "user" else covered), n_wanted) if n_wanted and one.items else None
+
+
+@naive("Unexpectedness")
+def _(one: PlainList, k: int, *, unknown: str) -> Number | None:
+    return distance_from_profile(one, k, unknown, lambda _: True)
+
+
+@naive("Serendipity")
+def _(one: PlainList, k: int, *, kind: str, rel: float, unknown: str) -> Number | None:
+    if kind == "content":
+        return distance_from_profile(one, k, unknown, lambda gain: gain >= rel)
+    relevant = [(rank, item) for rank, item in enumerate(top_items(one, k), 1) if one.gains[rank - 1] >= rel]
+    depth, n = len(top_items(one, k)), one.background.items
+    if not depth or (kind == "pop" and not n):
+        return None
+    if kind == "ge":
+        return Fraction(sum(item.place > k for _, item in relevant), depth)
+    return math.fsum(max((n + 1 - rank) / n - item.popularity, 0) for rank, item in relevant) / depth
+
+
+def distance_from_profile(one: PlainList, k: int, unknown: str, counts: Callable[[float], bool]) -> float | None:
+    """Mean of 1 - cosine with the profile over the known items, those that do not count adding 0."""
+    places = list(zip(top_items(one, k), one.top(k), strict=True))
+    known = [(item.vector or (), gain) for item, gain in places if any(item.vector or ())]
+    profile = one.background.profile_vector
+    if profile is None or not known or (unknown == "null" and len(known) < len(places)):
+        return None
+    worth = [1 - sum(x * y for x, y in zip(v, profile, strict=True)) / math.hypot(*v) for v, g in known if counts(g)]
+    return math.fsum(worth) / len(known)
+
+
+@naive("Calibration")
+def _(one: PlainList, k: int, *, alpha: float, distance: str, weights: str) -> Number | None:
+    p: dict[str, float] = {}
+    q: dict[str, float] = {}
+    for name, n_categories, n_items in one.background.profile:
+        p[name] = p.get(name, 0) + n_items / n_categories
+    for rank, item in enumerate(top_items(one, k), 1):
+        for name in item.categories:
+            q[name] = q.get(name, 0) + (1 / math.log2(rank + 1) if weights == "log2" else 1) / len(item.categories)
+    if not p or not q:
+        return None
+    pairs = [(p.get(name, 0) / sum(p.values()), q.get(name, 0) / sum(q.values())) for name in {*p, *q}]
+    if distance == "KL":
+        return divergence([(a, (1 - alpha) * b + alpha * a) for a, b in pairs])
+    if distance == "JS":
+        return sum(divergence([(pair[side], sum(pair) / 2) for pair in pairs]) for side in (0, 1)) / 2
+    return math.hypot(*(math.sqrt(a) - math.sqrt(b) for a, b in pairs)) / math.sqrt(2)
+
+
+def divergence(pairs: Sequence[tuple[float, float]]) -> float:
+    """Kullback-Leibler divergence in bits."""
+    return math.fsum(a * math.log2(a / b) for a, b in pairs if a)
 
 
 def takes_every_grade(measure: Measure) -> bool:

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from operator import itemgetter
+from typing import Any
 
 from hypothesis import strategies as st
 
-from rankeval_spark.measures import Ranking
+from rankeval_spark.measures import Background, Item, Ranking
 
 GRADES = (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0)
 SCORES = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
+
+ITEMS = (
+    Item(),
+    Item(8, 5, False, 1.0, 1, True, 0, ("a",), (1.0, 0.0, 0.0)),
+    Item(5, 4, False, 0.75, 2, False, 10, ("a", "b"), (1.0, 2.0, -1.0)),
+    Item(3, 3, True, 0.5, 3, True, -3, ("b", "c", "d"), (0.0, -3.0, 0.5)),
+    Item(3, 2, True, 0.5, 4, False, 45, ("a", "d"), (-2.0, 0.0, 0.0)),
+    Item(1, 1, True, 0.25, 5, False, 29, (), None),
+    Item(0, 0, True, 0.0, 9, False, 30, ("e",), (0.0, 0.0, 0.0)),
+)
+"""Items that lists are drawn from: seen and unseen, with and without a day, categories and a vector."""
+
+BACKGROUNDS = (
+    Background(),
+    Background(20, 8, 1, 6, 5, 5, (("a", 1, 2), ("b", 2, 1), ("d", 2, 1)), (0.5, 0.25, -0.5)),
+    Background(30, 9, 2, 9, 12, 6, (("f", 1, 1),), None),
+)
+"""What lies behind a list: nothing, and two kinds of training data and user."""
 
 
 def rankings(
@@ -19,14 +38,23 @@ def rankings(
 
     Scores are probabilities, with ties.
     """
-    item = st.tuples(st.sampled_from(SCORES), st.none() | st.sampled_from(grades))
-    items = st.lists(item, min_size=min_size, max_size=max_size)
-    return st.builds(_ranking, items, st.lists(st.sampled_from(grades), max_size=6))
+    place = st.tuples(st.sampled_from(SCORES), st.none() | st.sampled_from(grades), st.sampled_from(ITEMS))
+    places = st.lists(place, min_size=min_size, max_size=max_size)
+    return st.builds(_ranking, places, st.lists(st.sampled_from(grades), max_size=6), st.sampled_from(BACKGROUNDS))
 
 
-def _ranking(items: list[tuple[float, float | None]], missed: list[float]) -> Ranking:
-    best_first = sorted(items, key=itemgetter(0), reverse=True)
-    return Ranking([gain for _, gain in best_first], missed, [score for score, _ in best_first])
+def _ranking(places: list[tuple[float, float | None, Item]], missed: list[float], background: Background) -> Ranking:
+    """Put a list together, best score first; without training data no item has anything in it."""
+    best_first = sorted(places, key=itemgetter(0), reverse=True)
+    items = [item if background.items else item._replace(**_NOT_IN_TRAIN) for _, _, item in best_first]
+    return Ranking(
+        [gain for _, gain, _ in best_first], missed, [score for score, _, _ in best_first], items, background
+    )
+
+
+_NOT_IN_TRAIN: dict[str, Any] = {
+    name: Item._field_defaults[name] for name in ("interactions", "users", "is_tail", "popularity", "place", "is_seen")
+}
 
 
 def binary_rankings() -> st.SearchStrategy[Ranking]:

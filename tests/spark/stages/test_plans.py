@@ -49,6 +49,14 @@ def folder(_shared_session: SparkSession, tmp_path_factory: pytest.TempPathFacto
     _shared_session.range(400).select(*ids, F.lit(1.0).alias("gain")).write.parquet(f"{path}/held_out")
     users = _shared_session.range(50).select(number.cast("string").alias("user_id"), F.lit("x").alias("country"))
     users.write.parquet(f"{path}/segments")
+    _shared_session.range(3000).select(*ids).write.parquet(f"{path}/train")
+    catalogue = _shared_session.range(37).select(
+        number.cast("string").alias("item_id"),
+        F.array(F.lit("x")).alias("categories"),
+        F.array(number.cast("double"), F.lit(1.0)).alias("vector"),
+        F.lit(None).cast("date").alias("published_at"),
+    )
+    catalogue.write.parquet(f"{path}/items")
     return path
 
 
@@ -59,7 +67,8 @@ def tables(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
         spark.conf.set(key, value)
     # Tables of a few rows would be broadcast; those of a night are not.
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    frames = {name: spark.read.parquet(f"{folder}/{name}") for name in ("recommendations", "held_out", "segments")}
+    names = ("recommendations", "held_out", "segments", "train", "items")
+    frames = {name: spark.read.parquet(f"{folder}/{name}") for name in names}
     frames["recommendations"] = frames["recommendations"].drop("rank")
     return frames
 
@@ -67,7 +76,14 @@ def tables(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
 def lists_of(tables: dict[str, DataFrame], request: Request = FEW) -> DataFrame:
     """Plan the compact rows."""
     segments = tables["segments"] if request.segments else None
-    return pipeline.to_lists(tables["recommendations"], held_out=tables["held_out"], segments=segments, request=request)
+    return pipeline.to_lists(
+        tables["recommendations"],
+        held_out=tables["held_out"],
+        segments=segments,
+        request=request,
+        train=tables["train"],
+        items=tables["items"],
+    )
 
 
 def user_metrics_of(tables: dict[str, DataFrame], request: Request = FEW) -> DataFrame:
@@ -135,6 +151,53 @@ def test_scores_of_hits_add_no_exchange_and_travel_only_where_a_measure_needs_th
     assert "hit_scores" not in lists_of(tables, FEW).columns
     assert final_exchanges(user_metrics_of(tables, scored)) == ONE_EACH
     assert python_nodes(user_metrics_of(tables, scored)) == ["ArrowEvalPython"]
+
+
+def test_without_a_measure_of_items_neither_training_data_nor_catalogue_is_in_the_plan(
+    tables: dict[str, DataFrame],
+) -> None:
+    scans = [node.text for node in plan(lists_of(tables)).walk() if "parquet" in node.text]
+    assert scans
+    assert not [text for text in scans if "/train" in text or "/items" in text]
+
+
+def asked(*measures: str) -> Request:
+    """Ask for some measures beside those of ``FEW``."""
+    return replace(FEW, measures=MeasureSet.parse(["nDCG@5", "P@5", *measures]))
+
+
+def test_a_catalogue_that_is_broadcast_moves_no_recommendation(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10MB")
+    plain, described = user_metrics_of(tables), user_metrics_of(tables, asked("ILD@5", "ILS(sim='jaccard')@3"))
+    assert final_exchanges(described) == final_exchanges(plain) == ONE_EACH
+    added = joins(described)
+    for each in joins(plain):
+        added.remove(each)
+    assert sorted(added) == ["BroadcastHashJoin", "BroadcastNestedLoopJoin"]  # the facts; are vectors of one length
+    assert python_nodes(described) == python_nodes(plain)
+
+
+def test_items_that_the_user_has_seen_add_the_exchange_of_the_training_data_alone(
+    tables: dict[str, DataFrame],
+) -> None:
+    assert final_exchanges(user_metrics_of(tables, asked("NotInTrain@5"))) == ONE_EACH + 1
+
+
+def test_a_catalogue_too_large_to_be_broadcast_moves_itself_and_the_rows_twice(tables: dict[str, DataFrame]) -> None:
+    """To the items and back to the users; the judgements move once, as ever."""
+    assert final_exchanges(user_metrics_of(tables, asked("ILD(sim='jaccard')@5"))) == ONE_EACH + 3
+
+
+def test_more_measures_of_the_same_facts_add_no_join(tables: dict[str, DataFrame]) -> None:
+    few = user_metrics_of(tables, asked("MIUF@5"))
+    many = user_metrics_of(
+        tables, asked("MIUF@1", "MIUF@5", "MIUF(unseen='drop')@5", "EPC@3", "EPC(relevance='off')@5")
+    )
+    assert joins(many) == joins(few)
+    assert final_exchanges(many) == final_exchanges(few)
+    assert python_nodes(many) == python_nodes(few)
 
 
 def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) -> None:

@@ -220,3 +220,14 @@ def test_dates_are_read_strictly() -> None:
     for text in ("20260102", "2026-1-2", "2026-02-30", "2026-W01-1", "today", "", "2026-01-02T00:00", "٢٠٢٦-01-02"):
         with pytest.raises(ConfigError, match="--date: found"):
             parse_date(text)
+
+
+def test_measures_whose_inputs_are_missing_are_named_at_once(config_file: Path) -> None:
+    found = faults(config_file, "measures=[MIUF, SRecall, nDCG]", "cutoffs=[5]")
+    assert [fault.partition("nDCG], ")[2] for fault in found] == [
+        "measures: found MIUF, SRecall, but no inputs.train; expected the input; add inputs.train",
+        "measures: found SRecall, but no inputs.items; expected the input; add inputs.items",
+    ]
+    inputs = ("inputs.train={format: delta, path: t}", "inputs.items={format: delta, path: i}")
+    config = load_config(config_file, ["measures=[MIUF, SRecall, nDCG]", *inputs])
+    assert config.measure_set().requiring() == {"train": ["MIUF", "SRecall"], "items.categories": ["SRecall"]}

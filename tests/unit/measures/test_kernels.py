@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.arrays import product_of_earlier
@@ -50,13 +50,13 @@ def test_every_variant_takes_no_lists_empty_lists_and_lists_without_judgements(b
 
 def test_user_without_a_list_has_the_worst_value_where_a_relevant_item_was_missed() -> None:
     for measure, values in by_measure(EVERYTHING, [Ranking([], missed=[3])]).items():
-        np.testing.assert_array_equal(values, [EVERYTHING.without_relevant[measure.column]], str(measure))
-        np.testing.assert_array_equal(values, [without_hit(measure)], str(measure))
+        np.testing.assert_array_equal(values, [EVERYTHING.without_relevant[measure.column]], err_msg=str(measure))
+        np.testing.assert_array_equal(values, [without_hit(measure)], err_msg=str(measure))
 
 
 def without_hit(measure: Measure) -> float:
-    """Value of a list without a hit: 0 for most measures, and undefined for those of predictions."""
-    if HIT_SCORES in measure.entry.definition.needs:
+    """Value of a list without a hit: 0 for most measures, and none for those of predictions or of the items."""
+    if measure.needs or measure.name == "SufficientReco":
         return math.nan
     floor = measure.options.get("floor")
     return math.log(floor) if isinstance(floor, float) else float(measure.name == "RBPResidual")
@@ -136,8 +136,15 @@ def test_batch_is_built_from_sliced_arrow_buffers() -> None:
     scores = np.array([1.0, 1 / 2, 1.0])  # as Lists.of gives them
     sliced = Lists.from_ragged(np.array([2, 1]), np.array([1, 2, 3]), ranks, gains, np.array([1, 3, 4]), judged, scores)
     expected = EVERYTHING.score(Lists.of(whole[1:]))
-    for column, values in EVERYTHING.score(sliced).items():
+    of_gains = MeasureSet.of([measure for measure in EVERYTHING.measures if not measure.needs])
+    for column, values in of_gains.score(sliced).items():
         np.testing.assert_array_equal(values, expected[column])
+
+
+def test_measure_of_items_that_the_batch_does_not_hold_says_so() -> None:
+    unknown = replace(Lists.of([Ranking([1])]), items=None)
+    with pytest.raises(ValueError, match="holds no facts of items"):
+        MeasureSet.parse(["MIUF@1"]).score(unknown)
 
 
 def test_cutoffs_must_ascend_with_the_whole_list_last() -> None:

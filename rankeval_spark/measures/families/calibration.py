@@ -1,0 +1,144 @@
+"""Whether the recommended items have the mixture of categories that the user's own items have."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import numpy as np
+
+from rankeval_spark.measures import needs
+from rankeval_spark.measures.arrays import FloatMatrix, ratio, sum_by_list
+from rankeval_spark.measures.golden import UNDEFINED, Golden
+from rankeval_spark.measures.items import Background, Item
+from rankeval_spark.measures.lists import CutLists, Ranking
+from rankeval_spark.measures.options import Above, Below
+from rankeval_spark.measures.registry import Definition, Rule
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatVector, IntVector
+
+_ALPHA: Final = 0.01
+_HALVES = Background(profile=(("a", 1, 1), ("b", 1, 1)))
+_A, _B, _AB = Item(categories=("a",)), Item(categories=("b",)), Item(categories=("a", "b"))
+_LIST = Ranking([None, None, 1], items=(_A, Item(), _B), background=_HALVES)
+_SAME = Ranking([None], items=(_AB,), background=_HALVES)
+_OTHER = Ranking([None], items=(Item(categories=("c",)),), background=_HALVES)
+
+
+@Definition(
+    name="Calibration",
+    formula="KL(p || 0.99 q + 0.01 p) = sum_g p(g) log2(p(g) / (0.99 q(g) + 0.01 p(g)))",
+    bounds=(0, math.inf),
+    undefined="no categorised item among the first k, or among those that the user has in train",
+    source="Steck (2018), Calibrated recommendations",
+    goldens=(
+        Golden("Calibration@1", (_LIST,), ("1/2 * log2(1/2 / (0.99 + 0.005)) + 1/2 * log2(1/2 / 0.005)",)),
+        Golden("Calibration", (_LIST,), ("0",), note="an item without categories does not count"),
+        Golden("Calibration(alpha=0.5)@1", (_LIST,), ("1/2 * log2(1/2 / 0.75) + 1/2 * log2(1/2 / 0.25)",)),
+        Golden("Calibration(distance='JS')@1", (_OTHER,), ("1",), note="nothing in common"),
+        Golden("Calibration(distance='JS')@1", (_LIST,), ("(1/2 * log2(2/3) + 1/2 * log2(2) + log2(4/3)) / 2",)),
+        Golden("Calibration(distance='Hellinger')@1", (_LIST,), ("sqrt(1 - sqrt(1/2))",)),
+        Golden("Calibration(distance='Hellinger',weights='log2')@3", (_SAME,), ("0",), note="equal mixtures"),
+        Golden(
+            "Calibration@1", (Ranking([None], items=(_A,)), Ranking([None], background=_HALVES)), (UNDEFINED, UNDEFINED)
+        ),
+    ),
+    rules=(
+        Rule(
+            "alpha only with distance='KL'",
+            lambda options: options["alpha"] != _ALPHA and options["distance"] != "KL",
+        ),
+    ),
+    needs=(needs.ITEM_CATEGORIES, needs.PROFILE_CATEGORIES),
+    without_relevant=lambda **_: math.nan,
+)
+def calibration(
+    cut: CutLists,
+    *,
+    alpha: Annotated[float, Above(0), Below(1)] = _ALPHA,
+    distance: Literal["KL", "JS", "Hellinger"] = "KL",
+    weights: Literal["none", "log2"] = "none",
+) -> FloatMatrix:
+    """Distance between the categories of the recommended items and those of the user's own items; 0 is calibrated.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    alpha : float
+        For ``distance='KL'``: share of the profile p that is mixed into q, without which a category that is not
+        recommended would make the distance infinite.
+    distance : {"KL", "JS", "Hellinger"}
+        Kullback-Leibler divergence; Jensen-Shannon divergence; Hellinger distance. The last two take q as it is and
+        lie in [0, 1].
+    weights : {"none", "log2"}
+        What a place counts in q: all the same; 1 / log2(rank + 1).
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        Bits, or a distance. NaN for a user without a profile and for a list without a categorised item.
+
+    Notes
+    -----
+    ``p(g)`` is the mean of p(g|i) over the distinct items i that the user has in `train`, ``q(g)`` over items 1..m, an
+    item sharing 1 out evenly among its categories. Items without categories count in neither. ``JS = (KL(p || a) +
+    KL(q || a)) / 2`` with ``a = (p + q) / 2``; ``Hellinger = sqrt(sum_g (sqrt(p(g)) - sqrt(q(g)))^2 / 2)``.
+
+    Examples
+    --------
+    Half of the profile, and nothing of the list, is in b:
+
+    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
+    >>> background = Background(profile=(("a", 1, 1), ("b", 1, 1)))
+    >>> batch = Lists.of([Ranking([None], items=[Item(categories=("a",))], background=background)])
+    >>> calibration(batch.cut([1]), distance="JS").round(4)
+    array([[0.3113]])
+    """
+    facts = cut.lists.known_items
+    n_lists = cut.lists.n_lists
+    profile, labels = facts.known_profile, facts.known_categories
+    places, index = np.unique(
+        np.concatenate([profile.owner, facts.item_list[labels.owner]]) * facts.n_categories
+        + np.concatenate([profile.code, labels.code]),
+        return_inverse=True,
+    )
+    owner = places // max(facts.n_categories, 1)
+    index_p, index_q = index[: len(profile.owner)], index[len(profile.owner) :]
+    p = _shares(sum_by_list(index_p, profile.weight, n_lists=len(places)), owner, n_lists)
+    ranks = facts.item_rank[labels.owner]
+    worth = labels.weight / np.log2(ranks + 1) if weights == "log2" else labels.weight
+    values = np.full((n_lists, cut.k.size), np.nan)
+    for column, k in enumerate(cut.k[0]):
+        found = sum_by_list(index_q, worth * (ranks <= k), n_lists=len(places))
+        q = _shares(found, owner, n_lists)
+        total = sum_by_list(owner, _terms(p, q, distance, alpha), n_lists=n_lists)
+        is_defined = (sum_by_list(owner, p, n_lists=n_lists) > 0) & (sum_by_list(owner, found, n_lists=n_lists) > 0)
+        values[is_defined, column] = np.clip(np.sqrt(total) if distance == "Hellinger" else total, 0, None)[is_defined]
+    return values
+
+
+def _shares(mass: FloatVector, owner: IntVector, n_lists: int) -> FloatVector:
+    """Divide what each list has in a category by what it has in all of them; 0 for a list without any."""
+    shares: FloatVector = ratio(mass, sum_by_list(owner, mass, n_lists=n_lists)[owner])
+    return shares
+
+
+def _terms(p: FloatVector, q: FloatVector, distance: str, alpha: float) -> FloatVector:
+    """Return what each (list, category) adds."""
+    if distance == "KL":
+        return _divergence(p, (1 - alpha) * q + alpha * p)
+    if distance == "JS":
+        middle = (p + q) / 2
+        return (_divergence(p, middle) + _divergence(q, middle)) / 2
+    # Half of the squared differences of the roots is 1 - sum sqrt(p q), and exact where p and q are nearly equal.
+    roots: FloatVector = (np.sqrt(p) - np.sqrt(q)) ** 2 / 2
+    return roots
+
+
+def _divergence(p: FloatVector, q: FloatVector) -> FloatVector:
+    """Return p log2(p / q); 0 where p is 0. Where p is not, q is neither."""
+    is_there = p > 0
+    bits: FloatVector = p * np.log2(ratio(np.where(is_there, p, 1.0), np.where(is_there, q, 1.0)))
+    return bits

@@ -1,0 +1,183 @@
+"""Recommendations that the user could not have expected, and those among them that are relevant."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from rankeval_spark.measures import needs
+from rankeval_spark.measures.arrays import FloatMatrix, quotient
+from rankeval_spark.measures.golden import UNDEFINED, Golden
+from rankeval_spark.measures.items import Background, Item
+from rankeval_spark.measures.lists import CutLists, Ranking
+from rankeval_spark.measures.options import Level  # noqa: TC001 - the registry reads the annotation at run time
+from rankeval_spark.measures.registry import Cutoff, Definition, Rule
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatVector
+
+_TRAIN = Background(items=4, profile_vector=(0.5, 0.5))
+"""The user has two items, (1, 0) and (0, 1)."""
+_X, _OPPOSITE, _NO_VECTOR = Item(vector=(2, 0)), Item(vector=(-3, 0)), Item()
+_CONTENT = Ranking([None, 1], items=(_X, _OPPOSITE), background=_TRAIN)
+_CONTENT_GAP = Ranking([1, None], items=(_X, _NO_VECTOR), background=_TRAIN)
+_POPULAR = Item(popularity=1, place=1)
+_RARE = Item(popularity=1 / 4, place=4)
+_POP = Ranking([1, 1, 1, None], items=(_RARE, _POPULAR, Item(), Item()), background=_TRAIN)
+_NO_PROFILE = Ranking([1], items=(_X,))
+_NONE = Ranking([], missed=[1], background=_TRAIN)
+
+_NEEDS: Final = {
+    "content": (needs.ITEM_VECTORS, needs.PROFILE_VECTORS),
+    "pop": (needs.ITEM_POPULARITY, needs.TOTAL_ITEMS),
+    "ge": (needs.ITEM_PLACE,),
+}
+
+
+@Definition(
+    name="Unexpectedness",
+    formula="(1 / m) sum_{i<=m} (1 - mean over j in train(u) of cos(i, j))",
+    bounds=(0, 2),
+    undefined="the user has no list or no vector in train, or an item has none (unknown='drop': all items)",
+    source="Zhang et al. (2012), Auralist; Microsoft recommenders",
+    goldens=(
+        Golden("Unexpectedness@1", (_CONTENT,), ("1 - 1/2",)),
+        Golden("Unexpectedness", (_CONTENT, _NO_PROFILE, _NONE), ("(1/2 + 3/2) / 2", UNDEFINED, UNDEFINED)),
+        Golden("Unexpectedness", (_CONTENT_GAP,), (UNDEFINED,)),
+        Golden("Unexpectedness(unknown='drop')", (_CONTENT_GAP,), ("1/2",)),
+    ),
+    needs=_NEEDS["content"],
+    without_relevant=lambda **_: math.nan,
+)
+def unexpectedness(cut: CutLists, *, unknown: Literal["null", "drop"] = "null") -> FloatMatrix:
+    """Mean distance of the recommended items from what their user has in the training data.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    unknown : {"null", "drop"}
+        What an item without a vector does: the list has no value; it counts as if it were not in the list.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        In [0, 2]. NaN without a list, and for a user of whose items in `train` none has a vector.
+
+    Notes
+    -----
+    ``(1 / m) sum_{i<=m} (1 - mean_j cos(i, j))`` over the distinct items j that the user has in `train`. The mean
+    cosine is the unit vector of i times the mean of the unit vectors of all j, so that no pair is looked at.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
+    >>> one = Ranking([None], items=[Item(vector=(1, 0))], background=Background(profile_vector=(0.5, 0.5)))
+    >>> unexpectedness(Lists.of([one]).cut([1]))
+    array([[0.5]])
+    """
+    return _mean_distance(cut, np.ones(len(cut.lists.known_items.item_list)), unknown)
+
+
+@Definition(
+    name="Serendipity",
+    formula="(1 / m) sum_{i<=m} r_i (1 - mean over j in train(u) of cos(i, j))",
+    bounds=(0, 2),
+    undefined="the user has no list; train is empty (kind='content': as Unexpectedness)",
+    source="Zhang et al. (2012), Auralist; kind='pop' RecTools; kind='ge' Ge et al. (2010), Beyond accuracy",
+    cutoff=Cutoff("optional").but("required", kind="ge"),
+    goldens=(
+        Golden("Serendipity@1", (_CONTENT,), ("0",), note="unexpected, but not relevant"),
+        Golden("Serendipity@2", (_CONTENT,), ("(0 + 3/2) / 2",)),
+        Golden("Serendipity", (_CONTENT_GAP, _NO_PROFILE), (UNDEFINED, UNDEFINED)),
+        Golden("Serendipity(unknown='drop')", (_CONTENT_GAP,), ("1/2",)),
+        Golden(
+            "Serendipity(kind='pop')@3",
+            (_POP,),
+            ("((4/4 - 1/4) + 0 + 2/4) / 3",),
+            note="ranked no higher than its popularity, the second item surprises nobody",
+        ),
+        Golden("Serendipity(kind='ge')@3", (_POP, _NONE), ("2/3", UNDEFINED), note="one is among the 3 most popular"),
+        Golden("Serendipity(kind='ge')@4", (_POP,), ("1/4",), note="two are among the 4 most popular"),
+    ),
+    rules=(
+        Rule(
+            "unknown only with kind='content'",
+            lambda options: options["unknown"] != "null" and options["kind"] != "content",
+        ),
+    ),
+    needs_with=lambda *, kind, **_: _NEEDS[kind],
+    without_relevant=lambda **_: math.nan,
+)
+def serendipity(
+    cut: CutLists,
+    *,
+    rel: Level = 1,
+    kind: Literal["content", "pop", "ge"] = "content",
+    unknown: Literal["null", "drop"] = "null",
+) -> FloatMatrix:
+    """How much of the list is relevant and yet not what the user had to expect.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    rel : float
+        Gain from which on an item is relevant.
+    kind : {"content", "pop", "ge"}
+        What makes an item unexpected: its distance from what the user has in the training data, as in Unexpectedness;
+        how much higher it stands in the list than among the popular items; that it is not among the k most popular.
+    unknown : {"null", "drop"}
+        For ``kind='content'``, as in Unexpectedness.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        In [0, 2]; in [0, 1] for the other kinds. NaN without a list; 0, not NaN, for a list without a relevant item.
+
+    Notes
+    -----
+    content: ``(1 / m) sum_{i<=m} r_i (1 - mean_j cos(i, j))``.
+
+    pop: ``(1 / m) sum_{i<=m} r_i max(p_u(i) - p_pop(i), 0)`` with ``p = (|T| + 1 - rank) / |T|``, T being the items in
+    `train`, the rank of p_pop the dense one by c(i), and p_pop = 0 for items that are not in `train`.
+
+    ge: ``(1 / m) |{i <= m : r_i = 1, i not among the k most popular items of train}|``, ties by the item's id.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Item, Lists, Ranking
+    >>> items = [Item(place=1), Item(place=7)]
+    >>> serendipity(Lists.of([Ranking([1, 1], items=items)]).cut([2]), kind="ge")
+    array([[0.5]])
+    """
+    facts = cut.lists.known_items
+    is_relevant = cut.lists.relevant_items(rel)
+    if kind == "content":
+        return _mean_distance(cut, is_relevant, unknown)
+    if kind == "ge":
+        # Counted at each cutoff anew: the larger k, the more items are among the k most popular.
+        place = facts.values[needs.ITEM_PLACE]
+        counts = [cut.sum_items(is_relevant * (place > k))[:, column] for column, k in enumerate(cut.k[0])]
+        return quotient(np.stack(counts, axis=1), cut.depth)
+    n_items = facts.totals[needs.TOTAL_ITEMS]
+    at_rank = 1 - (facts.item_rank - 1) / np.maximum(n_items, 1)[facts.item_list]
+    surprise = np.maximum(at_rank - facts.values[needs.ITEM_POPULARITY], 0)
+    return np.where(n_items[:, None] > 0, quotient(cut.sum_items(is_relevant * surprise), cut.depth), np.nan)
+
+
+def _mean_distance(cut: CutLists, counted: FloatVector, unknown: str) -> FloatMatrix:
+    """Sum the distance of the items that count from the profile of their user, over the number of known items."""
+    facts = cut.lists.known_items
+    profiles = facts.known_profile_vectors
+    has_profile = np.isfinite(profiles).all(axis=1) & (profiles.shape[1] > 0)
+    towards = np.where(has_profile[:, None], profiles, 0.0)[facts.item_list]
+    n_shared = min(towards.shape[1], facts.unit_vectors.shape[1])  # 0 where a batch knows no vector at all
+    cosines = (facts.unit_vectors[:, :n_shared] * towards[:, :n_shared]).sum(axis=1)
+    is_known = facts.has_vector.astype(np.float64)
+    n_known = cut.sum_items(is_known)
+    mean = np.clip(quotient(cut.sum_items(counted * is_known * (1 - cosines)), n_known), 0, 2)
+    defined = np.where(has_profile[:, None], mean, np.nan)
+    return defined if unknown == "drop" else np.where(n_known == cut.depth, defined, np.nan)

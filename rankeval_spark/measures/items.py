@@ -1,0 +1,267 @@
+"""What is known of the recommended items and of the users who got them, as ragged arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rankeval_spark.measures import needs
+from rankeval_spark.measures.memo import Remembers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
+
+
+class Item(NamedTuple):
+    """One recommended item written down by hand; what is left out is unknown, or 0 in the training data.
+
+    Parameters
+    ----------
+    interactions, users
+        c(i) and U(i).
+    is_tail
+        Whether it belongs to the long tail.
+    popularity, place
+        Share and place by popularity, see :mod:`rankeval_spark.measures.needs`.
+    is_seen
+        Whether its user has it in the training data.
+    age
+        Days since publication.
+    categories
+        Its categories, each once.
+    vector
+        Its features; None where unknown.
+    """
+
+    interactions: float = 0
+    users: float = 0
+    is_tail: bool = True
+    popularity: float = 0
+    place: float = math.inf
+    is_seen: bool = False
+    age: float = math.nan
+    categories: Sequence[str] = ()
+    vector: Sequence[float] | None = None
+
+    def __str__(self) -> str:
+        """Write what is known: ``{users 2, age 3}``."""
+        known = (f"{name} {_shown(value)}" for name, value in self._asdict().items() if value != _UNKNOWN[name])
+        return "{" + ", ".join(known) + "}"
+
+
+_UNKNOWN: Mapping[str, object] = Item._field_defaults
+
+
+class Background(NamedTuple):
+    """What lies behind one list written down by hand: totals of the training data, and the profile of the user.
+
+    Parameters
+    ----------
+    interactions, most_interactions, least_interactions, users, items, categories
+        The totals.
+    profile
+        Categories of the items that the user has in the training data: (category, how many an item has that is in it,
+        how many such items).
+    profile_vector
+        Mean of the unit vectors of those items; None where none has one.
+    """
+
+    interactions: float = 0
+    most_interactions: float = 0
+    least_interactions: float = 0
+    users: float = 0
+    items: float = 0
+    categories: float = 0
+    profile: Sequence[tuple[str, int, int]] = ()
+    profile_vector: Sequence[float] | None = None
+
+    def __str__(self) -> str:
+        """Write what is known."""
+        defaults: Mapping[str, object] = self._field_defaults
+        known = (f"{name} {_shown(value)}" for name, value in self._asdict().items() if value != defaults[name])
+        return ", ".join(known)
+
+
+NOTHING_KNOWN = Background()
+
+
+class Labels(NamedTuple):
+    """Categories as numbers.
+
+    Attributes
+    ----------
+    owner : int, shape (n_labels,)
+        Item, or list, that has the category, ascending.
+    code : int, shape (n_labels,)
+        Number of the category in the batch; numbers ascend as the names do.
+    weight : float64, shape (n_labels,)
+        1 / categories of the item; in a profile, the items that have it, each divided by its categories.
+    """
+
+    owner: IntVector
+    code: IntVector
+    weight: FloatVector
+
+
+@dataclass(frozen=True, eq=False)
+class ItemFacts(Remembers):
+    """What is known of the items of a batch of lists, cut at the largest rank that a measure looks at.
+
+    Parameters
+    ----------
+    item_list, item_rank : int, shape (n_items,)
+        List and rank of each item, sorted by them, without gaps: ranks 1, 2, ... of each list.
+    values : mapping of name to float64, shape (n_items,)
+        Those of ``needs.ITEM_VALUES`` that were asked for.
+    totals : mapping of name to float64, shape (n_lists,)
+        Those of ``needs.TOTALS`` that were asked for.
+    categories : Labels or None
+        Categories of the items.
+    vectors : float64, shape (n_items, n_features), or None
+        Vectors of the items; a row of NaN where unknown.
+    profile_categories : Labels or None
+        Categories of what the user of each list has in the training data.
+    profile_vectors : float64, shape (n_lists, n_features), or None
+        Mean unit vector of the same; a row of NaN where unknown.
+    n_categories : int
+        Numbers that ``code`` may take.
+    """
+
+    item_list: IntVector
+    item_rank: IntVector
+    values: Mapping[str, FloatVector]
+    totals: Mapping[str, FloatVector]
+    categories: Labels | None = None
+    vectors: FloatMatrix | None = None
+    profile_categories: Labels | None = None
+    profile_vectors: FloatMatrix | None = None
+    n_categories: int = 0
+
+    @classmethod
+    def of(cls, items: Sequence[Sequence[Item]], backgrounds: Sequence[Background]) -> ItemFacts:
+        """Build the facts of lists written down by hand; every fact there is."""
+        flat = [item for one in items for item in one]
+        n_items = len(flat)
+        labels = [
+            (item, name, 1 / len(flat[item].categories)) for item in range(n_items) for name in flat[item].categories
+        ]
+        profile = [
+            (owner, name, n_with / n_categories)
+            for owner, one in enumerate(backgrounds)
+            for name, n_categories, n_with in one.profile
+        ]
+        names = sorted({name for _, name, _ in (*labels, *profile)})
+        numbers = np.array([item[:7] for item in flat], dtype=np.float64).reshape(n_items, 7)
+        totals = np.array([one[:6] for one in backgrounds], dtype=np.float64).reshape(len(backgrounds), 6)
+        by_name = {name: numbers[:, place] for place, name in enumerate(_BY_HAND)}
+        return cls(
+            np.repeat(np.arange(len(items)), [len(one) for one in items]),
+            np.array([rank for one in items for rank in range(1, len(one) + 1)], dtype=np.int64),
+            by_name,
+            {name: totals[:, place] for place, name in enumerate(_TOTALS_BY_HAND)},
+            _labels(labels, names),
+            _matrix([item.vector for item in flat]),
+            _labels(profile, names),
+            _matrix([one.profile_vector for one in backgrounds]),
+            len(names),
+        )
+
+    @property
+    def known_categories(self) -> Labels:
+        """Categories of the items."""
+        if self.categories is None:
+            raise _not_collected(needs.ITEM_CATEGORIES)
+        return self.categories
+
+    @property
+    def known_profile(self) -> Labels:
+        """Categories of the profiles."""
+        if self.profile_categories is None:
+            raise _not_collected(needs.PROFILE_CATEGORIES)
+        return self.profile_categories
+
+    @property
+    def known_profile_vectors(self) -> FloatMatrix:
+        """Mean unit vectors of the profiles."""
+        if self.profile_vectors is None:
+            raise _not_collected(needs.PROFILE_VECTORS)
+        return self.profile_vectors
+
+    @cached_property
+    def unit_vectors(self) -> FloatMatrix:
+        """Vectors of length 1; a row of zeros for an item without one, and for one whose numbers are all 0."""
+        if self.vectors is None:
+            raise _not_collected(needs.ITEM_VECTORS)
+        squares: FloatVector = (self.vectors * self.vectors).sum(axis=1)
+        is_known = np.isfinite(squares) & (squares > 0)
+        lengths = np.sqrt(np.where(is_known, squares, 1.0))
+        return np.where(is_known[:, None], self.vectors, 0.0) / lengths[:, None]
+
+    @cached_property
+    def has_vector(self) -> NDArray[np.bool_]:
+        """Whether the direction of an item is known: shape (n_items,)."""
+        known: NDArray[np.bool_] = (self.unit_vectors != 0).any(axis=1)
+        return known
+
+    @cached_property
+    def has_categories(self) -> NDArray[np.bool_]:
+        """Whether an item has categories: shape (n_items,)."""
+        return np.bincount(self.known_categories.owner, minlength=len(self.item_list)) > 0
+
+
+_BY_HAND = (
+    needs.ITEM_INTERACTIONS,
+    needs.ITEM_USERS,
+    needs.ITEM_TAIL,
+    needs.ITEM_POPULARITY,
+    needs.ITEM_PLACE,
+    needs.ITEM_SEEN,
+    needs.ITEM_AGE,
+)
+_TOTALS_BY_HAND = (
+    needs.TOTAL_INTERACTIONS,
+    needs.MOST_INTERACTIONS,
+    needs.LEAST_INTERACTIONS,
+    needs.TOTAL_USERS,
+    needs.TOTAL_ITEMS,
+    needs.TOTAL_CATEGORIES,
+)
+
+
+def _labels(rows: Sequence[tuple[int, str, float]], names: Sequence[str]) -> Labels:
+    codes = {name: code for code, name in enumerate(names)}
+    ordered = sorted((owner, codes[name], weight) for owner, name, weight in rows)
+    return Labels(
+        np.array([owner for owner, _, _ in ordered], dtype=np.int64),
+        np.array([code for _, code, _ in ordered], dtype=np.int64),
+        np.array([weight for _, _, weight in ordered], dtype=np.float64),
+    )
+
+
+def _matrix(vectors: Sequence[Sequence[float] | None]) -> FloatMatrix:
+    n_features = max((len(vector) for vector in vectors if vector is not None), default=0)
+    rows = [[math.nan] * n_features if vector is None else list(vector) for vector in vectors]
+    return np.array(rows, dtype=np.float64).reshape(len(vectors), n_features)
+
+
+def _not_collected(need: str) -> ValueError:
+    return ValueError(f"the batch does not hold {need}; a measure that reads it says so in its needs")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    if isinstance(value, tuple | list):
+        return "(" + ", ".join(map(_shown, value)) + ")"
+    return str(value)

@@ -1,0 +1,92 @@
+"""Facts that kernels read beside ranks and gains, by the names under which measures say that they need them.
+
+They cost joins, so they are collected only where a measure that is asked for needs them. Those that begin with `item_`
+are known of every recommended item, those with `total_` of all of them together, those with `profile_` of the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+ITEM_INTERACTIONS: Final = "item_interactions"
+"""c(i): interactions of the item in `train`; 0 where it has none."""
+ITEM_USERS: Final = "item_users"
+"""U(i): users who have the item in `train`."""
+ITEM_TAIL: Final = "item_tail"
+"""1 for an item of the long tail: not among the fewest, most popular ones that hold 80 % of the interactions."""
+ITEM_POPULARITY: Final = "item_popularity"
+"""(|T| + 1 - dense rank by interactions) / |T|, T being the items in `train`; 0 for others."""
+ITEM_PLACE: Final = "item_place"
+"""Place among the most popular items, from 1, ties by item id; infinite where it is below all cutoffs asked for."""
+ITEM_SEEN: Final = "item_seen"
+"""1 where the user has the item in `train`."""
+ITEM_AGE: Final = "item_age"
+"""Days from publication to the evaluation date; NaN where unknown."""
+ITEM_CATEGORIES: Final = "item_categories"
+"""Distinct categories of the item."""
+ITEM_VECTORS: Final = "item_vectors"
+"""Vector of the item."""
+TOTAL_INTERACTIONS: Final = "total_interactions"
+"""C: all interactions in `train`."""
+MOST_INTERACTIONS: Final = "total_most_interactions"
+"""c(i) of the most popular item."""
+LEAST_INTERACTIONS: Final = "total_least_interactions"
+"""c(i) of the least popular item in `train`."""
+TOTAL_USERS: Final = "total_users"
+"""|U|: users in `train`."""
+TOTAL_ITEMS: Final = "total_items"
+"""|T|: items in `train`."""
+TOTAL_CATEGORIES: Final = "total_categories"
+"""Categories that any item of the catalogue has."""
+PROFILE_CATEGORIES: Final = "profile_categories"
+"""Categories of the distinct items that the user has in `train`; every item shares 1 out among its own."""
+PROFILE_VECTORS: Final = "profile_vectors"
+"""Mean of the unit vectors of the distinct items that the user has in `train`."""
+
+TRAIN: Final = "train"
+CATEGORIES: Final = "items.categories"
+VECTOR: Final = "items.vector"
+PUBLISHED_AT: Final = "items.published_at"
+EVALUATION_DATE: Final = "evaluation_date"
+
+REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_POPULARITY, ITEM_PLACE, ITEM_SEEN),
+                *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS, TOTAL_ITEMS),
+            ),
+            (TRAIN,),
+        ),
+        ITEM_AGE: (PUBLISHED_AT, EVALUATION_DATE),
+        ITEM_CATEGORIES: (CATEGORIES,),
+        ITEM_VECTORS: (VECTOR,),
+        TOTAL_CATEGORIES: (CATEGORIES,),
+        PROFILE_CATEGORIES: (TRAIN, CATEGORIES),
+        PROFILE_VECTORS: (TRAIN, VECTOR),
+    }
+)
+"""What a run must be given for each of them: an input, a column of one, or the date. Other needs are met by the log."""
+
+ITEM_VALUES: Final = (
+    ITEM_INTERACTIONS,
+    ITEM_USERS,
+    ITEM_TAIL,
+    ITEM_POPULARITY,
+    ITEM_PLACE,
+    ITEM_SEEN,
+    ITEM_AGE,
+)
+"""Facts of an item that are one number."""
+
+TOTALS: Final = (
+    TOTAL_INTERACTIONS,
+    MOST_INTERACTIONS,
+    LEAST_INTERACTIONS,
+    TOTAL_USERS,
+    TOTAL_ITEMS,
+    TOTAL_CATEGORIES,
+)
+"""Facts that are one number for all lists."""

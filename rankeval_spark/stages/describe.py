@@ -1,0 +1,280 @@
+"""Describe the recommended items and their users by what the training data and the catalogue know of them.
+
+Only what a measure needs is computed. The facts of an item are joined onto ranked rows; how, broadcast or shuffled, is
+left to Spark, because catalogues grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, DataFrame, Window, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.measures import needs as N
+from rankeval_spark.stages.clean import has_keys, policy_failure
+
+if TYPE_CHECKING:
+    from datetime import date
+
+_COUNTED: Final = frozenset({N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_POPULARITY, N.ITEM_PLACE})
+_FROM_CATALOGUE: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
+_COUNTED_TOTALS: Final = (N.TOTAL_INTERACTIONS, N.MOST_INTERACTIONS, N.LEAST_INTERACTIONS, N.TOTAL_ITEMS)
+_UNSEEN: Final = {N.ITEM_INTERACTIONS: 0.0, N.ITEM_USERS: 0.0, N.ITEM_TAIL: 1.0, N.ITEM_POPULARITY: 0.0}
+"""Facts of an item that is not in the training data; its place is below all others."""
+
+_N, _USERS, _LEVEL = "_n_interactions", "_n_users", "_level"
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What the facts are taken from.
+
+    Attributes
+    ----------
+    train, items : DataFrame, optional
+        Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; there where a need asks for them.
+    evaluation_date : date, optional
+        Day at which the age of items is taken.
+    """
+
+    train: DataFrame | None = None
+    items: DataFrame | None = None
+    evaluation_date: date | None = None
+
+
+def is_described(needs: frozenset[str]) -> bool:
+    """Tell whether any of the needs is one that this module meets."""
+    return not needs.isdisjoint(N.REQUIRES)
+
+
+def with_item_facts(
+    ranked: DataFrame, *, knowledge: Knowledge, needs: frozenset[str], depth: int, n_places: int
+) -> DataFrame:
+    """Add the struct ``_items`` to ranked rows: the rank and the facts of the item; NULL below ``depth``.
+
+    Rows are neither added nor lost: items and (user, item) pairs join n:1.
+
+    Parameters
+    ----------
+    depth : int
+        Last rank that is described; 0 for all of them.
+    n_places : int
+        How many of the most popular items must know their place.
+    """
+    described = ranked
+    if N.ITEM_SEEN in needs:
+        seen = _to_pairs(_given(knowledge.train)).select(C.USER_ID, C.ITEM_ID, F.lit(1.0).alias(N.ITEM_SEEN))
+        described = described.join(seen, on=[C.USER_ID, C.ITEM_ID], how="left")
+    frames = [
+        *([_to_counted(_given(knowledge.train), needs=needs, n_places=n_places)] if needs & _COUNTED else []),
+        *([_to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE)] if needs & _FROM_CATALOGUE else []),
+    ]
+    for facts in frames:
+        described = described.join(facts, on=[C.ITEM_ID], how="left")
+    names = [name for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS) if name in needs]
+    fact = F.struct(C.RANK, *(_filled(name).alias(name) for name in names))
+    is_read = F.col(C.RANK) <= depth if depth else F.lit(True)
+    return described.select(*ranked.columns, F.when(is_read, fact).alias(C.ITEM_FACTS))
+
+
+def to_profiles(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | None:
+    """Make one row per user of the training data: ``user_id`` and the struct ``_profile``; None where none is needed.
+
+    A profile is made of the distinct items of the user that the catalogue describes.
+    """
+    names = [name for name in (N.PROFILE_CATEGORIES, N.PROFILE_VECTORS) if name in needs]
+    if not names:
+        return None
+    of_item = {N.PROFILE_CATEGORIES: N.ITEM_CATEGORIES, N.PROFILE_VECTORS: N.ITEM_VECTORS}
+    catalogue = _to_catalogue(knowledge, needs=frozenset(of_item[name] for name in names))
+    pairs = _to_pairs(_given(knowledge.train)).join(catalogue, on=[C.ITEM_ID], how="inner")
+    make = {N.PROFILE_CATEGORIES: _to_category_profiles, N.PROFILE_VECTORS: _to_vector_profiles}
+    profiles = reduce(
+        lambda left, right: left.join(right, on=[C.USER_ID], how="full"), [make[name](pairs) for name in names]
+    )
+    return profiles.select(C.USER_ID, F.struct(*names).alias(C.PROFILE))
+
+
+def with_totals(lists: DataFrame, *, knowledge: Knowledge, needs: frozenset[str]) -> DataFrame:
+    """Add the struct ``_totals``, the same in every row: a cross join with one row."""
+    names = [name for name in N.TOTALS if name in needs]
+    if not names:
+        return lists
+    frames = []
+    if not needs.isdisjoint(_COUNTED_TOTALS):
+        counts = _to_counts(_given(knowledge.train))
+        frames.append(
+            counts.agg(
+                F.sum(_N).alias(N.TOTAL_INTERACTIONS),
+                F.max(_N).alias(N.MOST_INTERACTIONS),
+                F.min(_N).alias(N.LEAST_INTERACTIONS),
+                F.count("*").alias(N.TOTAL_ITEMS),
+            )
+        )
+    if N.TOTAL_USERS in needs:
+        users = _to_pairs(_given(knowledge.train)).select(C.USER_ID).distinct()
+        frames.append(users.agg(F.count("*").alias(N.TOTAL_USERS)))
+    if N.TOTAL_CATEGORIES in needs:
+        catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
+        categories = catalogue.select(F.explode(N.ITEM_CATEGORIES).alias("_category")).distinct()
+        frames.append(categories.agg(F.count("*").alias(N.TOTAL_CATEGORIES)))
+    totals = reduce(lambda left, right: left.crossJoin(F.broadcast(right)), frames)
+    struct = F.struct(*(F.coalesce(F.col(name).cast("double"), F.lit(0.0)).alias(name) for name in names))
+    return lists.crossJoin(F.broadcast(totals.select(struct.alias(C.TOTALS))))
+
+
+def _to_pairs(train: DataFrame) -> DataFrame:
+    """Make one row per (user, item) with the number of interactions, partitioned by user."""
+    return (
+        train.select(C.USER_ID, C.ITEM_ID)
+        .where(has_keys((C.USER_ID, C.ITEM_ID)))
+        .repartition(C.USER_ID)
+        .groupBy(C.USER_ID, C.ITEM_ID)
+        .agg(F.count("*").alias(_N))
+    )
+
+
+def _to_counts(train: DataFrame) -> DataFrame:
+    """Make one row per item of the training data: its interactions and its users."""
+    return _to_pairs(train).groupBy(C.ITEM_ID).agg(F.sum(_N).alias(_N), F.count("*").alias(_USERS))
+
+
+def _to_counted(train: DataFrame, *, needs: frozenset[str], n_places: int) -> DataFrame:
+    """Make one row per item of the training data with the facts that follow from counts."""
+    counts = _to_counts(train)
+    if not needs.isdisjoint((N.ITEM_TAIL, N.ITEM_POPULARITY, N.ITEM_PLACE)):
+        counts = _with_places(counts, n_places=n_places if N.ITEM_PLACE in needs else 0)
+    facts = {
+        N.ITEM_INTERACTIONS: F.col(_N),
+        N.ITEM_USERS: F.col(_USERS),
+        N.ITEM_TAIL: F.when(F.col("_is_head"), 0).otherwise(1),
+        N.ITEM_POPULARITY: (F.col("_n_items") + 1 - F.col(_LEVEL)) / F.col("_n_items"),
+        N.ITEM_PLACE: F.col("_place"),
+    }
+    return counts.select(C.ITEM_ID, *(fact.cast("double").alias(name) for name, fact in facts.items() if name in needs))
+
+
+def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
+    """Add ``_level``, ``_n_items``, ``_is_head`` and ``_place`` (NULL where nothing hangs on it).
+
+    Items are not sorted in one place: their levels of popularity are, and there are few different counts. Only items of
+    the level in which the head ends, and those that may be among the first ``n_places``, are ordered by their ids.
+    """
+    all_levels = Window.orderBy(F.desc(_N))
+    above = all_levels.rowsBetween(Window.unboundedPreceding, -1)
+    everything = all_levels.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    size = F.col("_n_at_level")
+    levels = (
+        counts.groupBy(_N)
+        .agg(F.count("*").alias("_n_at_level"))
+        .select(
+            _N,
+            size,
+            F.row_number().over(all_levels).alias(_LEVEL),
+            F.coalesce(F.sum(size).over(above), F.lit(0)).alias("_items_above"),
+            F.coalesce(F.sum(size * F.col(_N)).over(above), F.lit(0)).alias("_interactions_above"),
+            F.sum(size).over(everything).alias("_n_items"),
+            F.sum(size * F.col(_N)).over(everything).alias("_n_all"),
+        )
+    )
+    items = counts.join(levels, on=[_N], how="inner")
+    before_last = F.col("_interactions_above") + (size - 1) * F.col(_N)
+    is_split = _is_within_head(F.col("_interactions_above")) & ~_is_within_head(before_last)
+    matters = is_split | (F.col("_items_above") < n_places)
+    place_at_level = F.row_number().over(Window.partitionBy(_N).orderBy(C.ITEM_ID))
+    ordered = items.where(matters).withColumn("_at_level", place_at_level)
+    others = items.where(~matters).withColumn("_at_level", F.lit(None).cast("int"))
+    # Where the level is not split, its first item decides for all of them.
+    before = F.col("_interactions_above") + (F.coalesce("_at_level", F.lit(1)) - 1) * F.col(_N)
+    return ordered.unionByName(others).select(
+        *(C.ITEM_ID, _N, _USERS, _LEVEL, "_n_items"),
+        _is_within_head(before).alias("_is_head"),
+        (F.col("_items_above") + F.col("_at_level")).alias("_place"),
+    )
+
+
+def _is_within_head(interactions_before: Column) -> Column:
+    """Tell whether the items before one do not yet hold 80 % of all interactions; in whole numbers, so exact."""
+    return interactions_before * 5 < F.col("_n_all") * 4
+
+
+def _to_catalogue(knowledge: Knowledge, *, needs: Iterable[str]) -> DataFrame:
+    """Make one row per item of the catalogue; an item that stands twice fails the job: either row would be a guess."""
+    items = _given(knowledge.items).where(F.col(C.ITEM_ID).isNotNull())
+    facts = {
+        N.ITEM_AGE: lambda: F.datediff(F.lit(knowledge.evaluation_date), F.col(C.PUBLISHED_AT)).cast("double"),
+        N.ITEM_CATEGORIES: lambda: F.array_sort(F.array_distinct(F.array_compact(F.col(C.CATEGORIES)))),
+        N.ITEM_VECTORS: lambda: F.when(_is_finite_vector(F.col(C.VECTOR)), F.col(C.VECTOR)),
+    }
+    row = F.struct(*(facts[name]().alias(name) for name in sorted(needs)))
+    once = items.groupBy(C.ITEM_ID).agg(F.first(row).alias("_row"), F.count("*").alias("_n_rows"))
+    failure = policy_failure("items", "an item stands twice in the catalogue").cast("boolean")
+    unique = once.where(F.when(F.col("_n_rows") > 1, failure).otherwise(F.lit(True))).select(C.ITEM_ID, "_row.*")
+    return _with_equal_lengths(unique) if N.ITEM_VECTORS in unique.columns else unique
+
+
+def _is_finite_vector(vector: Column) -> Column:
+    return F.forall(vector, lambda x: x.isNotNull() & ~F.isnan(x) & (F.abs(x) != F.lit(float("inf"))))
+
+
+def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
+    """Fail the job where two items have vectors of different lengths: there is no angle between them."""
+    length = F.when(F.col(N.ITEM_VECTORS).isNotNull(), F.size(N.ITEM_VECTORS))
+    lengths = catalogue.agg(F.min(length).alias("_shortest"), F.max(length).alias("_longest"))
+    failure = policy_failure("items", "the vectors of two items differ in length").cast("boolean")
+    is_equal = F.when(F.col("_shortest") < F.col("_longest"), failure).otherwise(F.lit(True))
+    return catalogue.crossJoin(F.broadcast(lengths)).where(is_equal).drop("_shortest", "_longest")
+
+
+def _to_category_profiles(pairs: DataFrame) -> DataFrame:
+    """Count the items of each user by category and by how many categories they have.
+
+    Counts instead of shares, because sums of fractions would hang on the order of the rows.
+    """
+    labels = pairs.select(
+        C.USER_ID, F.explode(N.ITEM_CATEGORIES).alias("category"), F.size(N.ITEM_CATEGORIES).alias("n_categories")
+    )
+    counts = labels.groupBy(C.USER_ID, "category", "n_categories").agg(F.count("*").alias("n_items"))
+    label = F.struct("category", "n_categories", "n_items")
+    return counts.groupBy(C.USER_ID).agg(F.array_sort(F.collect_list(label)).alias(N.PROFILE_CATEGORIES))
+
+
+def _to_vector_profiles(pairs: DataFrame) -> DataFrame:
+    """Average the unit vectors of each user's items, added up in the order of the items."""
+    vector = F.col(N.ITEM_VECTORS)
+    length = F.sqrt(F.aggregate(vector, F.lit(0.0), lambda total, x: total + x * x))
+    unit = F.transform(vector, lambda x: x / F.col("_length"))
+    known = pairs.withColumn("_length", length).where(F.col("_length") > 0)
+    per_user = known.groupBy(C.USER_ID).agg(
+        F.array_sort(F.collect_list(F.struct(C.ITEM_ID, unit.alias("unit")))).alias("_all")
+    )
+    units = F.col("_all.unit")
+    total = F.aggregate(
+        F.slice(units, 2, F.size(units)), F.element_at(units, 1), lambda sums, one: F.zip_with(sums, one, _add)
+    )
+    mean = F.transform(total, lambda x: x / F.size("_all"))
+    return per_user.select(C.USER_ID, mean.alias(N.PROFILE_VECTORS))
+
+
+def _add(left: Column, right: Column) -> Column:
+    return left + right
+
+
+def _filled(name: str) -> Column:
+    """Give an item that the training data do not have its facts; what the catalogue does not know stays NULL."""
+    if name == N.ITEM_SEEN:
+        return F.coalesce(name, F.lit(0.0))
+    if name == N.ITEM_PLACE:
+        return F.coalesce(name, F.lit(float("inf")))
+    return F.coalesce(name, F.lit(_UNSEEN[name])) if name in _UNSEEN else F.col(name)
+
+
+def _given(frame: DataFrame | None) -> DataFrame:
+    if frame is None:
+        message = "a measure needs an input that is not there; requests are checked for that before they are planned"
+        raise ValueError(message)
+    return frame

@@ -1,0 +1,104 @@
+"""From Arrow to numpy: the facts of items and users, as :mod:`describe` collected them, of one batch of lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark.measures import ItemFacts, needs
+from rankeval_spark.measures.arrays import positions
+from rankeval_spark.measures.items import Labels
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
+
+
+def to_item_facts(items: pa.Array, totals: pa.Array | None, profile: pa.Array | None) -> ItemFacts:
+    """Build the facts of a batch.
+
+    Parameters
+    ----------
+    items : list<struct<rank, ...>>
+        Facts of the items of each list, by rank.
+    totals : struct or None
+        The totals, the same for all lists.
+    profile : struct or None
+        Profile of the user of each list; NULL where the training data do not have him.
+    """
+    n_items, facts = _lengths(items), _fields(items.flatten())
+    owner = np.repeat(np.arange(len(items)), n_items)
+    profiles = _fields(profile) if profile is not None else {}
+    labels, n_categories = _to_labels(facts.get(needs.ITEM_CATEGORIES), profiles.get(needs.PROFILE_CATEGORIES))
+    return ItemFacts(
+        owner,
+        positions(owner, n_lists=len(items)),
+        {name: _floats(facts[name]) for name in needs.ITEM_VALUES if name in facts},
+        {name: _floats(values) for name, values in (_fields(totals) if totals is not None else {}).items()},
+        labels[0],
+        _to_matrix(facts.get(needs.ITEM_VECTORS)),
+        labels[1],
+        _to_matrix(profiles.get(needs.PROFILE_VECTORS)),
+        n_categories,
+    )
+
+
+def _fields(structs: pa.Array) -> dict[str, pa.Array]:
+    """Take a struct column apart; NULL structs have NULL fields."""
+    return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))
+
+
+def _floats(values: pa.Array) -> FloatVector:
+    """Turn NULL into NaN."""
+    array: FloatVector = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    return array
+
+
+def _lengths(lists: pa.Array) -> IntVector:
+    lengths: IntVector = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    return lengths
+
+
+def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
+    """Put vectors of one length below one another; a row of NaN where there is none."""
+    if vectors is None:
+        return None
+    lengths = _lengths(vectors)
+    matrix = np.full((len(vectors), lengths.max(initial=0)), np.nan)
+    matrix[lengths > 0] = _floats(vectors.flatten()).reshape(-1, matrix.shape[1])
+    return matrix
+
+
+def _to_labels(
+    of_items: pa.Array | None, of_profiles: pa.Array | None
+) -> tuple[tuple[Labels | None, Labels | None], int]:
+    """Give the categories of items and of profiles numbers together, in the order of their names."""
+    profile = None if of_profiles is None else _fields(of_profiles.flatten())
+    texts = [
+        *([of_items.flatten()] if of_items is not None else []),
+        *([profile["category"]] if profile is not None else []),
+    ]
+    if not texts:
+        return (None, None), 0
+    encoded = pa.concat_arrays(texts).dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.arange(len(order))
+    codes = number[encoded.indices.to_numpy()]
+    n_of_items = len(texts[0]) if of_items is not None else 0
+    return (
+        None if of_items is None else _item_labels(of_items, codes[:n_of_items]),
+        None if profile is None or of_profiles is None else _profile_labels(of_profiles, profile, codes[n_of_items:]),
+    ), len(order)
+
+
+def _item_labels(of_items: pa.Array, codes: IntVector) -> Labels:
+    lengths = _lengths(of_items)
+    return Labels(np.repeat(np.arange(len(of_items)), lengths), codes, 1 / np.repeat(lengths, lengths))
+
+
+def _profile_labels(of_profiles: pa.Array, profile: dict[str, pa.Array], codes: IntVector) -> Labels:
+    owner = np.repeat(np.arange(len(of_profiles)), _lengths(of_profiles))
+    return Labels(owner, codes, _floats(profile["n_items"]) / _floats(profile["n_categories"]))

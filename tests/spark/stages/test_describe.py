@@ -1,0 +1,118 @@
+"""Facts of items and users against plain Python, on data with many ties."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.measures import needs as N
+from rankeval_spark.stages import describe
+from rankeval_spark.stages.describe import Knowledge
+from tests.support.frames import by, table
+from tests.support.plans import no_spark_jobs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DAY = dt.date(2026, 1, 31)
+N_PLACES = 4
+ALL_OF_ITEMS = frozenset({*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
+
+
+def train_rows(seed: int, n_rows: int) -> list[tuple[str, str]]:
+    """Draw interactions: few items are popular, many equally unpopular, some pairs stand several times."""
+    draw = random.Random(seed)
+    return [(f"u{draw.randrange(12)}", f"i{min(draw.randrange(30), draw.randrange(30)):02}") for _ in range(n_rows)]
+
+
+def described(spark: SparkSession, rows: list[tuple[str, str]], items: list[str], *, depth: int = 0) -> DataFrame:
+    """Describe the lists of two users, which hold the same items."""
+    ranked = table(
+        spark,
+        "user_id item_id rank",
+        *((user, item, rank) for user in ("u1", "u2") for rank, item in enumerate(items, 1)),
+    )
+    catalogue = spark.createDataFrame(
+        [("i00", ["b", "a", "b", None], [1.0, 2.0], DAY), ("i01", [], [math.nan, 1.0], dt.date(2026, 2, 2))],
+        "item_id string, categories array<string>, vector array<double>, published_at date",
+    )
+    knowledge = Knowledge(table(spark, "user_id item_id", *rows), catalogue, DAY)
+    with no_spark_jobs(spark):
+        return describe.with_item_facts(ranked, knowledge=knowledge, needs=ALL_OF_ITEMS, depth=depth, n_places=N_PLACES)
+
+
+def expected_facts(rows: list[tuple[str, str]], user: str, item: str) -> dict[str, float]:
+    """Follow the definitions."""
+    counts = Counter(row[1] for row in rows)
+    order = sorted(counts, key=lambda each: (-counts[each], each))
+    levels = sorted(set(counts.values()), reverse=True)
+    head: list[str] = []
+    while sum(counts[each] for each in head) < Fraction(8, 10) * len(rows):
+        head.append(order[len(head)])
+    is_known = item in counts
+    return {
+        N.ITEM_INTERACTIONS: counts[item],
+        N.ITEM_USERS: len({row[0] for row in rows if row[1] == item}),
+        N.ITEM_TAIL: item not in head,
+        N.ITEM_POPULARITY: (len(counts) - levels.index(counts[item])) / len(counts) if is_known else 0,
+        N.ITEM_PLACE: order.index(item) + 1 if is_known else math.inf,
+        N.ITEM_SEEN: (user, item) in rows,
+    }
+
+
+@pytest.mark.parametrize(("seed", "n_rows"), [(1, 200), (2, 40), (3, 5), (4, 1)])
+def test_facts_from_the_training_data_are_those_of_the_definitions(spark: SparkSession, seed: int, n_rows: int) -> None:
+    rows = train_rows(seed, n_rows)
+    items = [f"i{number:02}" for number in range(31)]
+    found = by(described(spark, rows, items), C.USER_ID, C.ITEM_ID, value=C.ITEM_FACTS)
+    for (user, item), facts in found.items():
+        for name, value in expected_facts(rows, user, item).items():
+            is_deep = name == N.ITEM_PLACE and value > N_PLACES
+            # Below the first places, only the order of the level that splits into head and tail is known.
+            assert facts[name] == value or (is_deep and facts[name] > N_PLACES), (user, item, name)
+
+
+def test_facts_of_the_catalogue_are_cleaned_and_the_unknown_is_null(spark: SparkSession) -> None:
+    found = by(described(spark, [("u1", "i00")], ["i00", "i01", "i02"]), C.USER_ID, C.ITEM_ID, value=C.ITEM_FACTS)
+    names = (N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS)
+    assert [tuple(found["u1", item][name] for name in names) for item in ("i00", "i01", "i02")] == [
+        (0, ["a", "b"], [1.0, 2.0]),
+        (-2, [], None),
+        (None, None, None),
+    ]
+
+
+def test_ranks_below_the_last_that_is_read_have_no_facts(spark: SparkSession) -> None:
+    facts = described(spark, [("u1", "i00")], ["i00", "i01", "i02"], depth=2)
+    assert by(facts.where("user_id = 'u1'"), C.RANK, value=C.ITEM_FACTS)[3] is None
+    assert facts.where(F.col(C.ITEM_FACTS).isNotNull()).count() == 4
+
+
+def test_profile_takes_each_item_once_and_only_those_that_the_catalogue_describes(spark: SparkSession) -> None:
+    train = table(spark, "user_id item_id", *(("u", "a"), ("u", "a"), ("u", "b"), ("u", "x"), ("v", "x"), ("w", "c")))
+    items = spark.createDataFrame(
+        [("a", ["g", "h"], [3.0, 4.0]), ("b", ["g"], [0.0, -2.0]), ("c", None, [0.0, 0.0])],
+        "item_id string, categories array<string>, vector array<double>",
+    ).withColumn(C.PUBLISHED_AT, F.lit(None).cast("date"))
+    needs = frozenset({N.PROFILE_CATEGORIES, N.PROFILE_VECTORS})
+    profiles = describe.to_profiles(Knowledge(train, items), needs=needs)
+    assert profiles is not None
+    found = by(profiles, C.USER_ID, value=C.PROFILE)
+    assert set(found) == {"u"}
+    assert [tuple(label) for label in found["u"][N.PROFILE_CATEGORIES]] == [("g", 1, 1), ("g", 2, 1), ("h", 2, 1)]
+    assert found["u"][N.PROFILE_VECTORS] == pytest.approx([(3 / 5 + 0) / 2, (4 / 5 - 1) / 2], rel=0, abs=1e-15)
+
+
+def test_totals_of_an_empty_table_are_zero(spark: SparkSession) -> None:
+    nothing = table(spark, "user_id item_id", ("u", "a")).where("1 = 0")
+    lists = table(spark, "user_id", ("u",))
+    found: Any = describe.with_totals(lists, knowledge=Knowledge(nothing), needs=frozenset(N.TOTALS[:5])).first()
+    assert found[C.TOTALS].asDict() == dict.fromkeys(N.TOTALS[:5], 0.0)

@@ -1,0 +1,169 @@
+"""What the training data and the catalogue know of the recommended items, from the tables to the per-user values."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from rankeval_spark import evaluate
+from rankeval_spark.errors import ConfigError, InputError
+from tests.support.frames import judgements, ranking, table
+from tests.support.plans import no_spark_jobs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark import Evaluation
+
+DATE: Final = dt.date(2026, 1, 31)
+LISTS: Final = {"ann": "b d z", "bob": "a c", "eve": "c"}
+TRAIN: Final = ("ann a", "ann a", "ann b", "bob a", "bob c", "cid a", "dan a", "dan b", "dan d")
+"""a has 5 of 9 interactions and all 4 users, b 2 and 2, c and d 1 and 1. 80 % of 9 are held by a, b and c, not by d."""
+
+ITEMS: Final[tuple[tuple[Any, ...], ...]] = (
+    ("a", ["rock"], [2.0, 0.0], dt.date(2026, 1, 31)),
+    ("b", ["rock", "jazz"], [0.0, 1.0], dt.date(2026, 1, 21)),
+    ("c", ["jazz", "jazz"], [3.0, 4.0], dt.date(2026, 1, 1)),
+    ("d", ["folk"], [-1.0, 0.0], dt.date(2025, 12, 31)),
+    ("e", [], [1.0, 1.0], None),
+)
+
+EXPECTED: Final[dict[str, dict[str, float | None]]] = {
+    "ARP@2": {"ann": (2 + 1) / 2, "bob": (5 + 1) / 2, "eve": 1},
+    "ARP(norm='C')@2": {"ann": (2 + 1) / 2 / 9, "bob": (5 + 1) / 2 / 9, "eve": 1 / 9},
+    "ARP(norm='max')@3": {"ann": (2 + 1 + 0) / 3 / 5, "bob": 6 / 2 / 5, "eve": 1 / 5},
+    "MIUF@3": {"ann": (1 + 2 + 2) / 3, "bob": (0 + 2) / 2, "eve": 2},
+    "SelfInfo@1": {"ann": math.log2(9 / 2), "bob": math.log2(9 / 5), "eve": math.log2(9)},
+    "EPC(relevance='off')@1": {"ann": 1 - 2 / 4, "bob": 0, "eve": 1 - 1 / 4},
+    "EPC@2": {
+        "ann": (1 - 1 / 4) / math.log2(3) / (1 + 1 / math.log2(3)),
+        "bob": (1 - 1 / 4) / math.log2(3) / (1 + 1 / math.log2(3)),
+        "eve": 0,
+    },
+    "EFD(relevance='off')@1": {"ann": math.log2(9 / 2), "bob": math.log2(9 / 5), "eve": math.log2(9)},
+    "APLT@3": {"ann": 2 / 3, "bob": 0, "eve": 0},
+    "ACLT@3": {"ann": 2, "bob": 0, "eve": 0},
+    "NotInTrain@2": {"ann": 1 / 2, "bob": 0, "eve": 1},
+    "SufficientReco@2": {"ann": 1, "bob": 1, "eve": 0},
+    "Freshness@2": {"ann": (10 + 31) / 2, "bob": (0 + 30) / 2, "eve": 30},
+    "Freshness@3": {"ann": None, "bob": 15, "eve": 30},
+    "Freshness(stat='share',unknown='drop')@3": {"ann": 1 / 2, "bob": 1 / 2, "eve": 0},
+    "ILD@2": {"ann": 1, "bob": 1 - 3 / 5, "eve": None},
+    "ILS@3": {"ann": None, "bob": 3 / 5, "eve": None},
+    "ILD(sim='jaccard')@2": {"ann": 1, "bob": 1, "eve": None},
+    "SRecall@2": {"ann": 2 / 2, "bob": 2 / 2, "eve": None},
+    "SRecall(of='all')@2": {"ann": 3 / 3, "bob": 2 / 3, "eve": 1 / 3},
+    "Serendipity(kind='pop')@3": {
+        "ann": max((4 + 1 - 2) / 4 - 2 / 4, 0) / 3,
+        "bob": max((4 + 1 - 2) / 4 - 2 / 4, 0) / 2,
+        "eve": 0,
+    },
+    "Serendipity(kind='ge')@2": {"ann": 1 / 2, "bob": 1 / 2, "eve": 0},
+    "Serendipity(kind='ge')@3": {"ann": 1 / 3, "bob": 0, "eve": 0},
+    # ann's items point to x and y, half of each; bob's to x and to (3, 4) / 5: a and c are at a cosine of 8/10.
+    "Unexpectedness@2": {"ann": (1 / 2 + 3 / 2) / 2, "bob": (2 / 10 + 2 / 10) / 2, "eve": None},
+    "Serendipity@2": {"ann": 3 / 2 / 2, "bob": 2 / 10 / 2, "eve": None},
+    # ann has a and b: 3/4 rock, 1/4 jazz; bob a and c: half and half.
+    "Calibration(distance='JS')@2": {
+        "ann": sum(
+            x * math.log2(x / y) / 2
+            for x, y in ((3 / 4, 1 / 2), (1 / 4, 1 / 4), (1 / 4, 1 / 2), (1 / 4, 1 / 4), (1 / 2, 1 / 4))
+        ),
+        "bob": 0,
+        "eve": None,
+    },
+}
+
+
+def frames(spark: SparkSession) -> dict[str, DataFrame]:
+    """Make the inputs."""
+    schema = "item_id string, categories array<string>, vector array<double>, published_at date"
+    return {
+        "recommendations": ranking(spark, LISTS),
+        "held_out": judgements(spark, {"ann": {"d": 1}, "bob": {"c": 2}, "eve": {"x": 1}, "gus": {"a": 1}}),
+        "train": table(spark, "user_id item_id", *(tuple(row.split()) for row in TRAIN)),
+        "items": spark.createDataFrame(list(ITEMS), schema),
+    }
+
+
+def evaluated(spark: SparkSession, **options: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
+    """Evaluate the lists with all measures that look at items."""
+    given = {**frames(spark), "measures": list(EXPECTED), "evaluation_date": DATE, **options}
+    return evaluate(given.pop("recommendations"), given.pop("held_out"), **given)
+
+
+def values_of(result: Evaluation) -> dict[str, dict[str, float | None]]:
+    """Value of each user by measure."""
+    found: dict[str, dict[str, float | None]] = {}
+    for row in result.user_values.collect():
+        found.setdefault(f"{row['measure']}@{row['k']}", {})[row["user_id"]] = row["value"]
+    return found
+
+
+def test_values_are_those_of_the_definitions(spark: SparkSession) -> None:
+    found = values_of(evaluated(spark))
+    for measure, expected in EXPECTED.items():
+        wanted = {"gus": None, **expected}  # a judged user without a list has no value
+        assert {user for user, value in found[measure].items() if value is None} == {
+            user for user, value in wanted.items() if value is None
+        }, measure
+        defined = {user: value for user, value in wanted.items() if value is not None}
+        assert {user: found[measure][user] for user in defined} == pytest.approx(defined, rel=0, abs=1e-12), measure
+
+
+def test_users_without_a_list_are_counted_and_not_in_the_mean(spark: SparkSession) -> None:
+    result = evaluated(spark, measures=["MIUF@3", "Freshness@3"], population="judged")
+    rows = {row["measure"]: row for row in result.metrics.collect()}
+    assert rows["MIUF"]["value"] == pytest.approx((5 / 3 + 1 + 2) / 3, rel=0, abs=1e-12)
+    assert [rows[name]["n_users"] for name in ("MIUF", "Freshness")] == [3, 2]
+    assert [rows[name]["n_undefined"] for name in ("MIUF", "Freshness")] == [1, 2]
+
+
+def test_rows_and_partitions_in_any_order_give_the_same_bits(spark: SparkSession) -> None:
+    plain = values_of(evaluated(spark))
+    shuffled = {name: frame.orderBy(F.rand(7)).repartition(5) for name, frame in frames(spark).items()}
+    assert values_of(evaluated(spark, **shuffled)) == plain
+
+
+def test_broadcast_or_not_the_values_are_the_same(spark: SparkSession) -> None:
+    plain = values_of(evaluated(spark))
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    assert values_of(evaluated(spark)) == plain
+
+
+def test_item_that_stands_twice_fails_with_a_readable_message(spark: SparkSession) -> None:
+    items = frames(spark)["items"]
+    with pytest.raises(PySparkException, match=r"\[rankeval:items\] an item stands twice in the catalogue"):
+        evaluated(spark, measures=["ILD@2"], items=items.union(items.limit(1))).user_metrics.collect()
+
+
+def test_vectors_of_different_lengths_fail_with_a_readable_message(spark: SparkSession) -> None:
+    items = spark.createDataFrame([("a", [1.0]), ("b", [1.0, 2.0])], "item_id string, vector array<double>")
+    with pytest.raises(PySparkException, match=r"\[rankeval:items\] the vectors of two items differ in length"):
+        evaluated(spark, measures=["ILD@2"], items=items).user_metrics.collect()
+
+
+def test_inputs_that_a_measure_lacks_are_named_before_any_job(spark: SparkSession) -> None:
+    measures = ["MIUF@2", "Calibration@2", "Freshness@2"]
+    with no_spark_jobs(spark), pytest.raises(ConfigError) as raised:
+        evaluated(spark, measures=measures, train=None, items=None, evaluation_date=None)
+    assert [str(fault) for fault in raised.value.faults] == [
+        f"evaluate({name}=): found nothing; expected it, for {measures}; give it, or leave these measures out"
+        for name, measures in (
+            ("train", "MIUF, Calibration"),
+            ("items", "Calibration, Freshness"),
+            ("evaluation_date", "Freshness"),
+        )
+    ]
+
+
+def test_column_that_a_measure_lacks_is_named_before_any_job(spark: SparkSession) -> None:
+    items = frames(spark)["items"].drop("vector", "published_at")
+    with no_spark_jobs(spark), pytest.raises(InputError) as raised:
+        evaluated(spark, measures=["ILD@2", "Freshness@2", "ILD(sim='jaccard')@2"], items=items)
+    assert [fault.found for fault in raised.value.faults] == ["no column 'vector'", "no column 'published_at'"]

@@ -1,0 +1,86 @@
+"""A night whose measures read the training interactions and the catalogue."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.results import Results
+from tests.support import nights
+from tests.support.cli import rankeval
+from tests.support.frames import after_run, by
+from tests.support.nights import FIRST
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.support.nights import Workspace
+
+TRAIN: Final = ("ann d", "bob c", "kim a", "eve a")
+ITEMS: Final = {"a": date(2025, 12, 31), "b": date(2025, 12, 2), "c": date(2026, 1, 1), "d": date(2025, 1, 1)}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """Make a workspace with both inputs, which asks for measures that read them."""
+    made = nights.workspace(tmp_path / "workspace", measures=["MIUF", "Freshness", "RR"], slices=[])
+    made.write("train", [dict(zip(("user_id", "item_id"), row.split(), strict=True)) for row in TRAIN])
+    made.write("items", [{"item_id": item, "released": day} for item, day in ITEMS.items()])
+    made.change(
+        inputs__train={"format": "delta", "path": "inputs/train"},
+        inputs__items={"format": "delta", "path": "inputs/items", "columns": {"published_at": "released"}},
+    )
+    return made
+
+
+def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    done = rankeval("run", workspace.config, "--date", FIRST)
+    assert done.code == 0, done.err
+    results = Results(spark, workspace.root)
+    of_als = results.user_metrics(date=FIRST, evaluation="nightly", model_id="als", k=2)
+    # 2 of 4 users have a, one each c and d; b, which none has, counts as if one had it.
+    assert by(of_als, "user_id", value="miuf") == {
+        "ann": pytest.approx((1 + 2) / 2, rel=0, abs=1e-12),
+        "bob": pytest.approx((2 + 1) / 2, rel=0, abs=1e-12),
+        "eve": pytest.approx((2 + 2) / 2, rel=0, abs=1e-12),
+        "kim": None,
+        "ida": None,
+    }
+    assert by(of_als, "user_id", value="freshness") == {
+        "ann": (1 + 30) / 2,
+        "bob": (30 + 1) / 2,
+        "eve": (0 + 365) / 2,
+        "kim": None,
+        "ida": None,
+    }
+    means = results.metrics(date=FIRST, evaluation="nightly", model_id="als", k=2, measure="MIUF")
+    assert by(means, C.SLICE, value="n_users") == {"all": 3}
+    published = results.lists(date=FIRST, evaluation="nightly").drop(*C.RUN_KEY)
+    assert published.columns == [field.name for field in after_run(schemas.LISTS)]
+
+    again = rankeval("score", workspace.root, "-m", "DCG@3")
+    assert again.code == 4
+    assert "found MIUF, Freshness, which need train, items.published_at, evaluation_date" in again.message
+    assert "run the date again with them" in again.message
+
+
+def test_published_lists_do_not_know_their_items(published: Workspace) -> None:
+    refused = rankeval("score", published.root, "-m", "APLT@2", "--date", FIRST, "--evaluation", "nightly")
+    assert refused.code == 4
+    assert "nightly, 2026-01-01: found APLT, which need train; expected measures of the published" in refused.message
+
+
+def test_item_that_stands_twice_in_the_catalogue_fails_the_night_with_a_readable_message(workspace: Workspace) -> None:
+    workspace.write("items", [{"item_id": "a", "released": FIRST}, {"item_id": "a", "released": FIRST}])
+    done = rankeval("run", workspace.config, "--date", FIRST)
+    assert done.code == 3
+    done.assert_readable()
+    assert "inputs.items: found an item stands twice in the catalogue" in done.message
+    assert "keep one row an item in the catalogue" in done.message

@@ -1,0 +1,121 @@
+"""What must hold of the measures that look at the recommended items, whatever the lists."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, strategies as st
+
+from rankeval_spark.measures import Background, Item, Lists, MeasureSet, Ranking
+from tests.support.rankings import ITEMS, rankings
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatVector
+
+KS = (1, 2, 3, 5, 8)
+KNOWN = [item for item in ITEMS if item.categories and any(item.vector or ())]
+
+
+def curve(name: str, ranking: Ranking) -> FloatVector:
+    """Value of a measure at each of ``KS``."""
+    asked = MeasureSet.parse([f"{name}@{k}" for k in KS])
+    values: FloatVector = asked.score(Lists.of([ranking]))[asked.columns[0]][0]
+    return values
+
+
+def assert_equal(left: FloatVector, right: FloatVector) -> None:
+    """Compare two curves, undefined values too."""
+    np.testing.assert_allclose(left, right, rtol=0, atol=1e-12)
+
+
+@given(ranking=rankings(), sim=st.sampled_from(["vector", "jaccard"]), unknown=st.sampled_from(["null", "drop"]))
+def test_diversity_and_similarity_are_one_together(ranking: Ranking, sim: str, unknown: str) -> None:
+    options = f"(sim='{sim}',unknown='{unknown}')"
+    diversity, similarity = curve(f"ILD{options}", ranking), curve(f"ILS{options}", ranking)
+    assert_equal(diversity + similarity, np.where(np.isnan(diversity), np.nan, 1.0))
+
+
+@given(item=st.sampled_from(KNOWN), length=st.integers(2, 9), sim=st.sampled_from(["vector", "jaccard"]))
+def test_list_of_one_item_again_and_again_has_no_diversity(item: Item, length: int, sim: str) -> None:
+    values = curve(f"ILD(sim='{sim}')", Ranking([None] * length, items=[item] * length))
+    assert math.isnan(values[0])
+    assert_equal(values[1:], np.zeros(len(KS) - 1))
+
+
+@given(drawn=st.lists(st.sampled_from(KNOWN), min_size=2, max_size=8), data=st.data(), factor=st.floats(0.1, 10))
+def test_diversity_sees_neither_the_order_nor_the_length_of_vectors(
+    drawn: list[Item], data: st.DataObject, factor: float
+) -> None:
+    longer = [
+        item._replace(vector=[factor * x for x in item.vector or ()]) for item in data.draw(st.permutations(drawn))
+    ]
+    for sim in ("vector", "jaccard"):
+        one, other = (
+            MeasureSet.parse([f"ILD(sim='{sim}')"]).score(Lists.of([Ranking([None] * len(drawn), items=items)]))
+            for items in (drawn, longer)
+        )
+        (column,) = one
+        assert_equal(one[column], other[column])
+
+
+@given(ranking=rankings())
+def test_long_tail_items_are_counted_and_shared(ranking: Ranking) -> None:
+    depth = np.minimum(KS, len(ranking.gains))
+    assert_equal(curve("APLT", ranking) * depth, curve("ACLT", ranking))
+
+
+@given(ranking=rankings())
+def test_popularity_as_a_share_is_popularity_over_all_interactions(ranking: Ranking) -> None:
+    assume(ranking.background.interactions)
+    assert_equal(curve("ARP(norm='C')", ranking) * ranking.background.interactions, curve("ARP", ranking))
+    most = ranking.background.most_interactions
+    assert_equal(curve("ARP(norm='max',unseen='drop')", ranking) * most, curve("ARP(unseen='drop')", ranking))
+
+
+@pytest.mark.parametrize("name", ["EPC", "EFD"])
+@given(ranking=rankings())
+def test_relevant_novelty_is_never_above_all_novelty(name: str, ranking: Ranking) -> None:
+    everything, relevant = curve(f"{name}(relevance='off')", ranking), curve(name, ranking)
+    assert np.all((relevant <= everything + 1e-12) | np.isnan(everything))
+    assert_equal(np.isnan(relevant), np.isnan(everything))
+
+
+@given(ranking=rankings())
+def test_serendipity_is_never_above_unexpectedness(ranking: Ranking) -> None:
+    expected, serendipity = curve("Unexpectedness", ranking), curve("Serendipity", ranking)
+    assert np.all((serendipity <= expected + 1e-12) | np.isnan(expected))
+    relevant = ranking._replace(gains=[1] * len(ranking.gains))
+    assert_equal(curve("Serendipity", relevant), expected)
+
+
+@given(ranking=rankings(), name=st.sampled_from(["SRecall", "SRecall(of='all')", "ACLT"]))
+def test_what_is_covered_is_never_lost_further_down(ranking: Ranking, name: str) -> None:
+    values = curve(name, ranking)
+    assert np.all((values[1:] >= values[:-1]) | np.isnan(values[1:]))
+
+
+@given(
+    drawn=st.lists(st.sampled_from(KNOWN), min_size=1, max_size=8), distance=st.sampled_from(["KL", "JS", "Hellinger"])
+)
+def test_list_of_the_items_that_the_user_has_is_calibrated(drawn: list[Item], distance: str) -> None:
+    profile = [(name, len(item.categories), 1) for item in drawn for name in item.categories]
+    one = Ranking([None] * len(drawn), items=drawn, background=Background(profile=profile))
+    found = MeasureSet.parse([f"Calibration(distance='{distance}')"]).score(Lists.of([one]))
+    (values,) = found.values()
+    np.testing.assert_allclose(values, [[0]], rtol=0, atol=1e-12 if distance != "Hellinger" else 1e-8)
+
+
+@given(ranking=rankings(), distance=st.sampled_from(["JS", "Hellinger"]))
+def test_bounded_distances_are_bounded(ranking: Ranking, distance: str) -> None:
+    values = curve(f"Calibration(distance='{distance}')", ranking)
+    assert np.all((values <= 1 + 1e-12) | np.isnan(values))
+
+
+@given(ranking=rankings(), days=st.integers(1, 60))
+def test_share_of_young_items_grows_with_the_age_that_is_young(ranking: Ranking, days: int) -> None:
+    shares = [curve(f"Freshness(days={age},stat='share',unknown='drop')", ranking) for age in (days, days + 5, 10_000)]
+    assert np.all((shares[0] <= shares[1]) | np.isnan(shares[0]))
+    assert_equal(shares[2], np.where(np.isnan(shares[0]), np.nan, 1.0))

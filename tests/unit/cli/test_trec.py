@@ -187,7 +187,7 @@ def test_topic_without_a_document_is_an_error_with_the_code_of_trec_eval_10(tmp_
 
     assert (done.code, done.out) == (4, "")
     done.assert_readable()
-    assert "found no document for topic '7' and for 1 more topics" in done.message
+    assert "found no document for topic '7', nor for 1 more; expected" in done.message
     assert "give -c to count missing topics as 0" in done.message
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark.app.trec.names import NICKNAMES
+from rankeval_spark.measures import registry
 from tests.support.cli import PROJECT, rankeval
 
 if TYPE_CHECKING:
@@ -156,6 +157,21 @@ def test_measures_of_ours_stand_after_those_of_trec_eval(files: tuple[Path, Path
 
     assert list(found) == [("map", "all"), ("nDCG(dcg='exp-log2')@3", "all"), ("RR", "all")]
     assert found["RR", "all"] == "0.5000"
+
+
+@pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
+def test_every_measure_of_ours_is_computed_or_refused(tmp_path: Path, entry: registry.Entry) -> None:
+    """Refused is what a list and its judgements alone do not give."""
+    needs_cutoff = entry.definition.cutoff.need(entry.defaults) == "required"
+    name = f"{entry.name}@2" if needs_cutoff else entry.name
+
+    done = rankeval("trec", "-m", name, *written(tmp_path, QRELS.replace("d4\t2", "d4\t1"), RUN))
+
+    if done.code:
+        assert done.code == 2
+        done.assert_readable()
+    else:
+        float(done.out.splitlines()[-1].split("\t")[2])
 
 
 def test_level_holds_for_every_measure_that_has_one_and_names_none(files: tuple[Path, Path]) -> None:

@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 
 def show(qrels: Path, run: Path, settings: Settings) -> None:
-    """Evaluate and print."""
+    """Evaluate and print; typer ends the command quietly where nobody reads on."""
     sys.stdout.writelines(f"{line}\n" for line in evaluate(qrels, run, settings).text())

@@ -173,7 +173,7 @@ def _evaluated(matched: Matched, run_path: Path, settings: Settings) -> Matched:
     if len(missing) == len(matched.topics):
         raise InputError(Fault(str(run_path), "no topic of the judgements", "at least one", "are the files swapped?"))
     if missing and settings.version != OLD:
-        more = f" and for {len(missing) - 1:,} more topics" if len(missing) > 1 else ""
+        more = f", nor for {len(missing) - 1:,} more" if len(missing) > 1 else ""
         found, expected = f"no document for topic {missing[0]!r}{more}", "some for every topic of the judgements"
         raise InputError(Fault(str(run_path), found, expected, "give -c to count missing topics as 0"))
     return matched.keep(matched.is_in_run)

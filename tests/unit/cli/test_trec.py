@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark.app.trec.names import NICKNAMES
+from rankeval_spark.measures import registry
 from tests.support.cli import PROJECT, rankeval
 
 if TYPE_CHECKING:
@@ -158,6 +159,21 @@ def test_measures_of_ours_stand_after_those_of_trec_eval(files: tuple[Path, Path
     assert found["RR", "all"] == "0.5000"
 
 
+@pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
+def test_every_measure_of_ours_is_computed_or_refused(tmp_path: Path, entry: registry.Entry) -> None:
+    """Refused is what a list and its judgements alone do not give."""
+    needs_cutoff = entry.definition.cutoff.need(entry.defaults) == "required"
+    name = f"{entry.name}@2" if needs_cutoff else entry.name
+
+    done = rankeval("trec", "-m", name, *written(tmp_path, QRELS.replace("d4\t2", "d4\t1"), RUN))
+
+    if done.code:
+        assert done.code == 2
+        done.assert_readable()
+    else:
+        float(done.out.splitlines()[-1].split("\t")[2])
+
+
 def test_level_holds_for_every_measure_that_has_one_and_names_none(files: tuple[Path, Path]) -> None:
     asked = ("map", "ndcg", "AP", "AP(rel=1)@2", "nDCG", "RBP(max_rel=2)")
     one, two = (printed("-l", level, *(part for name in asked for part in ("-m", name)), *files) for level in (1, 2))
@@ -187,7 +203,7 @@ def test_topic_without_a_document_is_an_error_with_the_code_of_trec_eval_10(tmp_
 
     assert (done.code, done.out) == (4, "")
     done.assert_readable()
-    assert "found no document for topic '7' and for 1 more topics" in done.message
+    assert "found no document for topic '7', nor for 1 more; expected" in done.message
     assert "give -c to count missing topics as 0" in done.message
 
 

@@ -58,7 +58,9 @@ def random_data(seed: int, item_id: Callable[[int], str]) -> tuple[Runs, Judgeme
         recommended = draw.sample(range(60), draw.choice([1, 2, 5, 12, 30]))
         judged = draw.sample(range(60), draw.choice([1, 3, 8, 25]))
         runs[user] = {item_id(item): draw.choice(SCORES) for item in recommended}
-        judgements[user] = {item_id(item): draw.choice([-1, 0, 0, 1, 1, 2, 3]) for item in judged}
+        # With negative judgements alone trec_eval reads memory that is not its own, and may never end.
+        grades = [draw.choice([0, 0, 1, 1, 2, 3]), *(draw.choice([-1, 0, 0, 1, 1, 2, 3]) for _ in judged[1:])]
+        judgements[user] = {item_id(item): grade for item, grade in zip(judged, grades, strict=True)}
     return runs, judgements
 
 

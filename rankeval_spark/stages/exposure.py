@@ -65,7 +65,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         Names of the segments of each slice; ``()`` is everyone.
     """
     ks = sorted({measure.k for measure in measures})
-    finisher = _Finisher(tuple(measures), tuple(ks), finish.slice_names(slices), min_slice_size, confidence)
+    finisher = _Finisher(tuple(measures), finish.slice_names(slices), min_slice_size, confidence)
     return (
         ranked.transform(_to_places, ks=ks, segments=segments, slices=slices)
         .transform(_to_items, ks=ks)
@@ -187,7 +187,6 @@ class _Finisher:
     """What the workers need."""
 
     measures: tuple[Measure, ...]
-    ks: tuple[int, ...]
     slices: tuple[str, ...]
     min_slice_size: int
     confidence: float

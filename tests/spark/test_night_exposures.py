@@ -83,9 +83,7 @@ def test_a_measure_without_its_catalogue_is_refused_before_anything_is_read(work
 
     assert refused.code == 2
     refused.assert_readable()
-    assert (
-        "measures: found CatalogCoverage, but no catalogue; expected inputs.items, or inputs.train" in refused.message
-    )
+    assert "found CatalogCoverage, but no catalogue; expected inputs.items, or inputs.train" in refused.message
 
 
 @pytest.mark.parametrize(("value", "n_faults"), [(0.5, 0), (None, 0), (1.1, 1), (float("nan"), 1)])

@@ -33,6 +33,12 @@ def recall_parts(cut: CutLists, *, denom: Literal["R", "min"] = "R", rel: Level 
     return cut.hits(rel), n_relevant if denom == "R" else np.minimum(n_relevant, cut.k)
 
 
+def f_parts(cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """(1 + b^2) times the hits among the first k recommendations, and b^2 R + k."""
+    weight = beta**2
+    return (1 + weight) * cut.hits(rel), weight * cut.n_relevant(rel) + cut.k
+
+
 @Definition(
     name="P",
     formula="h_k / k",
@@ -152,11 +158,19 @@ def recall(cut: CutLists, *, denom: Literal["R", "min"] = "R", rel: Level = 1) -
     aliases={"F1": {"beta": 1.0}, "F1Score": {"beta": 1.0}, "FMeasure": {}, "FBeta": {}},
     printed_as={"F1": {"beta": 1.0}},
     takes_expected_ties=True,
+    parts=f_parts,
     cutoff=Cutoff("required"),
     goldens=(
         Golden("F1@5", (_TWO_IN_TOP_FIVE,), ("4/9",), note="P@5 = 2/5 and R@5 = 1/2"),
         Golden("F(beta=2)@5", (_TWO_IN_TOP_FIVE,), ("5 * 2/5 * 1/2 / (4 * 2/5 + 1/2)",), note="recall counts more"),
         Golden("F1@5", (Ranking([None, 0, None], missed=[1]),), ("0",), note="no hit"),
+        Golden(
+            "F1(agg='micro')@5",
+            (_TWO_IN_TOP_FIVE, Ranking([1])),
+            ("4/9", "2/6"),
+            mean="2 * (2 + 1) / ((4 + 5) + (1 + 5))",
+            note="F of the precision and the recall of all users together",
+        ),
     ),
 )
 def f_measure(cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: Level = 1) -> FloatMatrix:
@@ -179,7 +193,8 @@ def f_measure(cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: Level
     Notes
     -----
     ``(1 + b^2) P R / (b^2 P + R)`` with P = h_k / k and R = h_k / R comes to ``(1 + b^2) h_k / (b^2 R + k)``, which
-    needs no case for P = R = 0. The aggregate is the mean of the users' values, not F of mean P and mean R.
+    needs no case for P = R = 0. The aggregate is the mean of the users' values, not F of mean P and mean R; with
+    ``agg='micro'`` it is F of the precision and the recall of all users together.
 
     Examples
     --------
@@ -189,9 +204,7 @@ def f_measure(cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: Level
     >>> f_measure(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([5]))
     array([[0.44444444]])
     """
-    n_relevant = cut.n_relevant(rel)
-    weight = beta**2
-    return where_defined((1 + weight) * cut.hits(rel) / (weight * n_relevant + cut.k), n_relevant > 0)
+    return where_defined(ratio(*f_parts(cut, beta=beta, rel=rel)), cut.n_relevant(rel) > 0)
 
 
 @Definition(

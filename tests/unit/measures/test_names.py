@@ -176,7 +176,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("nDCG(gains={1:1)@5", "a map {grade: gain}"),
         (
             "AP(agg='micro')",
-            r"option 'agg'; expected a measure that is a ratio of sums: FCP, .*P, PredictedShare, R, RMSE",
+            r"option 'agg'; expected a measure that is a ratio of sums: F, FCP, .*P, PredictedShare, R, RMSE",
         ),
         ("LogAP(floor=0)", "floor=0; expected floor as a number above 0 and below 1"),
         ("RBP(p=1)", "p=1; expected p as a number above 0 and below 1"),
@@ -222,7 +222,7 @@ def test_text_is_never_evaluated(attack: str) -> None:
         ("AP(denom='min')", "AP(denom='min')", "ap_denom_min", "AP(rel=1,denom='min')"),
         ("nDCG(dcg='exp-log2')@10", "nDCG(dcg='exp-log2')", "ndcg_dcg_exp_log2", None),
         ("R(rel=0.5)@5", "R(rel=0.5)", "r_rel_0_5", "R(rel=0.5,agg='macro',denom='R')"),
-        ("F1@5", "F1", "f1", "F(rel=1,beta=1)"),
+        ("F1@5", "F1", "f1", "F(rel=1,agg='macro',beta=1)"),
         ("IPrec@0.1", "IPrec(recall=0.1)", "iprec_recall_0_1", "IPrec(rel=1,need='ceil',recall=0.1)"),
         ("MAR@5", "MAR(kind='hits_R')", "mar_kind_hits_r", "MAR(rel=1,kind='hits_R')"),
         ("RBP@5", "RBP(p=0.8)", "rbp_p_0_8", "RBP(max_rel=1,p=0.8)"),

@@ -97,16 +97,16 @@ def match(qrels: Qrels, run: Run, *, max_documents: int | None, judged_only: boo
     retrieved = _numbered(topics, documents, run.topic.filter(has_judgements), run.document.filter(has_judgements))
     score = run.score[flags(has_judgements)]
     best_first = np.lexsort((-retrieved.document, -score, retrieved.topic))
-    retrieved = retrieved.keep(best_first)
+    retrieved, score = retrieved.keep(best_first), score[best_first]
     is_in_run = np.bincount(retrieved.topic, minlength=len(topics)) > 0
 
     rank = positions(retrieved.topic, n_lists=len(topics))
     is_within = rank <= (max_documents or np.inf)
-    retrieved, rank = retrieved.keep(is_within), rank[is_within]
+    retrieved, rank, score = retrieved.keep(is_within), rank[is_within], score[is_within]
     gain = _gains(judged.key, qrels.grade, retrieved.key)
     if judged_only:
         is_judged = gain >= 0  # False for NaN, which stands for no judgement
-        retrieved, gain = retrieved.keep(is_judged), gain[is_judged]
+        retrieved, gain, score = retrieved.keep(is_judged), gain[is_judged], score[is_judged]
         rank = positions(retrieved.topic, n_lists=len(topics))
     is_hit = ~np.isnan(gain)
     lists = Lists(
@@ -116,6 +116,7 @@ def match(qrels: Qrels, run: Run, *, max_documents: int | None, judged_only: boo
         gain[is_hit],
         judged.topic[order],
         qrels.grade[order],
+        score[is_hit],
     )
     return Matched(topics.to_pylist(), is_in_run, lists)
 

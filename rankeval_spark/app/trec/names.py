@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, nearest
-from rankeval_spark.measures import Measure, UnknownMeasureError, registry
+from rankeval_spark.measures import Measure, MeasureSet, UnknownMeasureError, registry
 from rankeval_spark.measures.arrays import ratio
 from rankeval_spark.measures.families.interpolated_precision import LEVELS
 
@@ -217,9 +217,23 @@ class _Reader:
             expected = f"one of trec_eval's ({', '.join([*_ALL, *NICKNAMES])}) or of ours (rankeval measures)"
             fix = nearest(re.split("[.(@]", self.text)[0], known)
             raise ConfigError(replace(error.faults[0], expected=expected, fix=fix)) from None
+        self._refuse_what_topics_lack(measure)
         names_its_level = re.search(r"\brel\s*=", self.text, re.IGNORECASE)
         measure = measure if names_its_level else self._at_level(measure)
         return [Line(str(measure), measure)]
+
+    def _refuse_what_topics_lack(self, measure: Measure) -> None:
+        """Refuse a measure whose number is no mean over topics, or that reads more than the two files."""
+        found = expected = ""
+        requires = MeasureSet.of([measure]).requiring()
+        if requires:
+            found, expected = f"a measure of {', '.join(requires)}", "one of a run and its judgements"
+        elif not measure.has_user_values:
+            found, expected = "a measure of all lists together", "one with a value a topic"
+        elif measure.is_micro or measure.link != "identity":
+            found, expected = f"{measure}, which is no mean over topics", "one that is"
+        if found:
+            raise ConfigError(Fault(self.where, found, expected, "rankeval run, or evaluate(), has it"))
 
     def trec(self, name: str, parameters: str) -> Iterator[Line]:
         """Make the lines of a measure of trec_eval."""

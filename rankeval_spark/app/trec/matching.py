@@ -53,6 +53,7 @@ class Matched:
             lists.hit_gain[of_hits],
             number[lists.judged_list[of_judged]],
             lists.judged_gain[of_judged],
+            lists.scores[of_hits],
         )
         topics = [topic for topic, stays in zip(self.topics, is_kept.tolist(), strict=True) if stays]
         return Matched(topics, self.is_in_run[is_kept], kept)

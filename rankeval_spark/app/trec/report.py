@@ -105,9 +105,12 @@ class Report:
     def total(self, line: Line) -> float:
         """Sum or mean over the topics."""
         values = self.values[line.name]
+        values = values[~np.isnan(values)]  # of predicted ratings, a topic may have none
         if line.summary == "geometric mean":
             return math.exp(_sum(np.log(np.maximum(values, FLOOR))) / values.size)
-        return _sum(values) if line.summary == "sum" else _sum(values) / values.size
+        if line.summary == "sum":
+            return _sum(values)
+        return _sum(values) / values.size if values.size else math.nan
 
     def _of_topics(self) -> Iterator[str]:
         # The version before tells nothing of a missing topic, though it counts.
@@ -194,7 +197,7 @@ def _values(lines: Sequence[Line], matched: Matched, level: float) -> dict[str, 
             return of(counts)[:, 0]
         found = scores[of.column][:, asked.ks.index(of.k)] if asked else np.empty(0)
         # A topic without a relevant document counts as one without a hit.
-        return np.nan_to_num(found, nan=of.entry.definition.without_relevant(**of.options))
+        return np.nan_to_num(found, nan=of.entry.definition.without_relevant(**of.kernel_options))
 
     return {line.name: value(line.of) for line in lines if not isinstance(line.of, str)}
 

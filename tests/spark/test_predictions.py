@@ -79,8 +79,8 @@ def test_values_and_means_are_those_of_the_naive_references(spark: SparkSession)
 
 
 def test_leaderboard_begins_with_the_smallest_error(spark: SparkSession) -> None:
-    predictions = [("far", 1.0), ("near", 4.5), ("none", None)]
-    log = table(spark, "model_id user_id item_id score", *((model, "u", "a", score) for model, score in predictions))
+    predictions = [("far", "a", 1.0), ("near", "a", 4.5), ("none", "b", 5.0)]
+    log = table(spark, "model_id item_id score user_id", *((*row, "u") for row in predictions))
     held_out = table(spark, "user_id item_id gain", ("u", "a", 5.0))
     board = evaluate(log, held_out, measures=["RMSE", "PredictedShare"]).leaderboard()
     assert [tuple(row) for row in board.collect()] == [

@@ -42,7 +42,13 @@ def rankings(
 def _ranking(places: list[tuple[float | None, Item]], missed: list[float], background: Background) -> Ranking:
     """Put a list together; without training data no item has anything in it."""
     items = [item if background.items else item._replace(**_NOT_IN_TRAIN) for _, item in places]
-    return Ranking([gain for gain, _ in places], missed, items, background)
+    pairs = [
+        (rank, later, 1 / (rank + later))
+        for later, other in enumerate(items, 1)
+        for rank, item in enumerate(items[: later - 1], 1)
+        if item.users and other.users and (item.users + other.users) % 3
+    ]
+    return Ranking([gain for gain, _ in places], missed, items, background._replace(pairs=pairs))
 
 
 _NOT_IN_TRAIN: dict[str, Any] = {

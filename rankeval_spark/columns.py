@@ -57,7 +57,9 @@ PROFILE: Final = "_profile"
 """What the training data know of the user, likewise."""
 TOTALS: Final = "_totals"
 """What the training data know altogether, likewise."""
-FACTS: Final = (ITEM_FACTS, TOTALS, PROFILE)
+PAIRS: Final = "_pairs"
+"""Similar items of a list, likewise."""
+FACTS: Final = (ITEM_FACTS, TOTALS, PROFILE, PAIRS)
 
 WHOLE_LIST: Final = 0
 """Value of ``k`` that stands for no cutoff."""

@@ -73,6 +73,8 @@ class Background(NamedTuple):
         how many such items).
     profile_vector
         Mean of the unit vectors of those items; None where none has one.
+    pairs
+        Similar items of the list: (rank, lower rank, cosine of their co-occurrence).
     """
 
     interactions: float = 0
@@ -83,6 +85,7 @@ class Background(NamedTuple):
     categories: float = 0
     profile: Sequence[tuple[str, int, int]] = ()
     profile_vector: Sequence[float] | None = None
+    pairs: Sequence[tuple[int, int, float]] = ()
 
     def __str__(self) -> str:
         """Write what is known."""
@@ -92,6 +95,21 @@ class Background(NamedTuple):
 
 
 NOTHING_KNOWN = Background()
+
+
+class Pairs(NamedTuple):
+    """Pairs of items of one list that are similar by co-occurrence.
+
+    Attributes
+    ----------
+    later : int, shape (n_pairs,)
+        Position among all items of the one that stands further down, ascending.
+    similarity : float64, shape (n_pairs,)
+        In (0, 1].
+    """
+
+    later: IntVector
+    similarity: FloatVector
 
 
 class Labels(NamedTuple):
@@ -134,6 +152,8 @@ class ItemFacts(Remembers):
         Mean unit vector of the same; a row of NaN where unknown.
     n_categories : int
         Numbers that ``code`` may take.
+    pairs : Pairs or None
+        Items that co-occur with another one of their list.
     """
 
     item_list: IntVector
@@ -145,6 +165,7 @@ class ItemFacts(Remembers):
     profile_categories: Labels | None = None
     profile_vectors: FloatMatrix | None = None
     n_categories: int = 0
+    pairs: Pairs | None = None
 
     @classmethod
     def of(cls, items: Sequence[Sequence[Item]], backgrounds: Sequence[Background]) -> ItemFacts:
@@ -173,7 +194,15 @@ class ItemFacts(Remembers):
             _labels(profile, names),
             _matrix([one.profile_vector for one in backgrounds]),
             len(names),
+            _pairs([len(one) for one in items], backgrounds),
         )
+
+    @property
+    def known_pairs(self) -> Pairs:
+        """Items that co-occur with another one of their list."""
+        if self.pairs is None:
+            raise _not_collected(needs.ITEM_PAIRS)
+        return self.pairs
 
     @property
     def known_categories(self) -> Labels:
@@ -244,6 +273,19 @@ def _labels(rows: Sequence[tuple[int, str, float]], names: Sequence[str]) -> Lab
         np.array([owner for owner, _, _ in ordered], dtype=np.int64),
         np.array([code for _, code, _ in ordered], dtype=np.int64),
         np.array([weight for _, _, weight in ordered], dtype=np.float64),
+    )
+
+
+def _pairs(lengths: Sequence[int], backgrounds: Sequence[Background]) -> Pairs:
+    first = np.cumsum([0, *lengths])
+    pairs = sorted(
+        (first[owner] + later - 1, similarity)
+        for owner, one in enumerate(backgrounds)
+        for _, later, similarity in one.pairs
+        if later <= lengths[owner]
+    )
+    return Pairs(
+        np.array([later for later, _ in pairs], dtype=np.int64), np.array([s for _, s in pairs], dtype=np.float64)
     )
 
 

@@ -28,6 +28,8 @@ ITEM_CATEGORIES: Final = "item_categories"
 """Distinct categories of the item."""
 ITEM_VECTORS: Final = "item_vectors"
 """Vector of the item."""
+ITEM_PAIRS: Final = "item_pairs"
+"""Similarity of the pairs of items of a list by co-occurrence: users of both / sqrt(U(i) U(j)), where it is not 0."""
 TOTAL_INTERACTIONS: Final = "total_interactions"
 """C: all interactions in `train`."""
 MOST_INTERACTIONS: Final = "total_most_interactions"
@@ -55,7 +57,7 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         **dict.fromkeys(
             (
-                *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_POPULARITY, ITEM_PLACE, ITEM_SEEN),
+                *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_POPULARITY, ITEM_PLACE, ITEM_SEEN, ITEM_PAIRS),
                 *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS, TOTAL_ITEMS),
             ),
             (TRAIN,),

@@ -247,8 +247,10 @@ class Entry:
         Examples
         --------
         >>> from rankeval_spark.measures import registry
-        >>> registry.get("ILD").requires, registry.get("P").requires
-        ("items.vector; items.categories with sim='jaccard'", '')
+        >>> registry.get("ILD").requires
+        "items.vector; items.categories with sim='jaccard'; train with sim='cooccurrence'"
+        >>> registry.get("P").requires
+        ''
         """
         usual = self._requirements(self.defaults)
         parts = [", ".join(usual)]

@@ -125,6 +125,7 @@ def _matched(
             judgements=judgements,
             models=models_,
             profiles=describe.to_profiles(knowledge, needs=needs),
+            pairs=describe.to_pairs(ranked, knowledge=knowledge, needs=needs, depth=measures.item_depth),
         )
         .transform(describe.with_totals, knowledge=knowledge, needs=needs)
     )

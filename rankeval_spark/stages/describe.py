@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, Window, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.measures import needs as N
 from rankeval_spark.stages.clean import has_keys, policy_failure
+from rankeval_spark.stages.rank import list_order
 
 if TYPE_CHECKING:
     from datetime import date
@@ -97,6 +98,54 @@ def to_profiles(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | N
         lambda left, right: left.join(right, on=[C.USER_ID], how="full"), [make[name](pairs) for name in names]
     )
     return profiles.select(C.USER_ID, F.struct(*names).alias(C.PROFILE))
+
+
+def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, needs: frozenset[str], depth: int) -> DataFrame | None:
+    """Make one row per list with the pairs of its items that have users in common; None where none is needed.
+
+    The struct array ``_pairs`` holds ranks and the cosine of the co-occurrence in the training data. Co-occurrences are
+    counted apart and meet the pairs of the lists in a join, so that nothing is collected or broadcast on purpose.
+    """
+    if N.ITEM_PAIRS not in needs:
+        return None
+    key = list_order(ranked)
+    items = (ranked.where(F.col(C.RANK) <= depth) if depth else ranked).select(*key, C.ITEM_ID, C.RANK)
+    first = items.withColumnsRenamed({C.ITEM_ID: "_earlier_item", C.RANK: "earlier"})
+    second = items.withColumnsRenamed({C.ITEM_ID: "_later_item", C.RANK: "later"})
+    in_lists = (
+        first.join(second, on=key, how="inner")
+        .where(F.col("earlier") < F.col("later"))
+        .select(
+            *(*key, "earlier", "later"),
+            # In the order of the ids, as co-occurrences are counted: whichever of the two stands ahead.
+            F.least("_earlier_item", "_later_item").alias("_low"),
+            F.greatest("_earlier_item", "_later_item").alias("_high"),
+        )
+    )
+    similar = in_lists.join(_to_similarities(_given(knowledge.train)), on=["_low", "_high"], how="inner")
+    pair = F.struct("later", "earlier", "similarity")
+    return similar.groupBy(*key).agg(F.array_sort(F.collect_list(pair)).alias(C.PAIRS))
+
+
+def _to_similarities(train: DataFrame) -> DataFrame:
+    """Make one row per pair of items with a user in common: (users of both) / sqrt(U(low) U(high))."""
+    pairs, counts = _to_pairs(train), _to_counts(train)
+    low = pairs.select(C.USER_ID, F.col(C.ITEM_ID).alias("_low"))
+    high = pairs.select(C.USER_ID, F.col(C.ITEM_ID).alias("_high"))
+    together = (
+        low.join(high, on=[C.USER_ID], how="inner")
+        .where(F.col("_low") <= F.col("_high"))
+        .groupBy("_low", "_high")
+        .agg(F.count("*").alias("_n_together"))
+    )
+    of_low = counts.select(F.col(C.ITEM_ID).alias("_low"), F.col(_USERS).alias("_of_low"))
+    of_high = counts.select(F.col(C.ITEM_ID).alias("_high"), F.col(_USERS).alias("_of_high"))
+    cosine = F.col("_n_together") / F.sqrt(F.col("_of_low") * F.col("_of_high"))
+    return (
+        together.join(of_low, on=["_low"], how="inner")
+        .join(of_high, on=["_high"], how="inner")
+        .select("_low", "_high", cosine.alias("similarity"))
+    )
 
 
 def with_totals(lists: DataFrame, *, knowledge: Knowledge, needs: frozenset[str]) -> DataFrame:

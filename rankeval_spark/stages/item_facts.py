@@ -10,13 +10,15 @@ import pyarrow.compute as pc
 
 from rankeval_spark.measures import ItemFacts, needs
 from rankeval_spark.measures.arrays import positions
-from rankeval_spark.measures.items import Labels
+from rankeval_spark.measures.items import Labels, Pairs
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
 
 
-def to_item_facts(items: pa.Array, totals: pa.Array | None, profile: pa.Array | None) -> ItemFacts:
+def to_item_facts(
+    items: pa.Array, totals: pa.Array | None, profile: pa.Array | None, pairs: pa.Array | None
+) -> ItemFacts:
     """Build the facts of a batch.
 
     Parameters
@@ -27,6 +29,8 @@ def to_item_facts(items: pa.Array, totals: pa.Array | None, profile: pa.Array | 
         The totals, the same for all lists.
     profile : struct or None
         Profile of the user of each list; NULL where the training data do not have him.
+    pairs : list<struct<later, earlier, similarity>> or None
+        Similar items of each list by their ranks, sorted; NULL where there are none.
     """
     n_items, facts = _lengths(items), _fields(items.flatten())
     owner = np.repeat(np.arange(len(items)), n_items)
@@ -42,6 +46,7 @@ def to_item_facts(items: pa.Array, totals: pa.Array | None, profile: pa.Array | 
         labels[1],
         _to_matrix(profiles.get(needs.PROFILE_VECTORS)),
         n_categories,
+        _to_pairs(pairs, n_items) if pairs is not None else None,
     )
 
 
@@ -69,6 +74,12 @@ def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
     matrix = np.full((len(vectors), lengths.max(initial=0)), np.nan)
     matrix[lengths > 0] = _floats(vectors.flatten()).reshape(-1, matrix.shape[1])
     return matrix
+
+
+def _to_pairs(pairs: pa.Array, n_items: IntVector) -> Pairs:
+    fields = _fields(pairs.flatten())
+    first = np.repeat(np.cumsum(n_items) - n_items, _lengths(pairs))
+    return Pairs(first + fields["later"].to_numpy(zero_copy_only=False) - 1, _floats(fields["similarity"]))
 
 
 def _to_labels(

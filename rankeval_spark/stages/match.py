@@ -46,18 +46,25 @@ def _gain(duplicates: str) -> Column:
 
 
 def to_lists(
-    ranked: DataFrame, *, judgements: DataFrame, models: DataFrame, profiles: DataFrame | None = None
+    ranked: DataFrame,
+    *,
+    judgements: DataFrame,
+    models: DataFrame,
+    profiles: DataFrame | None = None,
+    pairs: DataFrame | None = None,
 ) -> DataFrame:
     """Make one compact row per list; a judged user whom a model gave no list gets an empty one, ``list_id`` ''.
 
     Grain: (model, user, list). Judgements join n:1 on (user, item); users are crossed with the models, then full
     outer joined on (user, model): 1:n, so that neither a user without a list nor a list without a judged user vanishes.
     Ranked items with a column ``score`` give the lists a column ``hit_scores``.
-    Facts of items in the ranked rows are collected; profiles join the lists n:1 on the user.
+    Facts of items in the ranked rows are collected; profiles join the lists n:1 on the user, pairs 1:1.
     """
     hits = _to_hits(ranked, judgements=judgements)
     if profiles is not None:  # here, where the rows are still partitioned by user
         hits = hits.join(profiles, on=[C.USER_ID], how="left")
+    if pairs is not None:
+        hits = hits.join(pairs, on=list_order(ranked), how="left")
     list_id = F.coalesce(C.LIST_ID, F.lit(C.ONE_LIST)) if C.LIST_ID in hits.columns else F.lit(C.ONE_LIST)
     return (
         _to_judged_users(judgements)
@@ -74,7 +81,7 @@ def to_lists(
             _or_empty(C.JUDGED_GAINS, "double").alias(C.JUDGED_GAINS),
             _or_empty(C.TIED_RANKS, "int").alias(C.TIED_RANKS),
             *([_or_empty("_hits.score", "double").alias(C.HIT_SCORES)] if C.SCORE in ranked.columns else []),
-            *(name for name in (C.ITEM_FACTS, C.PROFILE) if name in hits.columns),
+            *(name for name in (C.ITEM_FACTS, C.PROFILE, C.PAIRS) if name in hits.columns),
         )
     )
 

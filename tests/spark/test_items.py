@@ -56,6 +56,9 @@ EXPECTED: Final[dict[str, dict[str, float | None]]] = {
     "ILD@2": {"ann": 1, "bob": 1 - 3 / 5, "eve": None},
     "ILS@3": {"ann": None, "bob": 3 / 5, "eve": None},
     "ILD(sim='jaccard')@2": {"ann": 1, "bob": 1, "eve": None},
+    # a and c have bob in common, of 4 users and 1; b and d have dan, of 2 and 1.
+    "ILD(sim='cooccurrence')@2": {"ann": 1 - 1 / math.sqrt(2), "bob": 1 - 1 / math.sqrt(4), "eve": None},
+    "ILS(sim='cooccurrence',unknown='drop')@3": {"ann": 1 / math.sqrt(2), "bob": 1 / 2, "eve": None},
     "SRecall@2": {"ann": 2 / 2, "bob": 2 / 2, "eve": None},
     "SRecall(of='all')@2": {"ann": 3 / 3, "bob": 2 / 3, "eve": 1 / 3},
     "Serendipity(kind='pop')@3": {

@@ -608,9 +608,18 @@ def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
 @naive("ILS")
 def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
     items = top_items(one, k)
-    known = [item for item in items if (any(item.vector or ()) if sim == "vector" else item.categories)]
+    is_known: dict[str, Callable[[Item], object]] = {
+        "vector": lambda item: any(item.vector or ()),
+        "jaccard": lambda item: item.categories,
+        "cooccurrence": lambda item: item.users,
+    }
+    known = [item for item in items if is_known[sim](item)]
     if unknown == "null" and len(known) < len(items):
         return None
+    if sim == "cooccurrence":
+        n_pairs = math.comb(len(known), 2)
+        total = math.fsum(alike for _, later, alike in one.background.pairs if later <= len(items))
+        return total / n_pairs if n_pairs else None
     pairs = itertools.combinations(known, 2)
     return mean([cosine(left, right) if sim == "vector" else jaccard(left, right) for left, right in pairs])
 

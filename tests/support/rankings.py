@@ -47,9 +47,14 @@ def _ranking(places: list[tuple[float, float | None, Item]], missed: list[float]
     """Put a list together, best score first; without training data no item has anything in it."""
     best_first = sorted(places, key=itemgetter(0), reverse=True)
     items = [item if background.items else item._replace(**_NOT_IN_TRAIN) for _, _, item in best_first]
-    return Ranking(
-        [gain for _, gain, _ in best_first], missed, [score for score, _, _ in best_first], items, background
-    )
+    pairs = [
+        (rank, later, 1 / (rank + later))
+        for later, other in enumerate(items, 1)
+        for rank, item in enumerate(items[: later - 1], 1)
+        if item.users and other.users and (item.users + other.users) % 3
+    ]
+    scores, gains = [score for score, _, _ in best_first], [gain for _, gain, _ in best_first]
+    return Ranking(gains, missed, scores, items, background._replace(pairs=pairs))
 
 
 _NOT_IN_TRAIN: dict[str, Any] = {

@@ -21,12 +21,22 @@ _FEWER_THAN_TWO = (
     "fewer than two items at ranks 1..k, or one of which nothing is known (unknown='drop': fewer than two known items)"
 )
 _VARGAS = "Smyth & McClave (2001), Similarity vs. diversity; Vargas & Castells (2011)"
-_NEED: Final = {"vector": (needs.ITEM_VECTORS,), "jaccard": (needs.ITEM_CATEGORIES,)}
+_NEED: Final = {
+    "vector": (needs.ITEM_VECTORS,),
+    "jaccard": (needs.ITEM_CATEGORIES,),
+    "cooccurrence": (needs.ITEM_PAIRS, needs.ITEM_USERS),
+}
 
 _X, _Y, _OPPOSITE = Item(vector=(2, 0)), Item(vector=(0, 1)), Item(vector=(-1, 0))
 _AB, _BC, _C = Item(categories=("a", "b")), Item(categories=("b", "c")), Item(categories=("c",))
 _VECTORS = Ranking([None, 1, None], items=(_X, _Y, _OPPOSITE))
 _SETS = Ranking([None, 1, None], items=(_AB, _BC, _C))
+_TOGETHER = Ranking(
+    [None, 1, None],
+    items=(Item(users=4), Item(users=1), Item(users=4)),
+    background=Background(pairs=((1, 2, 1 / 2), (1, 3, 3 / 4))),
+)
+"""The first item and the second have 1 user in common, the first and the third 3."""
 _GAP = Ranking([None, 1, None], items=(_X, Item(vector=(0, 0)), _Y))
 """The second item has a vector without a direction."""
 _SET_GAP = Ranking([None, 1, None], items=(_AB, Item(), _BC))
@@ -52,6 +62,8 @@ def _never(**_: object) -> float:
         Golden("ILD", (_VECTORS,), ("(1 + 2 + 1) / 3",), note="ranks 1 and 3 point in opposite directions"),
         Golden("ILD(sim='jaccard')@2", (_SETS,), ("1 - 1/3",)),
         Golden("ILD(sim='jaccard')", (_SETS,), ("((1 - 1/3) + 1 + (1 - 1/2)) / 3",)),
+        Golden("ILD(sim='cooccurrence')@2", (_TOGETHER,), ("1 - 1 / sqrt(4 * 1)",)),
+        Golden("ILD(sim='cooccurrence')", (_TOGETHER,), ("1 - (1/2 + 3/4 + 0) / 3",)),
         Golden("ILD", (_GAP, _ONE), (UNDEFINED, UNDEFINED), note="no direction; no pair"),
         Golden("ILD(unknown='drop')", (_GAP,), ("1",)),
         Golden("ILD(sim='jaccard')", (_SET_GAP,), (UNDEFINED,), note="an item without categories is not known"),
@@ -62,7 +74,7 @@ def _never(**_: object) -> float:
 def intra_list_diversity(
     cut: CutLists,
     *,
-    sim: Literal["vector", "jaccard"] = "vector",
+    sim: Literal["vector", "jaccard", "cooccurrence"] = "vector",
     unknown: Literal["null", "drop"] = "null",
 ) -> FloatMatrix:
     """Mean distance between the recommended items of a list, over all pairs.
@@ -71,12 +83,12 @@ def intra_list_diversity(
     ----------
     cut : CutLists
         The lists and the cutoffs.
-    sim : {"vector", "jaccard"}
+    sim : {"vector", "jaccard", "cooccurrence"}
         What makes two items similar: the cosine of their vectors; the share of their categories that they have in
-        common.
+        common; the users in `train` that they have in common, over the root of U(i) U(j).
     unknown : {"null", "drop"}
-        What an item without categories, without a vector, or with one of zeros does: the list has no value; it counts
-        as if it were not in the list.
+        What an item without categories or users, without a vector, or with one of zeros does: the list has no value; it
+        counts as if it were not in the list.
 
     Returns
     -------
@@ -108,6 +120,7 @@ def intra_list_diversity(
         Golden("ILS@2", (_VECTORS,), ("0",)),
         Golden("ILS", (_VECTORS,), ("(0 - 1 + 0) / 3",)),
         Golden("ILS(sim='jaccard')", (_SETS,), ("(1/3 + 0 + 1/2) / 3",)),
+        Golden("ILS(sim='cooccurrence')", (_TOGETHER,), ("(1/2 + 3/4 + 0) / 3",)),
         Golden("ILS", (_GAP,), (UNDEFINED,)),
         Golden("ILS(unknown='drop')", (_GAP,), ("0",)),
     ),
@@ -117,7 +130,7 @@ def intra_list_diversity(
 def intra_list_similarity(
     cut: CutLists,
     *,
-    sim: Literal["vector", "jaccard"] = "vector",
+    sim: Literal["vector", "jaccard", "cooccurrence"] = "vector",
     unknown: Literal["null", "drop"] = "null",
 ) -> FloatMatrix:
     """Mean similarity of the recommended items of a list, over all pairs.
@@ -126,7 +139,7 @@ def intra_list_similarity(
     ----------
     cut : CutLists
         The lists and the cutoffs.
-    sim : {"vector", "jaccard"}
+    sim : {"vector", "jaccard", "cooccurrence"}
         As for ILD.
     unknown : {"null", "drop"}
         As for ILD.
@@ -216,9 +229,12 @@ def _mean_similarity(cut: CutLists, sim: str, unknown: str) -> FloatMatrix:
     facts = cut.lists.known_items
 
     def compute() -> tuple[FloatMatrix, FloatMatrix]:
-        is_known = facts.has_vector if sim == "vector" else facts.has_categories
-        total = _sum_of_cosines(cut) if sim == "vector" else _sum_of_jaccard(cut)
-        return total, cut.sum_items(is_known.astype(np.float64))
+        if sim == "vector":
+            return _sum_of_cosines(cut), cut.sum_items(facts.has_vector.astype(np.float64))
+        if sim == "jaccard":
+            return _sum_of_jaccard(cut), cut.sum_items(facts.has_categories.astype(np.float64))
+        pairs, users = facts.known_pairs, facts.values[needs.ITEM_USERS]
+        return cut.sum_items(pairs.similarity, of=pairs.later), cut.sum_items((users > 0).astype(np.float64))
 
     total, n_known = cut.once(("similarity", sim), compute)
     mean = np.clip(quotient(total, n_known * (n_known - 1) / 2), -1, 1)

@@ -31,7 +31,11 @@ def assert_equal(left: FloatVector, right: FloatVector) -> None:
     np.testing.assert_allclose(left, right, rtol=0, atol=1e-12)
 
 
-@given(ranking=rankings(), sim=st.sampled_from(["vector", "jaccard"]), unknown=st.sampled_from(["null", "drop"]))
+@given(
+    ranking=rankings(),
+    sim=st.sampled_from(["vector", "jaccard", "cooccurrence"]),
+    unknown=st.sampled_from(["null", "drop"]),
+)
 def test_diversity_and_similarity_are_one_together(ranking: Ranking, sim: str, unknown: str) -> None:
     options = f"(sim='{sim}',unknown='{unknown}')"
     diversity, similarity = curve(f"ILD{options}", ranking), curve(f"ILS{options}", ranking)

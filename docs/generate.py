@@ -61,6 +61,8 @@ GUIDE = """\
 | how evenly it is shown, whether few items take all places | `Gini@k` (0 = even), `Entropy@k` |
 | whether users get different lists | `Personalization@k` |
 | how many users get a list | `UserCoverage@k` |
+| how far groups of users lie apart, in any measure | `rankeval show --gaps`, `evaluate(...).gaps` |
+| how much two models' lists differ, user by user | `evaluate(...).agreement("baseline")` |
 """
 
 TABLES = """\

@@ -33,7 +33,7 @@ EVALUATE: Final = {
     "train": None,
     "items": None,
 }
-EVALUATION: Final = {"cached", "checks", "gaps", "leaderboard", "metrics", "user_metrics", "user_values"}
+EVALUATION: Final = {"agreement", "cached", "checks", "gaps", "leaderboard", "metrics", "user_metrics", "user_values"}
 RESULTS: Final = {
     "checks": ("date", "evaluation", "equal"),
     "lists": ("date", "evaluation", "equal"),

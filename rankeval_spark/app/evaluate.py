@@ -16,6 +16,7 @@ from rankeval_spark.app.arguments import Given, request_of
 from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, list_facts, row_facts
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import ConfigError, Fault, InputError
+from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.sources import Source, Sources, check_id_types, from_frame, segments_schema
 from rankeval_spark.stages import check, gaps, long
 
@@ -205,6 +206,51 @@ class Evaluation:
         direction = F.asc_nulls_last if wanted[0].entry.definition.better == "lower" else F.desc
         best_first = [direction(_quoted(str(wanted[0]))), F.asc(C.MODEL_ID)]
         return means.agg(F.max("n_users").alias("n_users"), *map(_mean_of, wanted)).orderBy(*best_first)
+
+    def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> DataFrame:
+        """How much the lists of each model agree with those of a baseline, user by user.
+
+        Parameters
+        ----------
+        baseline : str
+            The model that the others are compared with.
+        k : int
+            Rank at which the lists are cut.
+        p : float in (0, 1)
+            Persistence of rank-biased overlap.
+
+        Returns
+        -------
+        DataFrame
+            ``model_id, user_id`` [, ``list_id``] and in [0, 1] ``overlap`` (common items / k), ``jaccard`` and ``rbo``
+            (extrapolated); a row per list of another model whose user got one of the baseline too.
+
+        Raises
+        ------
+        ConfigError
+            If the baseline is none of the models that were named, or k or p is out of range; all faults at once.
+        """
+        models = self.request.models
+        faults = [
+            Fault(f"agreement({name}=)", repr(found), expected)
+            for name, found, expected, is_right in (
+                ("baseline", baseline, f"one of {', '.join(models or ())}", models is None or baseline in models),
+                ("k", k, f"a whole number from 1 to {MAX_CUTOFF}", isinstance(k, int) and 1 <= k <= MAX_CUTOFF),
+                ("p", p, "a number above 0 and below 1", 0 < p < 1),
+            )
+            if not is_right
+        ]
+        if faults:
+            raise ConfigError(*faults)
+        return pipeline.to_agreement(
+            self.inputs.recommendations,
+            held_out=self.inputs.held_out,
+            request=self.request,
+            baseline=baseline,
+            k=k,
+            p=p,
+            has_one_list=self.inputs.has_one_list,
+        )
 
     @contextmanager
     def cached(self) -> Iterator[Evaluation]:

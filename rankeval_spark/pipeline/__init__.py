@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from rankeval_spark.pipeline.evaluation import Frames, Request, to_exposures, to_frames, to_lists, to_scored
+from rankeval_spark.pipeline.evaluation import (
+    Frames,
+    Request,
+    to_agreement,
+    to_exposures,
+    to_frames,
+    to_lists,
+    to_scored,
+)
 
-__all__ = ["Frames", "Request", "to_exposures", "to_frames", "to_lists", "to_scored"]
+__all__ = ["Frames", "Request", "to_agreement", "to_exposures", "to_frames", "to_lists", "to_scored"]

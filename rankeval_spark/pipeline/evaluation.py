@@ -6,8 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from rankeval_spark import columns as C
-from rankeval_spark.stages import clean, describe, exposure, match, models, population, rank, score, segment, summarise
+from rankeval_spark.stages import (
+    agreement,
+    clean,
+    describe,
+    exposure,
+    match,
+    models,
+    population,
+    rank,
+    score,
+    segment,
+    summarise,
+)
 from rankeval_spark.stages.describe import Knowledge
 
 if TYPE_CHECKING:
@@ -163,6 +177,24 @@ def to_exposures(  # noqa: PLR0913 - one input each
         min_slice_size=request.min_slice_size,
         confidence=request.confidence,
     )
+
+
+def to_agreement(  # noqa: PLR0913 - the inputs, and what is compared
+    recommendations: DataFrame,
+    *,
+    held_out: DataFrame,
+    request: Request,
+    baseline: str,
+    k: int,
+    p: float,
+    has_one_list: bool = False,
+) -> DataFrame:
+    """Compare the lists of each model with those of the baseline: a row per list, as :mod:`agreement` makes them."""
+    named = request.models
+    model = F.lit(baseline) if named is None else F.lit(list(named).index(baseline) + 1)
+    usable = _usable(recommendations, request=request, has_one_list=has_one_list)
+    ranked = _ranked(usable, request, _judgements(held_out, request))
+    return agreement.to_agreement(ranked, baseline=model, k=k, p=p).transform(models.with_names, names=named)
 
 
 def _usable(recommendations: DataFrame, *, request: Request, has_one_list: bool) -> DataFrame:

@@ -40,7 +40,7 @@ EVALUATE: Final = {
     "items": None,
     "evaluation_date": None,
 }
-EVALUATION: Final = {"cached", "checks", "gaps", "leaderboard", "metrics", "user_metrics", "user_values"}
+EVALUATION: Final = {"agreement", "cached", "checks", "gaps", "leaderboard", "metrics", "user_metrics", "user_values"}
 RESULTS: Final = {
     "checks": ("date", "evaluation", "equal"),
     "lists": ("date", "evaluation", "equal"),

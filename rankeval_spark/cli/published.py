@@ -59,7 +59,7 @@ class Filter:
 
     def apply(self, metrics: DataFrame) -> DataFrame:
         """Keep the wanted rows of one date."""
-        labels = [Measure.parse(text, where="--measure").label for text in self.measures]
+        labels = [_label_of(text) for text in self.measures]
         slices = list(self.slices) or [C.ALL_USERS]
         wanted = {C.MODEL_ID: self.models, C.MEASURE: labels, C.K: self.ks}
         if ANY_SLICE not in slices:
@@ -67,6 +67,17 @@ class Filter:
         for column, values in wanted.items():
             metrics = metrics.where(F.col(column).isin(*values)) if values else metrics
         return metrics
+
+
+def _label_of(text: str) -> str:
+    """Read a measure with its cutoff or without, also where it cannot be computed without one."""
+    try:
+        return Measure.parse(text, where="--measure").label
+    except ConfigError as error:
+        try:
+            return Measure.parse(f"{text}@1").label
+        except ConfigError:
+            raise error from None
 
 
 def show(root: str, wanted: Filter, format_: str, *, of_gaps: bool = False) -> None:

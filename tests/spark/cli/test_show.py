@@ -110,4 +110,4 @@ def test_gaps_between_the_groups_of_a_slice_are_shown(published: Workspace) -> N
         ("pop", "country", 1, 2),
     ]
     assert as_table.code == 0, as_table.err
-    assert "highest_group" in as_table.out
+    assert "als" in as_table.out

@@ -16,7 +16,7 @@ from rankeval_spark.measures import Measure, options as measure_options, registr
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Preset
-    from rankeval_spark.measures import Golden, Ranking, Shown
+    from rankeval_spark.measures import Golden
     from rankeval_spark.measures.options import OptionValue
     from rankeval_spark.measures.registry import Entry
     from rankeval_spark.schemas import Schema
@@ -220,26 +220,8 @@ def _of_all_lists(entry: Entry) -> Iterator[str]:
 
 
 def _example(golden: Golden) -> str:
-    lists = "; ".join(
-        " ".join("-" if gain is None else f"{gain:g}" for gain in one.gains)
-        + (f" (missed {' '.join(f'{gain:g}' for gain in one.missed)})" if one.missed else "")
-        + (f" (scores {' '.join(f'{score:g}' for score in one.scores)})" if one.scores else "")
-        for one in golden.rankings
-    )
-    lists += "; ".join(map(_shown, golden.shown)) + "".join(map(_known, golden.rankings))
     mean = f"; mean {golden.mean}" if golden.mean else ""
-    return f"| `{golden.measure}` | {lists} | {'; '.join(golden.values)}{mean} |"
-
-
-def _shown(group: Shown) -> str:
-    lists = " / ".join(one or "(empty)" for one in group.lists)
-    return lists if group.catalogue is None else f"{lists} (of {group.catalogue or 'no item'})"
-
-
-def _known(one: Ranking) -> str:
-    """Write what an example knows of items and users, where it does."""
-    items = f"; items {' '.join(map(str, one.items))}" if one.items else ""
-    return items + (f"; {one.background}" if str(one.background) else "")
+    return f"| `{golden.measure}` | {golden.given} | {'; '.join(golden.values)}{mean} |"
 
 
 def _table(schema: Schema) -> str:

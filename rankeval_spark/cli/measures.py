@@ -13,7 +13,7 @@ from rankeval_spark.cli.terminal import console
 from rankeval_spark.measures import Measure, options as measure_options, registry
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures import Golden, Ranking
+    from rankeval_spark.measures import Golden
     from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Entry
 
@@ -95,20 +95,11 @@ def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
 
 def _example(golden: Golden) -> str:
     """Write a worked example: measure, lists, exact values, the same in decimals, and what it shows."""
-    lists = "; ".join(map(_list, golden.rankings))
     has_terms = re.search(r"[*/(]", "".join(golden.values))
     decimals = ", ".join(f"{float(value):.4f}" for value in golden.expected)
     exact = f"{golden.measure} = {', '.join(golden.values)}{f' = {decimals}' if has_terms else ''}"
     note = f"  ({golden.note})" if golden.note else ""
-    return f"{exact}{note}\n{f'gains {lists}' if lists else ''}".strip()
-
-
-def _list(ranking: Ranking) -> str:
-    """Write the gain at each rank, - where there is no judgement, and what the list misses."""
-    ranks = " ".join("-" if gain is None else f"{gain:g}" for gain in ranking.gains) or "(no list)"
-    missed = " ".join(f"{gain:g}" for gain in ranking.missed)
-    scores = " ".join(f"{score:g}" for score in ranking.scores)
-    return ranks + (f" (missed {missed})" if missed else "") + (f" (scores {scores})" if scores else "")
+    return f"{exact}{note}\n{'lists' if golden.shown else 'gains'} {golden.given}"
 
 
 def _section(doc: str, title: str) -> str:

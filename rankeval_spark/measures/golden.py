@@ -66,6 +66,18 @@ class Golden:
     shown: tuple[Shown, ...] = ()
 
     @property
+    def given(self) -> str:
+        """What the values are computed of, in words.
+
+        Examples
+        --------
+        >>> from rankeval_spark.measures import Ranking
+        >>> Golden("R@2", (Ranking([1, None], missed=[1]), Ranking([])), ("1/2", "undefined")).given
+        '1 - (missed 1); (no list)'
+        """
+        return "; ".join([*map(_ranking, self.rankings), *map(_shown, self.shown)])
+
+    @property
     def expected(self) -> tuple[Fraction | float, ...]:
         """Value of each list: a fraction, a float where the expression holds a logarithm, NaN where undefined."""
         return tuple(math.nan if value == UNDEFINED else evaluate(value) for value in self.values)
@@ -74,6 +86,25 @@ class Golden:
     def expected_mean(self) -> Fraction | float | None:
         """The mean; None where the example gives none."""
         return evaluate(self.mean) if self.mean else None
+
+
+def _ranking(one: Ranking) -> str:
+    """Write the gain at each rank, - where there is no judgement, what the list misses, and what else is known."""
+    parts = [" ".join("-" if gain is None else f"{gain:g}" for gain in one.gains) or "(no list)"]
+    parts += [
+        f"({name} {' '.join(f'{value:g}' for value in values)})"
+        for name, values in (("missed", one.missed), ("scores", one.scores))
+        if values
+    ]
+    parts += [f"(items {' '.join(map(str, one.items))})"] if one.items else []
+    parts += [f"({one.background})"] if str(one.background) else []
+    return " ".join(parts)
+
+
+def _shown(group: Shown) -> str:
+    """Write the items of each list, and the catalogue."""
+    lists = " / ".join(one or "(empty)" for one in group.lists)
+    return lists if group.catalogue is None else f"{lists} (of {group.catalogue or 'no item'})"
 
 
 def evaluate(expression: str) -> Fraction | float:

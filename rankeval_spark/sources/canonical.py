@@ -191,6 +191,8 @@ def _cast_time(field: Field, name: str, found: T.DataType, where: str) -> _Cast:
     if isinstance(found, _TEXT):
         time = raw.try_cast(field.type)
         return _Cast(time, field.type, raw.isNotNull() & time.isNull())
+    if field.type == "timestamp" and isinstance(found, T.NumericType):  # seconds of Unix
+        return _Cast(raw.try_cast(field.type), field.type)
     if not isinstance(found, _TIMES):
         raise InputError(_type_fault(where, field, name, found))
     is_instant = field.type == "date" and isinstance(found, T.TimestampType)
@@ -208,8 +210,6 @@ def _cast(field: Field, name: str, found: T.DataType, forced: str | None, where:
     if isinstance(found, _TEXT):
         number = raw.try_cast(field.type)
         return _Cast(number, field.type, raw.isNotNull() & number.isNull())
-    if field.type == "timestamp" and isinstance(found, T.DatetimeType | T.NumericType):  # numbers: seconds of Unix
-        return _Cast(raw.try_cast(field.type), field.type)
     if not isinstance(found, T.NumericType | T.BooleanType | T.NullType):
         raise InputError(_type_fault(where, field, name, found))
     is_exact = field.name != C.RANK or isinstance(found, _SMALL)

@@ -17,6 +17,7 @@ from rankeval_spark.cli.runs import run_one, session_for
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.config import load_config
 from rankeval_spark.demo import prepare
+from rankeval_spark.demo.results import forget_results_of_other_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -37,6 +38,8 @@ def run_demo(workspace: Path, config_path: Path) -> None:
     logs = prepare(spark, workspace, lambda line: out.print(f"  {line}", markup=False))
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
     root, newest = config.results.location, max(logs.dates).isoformat()
+    if forget_results_of_other_tables(workspace, Path(root)):
+        out.print("  results of a version that declared other tables: removed, and made anew", markup=False)
     for day in _to_evaluate(spark, config, logs):
         run_one(spark, config, day)
     rows = rows_of(spark, root, Filter(newest, config.evaluation, (), (), (ANY_SLICE,), (SHOWN_K,)))

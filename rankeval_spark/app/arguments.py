@@ -112,14 +112,10 @@ def request_of(
 
 def _missing(measures: MeasureSet, given: Given) -> list[Fault]:
     """Name the arguments that are left out although a measure needs them."""
-    readers: dict[str, list[str]] = {}
-    for requirement, labels in measures.requiring().items():
-        name = requirement.partition(".")[0]
-        if getattr(given, name) is None:
-            readers[name] = list(dict.fromkeys([*readers.get(name, []), *labels]))
+    there = [name for name, value in vars(given).items() if value is not None]
     return [
         Fault(f"evaluate({name}=)", "nothing", f"it, for {', '.join(labels)}", "give it, or leave these measures out")
-        for name, labels in readers.items()
+        for name, labels in measures.lacking(there).items()
     ]
 
 

@@ -66,7 +66,7 @@ def _refuse_missing_columns(sources: Sources, request: Request) -> None:
     if policies.held_out_duplicates == "last" and not sources.held_out.has_interacted_at:
         expected, fix = "times, which held_out_duplicates='last' goes by", "choose another policy, such as max"
         faults.append(Fault(sources.held_out.name, "no column 'interacted_at'", expected, fix))
-    unscored = [str(one) for one in request.measures.measures if C.HIT_SCORES in one.entry.definition.needs]
+    unscored = [str(one) for one in request.measures.measures if C.HIT_SCORES in one.needs]
     if unscored and policies.rank_gaps == "keep":
         fix = "set rank_gaps to renumber, or leave these measures out"
         faults.append(Fault("rank_gaps", "'keep', which leaves the scores aside", f"scores for {unscored[0]}", fix))

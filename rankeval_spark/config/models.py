@@ -230,43 +230,35 @@ class EvaluationConfig(Model):
         return slices
 
     @model_validator(mode="after")
-    def _slices_have_segments(self) -> EvaluationConfig:
-        if self.slices and self.inputs.segments is None:
-            found = "slices, but no inputs.segments"
-            raise fault_error(Fault(".slices", found, "an input with the users' segments", "add inputs.segments"))
-        return self
-
-    @model_validator(mode="after")
-    def _measures_have_a_catalogue(self) -> EvaluationConfig:
-        if self.inputs.items is None and self.inputs.train is None:
-            needing = dict.fromkeys(one.label for one in self.measure_set().measures if one.needs_catalogue)
-            if needing:
-                found, expected = f"{', '.join(needing)}, but no catalogue", "inputs.items, or inputs.train"
-                raise fault_error(Fault(".measures", found, expected, "add inputs.items"))
-        return self
-
-    @model_validator(mode="after")
-    def _measures_take_the_ties(self) -> EvaluationConfig:
-        faults = asked.tie_faults(self.measure_set(), self.policies.ties)
+    def _parts_fit_together(self) -> EvaluationConfig:
+        faults = [*self._slice_faults(), *self._input_faults(), *self._catalogue_faults(), *self._tie_faults()]
         if faults:
-            raise fault_error(*(replace(fault, where=".measures") for fault in faults))
-        return self
-
-    @model_validator(mode="after")
-    def _measures_have_their_inputs(self) -> EvaluationConfig:
-        inputs = {name: config for name, config in self.inputs if config is not None}
-        readers: dict[str, list[str]] = {}
-        for requirement, labels in self.measure_set().requiring().items():
-            name = requirement.partition(".")[0]
-            if name in type(self.inputs).model_fields and name not in inputs:
-                readers[name] = list(dict.fromkeys([*readers.get(name, []), *labels]))
-        if readers:
-            faults = (
-                Fault(".measures", f"{', '.join(labels)}, but no inputs.{name}", "the input", f"add inputs.{name}")
-                for name, labels in readers.items()
-            )
             raise fault_error(*faults)
         return self
+
+    def _slice_faults(self) -> list[Fault]:
+        if not self.slices or self.inputs.segments is not None:
+            return []
+        found = "slices, but no inputs.segments"
+        return [Fault(".slices", found, "an input with the users' segments", "add inputs.segments")]
+
+    def _input_faults(self) -> list[Fault]:
+        given = ["evaluation_date", *(name for name, config in self.inputs if config is not None)]
+        return [
+            Fault(".measures", f"{', '.join(labels)}, but no inputs.{name}", "the input", f"add inputs.{name}")
+            for name, labels in self.measure_set().lacking(given).items()
+        ]
+
+    def _catalogue_faults(self) -> list[Fault]:
+        needing = dict.fromkeys(one.label for one in self.measure_set().measures if one.needs_catalogue)
+        if not needing or self.inputs.items is not None or self.inputs.train is not None:
+            return []
+        found, expected = f"{', '.join(needing)}, but no catalogue", "inputs.items, or inputs.train"
+        return [Fault(".measures", found, expected, "add inputs.items")]
+
+    def _tie_faults(self) -> list[Fault]:
+        faults = asked.tie_faults(self.measure_set(), self.policies.ties)
+        return [replace(fault, where=".measures") for fault in faults]
 
     @field_validator("measures")
     @classmethod

@@ -54,14 +54,16 @@ class Item(NamedTuple):
 
     def __str__(self) -> str:
         """Write what is known: ``{users 2, age 3}``."""
-        known = (f"{name} {_shown(value)}" for name, value in self._asdict().items() if not _is(value, _UNKNOWN[name]))
+        known = (
+            f"{name} {_shown(value)}" for name, value in self._asdict().items() if not _is_same(value, _UNKNOWN[name])
+        )
         return "{" + ", ".join(known) + "}"
 
 
 _UNKNOWN: Mapping[str, object] = Item._field_defaults
 
 
-def _is(value: object, default: object) -> bool:
+def _is_same(value: object, default: object) -> bool:
     """Compare, NaN being the same as NaN."""
     return value is default or value == default
 

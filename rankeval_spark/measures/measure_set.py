@@ -18,7 +18,7 @@ from rankeval_spark.measures.names import Measure
 from rankeval_spark.measures.needs import REQUIRES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -178,6 +178,25 @@ class MeasureSet:
             for requirement in dict.fromkeys(one for need in measure.needs for one in REQUIRES.get(need, ())):
                 found.setdefault(requirement, []).append(label)
         return found
+
+    def lacking(self, given: Collection[str]) -> dict[str, list[str]]:
+        """Say which inputs are missing, and the labels of the measures that read each.
+
+        Parameters
+        ----------
+        given
+            What there is: some of ``train``, ``items`` and ``evaluation_date``.
+
+        Examples
+        --------
+        >>> asked = MeasureSet.parse(["P@5", "MIUF@5", "ILD@5", "Calibration@5"])
+        >>> asked.lacking(["items"])
+        {'train': ['MIUF', 'Calibration']}
+        """
+        found: dict[str, list[str]] = {}
+        for requirement, labels in self.requiring().items():
+            found.setdefault(requirement.partition(".")[0], []).extend(labels)
+        return {name: list(dict.fromkeys(labels)) for name, labels in found.items() if name not in given}
 
     def score(self, lists: Lists) -> dict[str, FloatMatrix]:
         """Compute every measure that has a value for each list at every cutoff it is asked for.

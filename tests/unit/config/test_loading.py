@@ -231,3 +231,24 @@ def test_measures_whose_inputs_are_missing_are_named_at_once(config_file: Path) 
     inputs = ("inputs.train={format: delta, path: t}", "inputs.items={format: delta, path: i}")
     config = load_config(config_file, ["measures=[MIUF, SRecall, nDCG]", *inputs])
     assert config.measure_set().requiring() == {"train": ["MIUF", "SRecall"], "items.categories": ["SRecall"]}
+
+
+def test_parts_that_do_not_fit_are_named_at_once(config_file: Path) -> None:
+    """Slices without segments, measures without their inputs or a catalogue, and ties that a measure does not take."""
+    overrides = [
+        "inputs.segments=",
+        "slices=[country]",
+        "measures=[MIUF,CatalogCoverage]",
+        "cutoffs=[5]",
+        "policies.ties=expected",
+    ]
+    with pytest.raises(ConfigError) as raised:
+        load_config(config_file, overrides)
+    for part in (
+        "slices, but no inputs.segments",
+        "MIUF, but no inputs.train",
+        "CatalogCoverage, but no catalogue",
+        "ties",
+    ):
+        assert part in str(raised.value)
+    assert len(raised.value.faults) >= 4

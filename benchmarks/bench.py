@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks import report
 from benchmarks.data import DataSettings, prepare
+from benchmarks.families import Families
 from benchmarks.machine import describe, n_cores
 from benchmarks.processes import high_water_mark
 from benchmarks.timing import Timing, interleaved
@@ -21,7 +22,7 @@ from rankeval_spark.session.cache import cache_dir
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PARTS: Final = ("main", "blocks", "extras")
+PARTS: Final = ("main", "blocks", "extras", "families")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         workloads.clear()
     machine = {**describe(spark), "recommendation rows": f"{n_rows:,} ({settings.n_users:,} users)"}
-    result = report.Report("bench", machine, timings, reference=FLOOR, n_rows=n_rows)
+    result = report.Report(
+        "bench", machine, timings, reference=FLOOR, n_rows=n_rows, floors=Families(workloads).floors()
+    )
     print(result.as_table(), f"\npeak of the driver's JVM since its start: {high_water_mark():.2f} GB", sep="\n")
     if workloads.steps:
         steps = ", ".join(f"{step} {median(seconds[1:]):.1f}" for step, seconds in workloads.steps.items())
@@ -53,8 +56,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(spark: SparkSession, workloads: Workloads, *, parts: Sequence[str], repeats: int) -> dict[str, Timing]:
     """Time the parts that are asked for, all their contenders in one round of turns."""
-    chosen = [contender for part in PARTS if part in parts for contender in getattr(workloads, part)()]
-    return interleaved(chosen, repeats=repeats, before_each=lambda: collect_garbage(spark), report=_say)
+    contenders = {
+        "main": workloads.main,
+        "blocks": workloads.blocks,
+        "extras": workloads.extras,
+        "families": Families(workloads).contenders,
+    }
+    # By name: the floor and the whole evaluation belong to two parts.
+    chosen = {one.name: one for part in PARTS if part in parts for one in contenders[part]()}
+    return interleaved(list(chosen.values()), repeats=repeats, before_each=lambda: collect_garbage(spark), report=_say)
 
 
 def collect_garbage(spark: SparkSession) -> None:
@@ -69,7 +79,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--heap", default="4g", help="memory of the driver's JVM (4g)")
     parser.add_argument("--cores", type=number, default=n_cores(), help="cores that Spark may use (all)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the generated rows (1)")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to time (all)")
+    parser.add_argument(
+        "--parts", nargs="+", choices=PARTS, default=list(PARTS[:3]), help="what to time (all but the families)"
+    )
     parser.add_argument("--scratch", help="folder for what is written (in the cache folder)")
     return parser.parse_args(arguments)
 

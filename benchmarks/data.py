@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,11 @@ MODEL: Final = "model"
 SEGMENT_SIZES: Final = {"country": 20, "device": 4, "tier": 5, "age_band": 7, "gender": 3}
 UNKNOWN_SHARE: Final = 0.02
 """Users whose value of a segment is NULL."""
+
+N_CATEGORIES: Final = 20
+N_FEATURES: Final = 32
+LAST_DAY: Final = "2025-12-31"
+"""Items were published in the thousand days up to this one."""
 
 HASH_STEPS: Final = 1_000_000
 """Distinct scores; about one list in two hundred has a tie."""
@@ -40,18 +45,22 @@ class DataSettings:
         Lists have a uniform length in this range.
     fewest_judgements, most_judgements : int
         The same for the judgements of a user; half of them are on his list.
+    fewest_interactions, most_interactions : int
+        The same for the training interactions of a user.
     version : int
         Raised when the generator changes.
     """
 
     n_rows: int
     seed: int = 1
-    n_items: int = 20_000
+    n_items: int = 50_000
     shortest_list: int = 80
     longest_list: int = 120
     fewest_judgements: int = 10
     most_judgements: int = 30
-    version: int = 1
+    fewest_interactions: int = 10
+    most_interactions: int = 30
+    version: int = 2
 
     @property
     def n_users(self) -> int:
@@ -72,11 +81,13 @@ class Tables:
     recommendations: Path
     held_out: Path
     segments: Path
+    train: Path
+    items: Path
 
     @classmethod
     def under(cls, folder: Path) -> Tables:
         """Name the tables of a folder."""
-        return cls(folder / "recommendations", folder / "held_out", folder / "segments")
+        return cls(*(folder / field.name for field in fields(cls)))
 
 
 def prepare(spark: SparkSession, settings: DataSettings) -> Tables:
@@ -89,6 +100,8 @@ def prepare(spark: SparkSession, settings: DataSettings) -> Tables:
             (recommendations(spark, settings), tables.recommendations),
             (held_out(spark, settings), tables.held_out),
             (segments(spark, settings), tables.segments),
+            (train(spark, settings), tables.train),
+            (items(spark, settings), tables.items),
         ):
             frame.write.parquet(str(path))
         draft.rename(settings.folder)
@@ -126,6 +139,36 @@ def segments(spark: SparkSession, settings: DataSettings) -> DataFrame:
     return users.select("user_id", *(_segment(settings, name, size) for name, size in SEGMENT_SIZES.items()))
 
 
+def train(spark: SparkSession, settings: DataSettings) -> DataFrame:
+    """Make ``user_id, item_id``: some items are far more popular than others, and a pair may stand twice."""
+    cells = _cells(spark, settings, per_user=settings.most_interactions, rows=2 * settings.n_users)
+    n_interactions = _between(settings, "train", settings.fewest_interactions, settings.most_interactions)
+    share = _draw(settings, "taste", "user_id", "_position", n=HASH_STEPS) / HASH_STEPS
+    item = F.floor(settings.n_items * share * share * share)
+    return cells.where(F.col("_position") < n_interactions).select("user_id", item.alias("item_id"))
+
+
+def items(spark: SparkSession, settings: DataSettings) -> DataFrame:
+    """Make ``item_id, categories, vector, published_at``: one to three categories, features in [-1, 1)."""
+    catalogue = spark.range(settings.n_items, numPartitions=2).withColumnRenamed("id", "item_id")
+
+    def category(place: int) -> Column:
+        return F.concat(F.lit("category "), _draw(settings, f"category {place}", "item_id", n=N_CATEGORIES))
+
+    def feature(place: int) -> Column:
+        return 2 * _draw(settings, f"feature {place}", "item_id", n=HASH_STEPS) / HASH_STEPS - 1
+
+    n_known = _between(settings, "categories", 1, 3, of="item_id").cast("int")
+    return catalogue.select(
+        "item_id",
+        F.slice(F.array(*map(category, range(3))), F.lit(1), n_known).alias("categories"),
+        F.array(*map(feature, range(N_FEATURES))).alias("vector"),
+        F.date_sub(F.to_date(F.lit(LAST_DAY)), _draw(settings, "age", "item_id", n=1000).cast("int")).alias(
+            "published_at"
+        ),
+    )
+
+
 def _cells(spark: SparkSession, settings: DataSettings, *, per_user: int, rows: int) -> DataFrame:
     """Make every (user, position) with position below ``per_user``."""
     n_files = max(2, rows // ROWS_PER_FILE)
@@ -151,8 +194,8 @@ def _segment(settings: DataSettings, name: str, size: int) -> Column:
     return F.when(is_known, value).alias(name)
 
 
-def _between(settings: DataSettings, purpose: str, low: int, high: int) -> Column:
-    return low + _draw(settings, purpose, "user_id", n=high - low + 1)
+def _between(settings: DataSettings, purpose: str, low: int, high: int, *, of: str = "user_id") -> Column:
+    return low + _draw(settings, purpose, of, n=high - low + 1)
 
 
 def _draw(settings: DataSettings, purpose: str, *keys: str, n: int) -> Column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
@@ -33,6 +33,8 @@ class Report:
         The contender that ratios are taken to; left out where it was not timed.
     n_rows : int
         Recommendation rows.
+    floors : mapping of str to str
+        Another reference, by the contender that it belongs to.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Report:
     timings: Mapping[str, Timing]
     reference: str
     n_rows: int
+    floors: Mapping[str, str] = field(default_factory=dict)
 
     def as_table(self) -> str:
         """Lay out machine and timings in fixed columns."""
@@ -74,7 +77,7 @@ class Report:
 
     def _cells(self, name: str) -> list[str]:
         timing = self.timings[name]
-        reference = self.timings.get(self.reference)
+        reference = self.timings.get(self.floors.get(name, self.reference))
         ratios = timing.ratios(reference) if reference else []
         spread = [f"{value:.2f}" for value in (median(ratios), min(ratios), max(ratios))] if ratios else [""] * 3
         seconds = [f"{value:.2f}" for value in (timing.median, min(timing.seconds), max(timing.seconds))]

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession, Window, functions as F
 from benchmarks.data import MODEL, SEGMENT_SIZES, Tables
 from benchmarks.timing import Contender
 from rankeval_spark import pipeline, schemas
-from rankeval_spark.app.inputs import Inputs, inputs_of, list_facts, row_facts
+from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, list_facts, row_facts
 from rankeval_spark.app.night import NightResult, run_night
 from rankeval_spark.config import Checks, EvaluationConfig, Policies, load_config
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Request
-from rankeval_spark.sources import Source, Sources, from_frame, segments_schema
+from rankeval_spark.sources import Sources, from_frame, segments_schema
 from rankeval_spark.stages import check
 
 if TYPE_CHECKING:
@@ -102,12 +102,12 @@ class Workloads:
     def floor(self) -> object:
         """Order the same rows as any evaluation has to, and nothing else."""
         best_first = Window.partitionBy("model_id", "user_id").orderBy(F.desc("score"), F.asc("item_id"))
-        ranked = self._log.repartition("user_id").withColumn("rank", F.row_number().over(best_first))
+        ranked = self.log.repartition("user_id").withColumn("rank", F.row_number().over(best_first))
         return ranked.where(F.col("rank") <= max(CUTOFFS)).agg(F.sum("rank")).collect()
 
     def exchange(self) -> None:
         """Move every row to the partition of its user."""
-        _throw_away(self._log.repartition("user_id"))
+        _throw_away(self.log.repartition("user_id"))
 
     def lists(self, request: Request | None = None) -> DataFrame:
         """Plan the compact rows."""
@@ -118,6 +118,8 @@ class Workloads:
             segments=inputs.segments,
             request=asked,
             has_one_list=inputs.has_one_list,
+            train=inputs.train,
+            items=inputs.items,
         )
 
     def scored(self, request: Request | None = None) -> DataFrame:
@@ -132,12 +134,18 @@ class Workloads:
 
     def whole(self, request: Request | None = None) -> int:
         """Score, write, read back, slice and summarise; return the number of metrics."""
-        return len(self._metrics(self.write_scored(request)).collect())
+        asked = request or self._request
+        scored = self.write_scored(asked) if asked.measures.per_list else self.scored(asked)
+        return len(self._metrics(scored, asked).collect())
+
+    def asking(self, measures: MeasureSet) -> Request:
+        """Return the request of :meth:`whole` for other measures."""
+        return self._with(measures=measures)
 
     def summarise_written(self) -> int:
         """Do the second half of :meth:`whole` on what is written already."""
         schema = self.scored().schema
-        return len(self._metrics(self.spark.read.schema(schema).parquet(self._written)).collect())
+        return len(self._metrics(self.spark.read.schema(schema).parquet(self._written), self._request).collect())
 
     def checks(self) -> object:
         """Count what is wrong with the inputs, and with the lists as scored."""
@@ -161,20 +169,19 @@ class Workloads:
         return str(self.scratch / "scored")
 
     @cached_property
-    def _log(self) -> DataFrame:
+    def log(self) -> DataFrame:
+        """The recommendations."""
         return self.spark.read.parquet(str(self.tables.recommendations))
 
     @cached_property
     def _request(self) -> Request:
         policies = Policies(duplicates="keep")  # a log that is trusted to hold each item once, as the floor trusts it
-        return Request(measure_set(), policies, models=(MODEL,), slices=tuple((name,) for name in SEGMENT_SIZES))
+        slices = tuple((name,) for name in SEGMENT_SIZES)
+        return Request(measure_set(), policies, models=(MODEL,), slices=slices, evaluation_date=DAY)
 
     @cached_property
     def _inputs(self) -> Inputs:
-        held_out, segments = (
-            self.spark.read.parquet(str(path)) for path in (self.tables.held_out, self.tables.segments)
-        )
-        return inputs_of(sources_of(self._log, held_out, segments), self._request)
+        return inputs_of(sources_of(self.spark, self.tables), self._request)
 
     @cached_property
     def _config(self) -> EvaluationConfig:
@@ -199,8 +206,10 @@ class Workloads:
         path.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
         return load_config(path)
 
-    def _metrics(self, scored: DataFrame) -> DataFrame:
-        return pipeline.to_frames(scored, request=self._request, has_one_list=self._inputs.has_one_list).metrics
+    def _metrics(self, scored: DataFrame, request: Request) -> DataFrame:
+        exposures = exposures_of(self._inputs, request)
+        has_one_list = self._inputs.has_one_list
+        return pipeline.to_frames(scored, request=request, has_one_list=has_one_list, exposures=exposures).metrics
 
     def _with(self, **changes: object) -> Request:
         return replace(self._request, **changes)  # type: ignore[arg-type]  # any field of Request
@@ -209,16 +218,20 @@ class Workloads:
         return self._with(policies=Policies(duplicates="best"))
 
 
-def sources_of(log: DataFrame, held_out: DataFrame, segments: DataFrame) -> Sources:
-    """Give generated frames their canonical columns."""
-
-    def source(name: str, frame: DataFrame, schema: schemas.Schema) -> Source:
-        return from_frame(name, frame, schema)
-
+def sources_of(spark: SparkSession, tables: Tables) -> Sources:
+    """Read the generated tables in their canonical columns."""
+    known = {
+        "recommendations": schemas.RECOMMENDATIONS,
+        "held_out": schemas.HELD_OUT,
+        "segments": segments_schema(tuple(SEGMENT_SIZES)),
+        "train": schemas.TRAIN,
+        "items": schemas.ITEMS,
+    }
     return Sources(
-        source("recommendations", log, schemas.RECOMMENDATIONS),
-        source("held_out", held_out, schemas.HELD_OUT),
-        source("segments", segments, segments_schema(tuple(SEGMENT_SIZES))),
+        **{
+            name: from_frame(name, spark.read.parquet(str(getattr(tables, name))), schema)
+            for name, schema in known.items()
+        }
     )
 
 

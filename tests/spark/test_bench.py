@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.data import SEGMENT_SIZES, DataSettings, prepare
+from benchmarks.families import Families, accuracy_set
 from benchmarks.report import Report
 from benchmarks.timing import interleaved
 from benchmarks.workloads import CUTOFFS, FLOOR, MEASURES, WHOLE, Workloads
@@ -37,4 +38,9 @@ def test_the_floor_and_the_whole_evaluation_are_timed_on_the_same_rows(
     lengths = [min(row["n_recommended"], 100) for row in lists]
     assert ranks[0][0] == sum(length * (length + 1) // 2 for length in lengths)
     n_slices = 1 + sum(len({row["segments"][name] for row in lists}) for name in SEGMENT_SIZES)
+    families = Families(workloads)
+    named = [one.name for one in families.contenders()]
+    assert len(named) == len(set(named))
+    assert families.floors().items() <= {(name, floor) for name in named for floor in named}
+    assert set(MEASURES) - {"RBP"} <= {*accuracy_set().labels, *(name for name in MEASURES if "(" in name)}
     assert workloads.whole() == len(MEASURES) * len(CUTOFFS) * n_slices == 16 * 6 * n_slices

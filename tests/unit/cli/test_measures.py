@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+import io
+from contextlib import redirect_stdout
+from types import ModuleType
+from typing import Final, NamedTuple
 
 import pytest
 
-from rankeval_spark.cli import terminal
+from rankeval_spark.cli import measures, presets, terminal
 from rankeval_spark.config import PRESETS, Policies
 from rankeval_spark.measures import registry
 from tests.support.cli import rankeval
@@ -22,33 +25,37 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     return columns
 
 
-def said(*arguments: str) -> str:
-    """Run the command and return what it says with single blanks, however it was broken into lines."""
-    done = rankeval("measures", *arguments)
-    assert (done.code, done.err) == (0, "")
-    return " ".join(done.out.split())
+class Said(NamedTuple):
+    """What a command printed: with single blanks, however it was broken into lines, and the length of the longest."""
+
+    text: str
+    widest: int
 
 
-def widest(*arguments: str) -> int:
-    """Columns of the longest line that the command prints."""
-    return max(len(line.rstrip()) for line in rankeval("measures", *arguments).out.splitlines())
+def said(name: str | None = None, *, view: ModuleType = measures) -> Said:
+    """Show measures, or presets, without the command line around."""
+    out = io.StringIO()
+    with redirect_stdout(out):
+        view.show(name)
+    lines = out.getvalue().splitlines()
+    return Said(" ".join(out.getvalue().split()), max(len(line.rstrip()) for line in lines))
 
 
-@pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
-def test_explanation_fits_the_terminal_and_is_whole(entry: registry.Entry, width: int) -> None:
-    definition = entry.definition
-    text = said(entry.name)
-
-    assert widest(entry.name) <= width
-    for part in (entry.summary, definition.formula, entry.range, definition.undefined, definition.source):
-        assert " ".join(part.split()) in text
-    assert " nan" not in text
+def test_every_explanation_fits_the_terminal_and_is_whole(width: int) -> None:
+    for entry in registry.entries():
+        definition, found = entry.definition, said(entry.name)
+        assert found.widest <= width, entry.name
+        for part in (entry.summary, definition.formula, entry.range, definition.undefined, definition.source):
+            assert " ".join(part.split()) in found.text
+        assert " nan" not in found.text
 
 
 def test_list_fits_the_terminal_and_is_whole(width: int) -> None:
-    assert widest() <= width
-    found = "".join(said().replace("│", "").split())
-    assert [entry.name for entry in registry.entries() if entry.name not in found] == []
+    found = said()
+
+    assert found.widest <= width
+    letters = "".join(found.text.replace("│", "").split())
+    assert [entry.name for entry in registry.entries() if entry.name not in letters] == []
 
 
 def test_narrow_list_has_everything_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,9 +70,9 @@ def test_narrow_list_has_everything_of_the_table(monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_preset_is_listed_with_all_it_sets(width: int) -> None:
-    text = said("--presets")
+    text, widest = said(view=presets)
 
-    assert widest("--presets") <= width
+    assert widest <= width
     for name, preset in PRESETS.items():
         assert f"{name} {preset.tool} policies" in text
         assert [f"{policy}={value}" for policy, value in preset.policies.items() if f"{policy}=" not in text] == []
@@ -76,9 +83,9 @@ def test_every_preset_is_listed_with_all_it_sets(width: int) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_preset_is_explained_with_its_notes(name: str, width: int) -> None:
-    preset, text = PRESETS[name], said("--presets", name)
+    preset, (text, widest) = PRESETS[name], said(name, view=presets)
 
-    assert widest("--presets", name) <= width
+    assert widest <= width
     for policy, value in preset.policies.items():
         default = Policies.model_fields[policy].default
         assert f"policy {policy}: {value} ({default} without a preset)" in text
@@ -88,7 +95,8 @@ def test_preset_is_explained_with_its_notes(name: str, width: int) -> None:
     assert f"how preset: {name} in a config, or evaluate(..., preset='{name}')" in text
 
 
-def test_misspelt_preset_is_answered_with_the_nearest() -> None:
+def test_command_takes_the_name_of_a_preset_and_a_misspelt_one_is_answered_with_the_nearest() -> None:
+    assert rankeval("measures", "--presets", "lenskit").out.startswith("lenskit  lenskit.metrics with a list length n")
     done = rankeval("measures", "--presets", "lenskti")
 
     assert done.code == 2

@@ -23,7 +23,7 @@ HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
-	@sed -nE 's/^([a-z-]+):[^#]*## (.+)$$/  \1	\2/p' Makefile | expand -t 16
+	@sed -nE 's/^([a-z-]+):[^#]*## (.+)$$/  \1	\2/p' Makefile | expand -t 20
 	@echo
 	@echo "  PYTHON=/path/to/python3.12  picks the Python of a new .venv;  ARGS='...'  goes to the command of the goal."
 

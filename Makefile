@@ -19,11 +19,11 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --requi
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
-.PHONY: help setup setup-test demo doctor test test-cluster test-peers lint types unit pytest format docs bench bench-peers lock clean
+.PHONY: help setup setup-test demo doctor test test-cluster test-peers test-peers-torch lint types unit pytest format docs bench bench-peers lock clean
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
-	@sed -nE 's/^([a-z-]+):[^#]*## (.+)$$/  \1	\2/p' Makefile | expand -t 16
+	@sed -nE 's/^([a-z-]+):[^#]*## (.+)$$/  \1	\2/p' Makefile | expand -t 20
 	@echo
 	@echo "  PYTHON=/path/to/python3.12  picks the Python of a new .venv;  ARGS='...'  goes to the command of the goal."
 
@@ -94,18 +94,23 @@ test-cluster: setup-test  ## Only the tests on a standalone cluster of their own
 	@echo "==> pytest, on a cluster"
 	@$(IN_VENV) -m pytest -m cluster tests/cluster $(ARGS)
 
-test-peers: $(VENV)-test-peers/.has-peers  ## Presets against the tools themselves, in an environment of its own (7 GB)
-	@echo "==> pytest, against other tools"
-	@# From its own folder on: the settings and fixtures of the other tests belong to the other environment.
-	@PYTHONPATH=. $(VENV)-test-peers/bin/python -m pytest -c /dev/null --rootdir=. --confcutdir=tests/peers \
-		--import-mode=importlib -p no:cacheprovider -ra tests/peers $(ARGS)
+# From their own folder on: the settings and fixtures of the other tests belong to the other environment.
+AGAINST_PEERS := -m pytest -c /dev/null --rootdir=. --import-mode=importlib -p no:cacheprovider -ra
 
-$(VENV)-test-peers/.has-peers: requirements/test-peers.txt requirements/build.txt
-	@echo "==> making $(VENV)-test-peers (requirements/test-peers.txt)"
-	@rm -rf $(VENV)-test-peers; "$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv $(VENV)-test-peers
-	@$(VENV)-test-peers/bin/python $(INSTALL) -r requirements/build.txt
-	@# The lock is whole, but RecBole asks for other versions: see requirements/test-peers-overrides.in.
-	@$(VENV)-test-peers/bin/python $(INSTALL) --no-deps -r requirements/test-peers.txt
+test-peers: $(VENV)-test-peers/.has-peers  ## Presets against the tools themselves, in an environment of its own (0.5 GB)
+	@echo "==> pytest, against other tools"
+	@PYTHONPATH=. $(VENV)-test-peers/bin/python $(AGAINST_PEERS) --confcutdir=tests/peers tests/peers $(ARGS)
+
+test-peers-torch: $(VENV)-test-peers-torch/.has-peers  ## The same for tools that bring torch, in one more (7 GB)
+	@echo "==> pytest, against other tools, with torch"
+	@PYTHONPATH=. $(VENV)-test-peers-torch/bin/python $(AGAINST_PEERS) --confcutdir=tests/peers_torch tests/peers_torch $(ARGS)
+
+# The locks are whole, but RecBole asks for other versions (requirements/test-peers-torch-overrides.in): --no-deps.
+$(VENV)-%/.has-peers: requirements/%.txt requirements/build.txt
+	@echo "==> making $(@D) ($<)"
+	@rm -rf $(@D); "$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv $(@D)
+	@$(@D)/bin/python $(INSTALL) -r requirements/build.txt
+	@$(@D)/bin/python $(INSTALL) --no-deps -r $<
 	@touch $@
 
 format: setup-test  ## Let ruff rewrite what it can
@@ -142,7 +147,8 @@ lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS
 	@$(COMPILE) $(ARGS) --extra java --output-file requirements/run.txt pyproject.toml
 	@$(COMPILE) $(ARGS) --extra java --extra test --constraint requirements/run.txt --output-file requirements/test.txt pyproject.toml
 	@$(COMPILE) $(ARGS) --extra java --override requirements/peers-overrides.in --output-file requirements/peers.txt pyproject.toml requirements/peers.in
-	@$(COMPILE) $(ARGS) --override requirements/test-peers-overrides.in --output-file requirements/test-peers.txt requirements/test-peers.in
+	@$(COMPILE) $(ARGS) --output-file requirements/test-peers.txt requirements/test-peers.in
+	@$(COMPILE) $(ARGS) --override requirements/test-peers-torch-overrides.in --output-file requirements/test-peers-torch.txt requirements/test-peers-torch.in
 
 $(VENV)-lock/.made:
 	@"$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv $(VENV)-lock
@@ -150,5 +156,5 @@ $(VENV)-lock/.made:
 	@touch $@
 
 clean:  ## Remove the environments and everything that was generated; fetched files stay in the cache
-	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-test-peers-torch $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -129,6 +129,22 @@ code. A policy or an option that you write yourself wins over it, and what came 
 number: names of measures print the options of a preset like any others. What is not named below is as without a preset.
 """
 
+OTHER_TOOLS = """\
+## scikit-learn
+
+Its functions are no preset: they take the scores and gains of one list and know nothing of users, of missed items or of
+a cutoff other than nDCG's. Where both are defined the numbers are those of `nDCG`, `DCG`, `AP`, `AUC`, `RMSE`, `MSE`,
+`MAE` and `LogLoss`, but:
+
+- `ndcg_score` and `dcg_score` mean over all orders of equal scores: that is the policy `ties: expected`.
+- The ideal of `ndcg_score` is that of the items it is given: of a retrieved list alone it is `nDCG(ideal='retrieved')`.
+- `average_precision_score` takes equal scores for one rank, the last of them. One relevant item among three of one
+  score gives 1/3, the worst of the three orders; with `ties: expected` it is (1 + 1/2 + 1/3) / 3.
+- `dcg_score` subtracts negative gains: gains -1, 1 give -1 + 1 / log2(3), here 1 / log2(3). `ndcg_score` refuses them,
+  and a list of one item, which has the value 1 here.
+- `log_loss` keeps probabilities 2.2e-16 away from 0 and 1, here 1e-15: sure and wrong costs 36.04 there, 34.54 here.
+"""
+
 
 def measures_page() -> str:
     """Describe every measure of the registry."""
@@ -152,7 +168,7 @@ def tables_page() -> str:
 
 def presets_page() -> str:
     """Describe every preset."""
-    return "\n".join([PRESETS_HEAD, *(_preset(name, preset) for name, preset in PRESETS.items())])
+    return "\n".join([PRESETS_HEAD, *(_preset(name, preset) for name, preset in PRESETS.items()), OTHER_TOOLS])
 
 
 def _preset(name: str, preset: Preset) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rankeval_spark import columns as C, pipeline
 from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.sources import IS_UNPARSABLE
 from rankeval_spark.stages import check, clean, models
 
 if TYPE_CHECKING:
@@ -116,7 +117,13 @@ def row_facts(inputs: Inputs) -> list[DataFrame]:
         check.to_held_out_facts(inputs.held_out),
         check.to_judgement_facts(usable, duplicates=inputs.held_out_duplicates),
         check.to_join_facts(usable, usable_recommendations=listed),
+        *([] if inputs.train is None else [check.to_train_facts(inputs.train)]),
+        *([] if inputs.items is None else [_item_facts(inputs.items)]),
     ]
+
+
+def _item_facts(items: DataFrame) -> DataFrame:
+    return check.to_item_facts(items, unreadable=IS_UNPARSABLE if IS_UNPARSABLE in items.columns else None)
 
 
 def list_facts(scored: DataFrame, request: Request) -> DataFrame:

@@ -298,6 +298,8 @@ def with_all_columns(lists: DataFrame) -> DataFrame:
 def _check_fault(row: Row) -> Fault:
     expected = f"at most {row['threshold']:.2%}"
     fix = f"mend the input, or raise checks.{row['check']}.error"
+    if (row["input"], row["check"]) == (check.ITEMS, check.DUPLICATES):
+        expected, fix = "each item once", "keep one row an item in the catalogue"
     return Fault(f"{row['input']}, {row['check']}", _counted(row), expected, fix)
 
 

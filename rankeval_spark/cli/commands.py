@@ -125,9 +125,17 @@ def score(
 
 
 @app.command()
-def measures(name: Annotated[str | None, typer.Argument(help="Measure to explain")] = None) -> None:
-    """List the measures, or explain one."""
-    measures_view.show(name)
+def measures(
+    name: Annotated[str | None, typer.Argument(help="Measure to explain, or preset with --presets")] = None,
+    presets: Annotated[bool, typer.Option("--presets", help="The conventions of other tools instead")] = False,
+) -> None:
+    """List the measures, or explain one; with --presets the conventions of other tools."""
+    if not presets:
+        measures_view.show(name)
+        return
+    from rankeval_spark.cli import presets as presets_view  # noqa: PLC0415 - pydantic takes a moment
+
+    presets_view.show(name)
 
 
 @app.command()

@@ -9,23 +9,34 @@ from typing import TYPE_CHECKING, Final
 from rich.markup import escape
 from rich.table import Table
 
+from rankeval_spark.cli.layout import print_facts, print_heading, reflowed
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.measures import Measure, options as measure_options, registry
+from rankeval_spark.measures.golden import UNDEFINED
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rankeval_spark.cli.layout import Fact
     from rankeval_spark.measures import Golden
     from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Entry
 
-_LABEL_WIDTH: Final = 12
+_NARROW: Final = 110
+"""Columns below which a table of six would hold three words a line."""
+
 _EXPLAINED_BY: Final = "rankeval measures NAME explains one: its options, notes and worked examples."
 
 
 def show(name: str | None) -> None:
     """List all measures, or explain one."""
     if name is None:
-        console().print(_listing())
-        console().print(_EXPLAINED_BY, markup=False, soft_wrap=True)
+        out = console()
+        if out.width < _NARROW:
+            _print_below_one_another(out)
+        else:
+            out.print(_listing())
+        out.print(_EXPLAINED_BY, markup=False, soft_wrap=True)
         return
     _explain(Measure.parse(_any_cutoff(name), where="rankeval measures").entry)
 
@@ -48,6 +59,16 @@ def _listing() -> Table:
     return table
 
 
+def _print_below_one_another(out: Console) -> None:
+    """Write what the table holds, a few lines each, on a terminal that is too narrow for it."""
+    for entry in registry.entries():
+        definition = entry.definition
+        print_heading(out, entry.name, definition.formula)
+        options = [("options", ", ".join(_options(entry).splitlines()))]
+        rest = (("range", entry.range), ("undefined", definition.undefined), ("source", definition.source))
+        print_facts(out, [*(fact for fact in options if fact[1]), *rest, ("", "")])
+
+
 def _options(entry: Entry) -> str:
     """Write the options with what they can be, and whether there is a cutoff."""
     cutoff = {"required": "@k", "optional": "[@k]", "forbidden": ""}[entry.definition.cutoff.default]
@@ -65,15 +86,11 @@ def _values(option: Option) -> str:
 
 def _explain(entry: Entry) -> None:
     out = console()
-    out.print(f"[bold]{entry.name}[/bold]  {escape(entry.summary)}")
-    for label, text in _facts(entry):
-        lines = text.splitlines() or [""]
-        out.print(f"  {label:<{_LABEL_WIDTH}}{lines[0]}", markup=False, soft_wrap=True)
-        for line in lines[1:]:
-            out.print(f"  {'':<{_LABEL_WIDTH}}{line}", markup=False, soft_wrap=True)
+    print_heading(out, entry.name, entry.summary)
+    print_facts(out, _facts(entry))
 
 
-def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
+def _facts(entry: Entry) -> Iterator[Fact]:
     definition, meanings = entry.definition, {registry.AGG: registry.AGG_MEANING, **_meanings(entry.doc)}
     yield "formula", definition.formula
     for option in entry.options:
@@ -88,7 +105,7 @@ def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
     if definition.aliases:
         yield "also called", ", ".join(definition.aliases)
     yield "source", definition.source
-    yield "notes", _section(entry.doc, "Notes")
+    yield "notes", reflowed(_section(entry.doc, "Notes"))
     for golden in definition.goldens:
         yield "example", _example(golden)
 
@@ -96,7 +113,10 @@ def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
 def _example(golden: Golden) -> str:
     """Write a worked example: measure, lists, exact values, the same in decimals, and what it shows."""
     has_terms = re.search(r"[*/(]", "".join(golden.values))
-    decimals = ", ".join(f"{float(value):.4f}" for value in golden.expected)
+    decimals = ", ".join(
+        UNDEFINED if text == UNDEFINED else f"{float(value):.4f}"
+        for text, value in zip(golden.values, golden.expected, strict=True)
+    )
     exact = f"{golden.measure} = {', '.join(golden.values)}{f' = {decimals}' if has_terms else ''}"
     note = f"  ({golden.note})" if golden.note else ""
     return f"{exact}{note}\n{'lists' if golden.shown else 'gains'} {golden.given}"
@@ -111,7 +131,4 @@ def _section(doc: str, title: str) -> str:
 def _meanings(doc: str) -> dict[str, str]:
     """Return what a docstring says of each parameter."""
     parts = re.split(r"^(\w+) : .*$", _section(doc, "Parameters"), flags=re.MULTILINE)[1:]
-    return {
-        name: "\n".join(line.strip() for line in text.strip().splitlines())
-        for name, text in zip(parts[::2], parts[1::2], strict=True)
-    }
+    return {name: reflowed(text.strip()) for name, text in zip(parts[::2], parts[1::2], strict=True)}

@@ -64,7 +64,13 @@ PRESETS: Final[Mapping[str, Preset]] = {
         "ir_measures with its provider pytrec_eval, which is trec_eval 9",
         _TREC_POLICIES,
         _for(_INTERPOLATED, need="v9"),
-        ("judged_only=True of a measure is the policy judged_only.",),
+        (
+            "judged_only=True of a measure is the policy judged_only.",
+            "Its SetF(beta=b) takes b for the square of beta: SetF(beta=4.0) there is SetF(beta=2) here.",
+            "Its RR@k and Judged@k, which are not trec_eval's, put equal scores in ascending order of ids, all others "
+            "in descending order: of a list a, b with equal scores and a alone relevant, RR is 1/2 and RR@2 is 1. Here "
+            "all are descending; for those two set ties to item_asc.",
+        ),
     ),
     "ranx": Preset(
         "ranx.evaluate with make_comparable=True",

@@ -38,9 +38,16 @@ class Checks(Model):
     invalid_scores: Threshold = Threshold(warn=0, error=0.5)
     """Rows with a NULL, NaN, infinite or unparsable score; share of the recommendation rows."""
     duplicates: Threshold = Threshold(warn=0, error=0.5)
-    """Rows that repeat an item of their list, or a judgement; share of the input's rows."""
+    """Rows that repeat an item of their list, or a judgement; share of the input's rows. An item twice in the
+    catalogue is always an error."""
     null_gains: Threshold = Threshold(warn=0, error=0.5)
     """Held-out rows with a NULL, NaN or unparsable gain; share of the held-out rows."""
+    negative_gains: Threshold = Threshold(warn=0)
+    """Held-out rows with a gain below 0, which counts as none: in TREC's files it marks what was pooled and not judged;
+    share of the held-out rows."""
+    invalid_facts: Threshold = Threshold(warn=0, error=0.5)
+    """Items with a cell that cannot be read, or with a NULL, NaN or infinite number in the vector, which is then
+    unknown; share of the rows of the catalogue."""
     unmatched_items: Threshold = Threshold(warn=0.9, error=0.99)
     """Held-out rows whose item no list contains, the sign of ids that do not fit; share of the held-out rows."""
     short_lists: Threshold = Threshold(warn=0.5)

@@ -11,6 +11,8 @@ from rankeval_spark import columns as C
 
 RECOMMENDATION_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID)
 HELD_OUT_KEYS = (C.USER_ID, C.ITEM_ID)
+TRAIN_KEYS = (C.USER_ID, C.ITEM_ID)
+ITEM_KEYS = (C.ITEM_ID,)
 
 SAMPLE_BUCKETS = 1_000_000
 
@@ -29,6 +31,11 @@ def is_finite(name: str) -> Column:
     """Tell whether a double is neither NULL nor NaN nor infinite; never NULL itself."""
     value = F.col(name)
     return value.isNotNull() & ~F.isnan(value) & (F.abs(value) != F.lit(float("inf")))
+
+
+def is_finite_vector(vector: Column) -> Column:
+    """Tell whether every number of a vector is neither NULL nor NaN nor infinite; NULL where there is no vector."""
+    return F.forall(vector, lambda x: x.isNotNull() & ~F.isnan(x) & (F.abs(x) != F.lit(float("inf"))))
 
 
 def has_valid_order(recommendations: DataFrame) -> Column:
@@ -69,9 +76,17 @@ def keep_usable_held_out(held_out: DataFrame) -> DataFrame:
     return held_out.where(has_keys(HELD_OUT_KEYS)).where(is_finite(C.GAIN))
 
 
-def policy_failure(policy: str, what: str, *, setting: str = "error") -> Column:
+def policy_failure(policy: str, what: str | Column, *, setting: str = "error") -> Column:
     """Fail the job, when it runs, because a policy of 'error' met its case; the message is parsed by the shell."""
-    return F.raise_error(F.lit(f"[rankeval:{policy}] {what}, and the policy {policy} is '{setting}'"))
+    case = F.lit(what) if isinstance(what, str) else what
+    return F.raise_error(
+        F.concat(F.lit(f"[rankeval:{policy}] "), case, F.lit(f", and the policy {policy} is '{setting}'"))
+    )
+
+
+def quoted(key: Column) -> Column:
+    """Write a key into a message, on one line."""
+    return F.concat(F.lit("'"), F.regexp_replace(key.cast("string"), r"\s", " "), F.lit("'"))
 
 
 def _or_fail(condition: Column, policy: str, what: str) -> Column:

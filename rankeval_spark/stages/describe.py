@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import needs as N
-from rankeval_spark.stages.clean import has_keys, policy_failure
+from rankeval_spark.stages.clean import has_keys, is_finite_vector, policy_failure, quoted
 from rankeval_spark.stages.rank import list_order
 
 if TYPE_CHECKING:
@@ -257,25 +257,28 @@ def _to_catalogue(knowledge: Knowledge, *, needs: Iterable[str]) -> DataFrame:
     facts = {
         N.ITEM_AGE: lambda: F.datediff(F.lit(knowledge.evaluation_date), F.col(C.PUBLISHED_AT)).cast("double"),
         N.ITEM_CATEGORIES: lambda: F.array_sort(F.array_distinct(F.array_compact(F.col(C.CATEGORIES)))),
-        N.ITEM_VECTORS: lambda: F.when(_is_finite_vector(F.col(C.VECTOR)), F.col(C.VECTOR)),
+        N.ITEM_VECTORS: lambda: F.when(is_finite_vector(F.col(C.VECTOR)), F.col(C.VECTOR)),
     }
     row = F.struct(*(facts[name]().alias(name) for name in sorted(needs)))
     once = items.groupBy(C.ITEM_ID).agg(F.first(row).alias("_row"), F.count("*").alias("_n_rows"))
-    failure = policy_failure("items", "an item stands twice in the catalogue").cast("boolean")
+    what = F.concat(F.lit("item "), quoted(F.col(C.ITEM_ID)), F.lit(" twice in the catalogue"))
+    failure = policy_failure("items", what).cast("boolean")
     unique = once.where(F.when(F.col("_n_rows") > 1, failure).otherwise(F.lit(True))).select(C.ITEM_ID, "_row.*")
     return _with_equal_lengths(unique) if N.ITEM_VECTORS in unique.columns else unique
 
 
-def _is_finite_vector(vector: Column) -> Column:
-    return F.forall(vector, lambda x: x.isNotNull() & ~F.isnan(x) & (F.abs(x) != F.lit(float("inf"))))
-
-
 def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
     """Fail the job where two items have vectors of different lengths: there is no angle between them."""
-    length = F.when(F.col(N.ITEM_VECTORS).isNotNull(), F.size(N.ITEM_VECTORS))
-    lengths = catalogue.agg(F.min(length).alias("_shortest"), F.max(length).alias("_longest"))
-    failure = policy_failure("items", "the vectors of two items differ in length").cast("boolean")
-    is_equal = F.when(F.col("_shortest") < F.col("_longest"), failure).otherwise(F.lit(True))
+    length = F.struct(F.size(N.ITEM_VECTORS).alias("n"), C.ITEM_ID)
+    of_item = F.when(F.col(N.ITEM_VECTORS).isNotNull(), length)
+    lengths = catalogue.agg(F.min(of_item).alias("_shortest"), F.max(of_item).alias("_longest"))
+    shown = [
+        F.concat(F.col(f"{one}.n").cast("string"), F.lit(" numbers for "), quoted(F.col(f"{one}.{C.ITEM_ID}")))
+        for one in ("_shortest", "_longest")
+    ]
+    what = F.concat(F.lit("vectors of two lengths, "), shown[0], F.lit(" and "), shown[1])
+    failure = policy_failure("items", what).cast("boolean")
+    is_equal = F.when(F.col("_shortest.n") < F.col("_longest.n"), failure).otherwise(F.lit(True))
     return catalogue.crossJoin(F.broadcast(lengths)).where(is_equal).drop("_shortest", "_longest")
 
 

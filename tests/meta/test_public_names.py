@@ -91,6 +91,8 @@ CHECKS: Final = {
     "invalid_scores",
     "duplicates",
     "null_gains",
+    "negative_gains",
+    "invalid_facts",
     "unmatched_items",
     "short_lists",
     "ties",

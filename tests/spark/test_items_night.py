@@ -65,6 +65,12 @@ def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(
     published = results.lists(date=FIRST, evaluation="nightly").drop(*C.RUN_KEY)
     assert published.columns == [field.name for field in after_run(schemas.LISTS)]
 
+    counts = by(results.checks(date=FIRST, evaluation="nightly"), "input", "check", value="count")
+    assert {key: counts[key] for key in counts if key[0] in {"train", "items"}} == {
+        **{("train", "rows"): 4, ("train", "null_keys"): 0, ("items", "rows"): 4, ("items", "null_keys"): 0},
+        **{("items", "duplicates"): 0, ("items", "invalid_facts"): 0},
+    }
+
     again = rankeval("score", workspace.root, "-m", "DCG@3")
     assert again.code == 4
     assert "found MIUF, Freshness, which need train, items.published_at, evaluation_date" in again.message
@@ -82,5 +88,5 @@ def test_item_that_stands_twice_in_the_catalogue_fails_the_night_with_a_readable
     done = rankeval("run", workspace.config, "--date", FIRST)
     assert done.code == 3
     done.assert_readable()
-    assert "inputs.items: found an item stands twice in the catalogue" in done.message
+    assert "items, duplicates: found 1 (50.00%), for example a; expected each item once" in done.message
     assert "keep one row an item in the catalogue" in done.message

@@ -1,6 +1,7 @@
 """Each preset against the tool whose numbers it is to meet, the whole way through Spark.
 
-Presets of tools that do not fit into one environment with Spark are tested in ``tests/peers``.
+Presets of tools that do not fit into one environment with Spark are tested in ``tests/peers`` and
+``tests/peers_torch``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,16 @@ import pytest
 from rankeval_spark import schemas
 from rankeval_spark.config import Checks, Threshold
 from rankeval_spark.stages import check
-from tests.support.frames import after_run, assert_columns, assert_key, held_out, recommendations, scored_rows, tuples
+from tests.support.frames import (
+    after_run,
+    assert_columns,
+    assert_key,
+    held_out,
+    recommendations,
+    scored_rows,
+    table,
+    tuples,
+)
 from tests.support.plans import no_spark_jobs, python_nodes
 
 if TYPE_CHECKING:
@@ -45,15 +54,39 @@ def test_rows_null_keys_and_invalid_scores_of_the_log_are_counted(spark: SparkSe
     assert python_nodes(facts) == []
 
 
-def test_rows_null_keys_and_null_gains_of_the_held_out_table_are_counted(spark: SparkSession) -> None:
+def test_rows_null_keys_null_and_negative_gains_of_the_held_out_table_are_counted(spark: SparkSession) -> None:
     rows = [("ann", "a", 1.0), ("ann", None, 1.0), ("ann", "b", None), ("ann", "c", math.inf), (None, "d", math.nan)]
+    rows += [("ann", "e", -1.0), ("bob", "e", -math.inf), ("bob", None, -1.0)]
     with no_spark_jobs(spark):
         facts = check.to_held_out_facts(held_out(spark, "user_id item_id gain", *rows))
     assert facts_of(facts) == [
-        ("null_gains", 2, 5, ["ann b", "ann c"]),
-        ("null_keys", 2, 5, ["NULL d", "ann NULL"]),
-        ("rows", 5, 5, []),
+        ("negative_gains", 1, 8, ["ann e"]),
+        ("null_gains", 3, 8, ["ann b", "bob e"]),
+        ("null_keys", 3, 8, ["NULL d", "bob NULL"]),
+        ("rows", 8, 8, []),
     ]
+
+
+def test_faults_of_the_training_data_and_of_the_catalogue_are_counted(spark: SparkSession) -> None:
+    train = table(spark, "user_id item_id", ("ann", "a"), ("ann", "a"), (None, "a"), ("bob", None))
+    good, bad = [1.0, 2.0], [1.0, math.nan]
+    rows = [
+        *(("a", good, False), ("b", bad, False), ("c", [None], False), ("d", None, True)),
+        *(("e", None, False), ("a", good, False), ("a", None, False), (None, bad, True)),
+    ]
+    items = spark.createDataFrame(rows, "item_id string, vector array<double>, lost boolean")
+    with no_spark_jobs(spark):
+        facts = check.union(check.to_train_facts(train), check.to_item_facts(items, unreadable="lost"))
+        verdicts = check.with_verdicts(facts, checks=Checks(duplicates=Threshold(error=1)))
+    assert tuples(verdicts, "input", "check", "count", "share", "verdict", "sample_keys") == [
+        ("items", "duplicates", 2, 2 / 7, "error", ["a"]),
+        ("items", "invalid_facts", 3, 3 / 8, "warn", ["b", "d"]),
+        ("items", "null_keys", 1, 1 / 8, "warn", ["NULL"]),
+        ("items", "rows", 8, None, "ok", []),
+        ("train", "null_keys", 2, 2 / 4, "warn", ["NULL a", "bob NULL"]),
+        ("train", "rows", 4, None, "ok", []),
+    ]
+    assert python_nodes(verdicts) == []
 
 
 @pytest.mark.parametrize("policy", ["max", "sum", "error"])
@@ -128,10 +161,13 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         check.to_judgement_facts(judged, duplicates="max"),
         check.to_join_facts(judged, usable_recommendations=log),
         check.to_list_facts(scored_rows(spark), k=10),
+        check.to_train_facts(table(spark, "user_id item_id")),
+        check.to_item_facts(spark.createDataFrame([], "item_id string, vector array<double>")),
     )
     verdicts = check.with_verdicts(facts, checks=Checks())
     found = tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
-    assert [name for name, *_ in found] == sorted([*Checks.model_fields, "duplicates", "null_keys", "rows", "rows"])
+    more = ["duplicates", "null_keys"] * 2 + ["null_keys"] + ["rows"] * 4
+    assert [name for name, *_ in found] == sorted([*Checks.model_fields, *more])
     assert {(count, share, verdict, *keys) for _, count, share, verdict, keys in found} == {(0, None, "ok")}
     assert_key(verdicts, ("input", "check"))
 

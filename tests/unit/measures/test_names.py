@@ -169,6 +169,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("nDCG(gains={1:2,2:1})@5", "gains that do not fall"),
         ("nDCG(gains={0:1,2:1})@5", "grades above 0"),
         ("nDCG(gains={1:-1,2:1})@5", "a map {grade: gain}"),
+        ("nDCG(gains={1:nan})@5", "a map {grade: gain}"),
         ("nDCG(gains={1:0,2:0})@5", "a map {grade: gain}"),
         ("nDCG(gains={1:1,2:1e999})@5", "a map {grade: gain}"),
         ("nDCG(gains={1:1:1})@5", "a map {grade: gain}"),

@@ -9,9 +9,10 @@ import pytest
 
 from tests.support import peer_cases
 
-metrics = pytest.importorskip("lenskit.metrics", reason="needs make test-peers")
-ranking = pytest.importorskip("lenskit.metrics.ranking", reason="needs make test-peers")
-data = pytest.importorskip("lenskit.data", reason="needs make test-peers")
+reason = "LensKit asks for Python 3.11"
+metrics = pytest.importorskip("lenskit.metrics", reason=reason)
+ranking = pytest.importorskip("lenskit.metrics.ranking", reason=reason)
+data = pytest.importorskip("lenskit.data", reason=reason)
 
 
 def test_values_of_every_user_are_those_of_lenskit() -> None:

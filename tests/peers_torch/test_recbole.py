@@ -26,7 +26,7 @@ def _names_that_numpy_dropped() -> Iterator[None]:
 @pytest.mark.usefixtures("_names_that_numpy_dropped")
 def test_values_of_every_user_are_those_of_recbole() -> None:
     """It ranks all items, so that every list is as long as the largest cutoff."""
-    tools = pytest.importorskip("recbole.evaluator.metrics", reason="needs make test-peers")
+    tools = pytest.importorskip("recbole.evaluator.metrics", reason="needs make test-peers-torch")
     users = peer_cases.random_users(3, lengths=(K_MAX, K_MAX))
     is_hit = np.array([[user.grades.get(item, 0) >= 1 for item in user.items] for user in users])
     n_relevant = np.array([len(user.relevant) for user in users])

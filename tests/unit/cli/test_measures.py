@@ -1,0 +1,105 @@
+"""How measures and presets look: nothing stands over the width of the terminal, and nothing is left out at any."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stdout
+from types import ModuleType
+from typing import Final, NamedTuple
+
+import pytest
+
+from rankeval_spark.cli import measures, presets, terminal
+from rankeval_spark.config import PRESETS, Policies
+from rankeval_spark.measures import registry
+from tests.support.cli import rankeval
+
+WIDTHS: Final = (80, 120)
+
+
+@pytest.fixture(params=WIDTHS)
+def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Print for a terminal of so many columns."""
+    columns: int = request.param
+    monkeypatch.setattr(terminal, "WIDTH_OF_A_LOG", columns)
+    return columns
+
+
+class Said(NamedTuple):
+    """What a command printed: with single blanks, however it was broken into lines, and the length of the longest."""
+
+    text: str
+    widest: int
+
+
+def said(name: str | None = None, *, view: ModuleType = measures) -> Said:
+    """Show measures, or presets, without the command line around."""
+    out = io.StringIO()
+    with redirect_stdout(out):
+        view.show(name)
+    lines = out.getvalue().splitlines()
+    return Said(" ".join(out.getvalue().split()), max(len(line.rstrip()) for line in lines))
+
+
+def test_every_explanation_fits_the_terminal_and_is_whole(width: int) -> None:
+    for entry in registry.entries():
+        definition, found = entry.definition, said(entry.name)
+        assert found.widest <= width, entry.name
+        for part in (entry.summary, definition.formula, entry.range, definition.undefined, definition.source):
+            assert " ".join(part.split()) in found.text
+        assert " nan" not in found.text
+
+
+def test_list_fits_the_terminal_and_is_whole(width: int) -> None:
+    found = said()
+
+    assert found.widest <= width
+    letters = "".join(found.text.replace("│", "").split())
+    assert [entry.name for entry in registry.entries() if entry.name not in letters] == []
+
+
+def test_narrow_list_has_everything_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "WIDTH_OF_A_LOG", 80)
+    lines = rankeval("measures").out.splitlines()
+    first = lines.index("AP  (1 / R) sum_{i<=k} r_i h_i / i")
+
+    assert lines[first + 1] == "  options     rel=1, denom='R' | 'min' | 'k' | 'len' | 'hits', [@k]"
+    assert lines[first + 2] == "  range       [0, 1]"
+    assert lines[first + 3] == "  undefined   no relevant judgement (R = 0)"
+    assert lines[first + 4].startswith("  source      trec_eval map and map_cut; ")
+
+
+def test_every_preset_is_listed_with_all_it_sets(width: int) -> None:
+    text, widest = said(view=presets)
+
+    assert widest <= width
+    for name, preset in PRESETS.items():
+        assert f"{name} {preset.tool} policies" in text
+        assert [f"{policy}={value}" for policy, value in preset.policies.items() if f"{policy}=" not in text] == []
+    assert "lenskit.metrics with a list length n, averaged by RunAnalysis policies population=run, zero_" in text
+    assert "measures P(denom='len'), R(denom='min'), AP(denom='len'), nDCG(dcg='jk2',gains='binary')" in text
+    assert text.endswith("rankeval measures --presets NAME explains one.")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_is_explained_with_its_notes(name: str, width: int) -> None:
+    preset, (text, widest) = PRESETS[name], said(name, view=presets)
+
+    assert widest <= width
+    for policy, value in preset.policies.items():
+        default = Policies.model_fields[policy].default
+        assert f"policy {policy}: {value} ({default} without a preset)" in text
+    for measure in preset.options:
+        assert f"measure {measure} stands for {measure}(" in text
+    assert [note for note in preset.notes if f"note {note}" not in text] == []
+    assert f"how preset: {name} in a config, or evaluate(..., preset='{name}')" in text
+
+
+def test_command_takes_the_name_of_a_preset_and_a_misspelt_one_is_answered_with_the_nearest() -> None:
+    assert rankeval("measures", "--presets", "lenskit").out.startswith("lenskit  lenskit.metrics with a list length n")
+    done = rankeval("measures", "--presets", "lenskti")
+
+    assert done.code == 2
+    done.assert_readable()
+    assert "found 'lenskti'; expected one of trec_eval, ir_measures, ranx" in done.message
+    assert "did you mean 'lenskit'?" in done.message

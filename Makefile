@@ -86,9 +86,12 @@ unit: setup-test  ## The tests that start no JVM, in seconds
 	@echo "==> pytest, without Spark"
 	@$(IN_VENV) -m pytest tests/unit tests/meta rankeval_spark/measures rankeval_spark/statistics $(ARGS)
 
+# Two processes at a time, each with a Spark session of its own (some 3 GB); tests of a module stay together.
+WORKERS ?= 2
+
 pytest: setup-test  ## All tests; ARGS="tests/spark/test_session.py -k delta" for some
 	@echo "==> pytest"
-	@$(IN_VENV) -m pytest $(ARGS)
+	@$(IN_VENV) -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadgroup)
 
 test-cluster: setup-test  ## Only the tests on a standalone cluster of their own
 	@echo "==> pytest, on a cluster"

@@ -47,6 +47,7 @@ def to_item_facts(
         _to_matrix(profiles.get(needs.PROFILE_VECTORS)),
         n_categories,
         _to_pairs(pairs, n_items) if pairs is not None else None,
+        _zero_where_unknown(profiles.get(needs.PROFILE_INTERACTIONS)),
     )
 
 
@@ -59,6 +60,10 @@ def _floats(values: pa.Array) -> FloatVector:
     """Turn NULL into NaN."""
     array: FloatVector = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
     return array
+
+
+def _zero_where_unknown(values: pa.Array | None) -> FloatVector | None:
+    return None if values is None else np.nan_to_num(_floats(values))
 
 
 def _lengths(lists: pa.Array) -> IntVector:
@@ -79,7 +84,8 @@ def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
 def _to_pairs(pairs: pa.Array, n_items: IntVector) -> Pairs:
     fields = _fields(pairs.flatten())
     first = np.repeat(np.cumsum(n_items) - n_items, _lengths(pairs))
-    return Pairs(first + fields["later"].to_numpy(zero_copy_only=False) - 1, _floats(fields["similarity"]))
+    earlier, later = (first + fields[name].to_numpy(zero_copy_only=False) - 1 for name in ("earlier", "later"))
+    return Pairs(earlier, later, _floats(fields["similarity"]))
 
 
 def _to_labels(

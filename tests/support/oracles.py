@@ -532,6 +532,18 @@ def _(one: PlainList, k: int, *, norm: str, unseen: str) -> Number | None:
     return mean([count / Fraction(scale) for count in counts]) if scale else None
 
 
+@naive("PopLift")
+def _(one: PlainList, k: int) -> Number | None:
+    counts = [Fraction(item.interactions) for item in top_items(one, k)]
+    has = Fraction(one.background.profile_interactions)
+    return (sum(counts) / len(counts) - has) / has if counts and has else None
+
+
+@naive("MeanPopRank")
+def _(one: PlainList, k: int) -> Number | None:
+    return mean([Fraction(item.quantile) for item in top_items(one, k)])
+
+
 @naive("MIUF")
 def _(one: PlainList, k: int, *, unseen: str) -> Number | None:
     users = [item.users for item in top_items(one, k) if item.users or unseen == "one"]
@@ -586,6 +598,14 @@ def _(one: PlainList, k: int, *, kind: str) -> Number | None:
 @naive("NotInTrain")
 def _(one: PlainList, k: int) -> Number | None:
     return mean([Fraction(not item.is_seen) for item in top_items(one, k)])
+
+
+@naive("UnrepeatedReco")
+def _(one: PlainList, k: int, *, kind: str) -> Number | None:
+    copies = [int(item.copies) for item in top_items(one, k)]
+    if not copies:
+        return None
+    return int(max(copies) == 1) if kind == "full" else Fraction(len(copies), sum(copies))
 
 
 @naive("Freshness")
@@ -645,14 +665,16 @@ def _(one: PlainList, k: int, *, of: str) -> Number | None:
 
 
 @naive("Unexpectedness")
-def _(one: PlainList, k: int, *, unknown: str) -> Number | None:
-    return distance_from_profile(one, k, unknown, lambda _: True)
+def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
+    return distance_from_profile(one, k, sim, unknown, lambda _: True)
 
 
 @naive("Serendipity")
-def _(one: PlainList, k: int, *, kind: str, rel: float, unknown: str) -> Number | None:
+def _(  # noqa: PLR0913 - the list, the cutoff and the four options
+    one: PlainList, k: int, *, kind: str, rel: float, sim: str, unknown: str
+) -> Number | None:
     if kind == "content":
-        return distance_from_profile(one, k, unknown, lambda gain: gain >= rel)
+        return distance_from_profile(one, k, sim, unknown, lambda gain: gain >= rel)
     relevant = [(rank, item) for rank, item in enumerate(top_items(one, k), 1) if one.gains[rank - 1] >= rel]
     depth, n = len(top_items(one, k)), one.background.items
     if not depth or (kind == "pop" and not n):
@@ -662,15 +684,26 @@ def _(one: PlainList, k: int, *, kind: str, rel: float, unknown: str) -> Number 
     return math.fsum(max((n + 1 - rank) / n - item.popularity, 0) for rank, item in relevant) / depth
 
 
-def distance_from_profile(one: PlainList, k: int, unknown: str, counts: Callable[[float], bool]) -> float | None:
-    """Mean of 1 - cosine with the profile over the known items, those that do not count adding 0."""
+def distance_from_profile(
+    one: PlainList, k: int, sim: str, unknown: str, counts: Callable[[float], bool]
+) -> float | None:
+    """Mean of 1 - similarity to the profile over the known items, those that do not count adding 0."""
     places = list(zip(top_items(one, k), one.top(k), strict=True))
-    known = [(item.vector or (), gain) for item, gain in places if any(item.vector or ())]
-    profile = one.background.profile_vector
-    if profile is None or not known or (unknown == "null" and len(known) < len(places)):
+    worth = [(similarity_to_profile(one, item, sim), gain) for item, gain in places]
+    known = [(1 - alike, gain) for alike, gain in worth if alike is not None]
+    if not known or (unknown == "null" and len(known) < len(places)):
         return None
-    worth = [1 - sum(x * y for x, y in zip(v, profile, strict=True)) / math.hypot(*v) for v, g in known if counts(g)]
-    return math.fsum(worth) / len(known)
+    return math.fsum(distance for distance, gain in known if counts(gain)) / len(known)
+
+
+def similarity_to_profile(one: PlainList, item: Item, sim: str) -> float | None:
+    """Mean similarity of an item to those of the user; None where either is unknown."""
+    if sim == "cooccurrence":
+        return item.familiarity if item.users and not math.isnan(item.familiarity) else None
+    profile, vector = one.background.profile_vector, item.vector or ()
+    if profile is None or not any(vector):
+        return None
+    return sum(x * y for x, y in zip(vector, profile, strict=True)) / math.hypot(*vector)
 
 
 @naive("Calibration")

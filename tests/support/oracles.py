@@ -619,21 +619,44 @@ def _(one: PlainList, k: int, *, days: float, stat: str, unknown: str) -> Number
     return statistics.median(known) if stat == "median" else mean([Fraction(age) for age in known])
 
 
+IS_KNOWN: dict[str, Callable[[Item], object]] = {
+    "vector": lambda item: any(item.vector or ()),
+    "jaccard": lambda item: item.categories,
+    "cooccurrence": lambda item: item.users,
+}
+"""Whether anything is known of what an item is similar to."""
+
+
 @naive("ILD")
-def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
+def _(  # noqa: PLR0913 - the list, the cutoff and the four options
+    one: PlainList, k: int, *, discount: str, rel: float | None, sim: str, unknown: str
+) -> Number | None:
     similarity = NAIVE["ILS"](one, k, sim=sim, unknown=unknown)
-    return None if similarity is None else 1 - similarity
+    if similarity is None or (rel is None and discount == "none"):
+        return None if similarity is None else 1 - similarity
+    worth = (lambda rank: 1 / math.log2(rank + 1)) if discount == "log2" else (lambda _: 1)
+    known = [rank for rank, item in enumerate(top_items(one, k), 1) if IS_KNOWN[sim](item)]
+    counted = [rank for rank in known if rel is None or one.gains[rank - 1] >= rel]
+
+    def mean_distance(rank: int) -> float:
+        others = [(worth(max(1, other - rank)), 1 - alike(one, rank, other, sim)) for other in counted if other != rank]
+        return sum(w * d for w, d in others) / sum(w for w, _ in others) if others else 0
+
+    return math.fsum(worth(rank) * mean_distance(rank) for rank in counted) / math.fsum(map(worth, known))
+
+
+def alike(one: PlainList, rank: int, other: int, sim: str) -> Number:
+    """Similarity of the items at two ranks."""
+    first, second = sorted((rank, other))
+    if sim == "cooccurrence":
+        return sum(value for *ranks, value in one.background.pairs if ranks == [first, second])
+    return (cosine if sim == "vector" else jaccard)(one.items[first - 1], one.items[second - 1])
 
 
 @naive("ILS")
 def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
     items = top_items(one, k)
-    is_known: dict[str, Callable[[Item], object]] = {
-        "vector": lambda item: any(item.vector or ()),
-        "jaccard": lambda item: item.categories,
-        "cooccurrence": lambda item: item.users,
-    }
-    known = [item for item in items if is_known[sim](item)]
+    known = [item for item in items if IS_KNOWN[sim](item)]
     if unknown == "null" and len(known) < len(items):
         return None
     if sim == "cooccurrence":

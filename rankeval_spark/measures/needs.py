@@ -67,8 +67,8 @@ GROUPS: Final = ("head", "middle", "tail")
 """Groups of popularity: the fewest, most popular items that hold 20 % of the interactions; the others of the fewest
 that hold 80 %; all others."""
 
-LOG: Final = "recommendations"
-"""Stands for the rows of the log, which are always there, but not with published lists."""
+LOG: Final = "the rows of the log"
+"""Stands for what every run has, but published lists and TREC files do not."""
 TRAIN: Final = "train"
 CATEGORIES: Final = "items.categories"
 VECTOR: Final = "items.vector"

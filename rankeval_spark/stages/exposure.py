@@ -10,26 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import needs
-from rankeval_spark.measures.exposure import Exposure
 from rankeval_spark.stages import finish, jackknifed, models as model_names, segment
+from rankeval_spark.stages.histograms import COUNTS, EVERYONE, Histograms
 from rankeval_spark.stages.jackknifed import N_GROUPS, SLICE, RowMaker
 from rankeval_spark.stages.rank import list_order
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
-
-EVERYONE: Final = -1
-"""Stands for no group left out."""
-
-_COUNTS = ("n_items", "n_catalogued", "n_lists", "n_users", "shared")
 
 
 def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
@@ -208,9 +202,9 @@ def _to_histograms(items: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[
         .select(*SLICE, "_entry.*")
         .where(F.col("times") > 0)
         .groupBy(*key, "without", "times")
-        .agg(*(F.sum(name).cast("double").alias(name) for name in _COUNTS))
+        .agg(*(F.sum(name).cast("double").alias(name) for name in COUNTS))
     )
-    collected = F.collect_list(F.struct("without", "times", *_COUNTS)).alias("_entries")
+    collected = F.collect_list(F.struct("without", "times", *COUNTS)).alias("_entries")
     return per_times.groupBy(*key).agg(collected)
 
 
@@ -251,7 +245,7 @@ class _Finisher:
 
     def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            histograms = _Histograms.of(batch)
+            histograms = Histograms.of(batch)
             for measure in self.measures:
                 chosen = batch[C.K].to_numpy() == measure.k
                 values = measure.entry.kernel(histograms.exposure, **measure.options).reshape(-1, N_GROUPS + 1)
@@ -263,61 +257,3 @@ class _Finisher:
                     has_users=histograms.has_users[chosen],
                 )
                 yield finish.to_batch(columns)
-
-
-@dataclass(frozen=True)
-class _Histograms:
-    """The rows of a batch as exposures: N_GROUPS + 1 a row, the first with everyone.
-
-    Attributes
-    ----------
-    n_users : int64, shape (n_rows,)
-        Users with a list.
-    has_users : bool, shape (n_rows, N_GROUPS)
-        Whether the group has any of them.
-    """
-
-    exposure: Exposure
-    n_users: np.ndarray
-    has_users: np.ndarray
-
-    @classmethod
-    def of(cls, rows: pa.RecordBatch) -> _Histograms:
-        n_rows, width = rows.num_rows, N_GROUPS + 1
-        lengths = np.diff(rows["_entries"].offsets.to_numpy())
-        entries = rows["_entries"].flatten()
-        row = np.repeat(np.arange(n_rows), lengths)
-        without = _doubles(entries, "without").astype(np.int64)
-        of_everyone = without == EVERYONE
-        # The entries of everyone stand in each histogram; those of a group only where it is left out.
-        repeats = np.where(of_everyone, width, 1)
-        source = np.repeat(np.arange(len(row)), repeats)
-        first = np.repeat(np.cumsum(repeats) - repeats, repeats)
-        place = np.where(of_everyone[source], np.arange(len(source)) - first, without[source] + 1)
-        group = row[source] * width + place
-        columns = {name: _doubles(entries, name)[source] for name in ("times", *_COUNTS)}
-        n_lists, n_users = (
-            np.bincount(group, weights=columns[name], minlength=n_rows * width).reshape(n_rows, width)
-            for name in ("n_lists", "n_users")
-        )
-        exposure = Exposure.merged(
-            group,
-            columns["times"],
-            columns["n_items"],
-            columns["n_catalogued"],
-            columns["shared"],
-            n_lists=n_lists.ravel(),
-            k=np.repeat(rows[C.K].to_numpy(), width),
-            catalogue_size=np.repeat(_nan_for_null(rows["catalogue_size"]), width),
-        )
-        users = np.rint(n_users).astype(np.int64)
-        return cls(exposure, users[:, 0], users[:, 1:] < users[:, :1])
-
-
-def _doubles(entries: pa.StructArray, name: str) -> np.ndarray:
-    return _nan_for_null(entries.field(name))
-
-
-def _nan_for_null(values: pa.Array) -> np.ndarray:
-    array: np.ndarray = values.to_numpy(zero_copy_only=False).astype(np.float64)
-    return array

@@ -94,6 +94,13 @@ def test_popularity_lift_is_the_popularity_over_that_of_the_profile(ranking: Ran
     assert_equal(lift, popularity / profile - 1 if profile else np.full(len(KS), np.nan))
 
 
+def test_repeated_items_are_counted_of_the_log_which_every_run_has() -> None:
+    asked = MeasureSet.parse(["UnrepeatedReco@5"])
+    assert asked.requiring() == {"the rows of the log": ["UnrepeatedReco"]}
+    assert asked.lacking([]) == {}
+    assert asked.measures[0].entry.requires == ""
+
+
 @given(ranking=rankings())
 def test_list_is_unrepeated_in_full_where_its_share_is_1(ranking: Ranking) -> None:
     share, full = curve("UnrepeatedReco", ranking), curve("UnrepeatedReco(kind='full')", ranking)

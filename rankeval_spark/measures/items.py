@@ -89,6 +89,8 @@ class Background(NamedTuple):
         Similar items of the list: (rank, lower rank, cosine of their co-occurrence).
     profile_interactions
         Mean interactions of the distinct items that the user has in the training data; 0 where he has none.
+    judged
+        Gain and categories of each judged item that has any.
     """
 
     interactions: float = 0
@@ -101,6 +103,7 @@ class Background(NamedTuple):
     profile_vector: Sequence[float] | None = None
     pairs: Sequence[tuple[int, int, float]] = ()
     profile_interactions: float = 0
+    judged: Sequence[tuple[float, Sequence[str]]] = ()
 
     def __str__(self) -> str:
         """Write what is known."""
@@ -128,6 +131,24 @@ class Pairs(NamedTuple):
     earlier: IntVector
     later: IntVector
     similarity: FloatVector
+
+
+class Judged(NamedTuple):
+    """Judged items with their categories.
+
+    Attributes
+    ----------
+    owner : int, shape (n_judged_items,)
+        List of each, ascending.
+    gain : float64, shape (n_judged_items,)
+        Its gain.
+    labels : Labels
+        Its categories; their owners are these items.
+    """
+
+    owner: IntVector
+    gain: FloatVector
+    labels: Labels
 
 
 class Labels(NamedTuple):
@@ -174,6 +195,8 @@ class ItemFacts(Remembers):
         Items that co-occur with another one of their list.
     profile_interactions : float64, shape (n_lists,), or None
         Mean popularity of what the user of each list has in the training data; 0 where he has nothing.
+    judged : Judged or None
+        Judged items of the user of each list that have categories.
     """
 
     item_list: IntVector
@@ -187,6 +210,7 @@ class ItemFacts(Remembers):
     n_categories: int = 0
     pairs: Pairs | None = None
     profile_interactions: FloatVector | None = None
+    judged: Judged | None = None
 
     @classmethod
     def of(cls, items: Sequence[Sequence[Item]], backgrounds: Sequence[Background]) -> ItemFacts:
@@ -201,7 +225,11 @@ class ItemFacts(Remembers):
             for owner, one in enumerate(backgrounds)
             for name, n_categories, n_with in one.profile
         ]
-        names = sorted({name for _, name, _ in (*labels, *profile)})
+        judged = [(owner, *each) for owner, one in enumerate(backgrounds) for each in one.judged]
+        of_judged = [
+            (item, name, 1 / len(categories)) for item, (_, _, categories) in enumerate(judged) for name in categories
+        ]
+        names = sorted({name for _, name, _ in (*labels, *profile, *of_judged)})
         totals = np.array([one[:6] for one in backgrounds], dtype=np.float64).reshape(len(backgrounds), 6)
         return cls(
             np.repeat(np.arange(len(items)), [len(one) for one in items]),
@@ -215,6 +243,11 @@ class ItemFacts(Remembers):
             len(names),
             _pairs([len(one) for one in items], backgrounds),
             np.array([one.profile_interactions for one in backgrounds], dtype=np.float64),
+            Judged(
+                np.array([owner for owner, _, _ in judged], dtype=np.int64),
+                np.array([gain for _, gain, _ in judged], dtype=np.float64),
+                _labels(of_judged, names),
+            ),
         )
 
     @property
@@ -251,6 +284,13 @@ class ItemFacts(Remembers):
         if self.profile_interactions is None:
             raise _not_collected(needs.PROFILE_INTERACTIONS)
         return self.profile_interactions
+
+    @property
+    def known_judged(self) -> Judged:
+        """Judged items with categories."""
+        if self.judged is None:
+            raise _not_collected(needs.JUDGED_CATEGORIES)
+        return self.judged
 
     @cached_property
     def unit_vectors(self) -> FloatMatrix:

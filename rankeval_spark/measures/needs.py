@@ -54,6 +54,8 @@ PROFILE_CATEGORIES: Final = "profile_categories"
 """Categories of the distinct items that the user has in `train`; every item shares 1 out among its own."""
 PROFILE_VECTORS: Final = "profile_vectors"
 """Mean of the unit vectors of the distinct items that the user has in `train`."""
+JUDGED_CATEGORIES: Final = "judged_categories"
+"""Gain and categories of the judged items of the user that the catalogue gives a category, the highest ids first."""
 PROFILE_INTERACTIONS: Final = "profile_interactions"
 """Mean c(i) of the distinct items that the user has in `train`; 0 where he has none."""
 LIST_LENGTHS: Final = "list_lengths"
@@ -91,6 +93,7 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ITEM_CATEGORIES: (CATEGORIES,),
         ITEM_VECTORS: (VECTOR,),
         TOTAL_CATEGORIES: (CATEGORIES,),
+        JUDGED_CATEGORIES: (CATEGORIES,),
         PROFILE_CATEGORIES: (TRAIN, CATEGORIES),
         PROFILE_VECTORS: (TRAIN, VECTOR),
     }

@@ -138,7 +138,7 @@ def _matched(
             match.to_lists,
             judgements=judgements,
             models=models_,
-            profiles=describe.to_profiles(knowledge, needs=needs),
+            profiles=describe.to_profiles(knowledge, needs=needs, judgements=judgements),
             pairs=describe.to_pairs(ranked, knowledge=knowledge, needs=needs, depth=measures.item_depth),
         )
         .transform(describe.with_totals, knowledge=knowledge, needs=needs)

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import needs as N
-from rankeval_spark.stages import trained
+from rankeval_spark.stages import profiles, trained
 from rankeval_spark.stages.clean import has_keys, policy_failure
 from rankeval_spark.stages.rank import N_COPIES, list_order
 
@@ -93,11 +93,13 @@ def with_item_facts(
     return described.select(*ranked.columns, F.when(is_read, fact).alias(C.ITEM_FACTS))
 
 
-def to_profiles(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | None:
-    """Make one row per user of the training data: ``user_id`` and the struct ``_profile``; None where none is needed.
+def to_profiles(
+    knowledge: Knowledge, *, needs: frozenset[str], judgements: DataFrame | None = None
+) -> DataFrame | None:
+    """Make one row per user: ``user_id`` and the struct ``_profile``; None where none is needed.
 
-    A profile is made of the distinct items of the user; for categories and vectors, of those that the catalogue
-    describes.
+    A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
+    that the catalogue describes. Judged items are put beside it.
     """
     names: list[str] = [name for name in (N.PROFILE_CATEGORIES, N.PROFILE_VECTORS) if name in needs]
     frames = _to_catalogue_profiles(knowledge, names=names) if names else []
@@ -105,11 +107,15 @@ def to_profiles(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | N
         names.append(N.PROFILE_INTERACTIONS)
         train = _given(knowledge.train)
         counts = _to_counts(train)
-        frames.append(trained.to_popularity_profiles(_to_pairs(train), counts=counts, interactions=_N))
+        frames.append(profiles.to_popularity(_to_pairs(train), counts=counts, interactions=_N))
+    if N.JUDGED_CATEGORIES in needs:
+        names.append(N.JUDGED_CATEGORIES)
+        catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
+        frames.append(profiles.to_judged_categories(_given(judgements), catalogue=catalogue))
     if not frames:
         return None
-    profiles = reduce(lambda left, right: left.join(right, on=[C.USER_ID], how="full"), frames)
-    return profiles.select(C.USER_ID, F.struct(*names).alias(C.PROFILE))
+    per_user = reduce(lambda left, right: left.join(right, on=[C.USER_ID], how="full"), frames)
+    return per_user.select(C.USER_ID, F.struct(*names).alias(C.PROFILE))
 
 
 def _to_catalogue_profiles(knowledge: Knowledge, *, names: Iterable[str]) -> list[DataFrame]:
@@ -117,7 +123,7 @@ def _to_catalogue_profiles(knowledge: Knowledge, *, names: Iterable[str]) -> lis
     of_item = {N.PROFILE_CATEGORIES: N.ITEM_CATEGORIES, N.PROFILE_VECTORS: N.ITEM_VECTORS}
     catalogue = _to_catalogue(knowledge, needs=frozenset(of_item[name] for name in names))
     pairs = _to_pairs(_given(knowledge.train)).join(catalogue, on=[C.ITEM_ID], how="inner")
-    make = {N.PROFILE_CATEGORIES: _to_category_profiles, N.PROFILE_VECTORS: _to_vector_profiles}
+    make = {N.PROFILE_CATEGORIES: profiles.to_categories, N.PROFILE_VECTORS: profiles.to_vectors}
     return [make[name](pairs) for name in names]
 
 
@@ -323,40 +329,6 @@ def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
     failure = policy_failure("items", "the vectors of two items differ in length").cast("boolean")
     is_equal = F.when(F.col("_shortest") < F.col("_longest"), failure).otherwise(F.lit(True))
     return catalogue.crossJoin(F.broadcast(lengths)).where(is_equal).drop("_shortest", "_longest")
-
-
-def _to_category_profiles(pairs: DataFrame) -> DataFrame:
-    """Count the items of each user by category and by how many categories they have.
-
-    Counts instead of shares, because sums of fractions would hang on the order of the rows.
-    """
-    labels = pairs.select(
-        C.USER_ID, F.explode(N.ITEM_CATEGORIES).alias("category"), F.size(N.ITEM_CATEGORIES).alias("n_categories")
-    )
-    counts = labels.groupBy(C.USER_ID, "category", "n_categories").agg(F.count("*").alias("n_items"))
-    label = F.struct("category", "n_categories", "n_items")
-    return counts.groupBy(C.USER_ID).agg(F.array_sort(F.collect_list(label)).alias(N.PROFILE_CATEGORIES))
-
-
-def _to_vector_profiles(pairs: DataFrame) -> DataFrame:
-    """Average the unit vectors of each user's items, added up in the order of the items."""
-    vector = F.col(N.ITEM_VECTORS)
-    length = F.sqrt(F.aggregate(vector, F.lit(0.0), lambda total, x: total + x * x))
-    unit = F.transform(vector, lambda x: x / F.col("_length"))
-    known = pairs.withColumn("_length", length).where(F.col("_length") > 0)
-    per_user = known.groupBy(C.USER_ID).agg(
-        F.array_sort(F.collect_list(F.struct(C.ITEM_ID, unit.alias("unit")))).alias("_all")
-    )
-    units = F.col("_all.unit")
-    total = F.aggregate(
-        F.slice(units, 2, F.size(units)), F.element_at(units, 1), lambda sums, one: F.zip_with(sums, one, _add)
-    )
-    mean = F.transform(total, lambda x: x / F.size("_all"))
-    return per_user.select(C.USER_ID, mean.alias(N.PROFILE_VECTORS))
-
-
-def _add(left: Column, right: Column) -> Column:
-    return left + right
 
 
 def _filled(name: str) -> Column:

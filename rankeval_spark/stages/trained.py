@@ -56,17 +56,6 @@ def to_familiarity(ranked: DataFrame, *, pairs: DataFrame, similarities: DataFra
     )
 
 
-def to_popularity_profiles(pairs: DataFrame, *, counts: DataFrame, interactions: str) -> DataFrame:
-    """Make one row per user: the mean of the column ``interactions`` of ``counts`` over the items that he has."""
-    popularity = counts.select(C.ITEM_ID, F.col(interactions).alias("_popularity"))
-    return (
-        pairs.select(C.USER_ID, C.ITEM_ID)
-        .join(popularity, on=[C.ITEM_ID], how="inner")
-        .groupBy(C.USER_ID)
-        .agg(F.avg("_popularity").alias(N.PROFILE_INTERACTIONS))
-    )
-
-
 def _in_order(values: Column) -> Column:
     """Add fractions up in ascending order: as they come, the last bit would hang on the order of the rows."""
     return F.aggregate(F.array_sort(values), F.lit(0.0), lambda total, value: total + value)

@@ -73,6 +73,8 @@ EXPECTED: Final[dict[str, dict[str, float | None]]] = {
     },
     # Of b and d, d is relevant to ann, and a pair takes two.
     "ILD(rel=1)@2": {"ann": 0, "bob": 0, "eve": None},
+    "alpha_nDCG@2": {"ann": 1 / math.log2(3), "bob": 1 / math.log2(3), "eve": None},
+    "ERR_IA@2": {"ann": (1 / 2) / (1 + 1 / 2 / 2), "bob": (1 / 2) / (1 + 1 / 2 / 2), "eve": None},
     "SRecall@2": {"ann": 2 / 2, "bob": 2 / 2, "eve": None},
     "SRecall(of='all')@2": {"ann": 3 / 3, "bob": 2 / 3, "eve": 1 / 3},
     "Serendipity(kind='pop')@3": {
@@ -146,11 +148,14 @@ def test_values_are_those_of_the_definitions(spark: SparkSession) -> None:
 
 
 def test_users_without_a_list_are_counted_and_not_in_the_mean(spark: SparkSession) -> None:
-    result = evaluated(spark, measures=["MIUF@3", "Freshness@3"], population="judged")
+    result = evaluated(spark, measures=["MIUF@3", "Freshness@3", "PopLift@2"], population="judged")
     rows = {row["measure"]: row for row in result.metrics.collect()}
     assert rows["MIUF"]["value"] == pytest.approx((5 / 3 + 1 + 2) / 3, rel=0, abs=1e-12)
     assert [rows[name]["n_users"] for name in ("MIUF", "Freshness")] == [3, 2]
     assert [rows[name]["n_undefined"] for name in ("MIUF", "Freshness")] == [1, 2]
+    # eve is not in the training data, gus has no list: the means are over ann and bob.
+    assert (rows["PopLift"]["n_users"], rows["PopLift"]["n_undefined"], rows["PopLift"]["ci_method"]) == (2, 2, "delta")
+    assert rows["PopLift"]["value"] == pytest.approx((3 / 2 + 3) / (7 / 2 + 3) - 1, rel=0, abs=1e-12)
 
 
 def test_rows_and_partitions_in_any_order_give_the_same_bits(spark: SparkSession) -> None:

@@ -687,6 +687,48 @@ def _(one: PlainList, k: int, *, of: str) -> Number | None:
     return Fraction(len(covered & profile if of == "user" else covered), n_wanted) if n_wanted and one.items else None
 
 
+@naive("alpha_nDCG")
+def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
+    left = relevant_categories(one, rel)
+    ideal: list[set[str]] = []
+    while left:
+        best = max(left, key=lambda each: sum(new_categories([*ideal, each], alpha)[-1:]))
+        left.remove(best)
+        ideal.append(best)
+    sums = [
+        math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(new_categories(each, alpha)[: k or None], 1))
+        for each in (shown_categories(one, rel), ideal)
+    ]
+    return sums[0] / sums[1] if ideal and one.items else None
+
+
+@naive("ERR_IA")
+def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
+    n_wanted = len(set().union(*relevant_categories(one, rel)))
+    gains = new_categories(shown_categories(one, rel), alpha)[:k]
+    found = math.fsum(gain / rank for rank, gain in enumerate(gains, 1))
+    best = math.fsum(n_wanted * (1 - alpha) ** (rank - 1) / rank for rank in range(1, k + 1))
+    return found / best if n_wanted and one.items else None
+
+
+def relevant_categories(one: PlainList, rel: float) -> list[set[str]]:
+    """Categories of each relevant judged item that has any."""
+    return [set(categories) for gain, categories in one.background.judged if gain >= rel]
+
+
+def shown_categories(one: PlainList, rel: float) -> list[set[str]]:
+    """Categories at each rank, none of an item that is not relevant."""
+    return [set(item.categories) if gain >= rel else set() for item, gain in zip(one.items, one.gains, strict=True)]
+
+
+def new_categories(by_rank: Sequence[set[str]], alpha: float) -> list[float]:
+    """Gain at each rank: of each category less by alpha for every time that it stood above."""
+    return [
+        sum((1 - alpha) ** sum(name in above for above in by_rank[:place]) for name in sorted(categories))
+        for place, categories in enumerate(by_rank)
+    ]
+
+
 @naive("Unexpectedness")
 def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
     return distance_from_profile(one, k, sim, unknown, lambda _: True)

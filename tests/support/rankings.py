@@ -55,7 +55,10 @@ def _ranking(places: list[tuple[float, float | None, Item]], missed: list[float]
         if item.users and other.users and (item.users + other.users) % 3
     ]
     scores, gains = [score for score, _, _ in best_first], [gain for _, gain, _ in best_first]
-    return Ranking(gains, missed, scores, items, background._replace(pairs=pairs))
+    recommended = [(gain, item.categories) for _, gain, item in best_first if gain is not None]
+    others = [(gain, ITEMS[place % len(ITEMS)].categories) for place, gain in enumerate(missed)]
+    judged = [(gain, categories) for gain, categories in (*others, *recommended) if categories]
+    return Ranking(gains, missed, scores, items, background._replace(pairs=pairs, judged=judged))
 
 
 _NOT_IN_TRAIN: dict[str, Any] = {

@@ -94,6 +94,22 @@ def test_popularity_lift_is_the_popularity_over_that_of_the_profile(ranking: Ran
     assert_equal(lift, popularity / profile - 1 if profile else np.full(len(KS), np.nan))
 
 
+@given(ranking=rankings(), alpha=st.sampled_from([0.25, 0.5, 0.9]))
+def test_relevant_categories_are_never_lost_further_down(ranking: Ranking, alpha: float) -> None:
+    """Gains only add up; a list that repeats one category earns less the more repetition costs."""
+    values = curve(f"ERR_IA(alpha={alpha})", ranking)
+    assert np.all(((values >= 0) & (values <= 1 + 1e-12)) | np.isnan(values))
+    assert_equal(np.isnan(values), np.isnan(curve(f"alpha_nDCG(alpha={alpha})", ranking)))
+
+
+@given(drawn=st.lists(st.sampled_from("abcde"), min_size=1, max_size=8))
+def test_list_that_deals_the_categories_out_in_turn_is_ideal(drawn: list[str]) -> None:
+    in_turn = sorted((drawn[:place].count(name), name) for place, name in enumerate(drawn))
+    items = [Item(categories=(name,)) for _, name in in_turn]
+    judged = Background(judged=[(1, (name,)) for name in drawn])
+    assert_equal(curve("alpha_nDCG", Ranking([1] * len(drawn), items=items, background=judged)), np.ones(len(KS)))
+
+
 def test_repeated_items_are_counted_of_the_log_which_every_run_has() -> None:
     asked = MeasureSet.parse(["UnrepeatedReco@5"])
     assert asked.requiring() == {"the rows of the log": ["UnrepeatedReco"]}

@@ -89,7 +89,7 @@ on one small input AP@5 runs from 0.19 to 0.52 over the definitions in use.
 | a measure that adds up over users, in units of gain | `DCG@k`, `CG@k` |
 | how much of the catalogue is shown at all | `CatalogCoverage@k`; a count: `ItemCoverage@k` |
 | how evenly it is shown, whether few items take all places | `Gini@k` (0 = even), `Entropy@k` |
-| whether users get different lists | `Personalization@k` |
+| whether users get different lists | `Personalization@k`; with short lists `Personalization(denom='min')@k` |
 | how many users get a list | `UserCoverage@k` |
 | how far groups of users lie apart, in any measure | `rankeval show --gaps`, `evaluate(...).gaps` |
 | how much two models' lists differ, user by user | `evaluate(...).agreement("baseline")` |
@@ -99,12 +99,18 @@ Beside accuracy, for which a run is given `train` or `items`:
 | what you want to know | take |
 |---|---|
 | does the list show only what everybody knows | `APLT@k`, `ARP@k`; in bits and comparable over data sets: `MIUF@k` |
+| is it more popular than what the user likes, and for which users | `PopLift@k`, by slice |
+| do rare items have the chance that popular ones have | `PopREO@k` among what is relevant, `PopRSP@k` among all |
 | is what is relevant also novel | `EPC@k`, `EFD@k` |
 | is there variety within a list | `ILD@k` with vectors, `ILD(sim='jaccard')@k` with categories; `SRecall@k` |
+| does what is relevant cover many categories, early in the list | `alpha_nDCG@k`, `ERR_IA@k` |
+| is there variety among what is relevant, and at the top | `ILD(rel=1,discount='log2')@k` |
 | does the mixture of categories fit the user | `Calibration(distance='JS')@k`, from 0 to 1 |
 | what is relevant although nobody would have guessed | `Serendipity@k`; `Unexpectedness@k` whether relevant or not |
+| the same without vectors of items | `Serendipity(sim='cooccurrence')@k`, `Unexpectedness(sim='cooccurrence')@k` |
 | how old the items are | `Freshness@k` |
 | do lists repeat what the user has, or end too early | `NotInTrain@k`, `SufficientReco@k` |
+| do they hold the same item again | `UnrepeatedReco@k` |
 
 A user without a list has no value in these, under any population, and counts in `n_undefined`. Whether a user without
 judgements has one hangs on the population as for any measure: `truth` leaves him out, `run` takes everyone with a list.
@@ -219,6 +225,7 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
     given = {
         "list": "gain at each rank (`-` without judgement; missed gains, scores)",
         "exposure": "items of each list",
+        "parity": "items of each list, and what could have been recommended",
     }
     yield f"| example | {given[definition.kind]} | value |\n|---|---|---|"
     yield from map(_example, definition.goldens)
@@ -226,7 +233,7 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
 
 
 def _of_all_lists(entry: Entry) -> Iterator[str]:
-    if entry.definition.kind != "exposure":
+    if entry.definition.kind == "list":
         return
     yield "- computed of all lists of a slice together: no user has a value"
     asked = [Measure.parse(golden.measure) for golden in entry.definition.goldens]

@@ -142,6 +142,7 @@ def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:
         catalogue=catalogue if any(one.needs_catalogue for one in request.measures.exposures) else None,
         request=request,
         has_one_list=inputs.has_one_list,
+        train=inputs.train,
     )
 
 

@@ -15,6 +15,7 @@ from rankeval_spark.measures.items import Background, Item, ItemFacts
 from rankeval_spark.measures.lists import CutLists, Lists, Ranking
 from rankeval_spark.measures.measure_set import MeasureSet
 from rankeval_spark.measures.names import MAX_CUTOFF, Measure, UnknownMeasureError
+from rankeval_spark.measures.rates import Offered, Rates
 
 registry.discover(families.__name__, families.__path__)
 
@@ -29,7 +30,9 @@ __all__ = [
     "Lists",
     "Measure",
     "MeasureSet",
+    "Offered",
     "Ranking",
+    "Rates",
     "Shown",
     "UnknownMeasureError",
     "registry",

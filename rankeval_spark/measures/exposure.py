@@ -43,6 +43,11 @@ class Shown(NamedTuple):
         """Return the items of each list at ranks 1..k; all of them for k = 0."""
         return [one.split()[: k or None] for one in self.lists]
 
+    def __str__(self) -> str:
+        """Write the items of each list, and the catalogue."""
+        lists = " / ".join(one or "(empty)" for one in self.lists)
+        return lists if self.catalogue is None else f"{lists} (of {self.catalogue or 'no item'})"
+
 
 @dataclass(frozen=True, eq=False)
 class Exposure:
@@ -64,6 +69,9 @@ class Exposure:
         Rank at which the lists were cut; 0 = not at all.
     catalogue_size : float64, shape (n_groups,)
         Items in the catalogue; NaN where there is none.
+    shared : float64, shape (n_entries,)
+        Sum over these items, and over the ordered pairs of lists that hold one, of 1 / the length of the shorter list;
+        NaN where lengths are not known.
 
     Examples
     --------
@@ -81,22 +89,28 @@ class Exposure:
     n_lists: FloatVector
     k: IntVector
     catalogue_size: FloatVector
+    shared: FloatVector
 
     @classmethod
     def of(cls, groups: Sequence[Shown], *, k: int = WHOLE_LIST) -> Exposure:
         """Build the exposure of groups written down by hand."""
-        entries: list[tuple[int, int, int, float]] = []
+        entries: list[tuple[int, int, int, float, float]] = []
         for index, one in enumerate(groups):
             known = None if one.catalogue is None else set(one.catalogue.split())
-            times = Counter(item for items in one.items(k) for item in items)
-            entries += ((index, n, 1, np.nan if known is None else float(item in known)) for item, n in times.items())
-        columns = zip(*entries, strict=True) if entries else ((), (), (), ())
-        group, n_times, n_items, n_catalogued = (np.array(column, dtype=np.float64) for column in columns)
+            lists = one.items(k)
+            times = Counter(item for items in lists for item in items)
+            entries += (
+                (index, n, 1, np.nan if known is None else float(item in known), _shared(item, lists))
+                for item, n in times.items()
+            )
+        columns = zip(*entries, strict=True) if entries else ((), (), (), (), ())
+        group, n_times, n_items, n_catalogued, shared = (np.array(column, dtype=np.float64) for column in columns)
         return cls.merged(
             group.astype(np.int64),
             n_times,
             n_items,
             n_catalogued,
+            shared,
             n_lists=[sum(map(bool, one.items(k))) for one in groups],
             k=[k] * len(groups),
             catalogue_size=[np.nan if one.catalogue is None else len(set(one.catalogue.split())) for one in groups],
@@ -109,6 +123,7 @@ class Exposure:
         times: FloatVector,
         n_items: FloatVector,
         n_catalogued: FloatVector,
+        shared: FloatVector,
         *,
         n_lists: ArrayLike,
         k: ArrayLike,
@@ -132,6 +147,7 @@ class Exposure:
             np.asarray(n_lists, dtype=np.float64),
             np.asarray(k, dtype=np.int64),
             np.asarray(catalogue_size, dtype=np.float64),
+            _block_sums(shared[order], starts),
         )
 
     @property
@@ -169,6 +185,12 @@ def positive(denominator: FloatVector) -> FloatVector:
     array([ 2., nan, nan])
     """
     return np.where(denominator > 0, denominator, np.nan)
+
+
+def _shared(item: str, lists: Sequence[Sequence[str]]) -> float:
+    """Sum 1 / the shorter length over the ordered pairs of lists that hold an item; those sorted before are shorter."""
+    lengths = sorted(len(one) for one in lists if item in one)
+    return sum(2 * later / length for later, length in zip(range(len(lengths) - 1, -1, -1), lengths, strict=True))
 
 
 def _block_sums(values: FloatVector, starts: IntVector) -> FloatVector:

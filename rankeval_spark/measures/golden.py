@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures.exposure import Shown
     from rankeval_spark.measures.lists import Ranking
+    from rankeval_spark.measures.rates import Offered
 
 UNDEFINED: Final = "undefined"
 """Expected value of a list for which the measure is undefined."""
@@ -40,7 +41,7 @@ class Golden:
     measure
         Name with options and cutoff, such as ``"AP@6"``.
     rankings
-        The lists; empty for a measure of kind ``exposure``.
+        The lists; empty for a measure of all lists together.
     values
         Exact value of each list as an arithmetic expression, such as ``"(1/2 + 2/3) / 2"``, or ``"undefined"``.
     mean
@@ -48,7 +49,7 @@ class Golden:
     note
         What the example shows.
     shown
-        The groups of lists that a measure of kind ``exposure`` is computed of, each of which has a value.
+        The groups of lists that a measure of all lists together is computed of, each of which has a value.
 
     Examples
     --------
@@ -63,7 +64,7 @@ class Golden:
     values: tuple[str, ...]
     mean: str = ""
     note: str = ""
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[Shown | Offered, ...] = ()
 
     @property
     def given(self) -> str:
@@ -75,7 +76,7 @@ class Golden:
         >>> Golden("R@2", (Ranking([1, None], missed=[1]), Ranking([])), ("1/2", "undefined")).given
         '1 - (missed 1); (no list)'
         """
-        return "; ".join([*map(_ranking, self.rankings), *map(_shown, self.shown)])
+        return "; ".join([*map(_ranking, self.rankings), *map(str, self.shown)])
 
     @property
     def expected(self) -> tuple[Fraction | float, ...]:
@@ -99,12 +100,6 @@ def _ranking(one: Ranking) -> str:
     parts += [f"(items {' '.join(map(str, one.items))})"] if one.items else []
     parts += [f"({one.background})"] if str(one.background) else []
     return " ".join(parts)
-
-
-def _shown(group: Shown) -> str:
-    """Write the items of each list, and the catalogue."""
-    lists = " / ".join(one or "(empty)" for one in group.lists)
-    return lists if group.catalogue is None else f"{lists} (of {group.catalogue or 'no item'})"
 
 
 def evaluate(expression: str) -> Fraction | float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,6 +40,8 @@ class Item(NamedTuple):
         Its categories, each once.
     vector
         Its features; None where unknown.
+    quantile, familiarity, copies
+        Popularity by users, similarity to what the user has, and times that the log has it in the list, see there too.
     """
 
     interactions: float = 0
@@ -51,6 +53,9 @@ class Item(NamedTuple):
     age: float = math.nan
     categories: Sequence[str] = ()
     vector: Sequence[float] | None = None
+    quantile: float = 0
+    familiarity: float = math.nan
+    copies: float = 1
 
     def __str__(self) -> str:
         """Write what is known: ``{users 2, age 3}``."""
@@ -82,6 +87,10 @@ class Background(NamedTuple):
         Mean of the unit vectors of those items; None where none has one.
     pairs
         Similar items of the list: (rank, lower rank, cosine of their co-occurrence).
+    profile_interactions
+        Mean interactions of the distinct items that the user has in the training data; 0 where he has none.
+    judged
+        Gain and categories of each judged item that has any.
     """
 
     interactions: float = 0
@@ -93,6 +102,8 @@ class Background(NamedTuple):
     profile: Sequence[tuple[str, int, int]] = ()
     profile_vector: Sequence[float] | None = None
     pairs: Sequence[tuple[int, int, float]] = ()
+    profile_interactions: float = 0
+    judged: Sequence[tuple[float, Sequence[str]]] = ()
 
     def __str__(self) -> str:
         """Write what is known."""
@@ -109,14 +120,35 @@ class Pairs(NamedTuple):
 
     Attributes
     ----------
+    earlier : int, shape (n_pairs,)
+        Position among all items of the one that stands further up.
     later : int, shape (n_pairs,)
-        Position among all items of the one that stands further down, ascending.
+        Position of the other one, ascending.
     similarity : float64, shape (n_pairs,)
         In (0, 1].
     """
 
+    earlier: IntVector
     later: IntVector
     similarity: FloatVector
+
+
+class Judged(NamedTuple):
+    """Judged items with their categories.
+
+    Attributes
+    ----------
+    owner : int, shape (n_judged_items,)
+        List of each, ascending.
+    gain : float64, shape (n_judged_items,)
+        Its gain.
+    labels : Labels
+        Its categories; their owners are these items.
+    """
+
+    owner: IntVector
+    gain: FloatVector
+    labels: Labels
 
 
 class Labels(NamedTuple):
@@ -161,6 +193,10 @@ class ItemFacts(Remembers):
         Numbers that ``code`` may take.
     pairs : Pairs or None
         Items that co-occur with another one of their list.
+    profile_interactions : float64, shape (n_lists,), or None
+        Mean popularity of what the user of each list has in the training data; 0 where he has nothing.
+    judged : Judged or None
+        Judged items of the user of each list that have categories.
     """
 
     item_list: IntVector
@@ -173,6 +209,8 @@ class ItemFacts(Remembers):
     profile_vectors: FloatMatrix | None = None
     n_categories: int = 0
     pairs: Pairs | None = None
+    profile_interactions: FloatVector | None = None
+    judged: Judged | None = None
 
     @classmethod
     def of(cls, items: Sequence[Sequence[Item]], backgrounds: Sequence[Background]) -> ItemFacts:
@@ -187,14 +225,16 @@ class ItemFacts(Remembers):
             for owner, one in enumerate(backgrounds)
             for name, n_categories, n_with in one.profile
         ]
-        names = sorted({name for _, name, _ in (*labels, *profile)})
-        numbers = np.array([item[:7] for item in flat], dtype=np.float64).reshape(n_items, 7)
+        judged = [(owner, *each) for owner, one in enumerate(backgrounds) for each in one.judged]
+        of_judged = [
+            (item, name, 1 / len(categories)) for item, (_, _, categories) in enumerate(judged) for name in categories
+        ]
+        names = sorted({name for _, name, _ in (*labels, *profile, *of_judged)})
         totals = np.array([one[:6] for one in backgrounds], dtype=np.float64).reshape(len(backgrounds), 6)
-        by_name = {name: numbers[:, place] for place, name in enumerate(_BY_HAND)}
         return cls(
             np.repeat(np.arange(len(items)), [len(one) for one in items]),
             np.array([rank for one in items for rank in range(1, len(one) + 1)], dtype=np.int64),
-            by_name,
+            {name: np.array([of(item) for item in flat], dtype=np.float64) for name, of in _BY_HAND.items()},
             {name: totals[:, place] for place, name in enumerate(_TOTALS_BY_HAND)},
             _labels(labels, names),
             _matrix([item.vector for item in flat]),
@@ -202,6 +242,12 @@ class ItemFacts(Remembers):
             _matrix([one.profile_vector for one in backgrounds]),
             len(names),
             _pairs([len(one) for one in items], backgrounds),
+            np.array([one.profile_interactions for one in backgrounds], dtype=np.float64),
+            Judged(
+                np.array([owner for owner, _, _ in judged], dtype=np.int64),
+                np.array([gain for _, gain, _ in judged], dtype=np.float64),
+                _labels(of_judged, names),
+            ),
         )
 
     @property
@@ -232,6 +278,20 @@ class ItemFacts(Remembers):
             raise _not_collected(needs.PROFILE_VECTORS)
         return self.profile_vectors
 
+    @property
+    def known_profile_interactions(self) -> FloatVector:
+        """Mean popularity of the profiles."""
+        if self.profile_interactions is None:
+            raise _not_collected(needs.PROFILE_INTERACTIONS)
+        return self.profile_interactions
+
+    @property
+    def known_judged(self) -> Judged:
+        """Judged items with categories."""
+        if self.judged is None:
+            raise _not_collected(needs.JUDGED_CATEGORIES)
+        return self.judged
+
     @cached_property
     def unit_vectors(self) -> FloatMatrix:
         """Vectors of length 1; a row of zeros for an item without one, and for one whose numbers are all 0."""
@@ -254,15 +314,18 @@ class ItemFacts(Remembers):
         return np.bincount(self.known_categories.owner, minlength=len(self.item_list)) > 0
 
 
-_BY_HAND = (
-    needs.ITEM_INTERACTIONS,
-    needs.ITEM_USERS,
-    needs.ITEM_TAIL,
-    needs.ITEM_POPULARITY,
-    needs.ITEM_PLACE,
-    needs.ITEM_SEEN,
-    needs.ITEM_AGE,
-)
+_BY_HAND: Mapping[str, Callable[[Item], float]] = {
+    needs.ITEM_INTERACTIONS: lambda item: item.interactions,
+    needs.ITEM_USERS: lambda item: item.users,
+    needs.ITEM_TAIL: lambda item: item.is_tail,
+    needs.ITEM_POPULARITY: lambda item: item.popularity,
+    needs.ITEM_PLACE: lambda item: item.place,
+    needs.ITEM_SEEN: lambda item: item.is_seen,
+    needs.ITEM_AGE: lambda item: item.age,
+    needs.ITEM_QUANTILE: lambda item: item.quantile,
+    needs.ITEM_FAMILIARITY: lambda item: item.familiarity,
+    needs.ITEM_COPIES: lambda item: item.copies,
+}
 _TOTALS_BY_HAND = (
     needs.TOTAL_INTERACTIONS,
     needs.MOST_INTERACTIONS,
@@ -286,13 +349,15 @@ def _labels(rows: Sequence[tuple[int, str, float]], names: Sequence[str]) -> Lab
 def _pairs(lengths: Sequence[int], backgrounds: Sequence[Background]) -> Pairs:
     first = np.cumsum([0, *lengths])
     pairs = sorted(
-        (first[owner] + later - 1, similarity)
+        (first[owner] + later - 1, first[owner] + earlier - 1, similarity)
         for owner, one in enumerate(backgrounds)
-        for _, later, similarity in one.pairs
+        for earlier, later, similarity in one.pairs
         if later <= lengths[owner]
     )
     return Pairs(
-        np.array([later for later, _ in pairs], dtype=np.int64), np.array([s for _, s in pairs], dtype=np.float64)
+        np.array([earlier for _, earlier, _ in pairs], dtype=np.int64),
+        np.array([later for later, _, _ in pairs], dtype=np.int64),
+        np.array([similarity for _, _, similarity in pairs], dtype=np.float64),
     )
 
 

@@ -15,7 +15,7 @@ from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
 from rankeval_spark.measures.arrays import ratio, where_defined
 from rankeval_spark.measures.names import Measure
-from rankeval_spark.measures.needs import REQUIRES
+from rankeval_spark.measures.needs import LOG, REQUIRES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -157,13 +157,13 @@ class MeasureSet:
 
     @cached_property
     def needs(self) -> frozenset[str]:
-        """Facts of the lists beyond ranks and gains that any of the measures reads."""
-        return frozenset(need for measure in self.measures for need in measure.needs)
+        """Facts of the lists beyond ranks and gains that any of the measures with a value for each list reads."""
+        return frozenset(need for measure in self.per_list for need in measure.needs)
 
     @cached_property
     def item_depth(self) -> int:
         """Rank down to which facts of the recommended items are read; 0 where it is the whole list."""
-        return max((m.k for m in self.measures if not REQUIRES.keys().isdisjoint(m.needs)), key=_whole_list_last)
+        return max((m.k for m in self.per_list if not REQUIRES.keys().isdisjoint(m.needs)), key=_whole_list_last)
 
     def requiring(self) -> dict[str, list[str]]:
         """Say which measures need what a run must be given: labels by the values of :data:`needs.REQUIRES`.
@@ -174,8 +174,8 @@ class MeasureSet:
         {'train': ['MIUF']}
         """
         found: dict[str, list[str]] = {}
-        for label, (measure, *_) in self._by_label.items():
-            for requirement in dict.fromkeys(one for need in measure.needs for one in REQUIRES.get(need, ())):
+        for label, needs in {measure.label: measure.needs for measure in self.measures}.items():
+            for requirement in dict.fromkeys(one for need in needs for one in REQUIRES.get(need, ())):
                 found.setdefault(requirement, []).append(label)
         return found
 
@@ -196,7 +196,7 @@ class MeasureSet:
         found: dict[str, list[str]] = {}
         for requirement, labels in self.requiring().items():
             found.setdefault(requirement.partition(".")[0], []).extend(labels)
-        return {name: list(dict.fromkeys(labels)) for name, labels in found.items() if name not in given}
+        return {name: list(dict.fromkeys(labels)) for name, labels in found.items() if name not in (*given, LOG)}
 
     def score(self, lists: Lists) -> dict[str, FloatMatrix]:
         """Compute every measure that has a value for each list at every cutoff it is asked for.

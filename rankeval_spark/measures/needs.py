@@ -16,12 +16,20 @@ ITEM_USERS: Final = "item_users"
 """U(i): users who have the item in `train`."""
 ITEM_TAIL: Final = "item_tail"
 """1 for an item of the long tail: not among the fewest, most popular ones that hold 80 % of the interactions."""
+ITEM_POPULARITY_GROUP: Final = "item_popularity_group"
+"""Number of the group in :data:`GROUPS` that the item belongs to; the tail, 2, where it is not in `train`."""
 ITEM_POPULARITY: Final = "item_popularity"
 """(|T| + 1 - dense rank by interactions) / |T|, T being the items in `train`; 0 for others."""
 ITEM_PLACE: Final = "item_place"
 """Place among the most popular items, from 1, ties by item id; infinite where it is below all cutoffs asked for."""
+ITEM_QUANTILE: Final = "item_quantile"
+"""Rank of the item by users, the least popular first and equal ones sharing their mean, / |T|; 0 if not in `train`."""
 ITEM_SEEN: Final = "item_seen"
 """1 where the user has the item in `train`."""
+ITEM_FAMILIARITY: Final = "item_familiarity"
+"""Mean similarity, by co-occurrence, of the item to those that the user has in `train`; NaN where he has none."""
+ITEM_COPIES: Final = "item_copies"
+"""Times that the item stands in the list before repeated items are removed."""
 ITEM_AGE: Final = "item_age"
 """Days from publication to the evaluation date; NaN where unknown."""
 ITEM_CATEGORIES: Final = "item_categories"
@@ -46,7 +54,23 @@ PROFILE_CATEGORIES: Final = "profile_categories"
 """Categories of the distinct items that the user has in `train`; every item shares 1 out among its own."""
 PROFILE_VECTORS: Final = "profile_vectors"
 """Mean of the unit vectors of the distinct items that the user has in `train`."""
+JUDGED_CATEGORIES: Final = "judged_categories"
+"""Gain and categories of the judged items of the user that the catalogue gives a category, the highest ids first."""
+PROFILE_INTERACTIONS: Final = "profile_interactions"
+"""Mean c(i) of the distinct items that the user has in `train`; 0 where he has none."""
+LIST_LENGTHS: Final = "list_lengths"
+"""Lengths of the lists that hold an item, for measures of all lists together; the log has them."""
+GROUP_RELEVANT: Final = "group_relevant"
+"""Relevant judgements in each group of popularity, and those of them that are recommended; for all lists together."""
+GROUP_AVAILABLE: Final = "group_available"
+"""Items of each group of popularity that can be recommended, and that are; for all lists together."""
 
+GROUPS: Final = ("head", "middle", "tail")
+"""Groups of popularity: the fewest, most popular items that hold 20 % of the interactions; the others of the fewest
+that hold 80 %; all others."""
+
+LOG: Final = "the rows of the log"
+"""Stands for what every run has, but published lists and TREC files do not."""
 TRAIN: Final = "train"
 CATEGORIES: Final = "items.categories"
 VECTOR: Final = "items.vector"
@@ -57,15 +81,19 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         **dict.fromkeys(
             (
-                *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_POPULARITY, ITEM_PLACE, ITEM_SEEN, ITEM_PAIRS),
+                *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_POPULARITY, ITEM_PLACE, ITEM_QUANTILE),
+                *(ITEM_SEEN, ITEM_PAIRS, ITEM_FAMILIARITY, PROFILE_INTERACTIONS),
+                *(ITEM_POPULARITY_GROUP, GROUP_RELEVANT, GROUP_AVAILABLE),
                 *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS, TOTAL_ITEMS),
             ),
             (TRAIN,),
         ),
+        ITEM_COPIES: (LOG,),
         ITEM_AGE: (PUBLISHED_AT, EVALUATION_DATE),
         ITEM_CATEGORIES: (CATEGORIES,),
         ITEM_VECTORS: (VECTOR,),
         TOTAL_CATEGORIES: (CATEGORIES,),
+        JUDGED_CATEGORIES: (CATEGORIES,),
         PROFILE_CATEGORIES: (TRAIN, CATEGORIES),
         PROFILE_VECTORS: (TRAIN, VECTOR),
     }
@@ -80,6 +108,9 @@ ITEM_VALUES: Final = (
     ITEM_PLACE,
     ITEM_SEEN,
     ITEM_AGE,
+    ITEM_QUANTILE,
+    ITEM_FAMILIARITY,
+    ITEM_COPIES,
 )
 """Facts of an item that are one number."""
 

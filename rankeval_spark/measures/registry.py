@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
 
 from rankeval_spark.measures import options as measure_options
 from rankeval_spark.measures.arrays import FloatMatrix
-from rankeval_spark.measures.needs import REQUIRES
+from rankeval_spark.measures.needs import LOG, REQUIRES
 from rankeval_spark.measures.options import Option, OptionValue
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Kernel: TypeAlias = Callable[..., FloatMatrix]
 """``kernel(cut, *, option=default, ...)``: lists cut at several cutoffs in, values (n_lists, n_cutoffs) out.
 
-Of kind ``exposure``: the exposures of several groups of lists in, values (n_groups,) out.
+Of kind ``exposure`` and ``parity``: the exposures, or the rates, of several groups of lists in, values (n_groups,) out.
 """
 
 Parts: TypeAlias = Callable[..., tuple[FloatMatrix, FloatMatrix]]
@@ -44,8 +44,9 @@ Link: TypeAlias = Literal["identity", "log", "square"]
 Need: TypeAlias = Literal["required", "optional", "forbidden"]
 """Whether a measure takes a cutoff."""
 
-Kind: TypeAlias = Literal["list", "exposure"]
-"""What a kernel takes: lists, each of which has a value; or the exposure of the items in all lists of a slice."""
+Kind: TypeAlias = Literal["list", "exposure", "parity"]
+"""What a kernel takes: lists, each of which has a value; or, of all lists of a slice together, the exposure of items or
+the rates at which groups of items are recommended."""
 
 Options: TypeAlias = Mapping[str, OptionValue]
 
@@ -129,7 +130,7 @@ class Definition:
         Combinations of options that are refused.
     interval
         Interval of the mean: ``t``, or ``wilson`` for a mean of zeros and ones; ``jackknife`` of whole user groups for
-        a measure of kind ``exposure``, which is no mean.
+        a measure of another kind than ``list``, which is no mean.
     kind
         What the kernel takes.
     needs_catalogue
@@ -262,7 +263,7 @@ class Entry:
 
     def _requirements(self, options: Options) -> list[str]:
         needs = (*self.definition.needs, *self.definition.needs_with(**options))
-        return list(dict.fromkeys(one for need in needs for one in REQUIRES.get(need, ())))
+        return list(dict.fromkeys(one for need in needs for one in REQUIRES.get(need, ()) if one != LOG))
 
     def option(self, name: str) -> Option | None:
         """Return the option called ``name``, in any case."""

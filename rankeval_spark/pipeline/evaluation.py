@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages import (
@@ -16,6 +17,7 @@ from rankeval_spark.stages import (
     exposure,
     match,
     models,
+    parity,
     population,
     rank,
     score,
@@ -26,8 +28,6 @@ from rankeval_spark.stages.describe import Knowledge
 
 if TYPE_CHECKING:
     from datetime import date
-
-    from pyspark.sql import DataFrame
 
     from rankeval_spark.config import Policies
     from rankeval_spark.measures import MeasureSet
@@ -138,7 +138,7 @@ def _matched(
             match.to_lists,
             judgements=judgements,
             models=models_,
-            profiles=describe.to_profiles(knowledge, needs=needs),
+            profiles=describe.to_profiles(knowledge, needs=needs, judgements=judgements),
             pairs=describe.to_pairs(ranked, knowledge=knowledge, needs=needs, depth=measures.item_depth),
         )
         .transform(describe.with_totals, knowledge=knowledge, needs=needs)
@@ -153,6 +153,7 @@ def to_exposures(  # noqa: PLR0913 - one input each
     catalogue: DataFrame | None,
     request: Request,
     has_one_list: bool = False,
+    train: DataFrame | None = None,
 ) -> DataFrame | None:
     """Compute the measures of all lists together: rows of ``schemas.METRICS`` from the model on; None without any.
 
@@ -162,21 +163,28 @@ def to_exposures(  # noqa: PLR0913 - one input each
     ----------
     catalogue : DataFrame or None
         A frame whose ``item_id`` are all items; None where no measure needs it.
+    train : DataFrame, optional
+        Rows of ``schemas.TRAIN``; there where a measure needs them.
     """
-    if not request.measures.exposures:
+    asked = request.measures.exposures
+    if not asked:
         return None
-    usable = _usable(recommendations, request=request, has_one_list=has_one_list)
-    ranked = _ranked(usable, request, _judgements(held_out, request))
-    return exposure.to_rows(
-        ranked,
-        measures=request.measures.exposures,
-        segments=segments,
-        catalogue=catalogue,
-        models=request.models,
-        slices=summarise.every_slice(request.slices),
-        min_slice_size=request.min_slice_size,
-        confidence=request.confidence,
-    )
+    judgements = _judgements(held_out, request)
+    ranked = _ranked(_usable(recommendations, request=request, has_one_list=has_one_list), request, judgements)
+    options: dict[str, Any] = {
+        "segments": segments,
+        "models": request.models,
+        "slices": summarise.every_slice(request.slices),
+        "min_slice_size": request.min_slice_size,
+        "confidence": request.confidence,
+    }
+    shown, offered = ([one for one in asked if one.entry.definition.kind == kind] for kind in ("exposure", "parity"))
+    frames = [exposure.to_rows(ranked, measures=shown, catalogue=catalogue, **options)] if shown else []
+    if offered and train is not None:
+        of_catalogue = catalogue if any(one.needs_catalogue for one in offered) else None
+        offer = parity.Offer(judgements, train, of_catalogue)
+        frames.append(parity.to_rows(ranked, measures=offered, offer=offer, **options))
+    return reduce(DataFrame.unionByName, frames)
 
 
 def to_agreement(  # noqa: PLR0913 - the inputs, and what is compared

@@ -15,16 +15,22 @@ from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import needs as N
+from rankeval_spark.stages import profiles, trained
 from rankeval_spark.stages.clean import has_keys, is_finite_vector, policy_failure, quoted
-from rankeval_spark.stages.rank import list_order
+from rankeval_spark.stages.rank import N_COPIES, list_order
 
 if TYPE_CHECKING:
     from datetime import date
 
-_COUNTED: Final = frozenset({N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_POPULARITY, N.ITEM_PLACE})
+_COUNTED: Final = frozenset(
+    {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_POPULARITY, N.ITEM_PLACE, N.ITEM_QUANTILE}
+)
 _FROM_CATALOGUE: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
 _COUNTED_TOTALS: Final = (N.TOTAL_INTERACTIONS, N.MOST_INTERACTIONS, N.LEAST_INTERACTIONS, N.TOTAL_ITEMS)
-_UNSEEN: Final = {N.ITEM_INTERACTIONS: 0.0, N.ITEM_USERS: 0.0, N.ITEM_TAIL: 1.0, N.ITEM_POPULARITY: 0.0}
+_UNSEEN: Final = {
+    **dict.fromkeys((N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_POPULARITY, N.ITEM_QUANTILE), 0.0),
+    N.ITEM_TAIL: 1.0,
+}
 """Facts of an item that is not in the training data; its place is below all others."""
 
 _N, _USERS, _LEVEL = "_n_interactions", "_n_users", "_level"
@@ -70,6 +76,11 @@ def with_item_facts(
     if N.ITEM_SEEN in needs:
         seen = _to_pairs(_given(knowledge.train)).select(C.USER_ID, C.ITEM_ID, F.lit(1.0).alias(N.ITEM_SEEN))
         described = described.join(seen, on=[C.USER_ID, C.ITEM_ID], how="left")
+    if N.ITEM_FAMILIARITY in needs:
+        familiarity = _to_familiarity(ranked, _given(knowledge.train), depth=depth)
+        described = described.join(familiarity, on=[C.USER_ID, C.ITEM_ID], how="left")
+    if N.ITEM_COPIES in needs:
+        described = described.withColumn(N.ITEM_COPIES, F.col(N_COPIES).cast("double"))
     frames = [
         *([_to_counted(_given(knowledge.train), needs=needs, n_places=n_places)] if needs & _COUNTED else []),
         *([_to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE)] if needs & _FROM_CATALOGUE else []),
@@ -82,22 +93,38 @@ def with_item_facts(
     return described.select(*ranked.columns, F.when(is_read, fact).alias(C.ITEM_FACTS))
 
 
-def to_profiles(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | None:
-    """Make one row per user of the training data: ``user_id`` and the struct ``_profile``; None where none is needed.
+def to_profiles(
+    knowledge: Knowledge, *, needs: frozenset[str], judgements: DataFrame | None = None
+) -> DataFrame | None:
+    """Make one row per user: ``user_id`` and the struct ``_profile``; None where none is needed.
 
-    A profile is made of the distinct items of the user that the catalogue describes.
+    A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
+    that the catalogue describes. Judged items are put beside it.
     """
-    names = [name for name in (N.PROFILE_CATEGORIES, N.PROFILE_VECTORS) if name in needs]
-    if not names:
+    names: list[str] = [name for name in (N.PROFILE_CATEGORIES, N.PROFILE_VECTORS) if name in needs]
+    frames = _to_catalogue_profiles(knowledge, names=names) if names else []
+    if N.PROFILE_INTERACTIONS in needs:
+        names.append(N.PROFILE_INTERACTIONS)
+        train = _given(knowledge.train)
+        counts = _to_counts(train)
+        frames.append(profiles.to_popularity(_to_pairs(train), counts=counts, interactions=_N))
+    if N.JUDGED_CATEGORIES in needs:
+        names.append(N.JUDGED_CATEGORIES)
+        catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
+        frames.append(profiles.to_judged_categories(_given(judgements), catalogue=catalogue))
+    if not frames:
         return None
+    per_user = reduce(lambda left, right: left.join(right, on=[C.USER_ID], how="full"), frames)
+    return per_user.select(C.USER_ID, F.struct(*names).alias(C.PROFILE))
+
+
+def _to_catalogue_profiles(knowledge: Knowledge, *, names: Iterable[str]) -> list[DataFrame]:
+    """Make a frame of one row per user for each of the profiles that are made of categories or vectors."""
     of_item = {N.PROFILE_CATEGORIES: N.ITEM_CATEGORIES, N.PROFILE_VECTORS: N.ITEM_VECTORS}
     catalogue = _to_catalogue(knowledge, needs=frozenset(of_item[name] for name in names))
     pairs = _to_pairs(_given(knowledge.train)).join(catalogue, on=[C.ITEM_ID], how="inner")
-    make = {N.PROFILE_CATEGORIES: _to_category_profiles, N.PROFILE_VECTORS: _to_vector_profiles}
-    profiles = reduce(
-        lambda left, right: left.join(right, on=[C.USER_ID], how="full"), [make[name](pairs) for name in names]
-    )
-    return profiles.select(C.USER_ID, F.struct(*names).alias(C.PROFILE))
+    make = {N.PROFILE_CATEGORIES: profiles.to_categories, N.PROFILE_VECTORS: profiles.to_vectors}
+    return [make[name](pairs) for name in names]
 
 
 def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, needs: frozenset[str], depth: int) -> DataFrame | None:
@@ -125,6 +152,10 @@ def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, needs: frozenset[str], 
     similar = in_lists.join(_to_similarities(_given(knowledge.train)), on=["_low", "_high"], how="inner")
     pair = F.struct("later", "earlier", "similarity")
     return similar.groupBy(*key).agg(F.array_sort(F.collect_list(pair)).alias(C.PAIRS))
+
+
+def _to_familiarity(ranked: DataFrame, train: DataFrame, *, depth: int) -> DataFrame:
+    return trained.to_familiarity(ranked, pairs=_to_pairs(train), similarities=_to_similarities(train), depth=depth)
 
 
 def _to_similarities(train: DataFrame) -> DataFrame:
@@ -176,6 +207,16 @@ def with_totals(lists: DataFrame, *, knowledge: Knowledge, needs: frozenset[str]
     return lists.crossJoin(F.broadcast(totals.select(struct.alias(C.TOTALS))))
 
 
+def to_owned(train: DataFrame) -> DataFrame:
+    """Make one row per (user, item) of the training data."""
+    return _to_pairs(train).select(C.USER_ID, C.ITEM_ID)
+
+
+def to_popularity_groups(train: DataFrame) -> DataFrame:
+    """Make one row per item of the training data with the number of its group of popularity."""
+    return _to_counted(train, needs=frozenset({N.ITEM_POPULARITY_GROUP}), n_places=0)
+
+
 def _to_pairs(train: DataFrame) -> DataFrame:
     """Make one row per (user, item) with the number of interactions, partitioned by user."""
     return (
@@ -195,23 +236,28 @@ def _to_counts(train: DataFrame) -> DataFrame:
 def _to_counted(train: DataFrame, *, needs: frozenset[str], n_places: int) -> DataFrame:
     """Make one row per item of the training data with the facts that follow from counts."""
     counts = _to_counts(train)
-    if not needs.isdisjoint((N.ITEM_TAIL, N.ITEM_POPULARITY, N.ITEM_PLACE)):
+    if not needs.isdisjoint((N.ITEM_TAIL, N.ITEM_POPULARITY_GROUP, N.ITEM_POPULARITY, N.ITEM_PLACE)):
         counts = _with_places(counts, n_places=n_places if N.ITEM_PLACE in needs else 0)
+    if N.ITEM_QUANTILE in needs:
+        counts = trained.with_quantiles(counts, users=_USERS)
     facts = {
         N.ITEM_INTERACTIONS: F.col(_N),
         N.ITEM_USERS: F.col(_USERS),
         N.ITEM_TAIL: F.when(F.col("_is_head"), 0).otherwise(1),
+        N.ITEM_POPULARITY_GROUP: F.when(F.col("_is_top"), 0).when(F.col("_is_head"), 1).otherwise(2),
         N.ITEM_POPULARITY: (F.col("_n_items") + 1 - F.col(_LEVEL)) / F.col("_n_items"),
         N.ITEM_PLACE: F.col("_place"),
+        N.ITEM_QUANTILE: F.col(N.ITEM_QUANTILE),
     }
     return counts.select(C.ITEM_ID, *(fact.cast("double").alias(name) for name, fact in facts.items() if name in needs))
 
 
 def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
-    """Add ``_level``, ``_n_items``, ``_is_head`` and ``_place`` (NULL where nothing hangs on it).
+    """Add ``_level``, ``_n_items``, ``_is_top``, ``_is_head`` and ``_place`` (NULL where nothing hangs on it).
 
+    The fewest, most popular items that hold 20 % of all interactions are the top, those that hold 80 % the head.
     Items are not sorted in one place: their levels of popularity are, and there are few different counts. Only items of
-    the level in which the head ends, and those that may be among the first ``n_places``, are ordered by their ids.
+    the levels in which top and head end, and those that may be among the first ``n_places``, are ordered by their ids.
     """
     all_levels = Window.orderBy(F.desc(_N))
     above = all_levels.rowsBetween(Window.unboundedPreceding, -1)
@@ -232,8 +278,8 @@ def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
     )
     items = counts.join(levels, on=[_N], how="inner")
     before_last = F.col("_interactions_above") + (size - 1) * F.col(_N)
-    is_split = _is_within_head(F.col("_interactions_above")) & ~_is_within_head(before_last)
-    matters = is_split | (F.col("_items_above") < n_places)
+    is_split = [is_(F.col("_interactions_above")) & ~is_(before_last) for is_ in (_is_within_top, _is_within_head)]
+    matters = is_split[0] | is_split[1] | (F.col("_items_above") < n_places)
     place_at_level = F.row_number().over(Window.partitionBy(_N).orderBy(C.ITEM_ID))
     ordered = items.where(matters).withColumn("_at_level", place_at_level)
     others = items.where(~matters).withColumn("_at_level", F.lit(None).cast("int"))
@@ -241,9 +287,15 @@ def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
     before = F.col("_interactions_above") + (F.coalesce("_at_level", F.lit(1)) - 1) * F.col(_N)
     return ordered.unionByName(others).select(
         *(C.ITEM_ID, _N, _USERS, _LEVEL, "_n_items"),
+        _is_within_top(before).alias("_is_top"),
         _is_within_head(before).alias("_is_head"),
         (F.col("_items_above") + F.col("_at_level")).alias("_place"),
     )
+
+
+def _is_within_top(interactions_before: Column) -> Column:
+    """Tell whether the items before one do not yet hold 20 % of all interactions; in whole numbers, so exact."""
+    return interactions_before * 5 < F.col("_n_all")
 
 
 def _is_within_head(interactions_before: Column) -> Column:
@@ -280,40 +332,6 @@ def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
     failure = policy_failure("items", what).cast("boolean")
     is_equal = F.when(F.col("_shortest.n") < F.col("_longest.n"), failure).otherwise(F.lit(True))
     return catalogue.crossJoin(F.broadcast(lengths)).where(is_equal).drop("_shortest", "_longest")
-
-
-def _to_category_profiles(pairs: DataFrame) -> DataFrame:
-    """Count the items of each user by category and by how many categories they have.
-
-    Counts instead of shares, because sums of fractions would hang on the order of the rows.
-    """
-    labels = pairs.select(
-        C.USER_ID, F.explode(N.ITEM_CATEGORIES).alias("category"), F.size(N.ITEM_CATEGORIES).alias("n_categories")
-    )
-    counts = labels.groupBy(C.USER_ID, "category", "n_categories").agg(F.count("*").alias("n_items"))
-    label = F.struct("category", "n_categories", "n_items")
-    return counts.groupBy(C.USER_ID).agg(F.array_sort(F.collect_list(label)).alias(N.PROFILE_CATEGORIES))
-
-
-def _to_vector_profiles(pairs: DataFrame) -> DataFrame:
-    """Average the unit vectors of each user's items, added up in the order of the items."""
-    vector = F.col(N.ITEM_VECTORS)
-    length = F.sqrt(F.aggregate(vector, F.lit(0.0), lambda total, x: total + x * x))
-    unit = F.transform(vector, lambda x: x / F.col("_length"))
-    known = pairs.withColumn("_length", length).where(F.col("_length") > 0)
-    per_user = known.groupBy(C.USER_ID).agg(
-        F.array_sort(F.collect_list(F.struct(C.ITEM_ID, unit.alias("unit")))).alias("_all")
-    )
-    units = F.col("_all.unit")
-    total = F.aggregate(
-        F.slice(units, 2, F.size(units)), F.element_at(units, 1), lambda sums, one: F.zip_with(sums, one, _add)
-    )
-    mean = F.transform(total, lambda x: x / F.size("_all"))
-    return per_user.select(C.USER_ID, mean.alias(N.PROFILE_VECTORS))
-
-
-def _add(left: Column, right: Column) -> Column:
-    return left + right
 
 
 def _filled(name: str) -> Column:

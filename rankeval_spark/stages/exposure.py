@@ -10,28 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.measures.exposure import Exposure
-from rankeval_spark.stages import finish, models as model_names, segment
-from rankeval_spark.statistics import jackknife
+from rankeval_spark.measures import needs
+from rankeval_spark.stages import finish, jackknifed, models as model_names, segment
+from rankeval_spark.stages.histograms import COUNTS, EVERYONE, Histograms
+from rankeval_spark.stages.jackknifed import N_GROUPS, SLICE, RowMaker
+from rankeval_spark.stages.rank import list_order
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
-
-N_GROUPS: Final = 20
-"""Groups of users that the jackknife leaves out in turn."""
-
-EVERYONE: Final = -1
-"""Stands for no group left out."""
-
-_SLICE = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)
-_COUNTS = ("n_items", "n_catalogued", "n_lists", "n_users")
 
 
 def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
@@ -65,12 +57,13 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         Names of the segments of each slice; ``()`` is everyone.
     """
     ks = sorted({measure.k for measure in measures})
-    finisher = _Finisher(tuple(measures), finish.slice_names(slices), min_slice_size, confidence)
+    lengths_at = sorted({measure.k for measure in measures if needs.LIST_LENGTHS in measure.needs})
+    finisher = _Finisher(tuple(measures), RowMaker(finish.slice_names(slices), min_slice_size, confidence))
     return (
-        ranked.transform(_to_places, ks=ks, segments=segments, slices=slices)
-        .transform(_to_items, ks=ks)
+        ranked.transform(_to_places, ks=ks, lengths_at=lengths_at, segments=segments, slices=slices)
+        .transform(_to_items, ks=ks, lengths_at=lengths_at)
         .transform(_with_catalogue, catalogue=catalogue)
-        .transform(_to_histograms, ks=ks)
+        .transform(_to_histograms, ks=ks, lengths_at=lengths_at)
         .transform(model_names.with_names, names=models)
         .transform(_with_catalogue_size, catalogue=catalogue)
         .withColumn(C.MODEL_ID, F.col(C.MODEL_ID).cast("string"))
@@ -79,47 +72,107 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
 
 
 def _to_places(
-    ranked: DataFrame, *, ks: Sequence[int], segments: DataFrame | None, slices: Sequence[Sequence[str]]
+    ranked: DataFrame,
+    *,
+    ks: Sequence[int],
+    lengths_at: Sequence[int],
+    segments: DataFrame | None,
+    slices: Sequence[Sequence[str]],
 ) -> DataFrame:
-    """Make a row per (recommended item, slice): its rank, the group of its user, and whether it opens a list."""
+    """Make a row per (recommended item, slice): its rank, the group of its user, and whether it opens a list.
+
+    With the length of its list at the cutoffs ``lengths_at``.
+    """
     names = tuple(dict.fromkeys(name for one in slices for name in one))
     cut = ranked if C.WHOLE_LIST in ks else ranked.where(F.col(C.RANK) <= max(ks))
     is_first = F.col(C.RANK) == 1
     if C.LIST_ID in ranked.columns:
         of_user = Window.partitionBy(C.USER_ID, C.MODEL_ID).orderBy(C.LIST_ID, C.RANK)
         is_first = F.row_number().over(of_user) == 1
+    whole = Window.partitionBy(*list_order(ranked)).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    lengths = {_length(k): F.count_if(_is_within(k)).over(whole) for k in lengths_at}
+    opens = {"_opens_list": (F.col(C.RANK) == 1).cast("int"), "_opens_user": is_first.cast("int")}
     return (
-        cut.withColumns({"_opens_list": (F.col(C.RANK) == 1).cast("int"), "_opens_user": is_first.cast("int")})
+        cut.withColumns(opens | lengths)
         .transform(segment.with_segments, segments=segments, names=names)
         .select(
-            *(C.MODEL_ID, C.ITEM_ID, C.RANK, "_opens_list", "_opens_user"),
-            F.pmod(F.xxhash64(F.col(C.USER_ID).cast("string")), F.lit(N_GROUPS)).cast("int").alias("_group"),
-            F.explode(F.array(*(_slice(index, one) for index, one in enumerate(slices)))).alias("_slice"),
+            *(C.MODEL_ID, C.ITEM_ID, C.RANK, *opens, *lengths),
+            jackknifed.user_group(),
+            jackknifed.slices_of(slices).alias("_slice"),
         )
         .select("*", "_slice.*")
     )
 
 
-def _slice(index: int, names: Sequence[str]) -> Column:
-    values = F.array(*(F.col(C.SEGMENTS)[name] for name in names)).cast("array<string>")
-    return F.struct(F.lit(index).alias("slice_index"), values.alias(C.SLICE_VALUES))
+def _to_items(places: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]) -> DataFrame:
+    """Count the lists that hold an item: one row per (model, slice, item), with the counts of each group of users.
 
-
-def _to_items(places: DataFrame, *, ks: Sequence[int]) -> DataFrame:
-    """Count the lists that hold an item: one row per (model, slice, item), with the counts of each group of users."""
-    counts = [F.count_if(F.lit(k == C.WHOLE_LIST) | (F.col(C.RANK) <= k)).alias(_times(k)) for k in ks]
+    A group has an array ``_lengths`` of its lists by their lengths, where these are asked for.
+    """
+    counts = [F.count_if(_is_within(k)).alias(_times(k)) for k in ks]
     opened = [F.sum("_opens_list").alias("n_lists"), F.sum("_opens_user").alias("n_users")]
     names = [*map(_times, ks), "n_lists", "n_users"]
-    return (
-        places.groupBy(*_SLICE, C.ITEM_ID, "_group")
-        .agg(*counts, *opened)
-        .groupBy(*_SLICE, C.ITEM_ID)
-        .agg(F.collect_list(F.struct("_group", *names)).alias("_groups"), *(F.sum(name).alias(name) for name in names))
-    )
+    key, lengths = (*SLICE, C.ITEM_ID), [*map(_length, lengths_at)]
+    groups = places.groupBy(*key, "_group", *lengths).agg(*counts, *opened)
+    if lengths:
+        by_length = F.collect_list(F.struct(*lengths, *map(_times, lengths_at))).alias("_lengths")
+        groups = groups.groupBy(*key, "_group").agg(by_length, *(F.sum(name).alias(name) for name in names))
+    group = F.struct("_group", *names, *(["_lengths"] if lengths else []))
+    items = groups.groupBy(*key).agg(F.collect_list(group).alias("_groups"), *(F.sum(n).alias(n) for n in names))
+    by_k = items.withColumns({_lists(k): _by_length(k) for k in lengths_at})
+    return by_k.withColumns({_shared_at(k): _shared(F.col(_lists(k))) for k in lengths_at})
+
+
+def _by_length(k: int) -> Column:
+    """Put the numbers of lists that hold an item of all groups together, those of the shortest lists first."""
+
+    def of_group(group: Column) -> Column:
+        def entry(lists: Column) -> Column:
+            return F.struct(
+                lists[_length(k)].cast("double").alias("length"),
+                lists[_times(k)].cast("double").alias("times"),
+                group["_group"].alias("group"),
+            )
+
+        return F.transform(F.filter(group["_lengths"], lambda lists: lists[_times(k)] > 0), entry)
+
+    return F.array_sort(F.flatten(F.transform("_groups", of_group)))
+
+
+def _shared(lists: Column) -> Column:
+    """Sum 1 / the shorter length over the ordered pairs of lists, which come sorted by their lengths.
+
+    A list has the length of every pair with a later one, so that one pass does.
+    """
+    n_lists = F.aggregate(lists, F.lit(0.0), lambda total, one: total + one["times"])
+    start = F.struct(n_lists.alias("later"), F.lit(0.0).alias("total"))
+
+    def add(sums: Column, one: Column) -> Column:
+        later = sums["later"] - one["times"]
+        shared = one["times"] * (one["times"] - 1 + 2 * later) / one["length"]
+        return F.struct(later.alias("later"), (sums["total"] + shared).alias("total"))
+
+    return F.aggregate(lists, start, add, lambda sums: sums["total"])
+
+
+def _is_within(k: int) -> Column:
+    return F.lit(k == C.WHOLE_LIST) | (F.col(C.RANK) <= k)
 
 
 def _times(k: int) -> str:
     return f"_times_{k}"
+
+
+def _length(k: int) -> str:
+    return f"_length_{k}"
+
+
+def _lists(k: int) -> str:
+    return f"_lists_{k}"
+
+
+def _shared_at(k: int) -> str:
+    return f"_shared_{k}"
 
 
 def _with_catalogue(items: DataFrame, *, catalogue: DataFrame | None) -> DataFrame:
@@ -137,49 +190,50 @@ def _with_catalogue_size(histograms: DataFrame, *, catalogue: DataFrame | None) 
     return histograms.crossJoin(F.broadcast(size))
 
 
-def _to_histograms(items: DataFrame, *, ks: Sequence[int]) -> DataFrame:
+def _to_histograms(items: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]) -> DataFrame:
     """Count the items that stand in so many lists: one row per (model, slice, k) with an array of entries.
 
     An entry (without, times, ...) says by how much the histogram without a group of users differs from everyone's.
     """
-    entries = F.flatten(F.array(*(_entries(k) for k in ks)))
-    key = (*_SLICE, C.K)
+    entries = F.flatten(F.array(*(_entries(k, has_lengths=k in lengths_at) for k in ks)))
+    key = (*SLICE, C.K)
     per_times = (
-        items.select(*_SLICE, F.explode(entries).alias("_entry"))
-        .select(*_SLICE, "_entry.*")
+        items.select(*SLICE, F.explode(entries).alias("_entry"))
+        .select(*SLICE, "_entry.*")
         .where(F.col("times") > 0)
         .groupBy(*key, "without", "times")
-        .agg(*(F.sum(name).cast("double").alias(name) for name in _COUNTS))
+        .agg(*(F.sum(name).cast("double").alias(name) for name in COUNTS))
     )
-    collected = F.collect_list(F.struct("without", "times", *_COUNTS)).alias("_entries")
+    collected = F.collect_list(F.struct("without", "times", *COUNTS)).alias("_entries")
     return per_times.groupBy(*key).agg(collected)
 
 
-def _entries(k: int) -> Column:
+def _entries(k: int, *, has_lengths: bool) -> Column:
     """Entries of one item at one cutoff: with everyone, and for each group that was shown it, without that group."""
     times = F.col(_times(k))
+    shared = F.col(_shared_at(k)) if has_lengths else F.lit(None).cast("double")
 
-    def entry(without: Column, times: Column, n: int, n_lists: Column, n_users: Column) -> Column:
+    def entry(without: Column, times: Column, n: int, **sums: Column) -> Column:
         return F.struct(
             F.lit(k).alias(C.K),
             without.alias("without"),
             times.alias("times"),
             F.lit(n).alias("n_items"),
             (F.col("_is_known") * n).alias("n_catalogued"),
-            n_lists.alias("n_lists"),
-            n_users.alias("n_users"),
+            *(column.alias(name) for name, column in sums.items()),
         )
 
     def left_out(group: Column) -> Column:
         nothing = F.lit(0).cast("bigint")
+        rest = _shared(F.filter(_lists(k), lambda one: one["group"] != group["_group"])) if has_lengths else shared
         return F.array(
-            entry(group["_group"], times, -1, -group["n_lists"], -group["n_users"]),
-            entry(group["_group"], times - group[_times(k)], 1, nothing, nothing),
+            entry(group["_group"], times, -1, n_lists=-group["n_lists"], n_users=-group["n_users"], shared=-shared),
+            entry(group["_group"], times - group[_times(k)], 1, n_lists=nothing, n_users=nothing, shared=rest),
         )
 
-    everyone = F.array(entry(F.lit(EVERYONE), times, 1, F.col("n_lists"), F.col("n_users")))
+    of_all = entry(F.lit(EVERYONE), times, 1, n_lists=F.col("n_lists"), n_users=F.col("n_users"), shared=shared)
     shown = F.filter(F.col("_groups"), lambda group: group[_times(k)] > 0)
-    return F.concat(everyone, F.flatten(F.transform(shown, left_out)))
+    return F.concat(F.array(of_all), F.flatten(F.transform(shown, left_out)))
 
 
 @dataclass(frozen=True)
@@ -187,101 +241,19 @@ class _Finisher:
     """What the workers need."""
 
     measures: tuple[Measure, ...]
-    slices: tuple[str, ...]
-    min_slice_size: int
-    confidence: float
+    rows: RowMaker
 
     def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            histograms = _Histograms.of(batch)
+            histograms = Histograms.of(batch)
             for measure in self.measures:
                 chosen = batch[C.K].to_numpy() == measure.k
-                yield finish.to_batch(self._columns(measure, batch.filter(pa.array(chosen)), histograms, chosen))
-
-    def _columns(
-        self, measure: Measure, rows: pa.RecordBatch, histograms: _Histograms, chosen: np.ndarray
-    ) -> dict[str, pa.Array]:
-        values = measure.entry.kernel(histograms.exposure, **measure.options).reshape(-1, N_GROUPS + 1)[chosen]
-        spread = jackknife.delete_a_group(
-            values[:, 0],
-            values[:, 1:],
-            histograms.has_users[chosen],
-            self.confidence,
-            measure.entry.definition.bounds,
-        )
-        n, n_users = rows.num_rows, histograms.n_users[chosen]
-        method = np.where(np.isnan(spread.low), "none", "jackknife")
-        no_count = pa.nulls(n, pa.int64())
-        return {
-            **finish.slice_columns(rows, self.slices),
-            C.MEASURE: pa.array([measure.label] * n, pa.string()),
-            C.K: rows[C.K],
-            C.VALUE: finish.nullable(values[:, 0]),
-            "n_users": pa.array(n_users),
-            **dict.fromkeys(("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users"), no_count),
-            "tie_share": pa.nulls(n, pa.float64()),
-            "is_small": pa.array(n_users < self.min_slice_size),
-            "std_dev": pa.nulls(n, pa.float64()),
-            "std_error": finish.nullable(spread.std_error),
-            "ci_low": finish.nullable(spread.low),
-            "ci_high": finish.nullable(spread.high),
-            "ci_level": pa.array(np.full(n, self.confidence)),
-            "ci_method": pa.array(method.tolist(), pa.string()),
-        }
-
-
-@dataclass(frozen=True)
-class _Histograms:
-    """The rows of a batch as exposures: N_GROUPS + 1 a row, the first with everyone.
-
-    Attributes
-    ----------
-    n_users : int64, shape (n_rows,)
-        Users with a list.
-    has_users : bool, shape (n_rows, N_GROUPS)
-        Whether the group has any of them.
-    """
-
-    exposure: Exposure
-    n_users: np.ndarray
-    has_users: np.ndarray
-
-    @classmethod
-    def of(cls, rows: pa.RecordBatch) -> _Histograms:
-        n_rows, width = rows.num_rows, N_GROUPS + 1
-        lengths = np.diff(rows["_entries"].offsets.to_numpy())
-        entries = rows["_entries"].flatten()
-        row = np.repeat(np.arange(n_rows), lengths)
-        without = _doubles(entries, "without").astype(np.int64)
-        of_everyone = without == EVERYONE
-        # The entries of everyone stand in each histogram; those of a group only where it is left out.
-        repeats = np.where(of_everyone, width, 1)
-        source = np.repeat(np.arange(len(row)), repeats)
-        first = np.repeat(np.cumsum(repeats) - repeats, repeats)
-        place = np.where(of_everyone[source], np.arange(len(source)) - first, without[source] + 1)
-        group = row[source] * width + place
-        columns = {name: _doubles(entries, name)[source] for name in ("times", *_COUNTS)}
-        n_lists, n_users = (
-            np.bincount(group, weights=columns[name], minlength=n_rows * width).reshape(n_rows, width)
-            for name in ("n_lists", "n_users")
-        )
-        exposure = Exposure.merged(
-            group,
-            columns["times"],
-            columns["n_items"],
-            columns["n_catalogued"],
-            n_lists=n_lists.ravel(),
-            k=np.repeat(rows[C.K].to_numpy(), width),
-            catalogue_size=np.repeat(_nan_for_null(rows["catalogue_size"]), width),
-        )
-        users = np.rint(n_users).astype(np.int64)
-        return cls(exposure, users[:, 0], users[:, 1:] < users[:, :1])
-
-
-def _doubles(entries: pa.StructArray, name: str) -> np.ndarray:
-    return _nan_for_null(entries.field(name))
-
-
-def _nan_for_null(values: pa.Array) -> np.ndarray:
-    array: np.ndarray = values.to_numpy(zero_copy_only=False).astype(np.float64)
-    return array
+                values = measure.entry.kernel(histograms.exposure, **measure.options).reshape(-1, N_GROUPS + 1)
+                columns = self.rows.columns(
+                    measure,
+                    batch.filter(pa.array(chosen)),
+                    values[chosen],
+                    n_users=histograms.n_users[chosen],
+                    has_users=histograms.has_users[chosen],
+                )
+                yield finish.to_batch(columns)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages.exposure import N_GROUPS
+from rankeval_spark.stages.jackknifed import N_GROUPS
 from rankeval_spark.statistics.gaps import gap_of
 
 NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)

@@ -10,9 +10,11 @@ import pyarrow.compute as pc
 
 from rankeval_spark.measures import ItemFacts, needs
 from rankeval_spark.measures.arrays import positions
-from rankeval_spark.measures.items import Labels, Pairs
+from rankeval_spark.measures.items import Judged, Labels, Pairs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
 
 
@@ -35,7 +37,8 @@ def to_item_facts(
     n_items, facts = _lengths(items), _fields(items.flatten())
     owner = np.repeat(np.arange(len(items)), n_items)
     profiles = _fields(profile) if profile is not None else {}
-    labels, n_categories = _to_labels(facts.get(needs.ITEM_CATEGORIES), profiles.get(needs.PROFILE_CATEGORIES))
+    of_profiles, of_judged = (profiles.get(name) for name in (needs.PROFILE_CATEGORIES, needs.JUDGED_CATEGORIES))
+    labels, n_categories = _to_labels(facts.get(needs.ITEM_CATEGORIES), of_profiles, of_judged)
     return ItemFacts(
         owner,
         positions(owner, n_lists=len(items)),
@@ -47,6 +50,8 @@ def to_item_facts(
         _to_matrix(profiles.get(needs.PROFILE_VECTORS)),
         n_categories,
         _to_pairs(pairs, n_items) if pairs is not None else None,
+        _zero_where_unknown(profiles.get(needs.PROFILE_INTERACTIONS)),
+        labels[2],
     )
 
 
@@ -59,6 +64,10 @@ def _floats(values: pa.Array) -> FloatVector:
     """Turn NULL into NaN."""
     array: FloatVector = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
     return array
+
+
+def _zero_where_unknown(values: pa.Array | None) -> FloatVector | None:
+    return None if values is None else np.nan_to_num(_floats(values))
 
 
 def _lengths(lists: pa.Array) -> IntVector:
@@ -79,30 +88,40 @@ def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
 def _to_pairs(pairs: pa.Array, n_items: IntVector) -> Pairs:
     fields = _fields(pairs.flatten())
     first = np.repeat(np.cumsum(n_items) - n_items, _lengths(pairs))
-    return Pairs(first + fields["later"].to_numpy(zero_copy_only=False) - 1, _floats(fields["similarity"]))
+    earlier, later = (first + fields[name].to_numpy(zero_copy_only=False) - 1 for name in ("earlier", "later"))
+    return Pairs(earlier, later, _floats(fields["similarity"]))
 
 
 def _to_labels(
-    of_items: pa.Array | None, of_profiles: pa.Array | None
-) -> tuple[tuple[Labels | None, Labels | None], int]:
-    """Give the categories of items and of profiles numbers together, in the order of their names."""
+    of_items: pa.Array | None, of_profiles: pa.Array | None, of_judged: pa.Array | None
+) -> tuple[tuple[Labels | None, Labels | None, Judged | None], int]:
+    """Give the categories of items, of profiles and of judged items numbers together, in the order of their names."""
     profile = None if of_profiles is None else _fields(of_profiles.flatten())
+    judged = None if of_judged is None else _fields(of_judged.flatten())
     texts = [
-        *([of_items.flatten()] if of_items is not None else []),
-        *([profile["category"]] if profile is not None else []),
+        None if of_items is None else of_items.flatten(),
+        None if profile is None else profile["category"],
+        None if judged is None else judged["categories"].flatten(),
     ]
-    if not texts:
-        return (None, None), 0
-    encoded = pa.concat_arrays(texts).dictionary_encode()
+    codes, n_categories = _numbered(texts)
+    return (
+        None if of_items is None else _item_labels(of_items, codes[0]),
+        None if profile is None or of_profiles is None else _profile_labels(of_profiles, profile, codes[1]),
+        None if judged is None or of_judged is None else _judged_labels(of_judged, judged, codes[2]),
+    ), n_categories
+
+
+def _numbered(texts: Sequence[pa.Array | None]) -> tuple[list[IntVector], int]:
+    """Replace the texts of several columns by their places in the order of all texts, and count these."""
+    lengths = [0 if one is None else len(one) for one in texts]
+    given = [one for one in texts if one is not None]
+    if not given:
+        return [np.zeros(0, dtype=np.int64) for _ in texts], 0
+    encoded = pa.concat_arrays(given).dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     number = np.empty(len(order), dtype=np.int64)
     number[order] = np.arange(len(order))
-    codes = number[encoded.indices.to_numpy()]
-    n_of_items = len(texts[0]) if of_items is not None else 0
-    return (
-        None if of_items is None else _item_labels(of_items, codes[:n_of_items]),
-        None if profile is None or of_profiles is None else _profile_labels(of_profiles, profile, codes[n_of_items:]),
-    ), len(order)
+    return np.split(number[encoded.indices.to_numpy()], np.cumsum(lengths)[:-1]), len(order)
 
 
 def _item_labels(of_items: pa.Array, codes: IntVector) -> Labels:
@@ -113,3 +132,8 @@ def _item_labels(of_items: pa.Array, codes: IntVector) -> Labels:
 def _profile_labels(of_profiles: pa.Array, profile: dict[str, pa.Array], codes: IntVector) -> Labels:
     owner = np.repeat(np.arange(len(of_profiles)), _lengths(of_profiles))
     return Labels(owner, codes, _floats(profile["n_items"]) / _floats(profile["n_categories"]))
+
+
+def _judged_labels(of_judged: pa.Array, judged: dict[str, pa.Array], codes: IntVector) -> Judged:
+    owner = np.repeat(np.arange(len(of_judged)), _lengths(of_judged))
+    return Judged(owner, _floats(judged["gain"]), _item_labels(judged["categories"], codes))

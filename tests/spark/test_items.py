@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 DATE: Final = dt.date(2026, 1, 31)
 LENGTHS: Final = r"\[rankeval:items\] vectors of two lengths, 1 numbers for 'a' and 2 numbers for 'b'"
-LISTS: Final = {"ann": "b d z", "bob": "a c", "eve": "c"}
+LISTS: Final = {"ann": "b d d z", "bob": "a c", "eve": "c"}
+"""d stands twice in ann's; the second one does not count."""
+
 TRAIN: Final = ("ann a", "ann a", "ann b", "bob a", "bob c", "cid a", "dan a", "dan b", "dan d")
 """a has 5 of 9 interactions and all 4 users, b 2 and 2, c and d 1 and 1. 80 % of 9 are held by a, b and c, not by d."""
 
@@ -49,6 +51,11 @@ EXPECTED: Final[dict[str, dict[str, float | None]]] = {
     "EFD(relevance='off')@1": {"ann": math.log2(9 / 2), "bob": math.log2(9 / 5), "eve": math.log2(9)},
     "APLT@3": {"ann": 2 / 3, "bob": 0, "eve": 0},
     "ACLT@3": {"ann": 2, "bob": 0, "eve": 0},
+    # Items that a user has: ann's a and b, bob's a and c; eve is not in the training data.
+    "PopLift@2": {"ann": (3 / 2 - 7 / 2) / (7 / 2), "bob": 0, "eve": None},
+    # By users 4, 2, 1, 1: quantiles 4/4, 3/4 and 1.5/4 for c and d.
+    "MeanPopRank@2": {"ann": (3 / 4 + 3 / 8) / 2, "bob": (1 + 3 / 8) / 2, "eve": 3 / 8},
+    "UnrepeatedReco@2": {"ann": 2 / 3, "bob": 1, "eve": 1},
     "NotInTrain@2": {"ann": 1 / 2, "bob": 0, "eve": 1},
     "SufficientReco@2": {"ann": 1, "bob": 1, "eve": 0},
     "Freshness@2": {"ann": (10 + 31) / 2, "bob": (0 + 30) / 2, "eve": 30},
@@ -60,6 +67,15 @@ EXPECTED: Final[dict[str, dict[str, float | None]]] = {
     # a and c have bob in common, of 4 users and 1; b and d have dan, of 2 and 1.
     "ILD(sim='cooccurrence')@2": {"ann": 1 - 1 / math.sqrt(2), "bob": 1 - 1 / math.sqrt(4), "eve": None},
     "ILS(sim='cooccurrence',unknown='drop')@3": {"ann": 1 / math.sqrt(2), "bob": 1 / 2, "eve": None},
+    "ILD(discount='log2',sim='cooccurrence',unknown='drop')@3": {
+        "ann": 1 - 1 / math.sqrt(2),
+        "bob": 1 - 1 / 2,
+        "eve": None,
+    },
+    # Of b and d, d is relevant to ann, and a pair takes two.
+    "ILD(rel=1)@2": {"ann": 0, "bob": 0, "eve": None},
+    "alpha_nDCG@2": {"ann": 1 / math.log2(3), "bob": 1 / math.log2(3), "eve": None},
+    "ERR_IA@2": {"ann": (1 / 2) / (1 + 1 / 2 / 2), "bob": (1 / 2) / (1 + 1 / 2 / 2), "eve": None},
     "SRecall@2": {"ann": 2 / 2, "bob": 2 / 2, "eve": None},
     "SRecall(of='all')@2": {"ann": 3 / 3, "bob": 2 / 3, "eve": 1 / 3},
     "Serendipity(kind='pop')@3": {
@@ -71,6 +87,18 @@ EXPECTED: Final[dict[str, dict[str, float | None]]] = {
     "Serendipity(kind='ge')@3": {"ann": 1 / 3, "bob": 0, "eve": 0},
     # ann's items point to x and y, half of each; bob's to x and to (3, 4) / 5: a and c are at a cosine of 8/10.
     "Unexpectedness@2": {"ann": (1 / 2 + 3 / 2) / 2, "bob": (2 / 10 + 2 / 10) / 2, "eve": None},
+    # To a and b, b is at (2 / sqrt(8) + 1) / 2 and d at (1 / sqrt(4) + 1 / sqrt(2)) / 2; to a and c, a and c at 3/4.
+    "Unexpectedness(sim='cooccurrence')@2": {
+        "ann": 1 - ((1 / math.sqrt(2) + 1) / 2 + (1 / 2 + 1 / math.sqrt(2)) / 2) / 2,
+        "bob": 1 - 3 / 4,
+        "eve": None,
+    },
+    "Unexpectedness(sim='cooccurrence')@3": {"ann": None, "bob": 1 - 3 / 4, "eve": None},
+    "Serendipity(sim='cooccurrence',unknown='drop')@3": {
+        "ann": (1 - (1 / 2 + 1 / math.sqrt(2)) / 2) / 2,
+        "bob": (1 - 3 / 4) / 2,
+        "eve": None,
+    },
     "Serendipity@2": {"ann": 3 / 2 / 2, "bob": 2 / 10 / 2, "eve": None},
     # ann has a and b: 3/4 rock, 1/4 jazz; bob a and c: half and half.
     "Calibration(distance='JS')@2": {
@@ -121,11 +149,14 @@ def test_values_are_those_of_the_definitions(spark: SparkSession) -> None:
 
 
 def test_users_without_a_list_are_counted_and_not_in_the_mean(spark: SparkSession) -> None:
-    result = evaluated(spark, measures=["MIUF@3", "Freshness@3"], population="judged")
+    result = evaluated(spark, measures=["MIUF@3", "Freshness@3", "PopLift@2"], population="judged")
     rows = {row["measure"]: row for row in result.metrics.collect()}
     assert rows["MIUF"]["value"] == pytest.approx((5 / 3 + 1 + 2) / 3, rel=0, abs=1e-12)
     assert [rows[name]["n_users"] for name in ("MIUF", "Freshness")] == [3, 2]
     assert [rows[name]["n_undefined"] for name in ("MIUF", "Freshness")] == [1, 2]
+    # eve is not in the training data, gus has no list: the means are over ann and bob.
+    assert (rows["PopLift"]["n_users"], rows["PopLift"]["n_undefined"], rows["PopLift"]["ci_method"]) == (2, 2, "delta")
+    assert rows["PopLift"]["value"] == pytest.approx((3 / 2 + 3) / (7 / 2 + 3) - 1, rel=0, abs=1e-12)
 
 
 def test_rows_and_partitions_in_any_order_give_the_same_bits(spark: SparkSession) -> None:

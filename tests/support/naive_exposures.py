@@ -54,14 +54,15 @@ def jackknife_error(
     measure: Measure, lists: Mapping[str, Sequence[str]], group: Mapping[str, int], catalogue: set[str] | None = None
 ) -> float:
     """Compute the standard error from what the lists give without each group; ``lists`` and ``group`` are by user."""
-    groups = sorted({group[user] for user, one in lists.items() if one})
-    if len(groups) < 2:
-        return math.nan
-    values = [
-        expected(measure, [one for user, one in lists.items() if group[user] != left_out], catalogue)
-        for left_out in groups
-    ]
-    if any(map(math.isnan, values)):
+    users = [user for user, one in lists.items() if one]
+    return error_without_groups(lambda left: expected(measure, [lists[user] for user in left], catalogue), users, group)
+
+
+def error_without_groups(value: Callable[[list[str]], float], users: Sequence[str], group: Mapping[str, int]) -> float:
+    """Compute the standard error from the value of the users that are left without each group; NaN with one group."""
+    groups = sorted({group[user] for user in users})
+    values = [value([user for user in users if group[user] != left_out]) for left_out in groups]
+    if len(groups) < 2 or any(map(math.isnan, values)):
         return math.nan
     n = len(values)
     return math.sqrt((n - 1) / n * math.fsum((value - statistics.fmean(values)) ** 2 for value in values))
@@ -100,6 +101,8 @@ def _(group: Group, *, items: str, norm: str) -> Number | None:
 
 
 @naive("Personalization")
-def _(group: Group) -> Number | None:
+def _(group: Group, *, denom: str) -> Number | None:
     pairs = list(itertools.combinations(map(set, group.lists), 2))
-    return 1 - sum(Fraction(len(one & other), group.k) for one, other in pairs) / len(pairs) if pairs else None
+    most = [group.k if denom == "k" else min(len(one), len(other)) for one, other in pairs]
+    shared = sum(Fraction(len(one & other), n) for (one, other), n in zip(pairs, most, strict=True))
+    return 1 - shared / len(pairs) if pairs else None

@@ -532,6 +532,18 @@ def _(one: PlainList, k: int, *, norm: str, unseen: str) -> Number | None:
     return mean([count / Fraction(scale) for count in counts]) if scale else None
 
 
+@naive("PopLift")
+def _(one: PlainList, k: int) -> Number | None:
+    counts = [Fraction(item.interactions) for item in top_items(one, k)]
+    has = Fraction(one.background.profile_interactions)
+    return (sum(counts) / len(counts) - has) / has if counts and has else None
+
+
+@naive("MeanPopRank")
+def _(one: PlainList, k: int) -> Number | None:
+    return mean([Fraction(item.quantile) for item in top_items(one, k)])
+
+
 @naive("MIUF")
 def _(one: PlainList, k: int, *, unseen: str) -> Number | None:
     users = [item.users for item in top_items(one, k) if item.users or unseen == "one"]
@@ -588,6 +600,14 @@ def _(one: PlainList, k: int) -> Number | None:
     return mean([Fraction(not item.is_seen) for item in top_items(one, k)])
 
 
+@naive("UnrepeatedReco")
+def _(one: PlainList, k: int, *, kind: str) -> Number | None:
+    copies = [int(item.copies) for item in top_items(one, k)]
+    if not copies:
+        return None
+    return int(max(copies) == 1) if kind == "full" else Fraction(len(copies), sum(copies))
+
+
 @naive("Freshness")
 def _(one: PlainList, k: int, *, days: float, stat: str, unknown: str) -> Number | None:
     ages = [item.age for item in top_items(one, k)]
@@ -599,21 +619,44 @@ def _(one: PlainList, k: int, *, days: float, stat: str, unknown: str) -> Number
     return statistics.median(known) if stat == "median" else mean([Fraction(age) for age in known])
 
 
+IS_KNOWN: dict[str, Callable[[Item], object]] = {
+    "vector": lambda item: any(item.vector or ()),
+    "jaccard": lambda item: item.categories,
+    "cooccurrence": lambda item: item.users,
+}
+"""Whether anything is known of what an item is similar to."""
+
+
 @naive("ILD")
-def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
+def _(  # noqa: PLR0913 - the list, the cutoff and the four options
+    one: PlainList, k: int, *, discount: str, rel: float | None, sim: str, unknown: str
+) -> Number | None:
     similarity = NAIVE["ILS"](one, k, sim=sim, unknown=unknown)
-    return None if similarity is None else 1 - similarity
+    if similarity is None or (rel is None and discount == "none"):
+        return None if similarity is None else 1 - similarity
+    worth = (lambda rank: 1 / math.log2(rank + 1)) if discount == "log2" else (lambda _: 1)
+    known = [rank for rank, item in enumerate(top_items(one, k), 1) if IS_KNOWN[sim](item)]
+    counted = [rank for rank in known if rel is None or one.gains[rank - 1] >= rel]
+
+    def mean_distance(rank: int) -> float:
+        others = [(worth(max(1, other - rank)), 1 - alike(one, rank, other, sim)) for other in counted if other != rank]
+        return sum(w * d for w, d in others) / sum(w for w, _ in others) if others else 0
+
+    return math.fsum(worth(rank) * mean_distance(rank) for rank in counted) / math.fsum(map(worth, known))
+
+
+def alike(one: PlainList, rank: int, other: int, sim: str) -> Number:
+    """Similarity of the items at two ranks."""
+    first, second = sorted((rank, other))
+    if sim == "cooccurrence":
+        return sum(value for *ranks, value in one.background.pairs if ranks == [first, second])
+    return (cosine if sim == "vector" else jaccard)(one.items[first - 1], one.items[second - 1])
 
 
 @naive("ILS")
 def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
     items = top_items(one, k)
-    is_known: dict[str, Callable[[Item], object]] = {
-        "vector": lambda item: any(item.vector or ()),
-        "jaccard": lambda item: item.categories,
-        "cooccurrence": lambda item: item.users,
-    }
-    known = [item for item in items if is_known[sim](item)]
+    known = [item for item in items if IS_KNOWN[sim](item)]
     if unknown == "null" and len(known) < len(items):
         return None
     if sim == "cooccurrence":
@@ -644,15 +687,59 @@ def _(one: PlainList, k: int, *, of: str) -> Number | None:
     return Fraction(len(covered & profile if of == "user" else covered), n_wanted) if n_wanted and one.items else None
 
 
+@naive("alpha_nDCG")
+def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
+    left = relevant_categories(one, rel)
+    ideal: list[set[str]] = []
+    while left:
+        best = max(left, key=lambda each: sum(new_categories([*ideal, each], alpha)[-1:]))
+        left.remove(best)
+        ideal.append(best)
+    sums = [
+        math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(new_categories(each, alpha)[: k or None], 1))
+        for each in (shown_categories(one, rel), ideal)
+    ]
+    return sums[0] / sums[1] if ideal and one.items else None
+
+
+@naive("ERR_IA")
+def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
+    n_wanted = len(set().union(*relevant_categories(one, rel)))
+    gains = new_categories(shown_categories(one, rel), alpha)[:k]
+    found = math.fsum(gain / rank for rank, gain in enumerate(gains, 1))
+    best = math.fsum(n_wanted * (1 - alpha) ** (rank - 1) / rank for rank in range(1, k + 1))
+    return found / best if n_wanted and one.items else None
+
+
+def relevant_categories(one: PlainList, rel: float) -> list[set[str]]:
+    """Categories of each relevant judged item that has any."""
+    return [set(categories) for gain, categories in one.background.judged if gain >= rel]
+
+
+def shown_categories(one: PlainList, rel: float) -> list[set[str]]:
+    """Categories at each rank, none of an item that is not relevant."""
+    return [set(item.categories) if gain >= rel else set() for item, gain in zip(one.items, one.gains, strict=True)]
+
+
+def new_categories(by_rank: Sequence[set[str]], alpha: float) -> list[float]:
+    """Gain at each rank: of each category less by alpha for every time that it stood above."""
+    return [
+        sum((1 - alpha) ** sum(name in above for above in by_rank[:place]) for name in sorted(categories))
+        for place, categories in enumerate(by_rank)
+    ]
+
+
 @naive("Unexpectedness")
-def _(one: PlainList, k: int, *, unknown: str) -> Number | None:
-    return distance_from_profile(one, k, unknown, lambda _: True)
+def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
+    return distance_from_profile(one, k, sim, unknown, lambda _: True)
 
 
 @naive("Serendipity")
-def _(one: PlainList, k: int, *, kind: str, rel: float, unknown: str) -> Number | None:
+def _(  # noqa: PLR0913 - the list, the cutoff and the four options
+    one: PlainList, k: int, *, kind: str, rel: float, sim: str, unknown: str
+) -> Number | None:
     if kind == "content":
-        return distance_from_profile(one, k, unknown, lambda gain: gain >= rel)
+        return distance_from_profile(one, k, sim, unknown, lambda gain: gain >= rel)
     relevant = [(rank, item) for rank, item in enumerate(top_items(one, k), 1) if one.gains[rank - 1] >= rel]
     depth, n = len(top_items(one, k)), one.background.items
     if not depth or (kind == "pop" and not n):
@@ -662,15 +749,26 @@ def _(one: PlainList, k: int, *, kind: str, rel: float, unknown: str) -> Number 
     return math.fsum(max((n + 1 - rank) / n - item.popularity, 0) for rank, item in relevant) / depth
 
 
-def distance_from_profile(one: PlainList, k: int, unknown: str, counts: Callable[[float], bool]) -> float | None:
-    """Mean of 1 - cosine with the profile over the known items, those that do not count adding 0."""
+def distance_from_profile(
+    one: PlainList, k: int, sim: str, unknown: str, counts: Callable[[float], bool]
+) -> float | None:
+    """Mean of 1 - similarity to the profile over the known items, those that do not count adding 0."""
     places = list(zip(top_items(one, k), one.top(k), strict=True))
-    known = [(item.vector or (), gain) for item, gain in places if any(item.vector or ())]
-    profile = one.background.profile_vector
-    if profile is None or not known or (unknown == "null" and len(known) < len(places)):
+    worth = [(similarity_to_profile(one, item, sim), gain) for item, gain in places]
+    known = [(1 - alike, gain) for alike, gain in worth if alike is not None]
+    if not known or (unknown == "null" and len(known) < len(places)):
         return None
-    worth = [1 - sum(x * y for x, y in zip(v, profile, strict=True)) / math.hypot(*v) for v, g in known if counts(g)]
-    return math.fsum(worth) / len(known)
+    return math.fsum(distance for distance, gain in known if counts(gain)) / len(known)
+
+
+def similarity_to_profile(one: PlainList, item: Item, sim: str) -> float | None:
+    """Mean similarity of an item to those of the user; None where either is unknown."""
+    if sim == "cooccurrence":
+        return item.familiarity if item.users and not math.isnan(item.familiarity) else None
+    profile, vector = one.background.profile_vector, item.vector or ()
+    if profile is None or not any(vector):
+        return None
+    return sum(x * y for x, y in zip(vector, profile, strict=True)) / math.hypot(*vector)
 
 
 @naive("Calibration")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from operator import itemgetter
 from typing import Any
 
@@ -14,19 +15,19 @@ SCORES = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 
 ITEMS = (
     Item(),
-    Item(8, 5, False, 1.0, 1, True, 0, ("a",), (1.0, 0.0, 0.0)),
-    Item(5, 4, False, 0.75, 2, False, 10, ("a", "b"), (1.0, 2.0, -1.0)),
-    Item(3, 3, True, 0.5, 3, True, -3, ("b", "c", "d"), (0.0, -3.0, 0.5)),
-    Item(3, 2, True, 0.5, 4, False, 45, ("a", "d"), (-2.0, 0.0, 0.0)),
-    Item(1, 1, True, 0.25, 5, False, 29, (), None),
-    Item(0, 0, True, 0.0, 9, False, 30, ("e",), (0.0, 0.0, 0.0)),
+    Item(8, 5, False, 1.0, 1, True, 0, ("a",), (1.0, 0.0, 0.0), 1.0, 0.75, 1),
+    Item(5, 4, False, 0.75, 2, False, 10, ("a", "b"), (1.0, 2.0, -1.0), 0.8, 0.25, 3),
+    Item(3, 3, True, 0.5, 3, True, -3, ("b", "c", "d"), (0.0, -3.0, 0.5), 0.6, 1.0, 1),
+    Item(3, 2, True, 0.5, 4, False, 45, ("a", "d"), (-2.0, 0.0, 0.0), 0.4, 0.0, 2),
+    Item(1, 1, True, 0.25, 5, False, 29, (), None, 0.2, math.nan, 1),
+    Item(0, 0, True, 0.0, 9, False, 30, ("e",), (0.0, 0.0, 0.0), 0.0, 0.0, 1),
 )
 """Items that lists are drawn from: seen and unseen, with and without a day, categories and a vector."""
 
 BACKGROUNDS = (
     Background(),
-    Background(20, 8, 1, 6, 5, 5, (("a", 1, 2), ("b", 2, 1), ("d", 2, 1)), (0.5, 0.25, -0.5)),
-    Background(30, 9, 2, 9, 12, 6, (("f", 1, 1),), None),
+    Background(20, 8, 1, 6, 5, 5, (("a", 1, 2), ("b", 2, 1), ("d", 2, 1)), (0.5, 0.25, -0.5), (), 4.5),
+    Background(30, 9, 2, 9, 12, 6, (("f", 1, 1),), None, (), 8),
 )
 """What lies behind a list: nothing, and two kinds of training data and user."""
 
@@ -54,11 +55,15 @@ def _ranking(places: list[tuple[float, float | None, Item]], missed: list[float]
         if item.users and other.users and (item.users + other.users) % 3
     ]
     scores, gains = [score for score, _, _ in best_first], [gain for _, gain, _ in best_first]
-    return Ranking(gains, missed, scores, items, background._replace(pairs=pairs))
+    recommended = [(gain, item.categories) for _, gain, item in best_first if gain is not None]
+    others = [(gain, ITEMS[place % len(ITEMS)].categories) for place, gain in enumerate(missed)]
+    judged = [(gain, categories) for gain, categories in (*others, *recommended) if categories]
+    return Ranking(gains, missed, scores, items, background._replace(pairs=pairs, judged=judged))
 
 
 _NOT_IN_TRAIN: dict[str, Any] = {
-    name: Item._field_defaults[name] for name in ("interactions", "users", "is_tail", "popularity", "place", "is_seen")
+    name: Item._field_defaults[name]
+    for name in ("interactions", "users", "is_tail", "popularity", "place", "is_seen", "quantile", "familiarity")
 }
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the lists themselves: too few items, and items that the user knows already."""
+"""What is wrong with the lists themselves: too few items, the same ones again, and those that the user has already."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rankeval_spark.measures.registry import Cutoff, Definition
 _NO_LIST = "the user has no list"
 _TWO = Ranking([None, 1], items=(Item(is_seen=True), Item()))
 _NONE = Ranking([], missed=[1])
+_REPEATED = Ranking([None, 1, None], items=(Item(), Item(copies=3), Item(copies=2)))
 
 
 @Definition(
@@ -100,3 +101,53 @@ def not_in_train(cut: CutLists) -> FloatMatrix:
     """
     n_seen = cut.sum_items(cut.lists.known_items.values[needs.ITEM_SEEN])
     return quotient(cut.depth - n_seen, cut.depth)
+
+
+@Definition(
+    name="UnrepeatedReco",
+    formula="m / sum_{i<=m} copies(i)",
+    bounds=(0, 1),
+    undefined=_NO_LIST,
+    source="RecTools UnrepeatedReco",
+    goldens=(
+        Golden("UnrepeatedReco@1", (_REPEATED, _NONE), ("1", UNDEFINED), mean="1"),
+        Golden(
+            "UnrepeatedReco", (_REPEATED,), ("3 / (1 + 3 + 2)",), note="three of the six rows of the log are needed"
+        ),
+        Golden("UnrepeatedReco(kind='full')", (_TWO, _REPEATED), ("1", "0"), mean="1/2"),
+    ),
+    needs=(needs.ITEM_COPIES,),
+    without_relevant=lambda **_: math.nan,
+)
+def unrepeated_recommendations(cut: CutLists, *, kind: Literal["share", "full"] = "share") -> FloatMatrix:
+    """Share of the rows of a list that are left when each item counts once: 1 where none is repeated.
+
+    Parameters
+    ----------
+    cut : CutLists
+        The lists and the cutoffs.
+    kind : {"share", "full"}
+        The share; or 1 where none of the items is repeated and 0 otherwise.
+
+    Returns
+    -------
+    float64, shape (n_lists, n_cutoffs)
+        In (0, 1]; 0 or 1 with ``kind='full'``. NaN without a list.
+
+    Notes
+    -----
+    ``m / sum_{i<=m} copies(i)``, copies(i) being the rows of the log with item i in this list. The ranks are those
+    without repeated items, as of every other measure, so that a list of which repetitions take many places shows at a
+    small k too; RecTools cuts the rows of the log at k instead, which is the same for the whole list. With the policy
+    ``duplicates='keep'`` rows are not counted, and the value is 1.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import Item, Lists, Ranking
+    >>> items = [Item(copies=3), Item()]
+    >>> unrepeated_recommendations(Lists.of([Ranking([None, None], items=items)]).cut([1, 2])).round(4)
+    array([[0.3333, 0.5   ]])
+    """
+    n_rows = cut.sum_items(cut.lists.known_items.values[needs.ITEM_COPIES])
+    share = quotient(cut.depth, n_rows)
+    return share if kind == "share" else np.where(np.isnan(share), np.nan, (n_rows == cut.depth).astype(np.float64))

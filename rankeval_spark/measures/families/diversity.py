@@ -12,10 +12,12 @@ from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.items import Background, Item
 from rankeval_spark.measures.lists import CutLists, Ranking
+from rankeval_spark.measures.options import Level  # noqa: TC001 - the registry reads the annotation at run time
+from rankeval_spark.measures.pairwise import aware_diversity, categories_in_common, similarity_of
 from rankeval_spark.measures.registry import Definition
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatVector, IntVector
+    from rankeval_spark.measures.arrays import FloatVector
 
 _FEWER_THAN_TWO = (
     "fewer than two items at ranks 1..k, or one of which nothing is known (unknown='drop': fewer than two known items)"
@@ -41,6 +43,7 @@ _GAP = Ranking([None, 1, None], items=(_X, Item(vector=(0, 0)), _Y))
 """The second item has a vector without a direction."""
 _SET_GAP = Ranking([None, 1, None], items=(_AB, Item(), _BC))
 _ONE = Ranking([None], items=(_X,))
+_RELEVANT = Ranking([1, None, 1], items=(_X, _Y, _OPPOSITE))
 
 _PROFILE = Background(categories=5, profile=(("a", 1, 1), ("c", 1, 3)))
 _COVERING = Ranking([None, 1, None], items=(_AB, _BC, _C), background=_PROFILE)
@@ -56,7 +59,7 @@ def _never(**_: object) -> float:
     formula="1 - (2 / (m (m - 1))) sum_{i<j<=m} sim(i, j)",
     bounds=(0, 2),
     undefined=_FEWER_THAN_TWO,
-    source=_VARGAS,
+    source=f"{_VARGAS}, Rank and relevance in novelty and diversity metrics",
     goldens=(
         Golden("ILD@2", (_VECTORS,), ("1",), note="at right angles"),
         Golden("ILD", (_VECTORS,), ("(1 + 2 + 1) / 3",), note="ranks 1 and 3 point in opposite directions"),
@@ -67,6 +70,18 @@ def _never(**_: object) -> float:
         Golden("ILD", (_GAP, _ONE), (UNDEFINED, UNDEFINED), note="no direction; no pair"),
         Golden("ILD(unknown='drop')", (_GAP,), ("1",)),
         Golden("ILD(sim='jaccard')", (_SET_GAP,), (UNDEFINED,), note="an item without categories is not known"),
+        Golden(
+            "ILD(discount='log2')",
+            (_VECTORS,),
+            (
+                "((1 + 1/log2(3) * 2) / (1 + 1/log2(3)) + 1/log2(3) * (1 + 1) / 2 + 1/2 * (2 + 1) / 2)"
+                " / (1 + 1/log2(3) + 1/2)",
+            ),
+            note="to the first item the second counts 1, the third 1 / log2(3); to the third both count 1",
+        ),
+        Golden("ILD(rel=1)", (_RELEVANT,), ("(2 + 2) / 3",), note="ranks 1 and 3 are relevant"),
+        Golden("ILD(rel=1,discount='log2')", (_RELEVANT,), ("(2 + 1/2 * 2) / (1 + 1/log2(3) + 1/2)",)),
+        Golden("ILD(rel=1)", (_VECTORS, _ONE), ("0", UNDEFINED), note="one relevant item makes no pair"),
     ),
     needs_with=lambda *, sim, **_: _NEED[sim],
     without_relevant=_never,
@@ -74,6 +89,8 @@ def _never(**_: object) -> float:
 def intra_list_diversity(
     cut: CutLists,
     *,
+    rel: Level | None = None,
+    discount: Literal["none", "log2"] = "none",
     sim: Literal["vector", "jaccard", "cooccurrence"] = "vector",
     unknown: Literal["null", "drop"] = "null",
 ) -> FloatMatrix:
@@ -83,6 +100,11 @@ def intra_list_diversity(
     ----------
     cut : CutLists
         The lists and the cutoffs.
+    rel : float, optional
+        Gain from which on an item is relevant; items that are not then add nothing. Left out, all items count.
+    discount : {"none", "log2"}
+        What a place counts: all the same; D(i) = 1 / log2(i + 1), and of two items the more the closer the second one
+        follows the first.
     sim : {"vector", "jaccard", "cooccurrence"}
         What makes two items similar: the cosine of their vectors; the share of their categories that they have in
         common; the users in `train` that they have in common, over the root of U(i) U(j).
@@ -100,6 +122,11 @@ def intra_list_diversity(
     ``(2 / (m (m - 1))) sum_{i<j<=m} (1 - sim(i, j))``. Cosines of all pairs come from the sum s of the unit vectors,
     ``(|s|^2 - m) / 2``, so that the work grows with k and not with its square.
 
+    With ``rel`` or ``discount`` it is ``sum_i D(i) r_i d(i) / sum_i D(i)``, i in 1..m, where d(i) is the mean distance
+    to the other items, ``sum_{j != i} D(max(1, j - i)) r_j (1 - sim(i, j)) / sum_{j != i} D(max(1, j - i)) r_j``, and
+    0 where that has no term; r_i = 1 without ``rel``, D = 1 without ``discount``. The outer divisor runs over all
+    places, relevant or not, as of EPC.
+
     Examples
     --------
     >>> from rankeval_spark.measures import Item, Lists, Ranking
@@ -107,7 +134,14 @@ def intra_list_diversity(
     >>> intra_list_diversity(Lists.of([Ranking([None] * 3, items=items)]).cut([2, 3])).round(4)
     array([[1.    , 0.6667]])
     """
-    return 1 - _mean_similarity(cut, sim, unknown)
+    diversity = 1 - _mean_similarity(cut, sim, unknown)
+    if rel is None and discount == "none":
+        return diversity
+    known = _is_known(cut, sim)
+    counted = known if rel is None else known * cut.lists.relevant_items(rel)
+    similarity = cut.once(("similarity of pairs", sim), lambda: similarity_of(cut.lists.known_items, sim))
+    aware = aware_diversity(cut, similarity, counted=counted, known=known, log2=discount == "log2")
+    return np.where(np.isnan(diversity), np.nan, np.clip(aware, 0, 2))
 
 
 @Definition(
@@ -229,18 +263,29 @@ def _mean_similarity(cut: CutLists, sim: str, unknown: str) -> FloatMatrix:
     facts = cut.lists.known_items
 
     def compute() -> tuple[FloatMatrix, FloatMatrix]:
+        n_known = cut.sum_items(_is_known(cut, sim))
         if sim == "vector":
-            return _sum_of_cosines(cut), cut.sum_items(facts.has_vector.astype(np.float64))
+            return _sum_of_cosines(cut), n_known
         if sim == "jaccard":
-            return _sum_of_jaccard(cut), cut.sum_items(facts.has_categories.astype(np.float64))
-        pairs, users = facts.known_pairs, facts.values[needs.ITEM_USERS]
-        return cut.sum_items(pairs.similarity, of=pairs.later), cut.sum_items((users > 0).astype(np.float64))
+            _, later, shares = categories_in_common(facts)
+            return cut.sum_items(shares, of=later), n_known
+        return cut.sum_items(facts.known_pairs.similarity, of=facts.known_pairs.later), n_known
 
     total, n_known = cut.once(("similarity", sim), compute)
     mean = np.clip(quotient(total, n_known * (n_known - 1) / 2), -1, 1)
     return (
         mean if unknown == "drop" else np.where(n_known == cut.sum_items(np.ones(len(facts.item_list))), mean, np.nan)
     )
+
+
+def _is_known(cut: CutLists, sim: str) -> FloatVector:
+    """Tell of each item, by 1 or 0, whether it is known what it is similar to."""
+    facts = cut.lists.known_items
+    if sim == "vector":
+        return facts.has_vector.astype(np.float64)
+    if sim == "jaccard":
+        return facts.has_categories.astype(np.float64)
+    return (facts.values[needs.ITEM_USERS] > 0).astype(np.float64)
 
 
 def _sum_of_cosines(cut: CutLists) -> FloatMatrix:
@@ -251,31 +296,3 @@ def _sum_of_cosines(cut: CutLists) -> FloatMatrix:
     for feature in vectors.T:
         of_sum += cut.sum_items(feature) ** 2
     return (of_sum - squares) / 2
-
-
-def _sum_of_jaccard(cut: CutLists) -> FloatMatrix:
-    """Sum the shares of common categories of all pairs; only pairs that have one in common are looked at."""
-    facts = cut.lists.known_items
-    n_items = len(facts.item_list)
-    earlier, later = _pairs_with_a_category_in_common(cut)
-    pairs, in_common = np.unique(earlier * max(n_items, 1) + later, return_counts=True)
-    first, second = pairs // max(n_items, 1), pairs % max(n_items, 1)
-    sizes = np.bincount(facts.known_categories.owner, minlength=n_items)
-    shares: FloatVector = in_common / (sizes[first] + sizes[second] - in_common)
-    return cut.sum_items(shares, of=second)
-
-
-def _pairs_with_a_category_in_common(cut: CutLists) -> tuple[IntVector, IntVector]:
-    """Pair up the items of each (list, category), the earlier one first; once for each category in common."""
-    facts = cut.lists.known_items
-    labels = facts.known_categories
-    key = facts.item_list[labels.owner] * facts.n_categories + labels.code
-    order = np.lexsort((labels.owner, key))
-    key, owner = key[order], labels.owner[order]
-    earlier, later = [owner[:0]], [owner[:0]]
-    step = 1
-    while (is_same := key[step:] == key[:-step]).any():
-        earlier.append(owner[:-step][is_same])
-        later.append(owner[step:][is_same])
-        step += 1
-    return np.concatenate(earlier), np.concatenate(later)

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from rankeval_spark.measures import needs
 from rankeval_spark.measures.arrays import FloatVector  # noqa: TC001 - the registry reads the annotation at run time
 from rankeval_spark.measures.exposure import Exposure, Shown, positive
 from rankeval_spark.measures.golden import UNDEFINED, Golden
@@ -226,7 +227,7 @@ def gini(
     bounds=(0, 1),
     undefined="fewer than two lists",
     source="Zhou et al. (2010), Solving the apparent diversity-accuracy dilemma of recommender systems (as h)",
-    cutoff=Cutoff("required"),
+    cutoff=Cutoff("required").but("optional", denom="min"),
     goldens=(
         Golden("Personalization@2", (), ("1 - 1/2", "0"), shown=(_TWO_LISTS, Shown(("a b", "b a")))),
         Golden(
@@ -237,15 +238,27 @@ def gini(
             note="an empty list is none",
         ),
         Golden("Personalization@2", (), (UNDEFINED,), shown=(Shown(("a b",)),), note="one list"),
+        Golden(
+            "Personalization(denom='min')@2",
+            (),
+            ("1 - (1/1 + 1/1 + 0) / 3", "0"),
+            shown=(Shown(("a b", "a", "b", "")), Shown(("a b c", "b a"))),
+            note="a short list can share no more than it has",
+        ),
+        Golden("Personalization(denom='min')", (), ("1 - 2/3",), shown=(Shown(("a b c d", "c b z")),)),
     ),
+    needs_with=lambda *, denom, **_: (needs.LIST_LENGTHS,) if denom == "min" else (),
 )
-def personalization(exposure: Exposure) -> FloatVector:
+def personalization(exposure: Exposure, *, denom: Literal["k", "min"] = "k") -> FloatVector:
     """How much the lists of two users differ: 1 where no two share an item, 0 where all are the same.
 
     Parameters
     ----------
     exposure : Exposure
         The groups of lists.
+    denom : {"k", "min"}
+        What the items that two lists share are divided by: k; the length of the shorter one, at most k, so that short
+        lists do not differ for being short.
 
     Returns
     -------
@@ -257,11 +270,15 @@ def personalization(exposure: Exposure) -> FloatVector:
     ``1 - mean over pairs {u, v} of |L_u@k and L_v@k| / k``. No pair is looked at: item i, which stands in x_i of V
     lists, is shared by x_i (x_i - 1) / 2 pairs, so that the value is ``1 - sum_i x_i (x_i - 1) / (V (V - 1) k)``.
 
+    With ``denom='min'`` it is ``1 - sum_i sum_{a,b} x_ia (x_ib - [a = b]) / min(a, b) / (V (V - 1))``, x_ia being the
+    lists of length a that hold item i.
+
     Examples
     --------
     >>> personalization(Exposure.of([Shown(("a b", "a c"))], k=2))
     array([0.5])
     """
-    shared = exposure.sum(exposure.n_items * exposure.times * (exposure.times - 1))
-    pairs = exposure.n_lists * (exposure.n_lists - 1)
-    return 1 - shared / (positive(pairs) * exposure.k)
+    pairs = positive(exposure.n_lists * (exposure.n_lists - 1))
+    if denom == "min":
+        return np.clip(1 - exposure.sum(exposure.shared) / pairs, 0, 1)  # sums of fractions: not -1e-17
+    return 1 - exposure.sum(exposure.n_items * exposure.times * (exposure.times - 1)) / (pairs * exposure.k)

@@ -17,20 +17,28 @@ from rankeval_spark.measures.registry import Cutoff, Definition, Rule
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
+    from rankeval_spark.measures.items import ItemFacts
 
 _TRAIN = Background(items=4, profile_vector=(0.5, 0.5))
 """The user has two items, (1, 0) and (0, 1)."""
 _X, _OPPOSITE, _NO_VECTOR = Item(vector=(2, 0)), Item(vector=(-3, 0)), Item()
 _CONTENT = Ranking([None, 1], items=(_X, _OPPOSITE), background=_TRAIN)
 _CONTENT_GAP = Ranking([1, None], items=(_X, _NO_VECTOR), background=_TRAIN)
+_TOGETHER = Ranking([None, 1], items=(Item(users=4, familiarity=1 / 2), Item(users=1, familiarity=0)))
+"""The first item is often had together with the two of the user, the second never."""
+_TOGETHER_GAP = Ranking([1, None], items=(Item(users=4, familiarity=1 / 2), Item(familiarity=0)))
+"""Nobody has the second item."""
 _POPULAR = Item(popularity=1, place=1)
 _RARE = Item(popularity=1 / 4, place=4)
 _POP = Ranking([1, 1, 1, None], items=(_RARE, _POPULAR, Item(), Item()), background=_TRAIN)
 _NO_PROFILE = Ranking([1], items=(_X,))
 _NONE = Ranking([], missed=[1], background=_TRAIN)
 
+_CONTENT_NEEDS: Final = {
+    "vector": (needs.ITEM_VECTORS, needs.PROFILE_VECTORS),
+    "cooccurrence": (needs.ITEM_FAMILIARITY, needs.ITEM_USERS),
+}
 _NEEDS: Final = {
-    "content": (needs.ITEM_VECTORS, needs.PROFILE_VECTORS),
     "pop": (needs.ITEM_POPULARITY, needs.TOTAL_ITEMS),
     "ge": (needs.ITEM_PLACE,),
 }
@@ -38,38 +46,50 @@ _NEEDS: Final = {
 
 @Definition(
     name="Unexpectedness",
-    formula="(1 / m) sum_{i<=m} (1 - mean over j in train(u) of cos(i, j))",
+    formula="(1 / m) sum_{i<=m} (1 - mean over j in train(u) of sim(i, j))",
     bounds=(0, 2),
-    undefined="the user has no list or no vector in train, or an item has none (unknown='drop': all items)",
+    undefined="the user has no list, or no vector (sim='cooccurrence': no item) in train; an item has no vector (no "
+    "user), with unknown='drop' all items",
     source="Zhang et al. (2012), Auralist; Microsoft recommenders",
     goldens=(
         Golden("Unexpectedness@1", (_CONTENT,), ("1 - 1/2",)),
         Golden("Unexpectedness", (_CONTENT, _NO_PROFILE, _NONE), ("(1/2 + 3/2) / 2", UNDEFINED, UNDEFINED)),
         Golden("Unexpectedness", (_CONTENT_GAP,), (UNDEFINED,)),
         Golden("Unexpectedness(unknown='drop')", (_CONTENT_GAP,), ("1/2",)),
+        Golden("Unexpectedness(sim='cooccurrence')", (_TOGETHER,), ("((1 - 1/2) + 1) / 2",)),
+        Golden("Unexpectedness(sim='cooccurrence')", (_TOGETHER_GAP, _NO_PROFILE), (UNDEFINED, UNDEFINED)),
+        Golden("Unexpectedness(sim='cooccurrence',unknown='drop')", (_TOGETHER_GAP,), ("1/2",)),
     ),
-    needs=_NEEDS["content"],
+    needs_with=lambda *, sim, **_: _CONTENT_NEEDS[sim],
     without_relevant=lambda **_: math.nan,
 )
-def unexpectedness(cut: CutLists, *, unknown: Literal["null", "drop"] = "null") -> FloatMatrix:
+def unexpectedness(
+    cut: CutLists, *, sim: Literal["vector", "cooccurrence"] = "vector", unknown: Literal["null", "drop"] = "null"
+) -> FloatMatrix:
     """Mean distance of the recommended items from what their user has in the training data.
 
     Parameters
     ----------
     cut : CutLists
         The lists and the cutoffs.
+    sim : {"vector", "cooccurrence"}
+        What makes two items similar: the cosine of their vectors; the users in `train` that they have in common, over
+        the root of U(i) U(j), which is 1 for an item that the user has himself.
     unknown : {"null", "drop"}
-        What an item without a vector does: the list has no value; it counts as if it were not in the list.
+        What an item without a vector, or without users, does: the list has no value; it counts as if it were not in
+        the list.
 
     Returns
     -------
     float64, shape (n_lists, n_cutoffs)
-        In [0, 2]. NaN without a list, and for a user of whose items in `train` none has a vector.
+        In [0, 2], and in [0, 1] with ``sim='cooccurrence'``. NaN without a list, for a user without items in `train`
+        and, with ``sim='vector'``, for one of whose items none has a vector.
 
     Notes
     -----
-    ``(1 / m) sum_{i<=m} (1 - mean_j cos(i, j))`` over the distinct items j that the user has in `train`. The mean
-    cosine is the unit vector of i times the mean of the unit vectors of all j, so that no pair is looked at.
+    ``(1 / m) sum_{i<=m} (1 - mean_j sim(i, j))`` over the distinct items j that the user has in `train`; with
+    ``sim='vector'`` over those that have a vector. The mean cosine of vectors is the unit vector of i times the mean of
+    the unit vectors of all j, so that no pair is looked at; co-occurrences are counted of pairs that occur.
 
     Examples
     --------
@@ -78,12 +98,12 @@ def unexpectedness(cut: CutLists, *, unknown: Literal["null", "drop"] = "null") 
     >>> unexpectedness(Lists.of([one]).cut([1]))
     array([[0.5]])
     """
-    return _mean_distance(cut, np.ones(len(cut.lists.known_items.item_list)), unknown)
+    return _mean_distance(cut, np.ones(len(cut.lists.known_items.item_list)), sim, unknown)
 
 
 @Definition(
     name="Serendipity",
-    formula="(1 / m) sum_{i<=m} r_i (1 - mean over j in train(u) of cos(i, j))",
+    formula="(1 / m) sum_{i<=m} r_i (1 - mean over j in train(u) of sim(i, j))",
     bounds=(0, 2),
     undefined="the user has no list; train is empty (kind='content': as Unexpectedness)",
     source="Zhang et al. (2012), Auralist; kind='pop' RecTools; kind='ge' Ge et al. (2010), Beyond accuracy",
@@ -93,6 +113,7 @@ def unexpectedness(cut: CutLists, *, unknown: Literal["null", "drop"] = "null") 
         Golden("Serendipity@2", (_CONTENT,), ("(0 + 3/2) / 2",)),
         Golden("Serendipity", (_CONTENT_GAP, _NO_PROFILE), (UNDEFINED, UNDEFINED)),
         Golden("Serendipity(unknown='drop')", (_CONTENT_GAP,), ("1/2",)),
+        Golden("Serendipity(sim='cooccurrence')", (_TOGETHER,), ("(0 + 1) / 2",)),
         Golden(
             "Serendipity(kind='pop')@3",
             (_POP,),
@@ -107,8 +128,11 @@ def unexpectedness(cut: CutLists, *, unknown: Literal["null", "drop"] = "null") 
             "unknown only with kind='content'",
             lambda options: options["unknown"] != "null" and options["kind"] != "content",
         ),
+        Rule(
+            "sim only with kind='content'", lambda options: options["sim"] != "vector" and options["kind"] != "content"
+        ),
     ),
-    needs_with=lambda *, kind, **_: _NEEDS[kind],
+    needs_with=lambda *, kind, sim, **_: _CONTENT_NEEDS[sim] if kind == "content" else _NEEDS[kind],
     without_relevant=lambda **_: math.nan,
 )
 def serendipity(
@@ -116,6 +140,7 @@ def serendipity(
     *,
     rel: Level = 1,
     kind: Literal["content", "pop", "ge"] = "content",
+    sim: Literal["vector", "cooccurrence"] = "vector",
     unknown: Literal["null", "drop"] = "null",
 ) -> FloatMatrix:
     """How much of the list is relevant and yet not what the user had to expect.
@@ -129,6 +154,8 @@ def serendipity(
     kind : {"content", "pop", "ge"}
         What makes an item unexpected: its distance from what the user has in the training data, as in Unexpectedness;
         how much higher it stands in the list than among the popular items; that it is not among the k most popular.
+    sim : {"vector", "cooccurrence"}
+        For ``kind='content'``, as in Unexpectedness.
     unknown : {"null", "drop"}
         For ``kind='content'``, as in Unexpectedness.
 
@@ -139,7 +166,7 @@ def serendipity(
 
     Notes
     -----
-    content: ``(1 / m) sum_{i<=m} r_i (1 - mean_j cos(i, j))``.
+    content: ``(1 / m) sum_{i<=m} r_i (1 - mean_j sim(i, j))``.
 
     pop: ``(1 / m) sum_{i<=m} r_i max(p_u(i) - p_pop(i), 0)`` with ``p = (|T| + 1 - rank) / |T|``, T being the items in
     `train`, the rank of p_pop the dense one by c(i), and p_pop = 0 for items that are not in `train`.
@@ -156,7 +183,7 @@ def serendipity(
     facts = cut.lists.known_items
     is_relevant = cut.lists.relevant_items(rel)
     if kind == "content":
-        return _mean_distance(cut, is_relevant, unknown)
+        return _mean_distance(cut, is_relevant, sim, unknown)
     if kind == "ge":
         # Counted at each cutoff anew: the larger k, the more items are among the k most popular.
         place = facts.values[needs.ITEM_PLACE]
@@ -168,16 +195,23 @@ def serendipity(
     return np.where(n_items[:, None] > 0, quotient(cut.sum_items(is_relevant * surprise), cut.depth), np.nan)
 
 
-def _mean_distance(cut: CutLists, counted: FloatVector, unknown: str) -> FloatMatrix:
+def _mean_distance(cut: CutLists, counted: FloatVector, sim: str, unknown: str) -> FloatMatrix:
     """Sum the distance of the items that count from the profile of their user, over the number of known items."""
     facts = cut.lists.known_items
+    similarity = _to_profile(facts) if sim == "vector" else facts.values[needs.ITEM_FAMILIARITY]
+    has_item = facts.has_vector if sim == "vector" else facts.values[needs.ITEM_USERS] > 0
+    is_known = has_item & ~np.isnan(similarity)  # NaN for every item of a user without a profile
+    n_known = cut.sum_items(is_known.astype(np.float64))
+    distances = np.where(is_known, 1 - similarity, 0.0)
+    mean = np.clip(quotient(cut.sum_items(counted * distances), n_known), 0, 2)
+    return mean if unknown == "drop" else np.where(n_known == cut.depth, mean, np.nan)
+
+
+def _to_profile(facts: ItemFacts) -> FloatVector:
+    """Mean cosine of each item to those of its user; NaN where he has none with a vector."""
     profiles = facts.known_profile_vectors
     has_profile = np.isfinite(profiles).all(axis=1) & (profiles.shape[1] > 0)
     towards = np.where(has_profile[:, None], profiles, 0.0)[facts.item_list]
     n_shared = min(towards.shape[1], facts.unit_vectors.shape[1])  # 0 where a batch knows no vector at all
-    cosines = (facts.unit_vectors[:, :n_shared] * towards[:, :n_shared]).sum(axis=1)
-    is_known = facts.has_vector.astype(np.float64)
-    n_known = cut.sum_items(is_known)
-    mean = np.clip(quotient(cut.sum_items(counted * is_known * (1 - cosines)), n_known), 0, 2)
-    defined = np.where(has_profile[:, None], mean, np.nan)
-    return defined if unknown == "drop" else np.where(n_known == cut.depth, defined, np.nan)
+    cosines: FloatVector = (facts.unit_vectors[:, :n_shared] * towards[:, :n_shared]).sum(axis=1)
+    return np.where(has_profile[facts.item_list], cosines, np.nan)

@@ -37,8 +37,8 @@ def described(spark: SparkSession, rows: list[tuple[str, str]], items: list[str]
     """Describe the lists of two users, which hold the same items."""
     ranked = table(
         spark,
-        "user_id item_id rank",
-        *((user, item, rank) for user in ("u1", "u2") for rank, item in enumerate(items, 1)),
+        "user_id item_id rank _n_copies",
+        *((user, item, rank, 1 + rank % 2) for user in ("u1", "u2") for rank, item in enumerate(items, 1)),
     )
     catalogue = spark.createDataFrame(
         [("i00", ["b", "a", "b", None], [1.0, 2.0], DAY), ("i01", [], [math.nan, 1.0], dt.date(2026, 2, 2))],
@@ -49,7 +49,7 @@ def described(spark: SparkSession, rows: list[tuple[str, str]], items: list[str]
         return describe.with_item_facts(ranked, knowledge=knowledge, needs=ALL_OF_ITEMS, depth=depth, n_places=N_PLACES)
 
 
-def expected_facts(rows: list[tuple[str, str]], user: str, item: str) -> dict[str, float]:
+def expected_facts(rows: list[tuple[str, str]], user: str, item: str) -> dict[str, Any]:
     """Follow the definitions."""
     counts = Counter(row[1] for row in rows)
     order = sorted(counts, key=lambda each: (-counts[each], each))
@@ -58,6 +58,8 @@ def expected_facts(rows: list[tuple[str, str]], user: str, item: str) -> dict[st
     while sum(counts[each] for each in head) < Fraction(8, 10) * len(rows):
         head.append(order[len(head)])
     is_known = item in counts
+    users = {each: {row[0] for row in rows if row[1] == each} for each in counts}
+    own = sorted({row[1] for row in rows if row[0] == user})
     return {
         N.ITEM_INTERACTIONS: counts[item],
         N.ITEM_USERS: len({row[0] for row in rows if row[1] == item}),
@@ -65,7 +67,22 @@ def expected_facts(rows: list[tuple[str, str]], user: str, item: str) -> dict[st
         N.ITEM_POPULARITY: (len(counts) - levels.index(counts[item])) / len(counts) if is_known else 0,
         N.ITEM_PLACE: order.index(item) + 1 if is_known else math.inf,
         N.ITEM_SEEN: (user, item) in rows,
+        N.ITEM_QUANTILE: quantile(users, item) if is_known else 0,
+        N.ITEM_FAMILIARITY: math.fsum(together(users, item, each) for each in own) / len(own) if own else None,
     }
+
+
+def quantile(users: dict[str, set[str]], item: str) -> float:
+    """Rank by users, ascending, equal items sharing the mean of theirs, over all items."""
+    counts = [len(each) for each in users.values()]
+    n = len(users[item])
+    return (sum(each < n for each in counts) + (counts.count(n) + 1) / 2) / len(counts)
+
+
+def together(users: dict[str, set[str]], item: str, other: str) -> float:
+    """Cosine of the users of two items."""
+    in_common = users.get(item, set()) & users[other]
+    return len(in_common) / math.sqrt(len(users[item]) * len(users[other])) if in_common else 0
 
 
 @pytest.mark.parametrize(("seed", "n_rows"), [(1, 200), (2, 40), (3, 5), (4, 1)])
@@ -77,6 +94,8 @@ def test_facts_from_the_training_data_are_those_of_the_definitions(spark: SparkS
         for name, value in expected_facts(rows, user, item).items():
             is_deep = name == N.ITEM_PLACE and value > N_PLACES
             # Below the first places, only the order of the level that splits into head and tail is known.
+            if name == N.ITEM_FAMILIARITY and value is not None:
+                value = pytest.approx(value, rel=0, abs=1e-12)  # noqa: PLW2901 - the only fact that is a sum of roots
             assert facts[name] == value or (is_deep and facts[name] > N_PLACES), (user, item, name)
 
 
@@ -102,11 +121,24 @@ def test_profile_takes_each_item_once_and_only_those_that_the_catalogue_describe
         [("a", ["g", "h"], [3.0, 4.0]), ("b", ["g"], [0.0, -2.0]), ("c", None, [0.0, 0.0])],
         "item_id string, categories array<string>, vector array<double>",
     ).withColumn(C.PUBLISHED_AT, F.lit(None).cast("date"))
-    needs = frozenset({N.PROFILE_CATEGORIES, N.PROFILE_VECTORS})
-    profiles = describe.to_profiles(Knowledge(train, items), needs=needs)
+    needs = frozenset({N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS, N.JUDGED_CATEGORIES})
+    judgements = table(
+        spark,
+        "user_id item_id gain",
+        ("u", "a", 1.0),
+        ("u", "b", 0.0),
+        ("u", "x", 1.0),
+        ("z", "c", 1.0),
+        ("y", "b", 2.0),
+    )
+    profiles = describe.to_profiles(Knowledge(train, items), needs=needs, judgements=judgements)
     assert profiles is not None
     found = by(profiles, C.USER_ID, value=C.PROFILE)
-    assert set(found) == {"u"}
+    popularity = {user: found[user][N.PROFILE_INTERACTIONS] for user in found}
+    assert popularity == {"u": (2 + 1 + 2) / 3, "v": 2, "w": 1, "y": None}
+    judged = {user: [tuple(one) for one in found[user][N.JUDGED_CATEGORIES] or ()] for user in found}
+    assert judged == {"u": [(0, ["g"]), (1, ["g", "h"])], "v": [], "w": [], "y": [(2, ["g"])]}
+    assert {user for user in found if found[user][N.PROFILE_CATEGORIES]} == {"u"}
     assert [tuple(label) for label in found["u"][N.PROFILE_CATEGORIES]] == [("g", 1, 1), ("g", 2, 1), ("h", 2, 1)]
     assert found["u"][N.PROFILE_VECTORS] == pytest.approx([(3 / 5 + 0) / 2, (4 / 5 - 1) / 2], rel=0, abs=1e-15)
 

@@ -12,12 +12,14 @@ from scipy import stats
 
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.measures import Measure
-from rankeval_spark.stages.exposure import N_GROUPS
-from tests.support import naive_exposures
+from rankeval_spark.stages.jackknifed import N_GROUPS
+from tests.support import naive_exposures, naive_parity
 from tests.support.frames import after_run, assert_columns, assert_key, judgements, table
 from tests.support.plans import no_spark_jobs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame, SparkSession
 
 CATALOGUE = {f"i{number}" for number in range(40)}
@@ -27,7 +29,9 @@ MEASURES = (
     *("ItemCoverage@1", "ItemCoverage@3", "ItemCoverage", "CatalogCoverage@3", "CatalogCoverage@10"),
     *("Entropy@3", "Entropy(base='e',norm=True)@10", "Entropy", "Gini@3", "Gini(norm='n')@10"),
     *("Gini(items='recommended')@3", "Gini(items='recommended',norm='n')", "Personalization@1", "Personalization@10"),
+    *("Personalization(denom='min')@3", "Personalization(denom='min')"),
 )
+PARITY = ("PopREO@3", "PopREO(rel=2)@10", "PopREO", "PopRSP@3", "PopRSP")
 
 Lists = dict[str, dict[str, list[str]]]
 
@@ -51,6 +55,19 @@ def lists() -> Lists:
 def country_of(user: str) -> str | None:
     """Deal the countries out; u59, alone in NO, is a slice of one user."""
     return "NO" if user == "u59" else COUNTRIES[int(user[1:]) % 3]
+
+
+def train_rows() -> list[tuple[str, str]]:
+    """Draw interactions: popular items and equally unpopular ones, repeated pairs, items outside of the catalogue."""
+    draw = random.Random(8)
+    return [(f"u{draw.randrange(70)}", f"i{min(draw.randrange(45), draw.randrange(45))}") for _ in range(400)]
+
+
+def judged_by() -> dict[str, dict[str, float]]:
+    """Draw judgements of two users out of three, of items of the lists for the most part."""
+    draw = random.Random(9)
+    items = [*SHOWN, "never"]
+    return {f"u{n}": {item: draw.choice([0, 1, 2]) for item in draw.choices(items, k=9)} for n in range(70) if n % 3}
 
 
 def log_of(spark: SparkSession, lists: Lists) -> DataFrame:
@@ -83,8 +100,9 @@ def test_values_and_errors_are_those_of_plain_python(
     segments = table(spark, "user_id country", *((user, country_of(user)) for user in users))
     result = evaluate(
         log_of(spark, lists),
-        judgements(spark, {"u1": {"i7": 1}}),  # all but one user with a list have no judgement, and count
-        measures=MEASURES,
+        judgements(spark, judged_by()),  # users with a list but without a judgement count
+        measures=[*MEASURES, *PARITY],
+        train=table(spark, "user_id item_id", *train_rows()),
         segments=segments,
         slices=["country"],
         models=models,
@@ -96,7 +114,7 @@ def test_values_and_errors_are_those_of_plain_python(
     found = {(row["model_id"], row["slice_value"], row["measure"], row["k"]): row for row in result.collect()}
     group = groups_of(spark, users)
     n_compared = 0
-    for measure in map(Measure.parse, MEASURES):
+    for measure in map(Measure.parse, [*MEASURES, *PARITY]):
         for model, slice_value in ((m, s) for m in lists for s in ("", "FR", "DE", "NO", "(unknown)")):
             chosen = {u: one for u, one in lists[model].items() if slice_value in ("", country_of(u) or "(unknown)")}
             assert_row(found.get((model, slice_value, measure.label, measure.k)), measure, chosen, group)
@@ -109,8 +127,8 @@ def assert_row(row: Any, measure: Measure, lists: dict[str, list[str]], group: d
     if not lists:
         assert row is None
         return
-    value = naive_exposures.expected(measure, list(lists.values()), CATALOGUE)
-    error = naive_exposures.jackknife_error(measure, lists, group, CATALOGUE)
+    naive = parity_of if measure.name in {"PopREO", "PopRSP"} else exposure_of
+    value, error = naive(measure, lists, group)
     n_groups = len({group[user] for user in lists})
     half = stats.t.ppf(0.975, n_groups - 1) * error if n_groups > 1 else np.nan
     ends = np.clip([value - half, value + half], *measure.entry.definition.bounds)
@@ -120,6 +138,29 @@ def assert_row(row: Any, measure: Measure, lists: dict[str, list[str]], group: d
     assert (row["n_users"], row["is_small"]) == (len(lists), len(lists) < 5)
     nothing = ("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users", "tie_share", "std_dev")
     assert {row[name] for name in nothing} == {None}
+
+
+def exposure_of(measure: Measure, lists: dict[str, list[str]], group: dict[str, int]) -> tuple[float, float]:
+    """Naive value and standard error of a measure of exposure."""
+    value = naive_exposures.expected(measure, list(lists.values()), CATALOGUE)
+    return value, naive_exposures.jackknife_error(measure, lists, group, CATALOGUE)
+
+
+def parity_of(measure: Measure, lists: dict[str, list[str]], group: dict[str, int]) -> tuple[float, float]:
+    """Naive value and standard error of a measure of parity; what cannot be recommended is no item of PopRSP."""
+    gains, owned = judged_by(), set(train_rows())
+    groups = naive_parity.groups_by_popularity((item for _, item in train_rows()), {*CATALOGUE, *SHOWN, "never"})
+    if measure.name == "PopRSP":
+        groups = [items & CATALOGUE for items in groups]
+
+    def value(users: Iterable[str]) -> float:
+        known = [
+            naive_parity.User(lists[user], gains.get(user, {}), frozenset(item for u, item in owned if u == user))
+            for user in users
+        ]
+        return naive_parity.expected(measure, known, groups)
+
+    return value(lists), naive_exposures.error_without_groups(value, list(lists), group)
 
 
 def test_they_stand_beside_the_means_and_leave_user_metrics_alone(spark: SparkSession, lists: Lists) -> None:

@@ -38,7 +38,7 @@ def shown_of(lists: list[list[str]]) -> Shown:
 @pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.measure)
 def test_kernel_gives_the_golden_values(golden: Golden) -> None:
     measure = Measure.parse(golden.measure)
-    found = values(measure, list(golden.shown))
+    found = values(measure, [one for one in golden.shown if isinstance(one, Shown)])
     np.testing.assert_allclose(found, [float(value) for value in golden.expected], rtol=0, atol=1e-12)
     assert str(measure) == golden.measure, "golden examples use canonical names"
 
@@ -47,6 +47,7 @@ def test_kernel_gives_the_golden_values(golden: Golden) -> None:
 def test_golden_values_are_those_of_the_naive_reference(golden: Golden) -> None:
     measure = Measure.parse(golden.measure)
     for one, value in zip(golden.shown, golden.expected, strict=True):
+        assert isinstance(one, Shown)
         catalogue = None if one.catalogue is None else set(one.catalogue.split())
         found = naive_exposures.expected(measure, one.items(0), catalogue)
         np.testing.assert_allclose(found, float(value), rtol=0, atol=1e-12)
@@ -106,13 +107,30 @@ def test_entropy_is_at_most_that_of_the_catalogue(lists: list[list[str]]) -> Non
 def test_entries_are_added_up_in_any_order_and_may_take_items_away() -> None:
     """Everyone's three items less one that stood in two lists, which without the group stands in one."""
     counts = [
-        np.array(column, dtype=np.float64) for column in ([2, 1, 1, 2, 5], [1, 2, 1, -1, 3], [1, 2, 0, -1, np.nan])
+        np.array(column, dtype=np.float64)
+        for column in ([2, 1, 1, 2, 5], [1, 2, 1, -1, 3], [1, 2, 0, -1, np.nan], [1 / 2, 0, 0, -1 / 2, np.nan])
     ]
     group = np.array([0, 0, 0, 0, 1])
     found = Exposure.merged(group, *counts, n_lists=[2, 5], k=[2, 2], catalogue_size=[4, np.nan])
     assert (found.group.tolist(), found.times.tolist(), found.n_items.tolist()) == ([0, 0, 1], [1, 2, 5], [3, 0, 3])
     np.testing.assert_array_equal(found.n_catalogued, [2, 0, np.nan])
+    np.testing.assert_array_equal(found.shared, [0, 0, np.nan])
     assert found.n_distinct.tolist() == [3, 3]
+
+
+@given(lists=st.lists(st.permutations("abcdef").map(lambda items: items[:3]), min_size=2))
+def test_lists_of_one_length_share_as_much_of_the_shorter_one_as_of_k(lists: list[list[str]]) -> None:
+    shown = [Shown(tuple(" ".join(one) for one in lists))]
+    by_k, by_length = (values(Measure.parse(f"Personalization{of}@3"), shown) for of in ("", "(denom='min')"))
+    np.testing.assert_allclose(by_length, by_k, rtol=0, atol=1e-12)
+
+
+@given(groups=groups)
+def test_short_lists_count_as_less_different_by_their_own_length(groups: list[list[list[str]]]) -> None:
+    by_k, by_length = (
+        values(Measure.parse(f"Personalization{of}@5"), list(map(shown_of, groups))) for of in ("", "(denom='min')")
+    )
+    assert np.all((by_length <= by_k + 1e-12) | np.isnan(by_k))
 
 
 def test_a_set_keeps_both_kinds_apart() -> None:

@@ -65,6 +65,64 @@ def test_diversity_sees_neither_the_order_nor_the_length_of_vectors(
         assert_equal(one[column], other[column])
 
 
+@given(
+    ranking=rankings(),
+    sim=st.sampled_from(["vector", "jaccard", "cooccurrence"]),
+    unknown=st.sampled_from(["null", "drop"]),
+)
+def test_diversity_of_relevant_items_is_all_diversity_where_all_are_relevant(
+    ranking: Ranking, sim: str, unknown: str
+) -> None:
+    options = f"sim='{sim}',unknown='{unknown}'"
+    relevant = ranking._replace(gains=[2] * len(ranking.gains))
+    assert_equal(curve(f"ILD(rel=2,{options})", relevant), curve(f"ILD({options})", ranking))
+    discounted = curve(f"ILD(discount='log2',{options})", ranking)
+    assert_equal(curve(f"ILD(rel=2,discount='log2',{options})", relevant), discounted)
+    assert np.all((curve(f"ILD(rel=2,discount='log2',{options})", ranking) <= 2 + 1e-12) | np.isnan(discounted))
+
+
+@given(ranking=rankings())
+def test_discounted_diversity_of_a_pair_is_its_distance(ranking: Ranking) -> None:
+    pair = ranking._replace(gains=ranking.gains[:2], items=ranking.items[:2])
+    assert_equal(curve("ILD(discount='log2')", pair), curve("ILD", pair))
+
+
+@given(ranking=rankings())
+def test_popularity_lift_is_the_popularity_over_that_of_the_profile(ranking: Ranking) -> None:
+    profile = ranking.background.profile_interactions
+    lift, popularity = curve("PopLift", ranking), curve("ARP", ranking)
+    assert_equal(lift, popularity / profile - 1 if profile else np.full(len(KS), np.nan))
+
+
+@given(ranking=rankings(), alpha=st.sampled_from([0.25, 0.5, 0.9]))
+def test_relevant_categories_are_never_lost_further_down(ranking: Ranking, alpha: float) -> None:
+    """Gains only add up; a list that repeats one category earns less the more repetition costs."""
+    values = curve(f"ERR_IA(alpha={alpha})", ranking)
+    assert np.all(((values >= 0) & (values <= 1 + 1e-12)) | np.isnan(values))
+    assert_equal(np.isnan(values), np.isnan(curve(f"alpha_nDCG(alpha={alpha})", ranking)))
+
+
+@given(drawn=st.lists(st.sampled_from("abcde"), min_size=1, max_size=8))
+def test_list_that_deals_the_categories_out_in_turn_is_ideal(drawn: list[str]) -> None:
+    in_turn = sorted((drawn[:place].count(name), name) for place, name in enumerate(drawn))
+    items = [Item(categories=(name,)) for _, name in in_turn]
+    judged = Background(judged=[(1, (name,)) for name in drawn])
+    assert_equal(curve("alpha_nDCG", Ranking([1] * len(drawn), items=items, background=judged)), np.ones(len(KS)))
+
+
+def test_repeated_items_are_counted_of_the_log_which_every_run_has() -> None:
+    asked = MeasureSet.parse(["UnrepeatedReco@5"])
+    assert asked.requiring() == {"the rows of the log": ["UnrepeatedReco"]}
+    assert asked.lacking([]) == {}
+    assert asked.measures[0].entry.requires == ""
+
+
+@given(ranking=rankings())
+def test_list_is_unrepeated_in_full_where_its_share_is_1(ranking: Ranking) -> None:
+    share, full = curve("UnrepeatedReco", ranking), curve("UnrepeatedReco(kind='full')", ranking)
+    assert_equal(full, np.where(np.isnan(share), np.nan, share == 1))
+
+
 @given(ranking=rankings())
 def test_long_tail_items_are_counted_and_shared(ranking: Ranking) -> None:
     depth = np.minimum(KS, len(ranking.gains))
@@ -87,12 +145,12 @@ def test_relevant_novelty_is_never_above_all_novelty(name: str, ranking: Ranking
     assert_equal(np.isnan(relevant), np.isnan(everything))
 
 
-@given(ranking=rankings())
-def test_serendipity_is_never_above_unexpectedness(ranking: Ranking) -> None:
-    expected, serendipity = curve("Unexpectedness", ranking), curve("Serendipity", ranking)
+@given(ranking=rankings(), sim=st.sampled_from(["vector", "cooccurrence"]))
+def test_serendipity_is_never_above_unexpectedness(ranking: Ranking, sim: str) -> None:
+    expected, serendipity = (curve(f"{name}(sim='{sim}')", ranking) for name in ("Unexpectedness", "Serendipity"))
     assert np.all((serendipity <= expected + 1e-12) | np.isnan(expected))
     relevant = ranking._replace(gains=[1] * len(ranking.gains))
-    assert_equal(curve("Serendipity", relevant), expected)
+    assert_equal(curve(f"Serendipity(sim='{sim}')", relevant), expected)
 
 
 @given(ranking=rankings(), name=st.sampled_from(["SRecall", "SRecall(of='all')", "ACLT"]))

@@ -13,7 +13,7 @@ from tests.support import oracles
 from tests.support.rankings import batches
 
 MICRO = [measure for measure in oracles.all_variants(ks=(1, 3, 0)) if measure.is_micro]
-WITH_PARTS = {"P", "R", "F", "Rprec", "RMSE", "MSE", "MAE", "PredictedShare", "LogLoss", "FCP", "GAUC"}
+WITH_PARTS = {"P", "R", "F", "Rprec", "RMSE", "MSE", "MAE", "PredictedShare", "LogLoss", "FCP", "GAUC", "PopLift"}
 
 
 def test_measures_that_are_ratios_have_the_option_and_no_others() -> None:

@@ -12,7 +12,7 @@ from rankeval_spark.measures import Golden, Lists, Measure, MeasureSet, registry
 from rankeval_spark.measures.golden import evaluate
 from rankeval_spark.measures.options import of_kernel
 from rankeval_spark.statistics import links
-from tests.support import naive_exposures, oracles
+from tests.support import naive_exposures, naive_parity, oracles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +54,13 @@ def test_kernel_gives_the_golden_values(entry: Entry, golden: Golden) -> None:
     assert (measure.name, str(measure)) == (entry.name, golden.measure), "golden examples use canonical names"
 
 
+REFERENCES: dict[str, list[str]] = {
+    "list": [*oracles.NAIVE],
+    "exposure": [*naive_exposures.NAIVE],
+    "parity": [*naive_parity.NAIVE],
+}
+
+
 def mean_of(measure: Measure, golden: Golden) -> float:
     """Put the users together as it is published."""
     scores = MeasureSet.of([measure]).score(Lists.of(golden.rankings))
@@ -67,7 +74,7 @@ def mean_of(measure: Measure, golden: Golden) -> float:
 @every_measure
 def test_every_measure_has_a_golden_example_and_a_naive_reference(entry: Entry) -> None:
     assert entry.definition.goldens
-    assert entry.name in {"list": oracles.NAIVE, "exposure": naive_exposures.NAIVE}[entry.definition.kind]
+    assert entry.name in REFERENCES[entry.definition.kind]
 
 
 @every_measure
@@ -84,7 +91,7 @@ LEFT_TO_NDCG = {
 
 
 def test_no_naive_reference_is_without_a_measure() -> None:
-    assert {*oracles.NAIVE, *naive_exposures.NAIVE} == set(registry.names())
+    assert {name for references in REFERENCES.values() for name in references} == set(registry.names())
 
 
 @every_measure

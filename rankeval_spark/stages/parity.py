@@ -1,0 +1,242 @@
+"""From ranked items to the rows of ``metrics`` of the measures that compare popular and rare items.
+
+They need little of a list: how many items of each group of popularity it holds that count, and how many there could be.
+Those are added up per (slice, group of users); everyone's sums less those of a group are the sums without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.measures import Rates, needs as N
+from rankeval_spark.stages import describe, finish, jackknifed, models as model_names, segment
+from rankeval_spark.stages.jackknifed import GROUP, N_GROUPS, SLICE, RowMaker
+from rankeval_spark.stages.rank import IS_LAST, with_gains
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.measures import Measure
+
+_GROUPS: Final = range(len(N.GROUPS))
+_IS_OWN, _IS_KNOWN = "_is_own", "_is_known"
+_WIDTH: Final = 2 * len(N.GROUPS)
+"""Sums of a measure: what is recommended of each group of popularity, then what could be."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What could be recommended.
+
+    Attributes
+    ----------
+    judgements : DataFrame
+        As of ``match.to_judgements``.
+    train : DataFrame
+        Rows of ``schemas.TRAIN``, of which popularity is taken, and what users have already.
+    catalogue : DataFrame or None
+        ``item_id`` of all items, each as often as it comes; None where no measure needs it.
+    """
+
+    judgements: DataFrame
+    train: DataFrame
+    catalogue: DataFrame | None
+
+
+def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
+    ranked: DataFrame,
+    *,
+    measures: Sequence[Measure],
+    offer: Offer,
+    segments: DataFrame | None,
+    models: Sequence[str] | None,
+    slices: Sequence[Sequence[str]],
+    min_slice_size: int,
+    confidence: float,
+) -> DataFrame:
+    """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure).
+
+    Over all users with a list. A slice in which nobody has a list has no row.
+
+    Parameters
+    ----------
+    ranked : DataFrame
+        Rows of ``rank.to_ranked``.
+    measures : sequence of Measure
+        Of kind ``parity``.
+    segments, models, slices
+        As ``exposure.to_rows`` takes them.
+    """
+    names = tuple(dict.fromkeys(name for one in slices for name in one))
+    finisher = _Finisher(tuple(measures), RowMaker(finish.slice_names(slices), min_slice_size, confidence))
+    return (
+        ranked.transform(_to_users, measures=measures, offer=offer)
+        .transform(_with_relevant, measures=measures, offer=offer)
+        .transform(_with_available, offer=offer)
+        .transform(segment.with_segments, segments=segments, names=names)
+        .select(
+            C.MODEL_ID,
+            jackknifed.user_group(),
+            _sums(measures).alias("_sums"),
+            jackknifed.slices_of(slices).alias("_slice"),
+        )
+        .transform(_to_slices, n_sums=_WIDTH * len(measures))
+        .transform(model_names.with_names, names=models)
+        .withColumn(C.MODEL_ID, F.col(C.MODEL_ID).cast("string"))
+        .mapInArrow(finisher.finish, finish.ROW_TYPE)
+    )
+
+
+def _to_users(ranked: DataFrame, *, measures: Sequence[Measure], offer: Offer) -> DataFrame:
+    """Count what the lists of a user hold: a row per (model, user) with ``_n_lists`` and a count a (measure, group)."""
+    ks = [measure.k for measure in measures]
+    is_read = F.lit(C.WHOLE_LIST in ks) | (F.col(C.RANK) <= max(ks)) | F.col(IS_LAST)
+    judged = ranked if C.GAIN in ranked.columns else ranked.transform(with_gains, judgements=offer.judgements)
+    items = judged.where(is_read).transform(_with_group, offer=offer).transform(_with_own, train=offer.train)
+    if offer.catalogue is not None:
+        items = items.join(_to_known(offer.catalogue), on=[C.ITEM_ID], how="left")
+    taken = [
+        F.count_if(_is_within(measure.k) & _counts(measure) & (F.col(N.ITEM_POPULARITY_GROUP) == group)).alias(name)
+        for index, measure in enumerate(measures)
+        for group, name in zip(_GROUPS, _names("taken", index), strict=True)
+    ]
+    return items.groupBy(C.USER_ID, C.MODEL_ID).agg(F.count_if(IS_LAST).alias("_n_lists"), *taken)
+
+
+def _with_relevant(users: DataFrame, *, measures: Sequence[Measure], offer: Offer) -> DataFrame:
+    """Count the relevant judgements of each user, those aside that he has already; n:1 on the user."""
+    asked = [index for index, measure in enumerate(measures) if N.GROUP_RELEVANT in measure.needs]
+    if not asked:
+        return users
+    judged = offer.judgements.transform(_with_group, offer=offer).transform(_with_own, train=offer.train)
+    counts = [
+        F.count_if(_counts(measures[index]) & (F.col(N.ITEM_POPULARITY_GROUP) == group)).alias(name)
+        for index in asked
+        for group, name in zip(_GROUPS, _names("relevant", index), strict=True)
+    ]
+    return users.join(judged.groupBy(C.USER_ID).agg(*counts), on=[C.USER_ID], how="left")
+
+
+def _with_available(users: DataFrame, *, offer: Offer) -> DataFrame:
+    """Add the sizes of the groups, and how many of their items each user has already; n:1 on the user."""
+    if offer.catalogue is None:
+        return users
+    known = _to_known(offer.catalogue).transform(_with_group, offer=offer)
+    own = describe.to_owned(offer.train).join(known, on=[C.ITEM_ID], how="inner")
+    sizes, owned = (
+        [F.count_if(F.col(N.ITEM_POPULARITY_GROUP) == group).alias(name) for group, name in enumerate(names)]
+        for names in (_names("size"), _names("own"))
+    )
+    n_owned = own.groupBy(C.USER_ID).agg(*owned)
+    return users.join(n_owned, on=[C.USER_ID], how="left").crossJoin(F.broadcast(known.agg(*sizes)))
+
+
+def _sums(measures: Sequence[Measure]) -> Column:
+    """Put the counts of a user into one array: of each measure what his lists hold, then what they could hold."""
+
+    def possible(index: int, measure: Measure) -> list[Column]:
+        if N.GROUP_RELEVANT in measure.needs:
+            return [F.coalesce(name, F.lit(0)) for name in _names("relevant", index)]
+        pairs = zip(_names("size"), _names("own"), strict=True)
+        return [F.col(size) - F.coalesce(own, F.lit(0)) for size, own in pairs]
+
+    return F.array(
+        *(
+            column
+            for index, measure in enumerate(measures)
+            for column in (
+                *map(F.col, _names("taken", index)),
+                *(count * F.col("_n_lists") for count in possible(index, measure)),
+            )
+        )
+    )
+
+
+def _to_slices(users: DataFrame, *, n_sums: int) -> DataFrame:
+    """Add up: one row per (model, slice) with an array of its groups of users, their number and their sums."""
+    sums = F.array(*(F.sum(F.col("_sums")[place]) for place in range(n_sums)))
+    groups = users.select(C.MODEL_ID, GROUP, "_sums", "_slice.*").groupBy(*SLICE, GROUP)
+    entry = F.struct(GROUP, "n_users", "_sums")
+    return (
+        groups.agg(F.count("*").alias("n_users"), sums.alias("_sums"))
+        .groupBy(*SLICE)
+        .agg(F.collect_list(entry).alias("_entries"))
+    )
+
+
+def _with_group(items: DataFrame, *, offer: Offer) -> DataFrame:
+    """Add the group of popularity of each item, that of the tail where it is not in the training data; n:1."""
+    groups = describe.to_popularity_groups(offer.train)
+    tail = F.lit(_GROUPS[-1]).cast("double")
+    return items.join(groups, on=[C.ITEM_ID], how="left").withColumn(
+        N.ITEM_POPULARITY_GROUP, F.coalesce(N.ITEM_POPULARITY_GROUP, tail)
+    )
+
+
+def _with_own(items: DataFrame, *, train: DataFrame) -> DataFrame:
+    """Tell of each (user, item) whether the user has the item in the training data; n:1."""
+    own = describe.to_owned(train).withColumn(_IS_OWN, F.lit(True))
+    return items.join(own, on=[C.USER_ID, C.ITEM_ID], how="left").withColumn(_IS_OWN, F.coalesce(_IS_OWN, F.lit(False)))
+
+
+def _to_known(catalogue: DataFrame) -> DataFrame:
+    return catalogue.select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct().withColumn(_IS_KNOWN, F.lit(True))
+
+
+def _counts(measure: Measure) -> Column:
+    """Tell of an item whether it counts: relevant, or of the catalogue, and not one that the user has already."""
+    is_possible = (
+        F.col(C.GAIN) >= F.lit(measure.options["rel"]) if N.GROUP_RELEVANT in measure.needs else F.col(_IS_KNOWN)
+    )
+    return F.coalesce(is_possible, F.lit(False)) & ~F.col(_IS_OWN)
+
+
+def _is_within(k: int) -> Column:
+    return F.lit(k == C.WHOLE_LIST) | (F.col(C.RANK) <= k)
+
+
+def _names(kind: str, index: int = 0) -> list[str]:
+    """Name the columns of a count, one for each group of popularity."""
+    return [f"_{kind}_{index}_{group}" for group in N.GROUPS]
+
+
+@dataclass(frozen=True)
+class _Finisher:
+    """What the workers need."""
+
+    measures: tuple[Measure, ...]
+    rows: RowMaker
+
+    def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            n_users, sums = _by_group(batch["_entries"], n_sums=_WIDTH * len(self.measures))
+            for index, measure in enumerate(self.measures):
+                own = sums[:, :, index * _WIDTH : (index + 1) * _WIDTH].reshape(-1, _WIDTH)
+                rates = Rates(own[:, : _WIDTH // 2], own[:, _WIDTH // 2 :])
+                columns = self.rows.columns(
+                    measure,
+                    batch,
+                    measure.entry.kernel(rates, **measure.options).reshape(-1, 1 + N_GROUPS),
+                    n_users=n_users.sum(axis=1),
+                    has_users=n_users > 0,
+                )
+                yield finish.to_batch(columns)
+
+
+def _by_group(entries: pa.ListArray, *, n_sums: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lay the entries out: users by (row, group), and sums by (row, everyone or all but one group, sum)."""
+    flat = entries.flatten()
+    row = np.repeat(np.arange(len(entries)), np.diff(entries.offsets.to_numpy()))
+    group = flat.field(GROUP).to_numpy()
+    n_users = np.zeros((len(entries), N_GROUPS), dtype=np.int64)
+    n_users[row, group] = flat.field("n_users").to_numpy()
+    of_group = np.zeros((len(entries), N_GROUPS, n_sums))
+    of_group[row, group] = flat.field("_sums").flatten().to_numpy().reshape(-1, n_sums)
+    everyone = of_group.sum(axis=1, keepdims=True)
+    return n_users, np.concatenate([everyone, everyone - of_group], axis=1)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.registry import Entry
 
 _LABEL_WIDTH: Final = 12
+_SHARED_MEANINGS: Final = {registry.AGG: registry.AGG_MEANING, registry.GROUP: registry.GROUP_MEANING}
 _EXPLAINED_BY: Final = "rankeval measures NAME explains one: its options, notes and worked examples."
 
 
@@ -74,7 +75,7 @@ def _explain(entry: Entry) -> None:
 
 
 def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
-    definition, meanings = entry.definition, {registry.AGG: registry.AGG_MEANING, **_meanings(entry.doc)}
+    definition, meanings = entry.definition, {**_SHARED_MEANINGS, **_meanings(entry.doc)}
     yield "formula", definition.formula
     for option in entry.options:
         left_out = option.default is None

@@ -82,6 +82,8 @@ class Background(NamedTuple):
         Mean of the unit vectors of those items; None where none has one.
     pairs
         Similar items of the list: (rank, lower rank, cosine of their co-occurrence).
+    catalogue
+        Items of the catalogue.
     """
 
     interactions: float = 0
@@ -93,6 +95,7 @@ class Background(NamedTuple):
     profile: Sequence[tuple[str, int, int]] = ()
     profile_vector: Sequence[float] | None = None
     pairs: Sequence[tuple[int, int, float]] = ()
+    catalogue: float = 0
 
     def __str__(self) -> str:
         """Write what is known."""
@@ -189,7 +192,8 @@ class ItemFacts(Remembers):
         ]
         names = sorted({name for _, name, _ in (*labels, *profile)})
         numbers = np.array([item[:7] for item in flat], dtype=np.float64).reshape(n_items, 7)
-        totals = np.array([one[:6] for one in backgrounds], dtype=np.float64).reshape(len(backgrounds), 6)
+        totals = np.array([(*one[:6], one.catalogue) for one in backgrounds], dtype=np.float64)
+        totals = totals.reshape(len(backgrounds), len(_TOTALS_BY_HAND))
         by_name = {name: numbers[:, place] for place, name in enumerate(_BY_HAND)}
         return cls(
             np.repeat(np.arange(len(items)), [len(one) for one in items]),
@@ -270,6 +274,7 @@ _TOTALS_BY_HAND = (
     needs.TOTAL_USERS,
     needs.TOTAL_ITEMS,
     needs.TOTAL_CATEGORIES,
+    needs.CATALOGUE_ITEMS,
 )
 
 

@@ -6,9 +6,11 @@ left to Spark, because catalogues grow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from operator import or_
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, Window, functions as F
@@ -29,6 +31,11 @@ _UNSEEN: Final = {N.ITEM_INTERACTIONS: 0.0, N.ITEM_USERS: 0.0, N.ITEM_TAIL: 1.0,
 
 _N, _USERS, _LEVEL = "_n_interactions", "_n_users", "_level"
 
+IS_TOP_FIFTH: Final = "_is_short_head"
+"""Whether an item is among the fewest, most popular ones that hold at least 20 % of the interactions."""
+IS_TOP_FOUR_FIFTHS: Final = "_is_head"
+"""Whether it is among the fewest that hold at least 80 %: not in the long tail."""
+
 
 @dataclass(frozen=True)
 class Knowledge:
@@ -48,8 +55,8 @@ class Knowledge:
 
 
 def is_described(needs: frozenset[str]) -> bool:
-    """Tell whether any of the needs is one that this module meets."""
-    return not needs.isdisjoint(N.REQUIRES)
+    """Tell whether any of the needs is one that the facts of recommended items, their users or pairs meet."""
+    return not needs.isdisjoint(N.DESCRIBED)
 
 
 def with_item_facts(
@@ -98,6 +105,19 @@ def to_profiles(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | N
         lambda left, right: left.join(right, on=[C.USER_ID], how="full"), [make[name](pairs) for name in names]
     )
     return profiles.select(C.USER_ID, F.struct(*names).alias(C.PROFILE))
+
+
+def to_popularity(knowledge: Knowledge) -> DataFrame:
+    """Make one row per item of the training data: is it among the most popular, by two shares of the interactions."""
+    fifths = {IS_TOP_FIFTH: 1, IS_TOP_FOUR_FIFTHS: 4}
+    placed = _with_places(_to_counts(_given(knowledge.train)), n_places=0, fifths=fifths)
+    return placed.select(C.ITEM_ID, *fifths)
+
+
+def to_categories(knowledge: Knowledge) -> DataFrame:
+    """Make one row per item of the catalogue with its ``categories``, each once."""
+    catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
+    return catalogue.select(C.ITEM_ID, F.col(N.ITEM_CATEGORIES).alias(C.CATEGORIES))
 
 
 def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, needs: frozenset[str], depth: int) -> DataFrame | None:
@@ -167,6 +187,10 @@ def with_totals(lists: DataFrame, *, knowledge: Knowledge, needs: frozenset[str]
     if N.TOTAL_USERS in needs:
         users = _to_pairs(_given(knowledge.train)).select(C.USER_ID).distinct()
         frames.append(users.agg(F.count("*").alias(N.TOTAL_USERS)))
+    if N.CATALOGUE_ITEMS in needs:
+        catalogue = knowledge.train if knowledge.items is None else knowledge.items
+        known = _given(catalogue).select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct()
+        frames.append(known.agg(F.count("*").alias(N.CATALOGUE_ITEMS)))
     if N.TOTAL_CATEGORIES in needs:
         catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
         categories = catalogue.select(F.explode(N.ITEM_CATEGORIES).alias("_category")).distinct()
@@ -200,15 +224,19 @@ def _to_counted(train: DataFrame, *, needs: frozenset[str], n_places: int) -> Da
     facts = {
         N.ITEM_INTERACTIONS: F.col(_N),
         N.ITEM_USERS: F.col(_USERS),
-        N.ITEM_TAIL: F.when(F.col("_is_head"), 0).otherwise(1),
+        N.ITEM_TAIL: F.when(F.col(IS_TOP_FOUR_FIFTHS), 0).otherwise(1),
         N.ITEM_POPULARITY: (F.col("_n_items") + 1 - F.col(_LEVEL)) / F.col("_n_items"),
         N.ITEM_PLACE: F.col("_place"),
     }
     return counts.select(C.ITEM_ID, *(fact.cast("double").alias(name) for name, fact in facts.items() if name in needs))
 
 
-def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
-    """Add ``_level``, ``_n_items``, ``_is_head`` and ``_place`` (NULL where nothing hangs on it).
+def _with_places(
+    counts: DataFrame, *, n_places: int, fifths: Mapping[str, int] = MappingProxyType({IS_TOP_FOUR_FIFTHS: 4})
+) -> DataFrame:
+    """Add ``_level``, ``_n_items``, ``_place`` (NULL where nothing hangs on it) and a flag a head.
+
+    ``fifths`` of the interactions are held by the fewest items that a flag marks.
 
     Items are not sorted in one place: their levels of popularity are, and there are few different counts. Only items of
     the level in which the head ends, and those that may be among the first ``n_places``, are ordered by their ids.
@@ -232,23 +260,25 @@ def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
     )
     items = counts.join(levels, on=[_N], how="inner")
     before_last = F.col("_interactions_above") + (size - 1) * F.col(_N)
-    is_split = _is_within_head(F.col("_interactions_above")) & ~_is_within_head(before_last)
+    is_split = reduce(
+        or_, (_is_within(F.col("_interactions_above"), n) & ~_is_within(before_last, n) for n in fifths.values())
+    )
     matters = is_split | (F.col("_items_above") < n_places)
     place_at_level = F.row_number().over(Window.partitionBy(_N).orderBy(C.ITEM_ID))
     ordered = items.where(matters).withColumn("_at_level", place_at_level)
     others = items.where(~matters).withColumn("_at_level", F.lit(None).cast("int"))
-    # Where the level is not split, its first item decides for all of them.
+    # Where a head does not end within the level, its first item decides for all of them.
     before = F.col("_interactions_above") + (F.coalesce("_at_level", F.lit(1)) - 1) * F.col(_N)
     return ordered.unionByName(others).select(
         *(C.ITEM_ID, _N, _USERS, _LEVEL, "_n_items"),
-        _is_within_head(before).alias("_is_head"),
+        *(_is_within(before, n).alias(name) for name, n in fifths.items()),
         (F.col("_items_above") + F.col("_at_level")).alias("_place"),
     )
 
 
-def _is_within_head(interactions_before: Column) -> Column:
-    """Tell whether the items before one do not yet hold 80 % of all interactions; in whole numbers, so exact."""
-    return interactions_before * 5 < F.col("_n_all") * 4
+def _is_within(interactions_before: Column, fifths: int) -> Column:
+    """Tell whether the items before one do not yet hold so many fifths of all interactions; in whole numbers."""
+    return interactions_before * 5 < F.col("_n_all") * fifths
 
 
 def _to_catalogue(knowledge: Knowledge, *, needs: Iterable[str]) -> DataFrame:

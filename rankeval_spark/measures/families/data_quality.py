@@ -21,6 +21,7 @@ _NONE = Ranking([], missed=[1])
 
 @Definition(
     name="SufficientReco",
+    takes_group=False,
     formula="1[n >= k]",
     bounds=(0, 1),
     undefined=_NO_LIST,
@@ -64,6 +65,7 @@ def sufficient_recommendations(cut: CutLists, *, kind: Literal["full", "share"] 
 
 @Definition(
     name="NotInTrain",
+    takes_group=False,
     formula="(1 / m) |{i <= m : the user does not have item i in train}|",
     bounds=(0, 1),
     undefined=_NO_LIST,

@@ -38,6 +38,7 @@ _NEEDS: Final = {
 
 @Definition(
     name="Unexpectedness",
+    takes_group=False,
     formula="(1 / m) sum_{i<=m} (1 - mean over j in train(u) of cos(i, j))",
     bounds=(0, 2),
     undefined="the user has no list or no vector in train, or an item has none (unknown='drop': all items)",
@@ -83,6 +84,7 @@ def unexpectedness(cut: CutLists, *, unknown: Literal["null", "drop"] = "null") 
 
 @Definition(
     name="Serendipity",
+    takes_group=False,
     formula="(1 / m) sum_{i<=m} r_i (1 - mean over j in train(u) of cos(i, j))",
     bounds=(0, 2),
     undefined="the user has no list; train is empty (kind='content': as Unexpectedness)",

@@ -50,8 +50,10 @@ def test_rows_null_keys_and_null_gains_of_the_held_out_table_are_counted(spark: 
     with no_spark_jobs(spark):
         facts = check.to_held_out_facts(held_out(spark, "user_id item_id gain", *rows))
     assert facts_of(facts) == [
+        ("low_gains", 0, 5, []),
         ("null_gains", 2, 5, ["ann b", "ann c"]),
         ("null_keys", 2, 5, ["NULL d", "ann NULL"]),
+        ("null_values", 3, 5, ["ann a", "ann c"]),
         ("rows", 5, 5, []),
     ]
 

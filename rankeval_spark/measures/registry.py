@@ -59,9 +59,8 @@ GROUP: Final = "group"
 """The option of every measure that reads judgements; kernels do not see it, but lists with fewer judgements."""
 
 GROUP_MEANING: Final = (
-    "Judgements of one item group only: other items keep their ranks and count as unjudged; undefined for a user "
-    "without a judgement of the group. head, middle and tail are shares of the interactions in train, any other text "
-    "is a category of items."
+    "Judgements of one item group only: other items keep their ranks and count as unjudged; undefined for a user\n"
+    "without a judgement of the group. head, middle and tail hold 20, 60 and 20 % of the interactions in train."
 )
 
 _NO_OPTIONS: Final[Options] = MappingProxyType({})
@@ -268,7 +267,8 @@ class Entry:
         ''
         """
         usual = self._requirements(self.defaults)
-        parts = [", ".join(usual)]
+        has_catalogue = self.definition.kind == "list" and self.definition.needs_catalogue(**self.defaults)
+        parts = [", ".join(usual), *(["items or train"] if has_catalogue else [])]
         for option in self.options:
             for choice in option.choices:
                 more = [one for one in self._requirements({**self.defaults, option.name: choice}) if one not in usual]

@@ -111,7 +111,7 @@ MEASURES: Final = {
     "FirstHit@1": "FirstHit(rel=1)",
     "HR@1": "Success(rel=1)",
     "IPrec@0.1": "IPrec(rel=1,need='ceil',recall=0.1)",
-    "IPrecAvg": "IPrecAvg(rel=1,need='ceil')",
+    "IPrecAvg": "IPrecAvg(rel=1,levels=11,need='ceil')",
     "Judged@1": "Judged(denom='len')",
     "MAR@1": "MAR(rel=1,kind='hits_R')",
     "AUC": "AUC(rel=1,ties='half')",

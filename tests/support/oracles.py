@@ -238,30 +238,33 @@ def _(one: PlainList, _: int, *, beta: float, rel: float) -> Number | None:
 
 @naive("IPrec")
 def _(one: PlainList, _: int, *, need: str, recall: float, rel: float) -> Number | None:
-    n_relevant = one.n_relevant(rel)
+    return precision_at_recall(one, need, Fraction(str(recall)), rel)
+
+
+def precision_at_recall(one: PlainList, need: str, level: Fraction, rel: float) -> Number | None:
+    """Highest precision from where a level of recall is reached; None where it is undefined."""
+    n_relevant, recall = one.n_relevant(rel), level.numerator / level.denominator
     nearest = int(Decimal(recall * n_relevant).to_integral_value(ROUND_HALF_UP))
-    items = {"ceil": math.ceil(Decimal(str(recall)) * n_relevant), "v9": int(recall * n_relevant + 0.9), "v10": nearest}
+    items = {"ceil": math.ceil(level * n_relevant), "v9": int(recall * n_relevant + 0.9), "v10": nearest}
     hits = {rank: one.hits(rank, rel) for rank in range(1, len(one.gains) + 1)}
     reached = (Fraction(found, rank) for rank, found in hits.items() if found >= items[need])
     return max(reached, default=Fraction(0)) if n_relevant else None
 
 
-def eleven_points(one: PlainList, need: str, rel: float) -> list[Number]:
-    """Interpolated precision at recall 0, 0.1, ..., 1; empty where it is undefined."""
-    levels = [NAIVE["IPrec"](one, 0, need=need, recall=tenths / 10, rel=rel) for tenths in range(11)]
+def points(one: PlainList, n: float, need: str, rel: float) -> list[Number]:
+    """Interpolated precision at n levels of recall from 0 to 1; empty where it is undefined."""
+    levels = [precision_at_recall(one, need, Fraction(step, int(n) - 1), rel) for step in range(int(n))]
     return [value for value in levels if value is not None]
 
 
 @naive("IPrecAvg")
-def _(one: PlainList, _: int, *, need: str, rel: float) -> Number | None:
-    points = eleven_points(one, need, rel)
-    return sum(points) / 11 if points else None
+def _(one: PlainList, _: int, *, levels: float, need: str, rel: float) -> Number | None:
+    return mean(points(one, levels, need, rel))
 
 
 @naive("IPrecArea")
-def _(one: PlainList, _: int, *, need: str, rel: float) -> Number | None:
-    points = eleven_points(one, need, rel)
-    return sum((left + right) / 2 / 10 for left, right in itertools.pairwise(points)) if points else None
+def _(one: PlainList, _: int, *, levels: float, need: str, rel: float) -> Number | None:
+    return mean([(left + right) / 2 for left, right in itertools.pairwise(points(one, levels, need, rel))])
 
 
 @naive("RecallCeiling")
@@ -560,7 +563,7 @@ def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str
     return math.fsum(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))
 
 
-NUMBERS: Mapping[str, Sequence[float]] = {"recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
+NUMBERS: Mapping[str, Sequence[float]] = {"levels": (11, 2, 7), "recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
 """Values tried of numeric options, where more than the default and another are."""
 
 OTHER_NUMBERS = {"alpha": 0.5, "p": 0.5, "max_rel": 3.0, "floor": 0.1}

@@ -178,6 +178,8 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("R(denom='min',gains='value')@5", "gains='value' only with denom='R'"),
         ("MIUF(group='tail')@5", "option 'group'; expected a measure that reads judgements, as MIUF does not"),
         ("ItemCoverage(group='tail')@5", "option 'group'; expected a measure that reads judgements"),
+        ("IPrecAvg(levels=10.5)", "levels a whole number"),
+        ("IPrecArea(levels=1)", "levels=1; expected levels as a number from 2 to 1001"),
         ("P(group='')@5", "group=''; expected group as 'head' or 'middle' or 'tail' or a category of items"),
         ("P(group=' a')@5", "expected group as 'head' or 'middle' or 'tail' or a category of items"),
         ("nDCG(gains={1:2,1:3})@5", "a map {grade: gain}"),

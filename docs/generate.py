@@ -39,6 +39,18 @@ lists of a slice together (coverage of items, Gini, entropy, personalization): o
 not, in any population; no user has a value; their interval is a jackknife that leaves out each of 20 hashed groups of
 users in turn.
 
+Every measure that reads judgements and nothing of other items takes `group`: it then counts the judgements of one item
+group alone, and is undefined for a user without any. Other items keep their ranks and count as unjudged. By popularity
+in `train` the groups are `head` (the fewest items that hold at least 20 % of the interactions, ties by item id), `tail`
+(those that are not among the fewest that hold 80 %, and items without interactions) and `middle`; any other text is a
+category of `items`: `nDCG(group='tail')@10`, `R(group='Sci-Fi')@10`. A run has at most 62 groups. Lists that were
+published do not hold the groups of their items, so `rankeval score` refuses such measures.
+
+With `gains='value'` a gain is read from the column `value` of the held-out table, such as revenue or watch time, while
+`gain` goes on to say what is relevant. A value that is NULL, NaN or infinite is counted by the check `null_values` and
+is worth 0, as a negative one. Revenue in the column `gain` is another thing: an item that cost less than 1 is then not
+relevant, which the check `low_gains` counts.
+
 In the tables the name stands in `measure` and the cutoff in `k` (0 = whole list). Undefined values are NULL, never 0.
 
 What is published of the users' values is their mean (`agg='macro'`). A measure that is a ratio of sums can be put
@@ -83,6 +95,8 @@ on one small input AP@5 runs from 0.19 to 0.52 over the definitions in use.
 | at which rank the first hit stands | `FirstHit@1`, `FirstHit@2`, ...: a histogram |
 | one relevant item a user | `RR@k` and `Success@k`: AP, ARHR and RR are then the same number |
 | precision at a level of recall; the whole curve | `IPrec@0.1`; `IPrecAvg`, beside `RecallCeiling` |
+| how well unpopular items, or those of a category, are found | any of them with `group='tail'`, `group='Sci-Fi'` |
+| how much of the revenue was found | `R(gains='value')@k`; the dearest first: `nDCG(gains='value')@k` |
 | how much of the list was judged at all | `Judged@k`; with irrelevant items among the judged ones: `Bpref` |
 | how near predicted ratings come to the true ones | `RMSE`, `MAE`; beside `PredictedShare` |
 | whether ratings, or clicks and skips that were scored, stand in order | `FCP`, `KendallTau`, `Spearman`; `AUC` |

@@ -61,6 +61,20 @@ PAIRS: Final = "_pairs"
 """Similar items of a list, likewise."""
 FACTS: Final = (ITEM_FACTS, TOTALS, PROFILE, PAIRS)
 
+GROUPS: Final = "_groups"
+"""Item groups of a judged item as bits, where a measure is restricted to one; not published."""
+HIT_GROUPS: Final = "_hit_groups"
+"""The same of the hits of a list, in the order of their ranks."""
+JUDGED_GROUPS: Final = "_judged_groups"
+"""The same of all judgements of the user, in the order of ``judged_gains``."""
+HIT_VALUES: Final = "_hit_values"
+"""Values of the hits, where a measure reads them; not published."""
+JUDGED_VALUES: Final = "_judged_values"
+"""Values of all judgements of the user, in the order of ``judged_gains``."""
+OF_JUDGEMENTS: Final = (HIT_VALUES, JUDGED_VALUES, HIT_GROUPS, JUDGED_GROUPS)
+UNPUBLISHED: Final = (*FACTS, *OF_JUDGEMENTS)
+"""Columns of compact rows that the table ``lists`` does not have."""
+
 WHOLE_LIST: Final = 0
 """Value of ``k`` that stands for no cutoff."""
 

@@ -67,6 +67,7 @@ HELD_OUT: Final = Schema(
         _key(C.ITEM_ID, "string", "Item the user interacted with"),
         Field(C.GAIN, "double", "Gain of the interaction; 1 where the table has no such column"),
         Field(C.INTERACTED_AT, "timestamp", "When it was; needed for held_out_duplicates='last' only"),
+        Field(C.VALUE, "double", "What it was worth, such as revenue; read by measures with gains='value' only"),
     ),
 )
 

@@ -112,7 +112,7 @@ def request_of(
 
 def _missing(measures: MeasureSet, given: Given) -> list[Fault]:
     """Name the arguments that are left out although a measure needs them."""
-    there = [name for name, value in vars(given).items() if value is not None]
+    there = ["held_out", *(name for name, value in vars(given).items() if value is not None)]
     return [
         Fault(f"evaluate({name}=)", "nothing", f"it, for {', '.join(labels)}", "give it, or leave these measures out")
         for name, labels in measures.lacking(there).items()

@@ -65,7 +65,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``]. Ids are strings or
         integers and keep their type in the results.
     held_out : DataFrame
-        ``user_id``, ``item_id`` [, ``gain``] [, ``interacted_at``]; a row without the column ``gain`` has gain 1.
+        ``user_id``, ``item_id`` [, ``gain``] [, ``interacted_at``] [, ``value``]; without the column ``gain`` each row
+        has gain 1; ``value`` is what it was worth, for measures with ``gains='value'``.
     measures : sequence of str
         Such as ``["nDCG@10", "AP(denom='min')@10", "P@5"]``; ``rankeval measures`` explains them.
     segments : DataFrame, optional

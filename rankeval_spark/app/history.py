@@ -194,6 +194,9 @@ def _refuse_exposures(measures: MeasureSet) -> None:
 def _refuse_inputs(night: PastNight, measures: MeasureSet) -> None:
     """Refuse measures that read more than the published lists hold."""
     requiring = measures.requiring()
+    of_catalogue = [one.label for one in measures.per_list if one.needs_catalogue]
+    if of_catalogue:
+        requiring["items or train"] = of_catalogue
     if requiring:
         labels = dict.fromkeys(label for each in requiring.values() for label in each)
         found = f"{', '.join(labels)}, which need {', '.join(requiring)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rankeval_spark import columns as C, pipeline
 from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.measures import needs
 from rankeval_spark.sources import IS_UNPARSABLE
 from rankeval_spark.stages import check, clean, models
 
@@ -40,12 +41,12 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
     """
     _refuse_missing_columns(sources, request)
     _refuse_missing_inputs(sources, request)
-    _refuse_unknown_items(sources.items, request)
+    _refuse_unknown_columns(sources, request)
     ordered = _ordered(sources.recommendations, rank_gaps=request.policies.rank_gaps)
     recommendations = models.keep_models(ordered, names=request.models)
     return Inputs(
         clean.keep_sample(recommendations, share=sample_share),
-        clean.keep_sample(sources.held_out.frame, share=sample_share),
+        clean.keep_sample(_judged(sources.held_out, request), share=sample_share),
         sources.segments.frame if sources.segments else None,
         not sources.recommendations.has_list_id,
         request.policies.held_out_duplicates,
@@ -88,21 +89,19 @@ def _refuse_missing_inputs(sources: Sources, request: Request) -> None:
         raise InputError(Fault("measures", f"{needing} without a catalogue", expected))
 
 
-def _refuse_unknown_items(items: Source | None, request: Request) -> None:
-    """Refuse a catalogue without a column that a measure reads."""
-    given = items.given if items else frozenset()
-    required = [
-        (one.removeprefix("items."), labels) for one, labels in request.measures.requiring().items() if "." in one
-    ]
+def _refuse_unknown_columns(sources: Sources, request: Request) -> None:
+    """Refuse an input without a column that a measure reads."""
+    given = {source.name: source.given for source in sources.all()}
+    required = [(one.partition("."), labels) for one, labels in request.measures.requiring().items() if "." in one]
     faults = [
         Fault(
-            "items",
-            f"no column {name!r}",
+            name,
+            f"no column {column!r}",
             f"one, for {', '.join(labels)}",
-            f"name it under items.columns.{name}",
+            f"name it under {name}.columns.{column}",
         )
-        for name, labels in required
-        if name not in given
+        for (name, _, column), labels in required
+        if column not in given.get(name, ())
     ]
     if faults:
         raise InputError(*faults)
@@ -144,6 +143,11 @@ def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:
         has_one_list=inputs.has_one_list,
         train=inputs.train,
     )
+
+
+def _judged(source: Source, request: Request) -> DataFrame:
+    """Drop the values where no measure reads them."""
+    return source.frame if needs.VALUES in request.measures.needs else source.frame.drop(C.VALUE)
 
 
 def _ordered(source: Source, *, rank_gaps: str) -> DataFrame:

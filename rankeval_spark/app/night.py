@@ -205,9 +205,9 @@ class _Night:
         ).transform(with_text_ids)
         if self.config.results.lists:
             with self.steps.step("match") as step:
-                staged = self.recorded.stage(schemas.LISTS.name, with_all_columns(lists.drop(*C.FACTS)))
+                staged = self.recorded.stage(schemas.LISTS.name, with_all_columns(lists.drop(*C.UNPUBLISHED)))
                 # Facts of items are not published: where a measure reads them, the lists are made once more.
-                lists = lists if C.ITEM_FACTS in lists.columns else staged
+                lists = staged if set(C.UNPUBLISHED).isdisjoint(lists.columns) else lists
                 step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
         self.facts += stage_scored(
             self.recorded,

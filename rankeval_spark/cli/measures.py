@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _NARROW: Final = 110
 """Columns below which a table of six would hold three words a line."""
 
+_SHARED_MEANINGS: Final = {registry.AGG: registry.AGG_MEANING, registry.GROUP: registry.GROUP_MEANING}
 _EXPLAINED_BY: Final = "rankeval measures NAME explains one: its options, notes and worked examples."
 
 
@@ -91,7 +92,7 @@ def _explain(entry: Entry) -> None:
 
 
 def _facts(entry: Entry) -> Iterator[Fact]:
-    definition, meanings = entry.definition, {registry.AGG: registry.AGG_MEANING, **_meanings(entry.doc)}
+    definition, meanings = entry.definition, {**_SHARED_MEANINGS, **_meanings(entry.doc)}
     yield "formula", definition.formula
     for option in entry.options:
         left_out = option.default is None

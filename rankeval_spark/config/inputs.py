@@ -248,7 +248,7 @@ class RecommendationsInput(InputConfig):
 class HeldOutInput(InputConfig):
     """The held-out interactions: a row for each (user, item), with its gain or without (then 1)."""
 
-    canonical_columns = (C.USER_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT)
+    canonical_columns = (C.USER_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE)
 
 
 class SegmentsInput(InputConfig):

@@ -48,6 +48,11 @@ class Checks(Model):
     invalid_facts: Threshold = Threshold(warn=0, error=0.5)
     """Items with a cell that cannot be read, or with a NULL, NaN or infinite number in the vector, which is then
     unknown; share of the rows of the catalogue."""
+    null_values: Threshold = Threshold(warn=0, error=0.5)
+    """Held-out rows with a NULL, NaN, infinite or unparsable value, which then counts as 0, where a measure reads
+    values; share of the held-out rows."""
+    low_gains: Threshold = Threshold(warn=0)
+    """Held-out rows with a gain above 0 and below 1, which is not relevant by default; share of the held-out rows."""
     unmatched_items: Threshold = Threshold(warn=0.9, error=0.99)
     """Held-out rows whose item no list contains, the sign of ids that do not fit; share of the held-out rows."""
     short_lists: Threshold = Threshold(warn=0.5)

@@ -51,15 +51,22 @@ class SpreadLists(Lists):
         The blocks of equal scores.
     hit_block, hit_step : int, shape (n_hits,)
         Block of each spread hit, and how many ranks of the block stand above it.
+    unspread, tied
+        What the lists were made of.
     """
 
     blocks: _Blocks
     hit_block: IntVector
     hit_step: IntVector
+    unspread: Lists
+    tied: tuple[IntVector, IntVector]
 
     def weighed(self, weights: FloatVector) -> FloatVector:
         """Give each spread hit the probability of its rank."""
         return weights / self.blocks.size[self.hit_block]
+
+    def _within(self, group: str) -> Lists:
+        return over_all_orders(self.unspread.within(group), *self.tied)
 
     def _relevance(self, rel: float) -> Relevance:
         blocks, block, step = self.blocks, self.hit_block, self.hit_step
@@ -123,9 +130,13 @@ def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) ->
         lists.hit_gain[hit],
         lists.judged_list,
         lists.judged_gain,
+        hit_value=None if lists.hit_value is None else lists.hit_value[hit],
+        judged_value=lists.judged_value,
         blocks=blocks,
         hit_block=blocks.of_hit[hit],
         hit_step=step,
+        unspread=lists,
+        tied=(tied_list, tied_rank),
     )
 
 

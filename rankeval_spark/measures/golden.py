@@ -94,8 +94,18 @@ def _ranking(one: Ranking) -> str:
     parts = [" ".join("-" if gain is None else f"{gain:g}" for gain in one.gains) or "(no list)"]
     parts += [
         f"({name} {' '.join(f'{value:g}' for value in values)})"
-        for name, values in (("missed", one.missed), ("scores", one.scores))
+        for name, values in (
+            ("missed", one.missed),
+            ("scores", one.scores),
+            ("values", one.values),
+            ("missed values", one.missed_values),
+        )
         if values
+    ]
+    parts += [
+        f"({name} {', '.join(group or '-' for group in groups)})"
+        for name, groups in (("groups", one.groups), ("missed groups", one.missed_groups))
+        if groups
     ]
     parts += [f"(items {' '.join(map(str, one.items))})"] if one.items else []
     parts += [f"({one.background})"] if str(one.background) else []

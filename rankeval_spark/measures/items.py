@@ -91,6 +91,8 @@ class Background(NamedTuple):
         Mean interactions of the distinct items that the user has in the training data; 0 where he has none.
     judged
         Gain and categories of each judged item that has any.
+    catalogue
+        Items of the catalogue.
     """
 
     interactions: float = 0
@@ -104,6 +106,7 @@ class Background(NamedTuple):
     pairs: Sequence[tuple[int, int, float]] = ()
     profile_interactions: float = 0
     judged: Sequence[tuple[float, Sequence[str]]] = ()
+    catalogue: float = 0
 
     def __str__(self) -> str:
         """Write what is known."""
@@ -230,7 +233,8 @@ class ItemFacts(Remembers):
             (item, name, 1 / len(categories)) for item, (_, _, categories) in enumerate(judged) for name in categories
         ]
         names = sorted({name for _, name, _ in (*labels, *profile, *of_judged)})
-        totals = np.array([one[:6] for one in backgrounds], dtype=np.float64).reshape(len(backgrounds), 6)
+        totals = np.array([(*one[:6], one.catalogue) for one in backgrounds], dtype=np.float64)
+        totals = totals.reshape(len(backgrounds), len(_TOTALS_BY_HAND))
         return cls(
             np.repeat(np.arange(len(items)), [len(one) for one in items]),
             np.array([rank for one in items for rank in range(1, len(one) + 1)], dtype=np.int64),
@@ -333,6 +337,7 @@ _TOTALS_BY_HAND = (
     needs.TOTAL_USERS,
     needs.TOTAL_ITEMS,
     needs.TOTAL_CATEGORIES,
+    needs.CATALOGUE_ITEMS,
 )
 
 

@@ -6,7 +6,7 @@ to. Work therefore grows with the hits, not with lists x k, and facts that sever
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,15 +15,16 @@ import numpy as np
 
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.measures.arrays import positions, running_count_by_list, sum_by_list
+from rankeval_spark.measures.groups import Groups, bits_of
 from rankeval_spark.measures.items import NOTHING_KNOWN, Background, Item, ItemFacts
 from rankeval_spark.measures.memo import Remembers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
+    from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, FloatVector, IntVector
 
 
 class Ranking(NamedTuple):
@@ -41,6 +42,11 @@ class Ranking(NamedTuple):
         What is known of the item at rank 1, 2, ...; nothing of those that are left out.
     background
         What is known of the training data and of the user.
+    values, missed_values
+        Value of the item at each rank, and of the judged items that the list does not hold; where they are left out
+        the gains.
+    groups, missed_groups
+        Groups of the same items, separated by blanks; of those that are left out, none.
     """
 
     gains: Sequence[float | None]
@@ -48,11 +54,42 @@ class Ranking(NamedTuple):
     scores: Sequence[float] = ()
     items: Sequence[Item] = ()
     background: Background = NOTHING_KNOWN
+    values: Sequence[float] = ()
+    missed_values: Sequence[float] = ()
+    groups: Sequence[str] = ()
+    missed_groups: Sequence[str] = ()
 
     @property
     def score_at(self) -> Sequence[float]:
         """Score at each rank."""
         return self.scores or [rank / len(self.gains) for rank in range(len(self.gains), 0, -1)]
+
+    @property
+    def hits(self) -> list[Judgement]:
+        """The judged items that the list holds, by rank."""
+        values = self.values or [gain or 0 for gain in self.gains]
+        groups = [*self.groups, *[""] * len(self.gains)]
+        places = zip(count(1), self.gains, values, groups, self.score_at, strict=False)
+        return [
+            Judgement(gain, value, own, rank, score) for rank, gain, value, own, score in places if gain is not None
+        ]
+
+    @property
+    def missing(self) -> list[Judgement]:
+        """The judged items that the list does not hold."""
+        groups = [*self.missed_groups, *[""] * len(self.missed)]
+        judged = zip(self.missed, self.missed_values or self.missed, groups, strict=False)
+        return [Judgement(*one) for one in judged]
+
+
+class Judgement(NamedTuple):
+    """One judged item written down by hand; rank and score are 0 where the list does not hold it."""
+
+    gain: float
+    value: float
+    groups: str
+    rank: int = 0
+    score: float = 0
 
 
 class Relevance(NamedTuple):
@@ -97,6 +134,10 @@ class Lists(Remembers):
         Score of each hit in the log; only there where a measure needs it, see :attr:`scores`.
     items : ItemFacts, optional
         What is known of the recommended items; only there where a measure needs it, see :attr:`known_items`.
+    hit_value, judged_value : float64, shape (n_hits,) and (n_judged,), optional
+        Values of the hits and of the judgements, in the order of their gains; only there where a measure needs them.
+    groups : Groups, optional
+        Item groups of the hits and of the judgements; only there where a measure is restricted to one.
 
     Examples
     --------
@@ -115,6 +156,9 @@ class Lists(Remembers):
     judged_gain: FloatVector
     hit_score: FloatVector | None = None
     items: ItemFacts | None = None
+    hit_value: FloatVector | None = None
+    judged_value: FloatVector | None = None
+    groups: Groups | None = None
 
     @classmethod
     def from_ragged(  # noqa: PLR0913, PLR0917 - the buffers of the Arrow columns
@@ -167,27 +211,25 @@ class Lists(Remembers):
     @classmethod
     def of(cls, rankings: Sequence[Ranking]) -> Lists:
         """Build a batch from lists written down by hand."""
-        ranked = [
-            [
-                (rank, gain, score)
-                for rank, gain, score in zip(count(1), one.gains, one.score_at, strict=False)
-                if gain is not None
-            ]
-            for one in rankings
-        ]
-        judged = [
-            sorted([*(gain for _, gain, _ in hits), *one.missed], reverse=True)
-            for one, hits in zip(rankings, ranked, strict=True)
-        ]
-        return cls.from_ragged(
+        ranked = [one.hits for one in rankings]
+        judged = [sorted([*one.hits, *one.missing], reverse=True) for one in rankings]
+        hits, judgements = [one for row in ranked for one in row], [one for row in judged for one in row]
+        names = tuple(sorted({name for one in judgements for name in one.groups.split()}))
+        lists = cls.from_ragged(
             np.array([len(one.gains) for one in rankings], dtype=np.int64),
             _offsets(ranked),
-            np.array([rank for hits in ranked for rank, _, _ in hits], dtype=np.int64),
-            np.array([gain for hits in ranked for _, gain, _ in hits], dtype=np.float64),
+            np.array([one.rank for one in hits], dtype=np.int64),
+            _floats(one.gain for one in hits),
             _offsets(judged),
-            np.array([gain for gains in judged for gain in gains], dtype=np.float64),
-            np.array([score for hits in ranked for _, _, score in hits], dtype=np.float64),
+            _floats(one.gain for one in judgements),
+            _floats(one.score for one in hits),
             ItemFacts.of([_items_of(one) for one in rankings], [one.background for one in rankings]),
+        )
+        return replace(
+            lists,
+            hit_value=_floats(one.value for one in hits),
+            judged_value=_floats(one.value for one in judgements),
+            groups=Groups(names, _bits(names, hits), _bits(names, judgements)),
         )
 
     @property
@@ -210,6 +252,48 @@ class Lists(Remembers):
             message = "the batch holds no facts of items; a measure that reads them says so in its needs"
             raise ValueError(message)
         return self.items
+
+    @property
+    def values(self) -> tuple[FloatVector, FloatVector]:
+        """Value of each hit and of each judgement, in the order of their gains."""
+        if self.hit_value is None or self.judged_value is None:
+            message = "the batch has no values; a measure that reads them declares needs=(needs.VALUES,)"
+            raise ValueError(message)
+        return self.hit_value, self.judged_value
+
+    @cached_property
+    def ideal_values(self) -> FloatVector:
+        """Value of each judgement, the greatest of each list first: float64, shape (n_judged,)."""
+        of_judged = self.values[1]
+        return of_judged[np.lexsort((-of_judged, self.judged_list))]
+
+    @cached_property
+    def has_judgements(self) -> BoolMatrix:
+        """Whether the list's user has any judgement: shape (n_lists, 1)."""
+        n_judged: BoolMatrix = np.bincount(self.judged_list, minlength=self.n_lists)[:, None] > 0
+        return n_judged
+
+    def within(self, group: str) -> Lists:
+        """View the batch with the judgements of one item group alone; other items keep their ranks, unjudged."""
+        return self.once(("within", group), lambda: self._within(group))
+
+    def _within(self, group: str) -> Lists:
+        if self.groups is None:
+            message = "the batch has no item groups; a measure that is restricted to one says so in its needs"
+            raise ValueError(message)
+        of_hits, of_judged = self.groups.members(group)
+        return Lists(
+            self.n_recommended,
+            self.hit_list[of_hits],
+            self.hit_rank[of_hits],
+            self.hit_gain[of_hits],
+            self.judged_list[of_judged],
+            self.judged_gain[of_judged],
+            None if self.hit_score is None else self.hit_score[of_hits],
+            None,
+            None if self.hit_value is None else self.hit_value[of_hits],
+            None if self.judged_value is None else self.judged_value[of_judged],
+        )
 
     @cached_property
     def ideal_rank(self) -> IntVector:
@@ -382,6 +466,14 @@ class CutLists(Remembers):
 def _items_of(ranking: Ranking) -> list[Item]:
     """List what is known of every item; of those that the notation leaves out, nothing."""
     return [*ranking.items, *[Item()] * (len(ranking.gains) - len(ranking.items))]
+
+
+def _floats(numbers: Iterable[float]) -> FloatVector:
+    return np.array(list(numbers), dtype=np.float64)
+
+
+def _bits(names: Sequence[str], judgements: Sequence[Judgement]) -> IntVector:
+    return np.array([bits_of(names, one.groups) for one in judgements], dtype=np.int64)
 
 
 def _owners(offsets: IntVector) -> IntVector:

@@ -14,15 +14,16 @@ from rankeval_spark import schemas
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
 from rankeval_spark.measures.arrays import ratio, where_defined
+from rankeval_spark.measures.groups import MAX_GROUPS
 from rankeval_spark.measures.names import Measure
-from rankeval_spark.measures.needs import LOG, REQUIRES
+from rankeval_spark.measures.needs import DESCRIBED, LOG, REQUIRES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from rankeval_spark.measures.arrays import FloatMatrix
+    from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix
     from rankeval_spark.measures.lists import Lists
     from rankeval_spark.measures.options import OptionValue
     from rankeval_spark.measures.registry import Link
@@ -161,9 +162,14 @@ class MeasureSet:
         return frozenset(need for measure in self.per_list for need in measure.needs)
 
     @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Item groups to which measures are restricted, in order of first mention: the bits of the judgements."""
+        return tuple(dict.fromkeys(m.group for m in self.per_list if m.group is not None))
+
+    @cached_property
     def item_depth(self) -> int:
         """Rank down to which facts of the recommended items are read; 0 where it is the whole list."""
-        return max((m.k for m in self.per_list if not REQUIRES.keys().isdisjoint(m.needs)), key=_whole_list_last)
+        return max((m.k for m in self.per_list if not DESCRIBED.isdisjoint(m.needs)), key=_whole_list_last)
 
     def requiring(self) -> dict[str, list[str]]:
         """Say which measures need what a run must be given: labels by the values of :data:`needs.REQUIRES`.
@@ -219,10 +225,13 @@ class MeasureSet:
         >>> asked.score(Lists.of([Ranking([None, 1])]))
         {'rr': array([[nan, nan, 0.5]]), 'p': array([[0. , 0.5, nan]])}
         """
-        cut = lists.cut(self.ks)
+        cuts = {group: (lists if group is None else lists.within(group)).cut(self.ks) for group in (None, *self.groups)}
         scores: dict[str, FloatMatrix] = {}
         for measure, *_ in self._by_label.values():
+            cut = cuts[measure.group]
             values = measure.entry.kernel(cut, **measure.kernel_options)
+            if measure.group is not None:
+                values = where_defined(values, cut.lists.has_judgements)
             is_asked = self.asked_at(measure.column)
             parts = measure.entry.definition.parts
             if measure.weight_column is not None and parts is not None:
@@ -233,6 +242,18 @@ class MeasureSet:
             # A copy, because a kernel may return an array that other kernels share.
             scores[measure.column] = np.where(is_asked, values, np.nan)
         return scores
+
+    def can_have_value(self, lists: Lists, column: str) -> BoolMatrix:
+        """Tell which lists' users have a judgement that a measure could read: shape (n_lists, 1) or (1, 1).
+
+        Without one in its item group a measure is undefined under any policy; without a group policies decide.
+        """
+        group = self._groups[column]
+        return np.ones((1, 1), dtype=np.bool_) if group is None else lists.within(group).has_judgements
+
+    @cached_property
+    def _groups(self) -> Mapping[str, str | None]:
+        return {m.column: m.group for m in self.per_list}
 
     @cached_property
     def _by_label(self) -> dict[str, list[Measure]]:
@@ -245,6 +266,9 @@ class MeasureSet:
         """No measure at all, or a column that two labels, or a label and a key of the table, would share."""
         if not self.measures:
             return [Fault("measures", "none", "at least one, such as nDCG@10")]
+        if len(self.groups) > MAX_GROUPS:
+            found, fix = f"measures of {len(self.groups)} item groups", "evaluate some of them in another run"
+            return [Fault("measures", found, f"at most {MAX_GROUPS}", fix)]
         owners: dict[str, str] = {name: f"the column {name}" for name in schemas.USER_METRICS.field_names()}
         faults: list[Fault] = []
         for label, column in zip(self.labels, self.columns, strict=True):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import registry
+from rankeval_spark.measures.groups import need_of
 from rankeval_spark.measures.options import OptionValue, show
 
 if TYPE_CHECKING:
@@ -154,7 +155,14 @@ class Measure:
     @property
     def kernel_options(self) -> Mapping[str, OptionValue]:
         """The options that the kernel takes."""
-        return MappingProxyType({name: value for name, value in self._options if name != registry.AGG})
+        unseen = (registry.AGG, registry.GROUP)
+        return MappingProxyType({name: value for name, value in self._options if name not in unseen})
+
+    @property
+    def group(self) -> str | None:
+        """Item group whose judgements alone count; None where all do."""
+        group = self.options.get(registry.GROUP)
+        return group if isinstance(group, str) else None
 
     @property
     def is_micro(self) -> bool:
@@ -195,9 +203,10 @@ class Measure:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Facts of the lists beyond ranks and gains that the kernel reads with these options."""
+        """Facts of the lists beyond ranks and gains that are read with these options."""
         definition = self.entry.definition
-        return (*definition.needs, *definition.needs_with(**self.options))
+        of_group = () if self.group is None else (need_of(self.group),)
+        return (*definition.needs, *definition.needs_with(**self.options), *of_group)
 
     def at(self, k: int) -> Measure:
         """Return the same measure with another cutoff; 0 = whole list.
@@ -287,6 +296,8 @@ class _Reader:
         if name == registry.AGG:
             ratios = ", ".join(sorted(entry.name for entry in registry.entries() if entry.definition.parts))
             return self._fault(f"option {name!r}", f"a measure that is a ratio of sums: {ratios}", "leave it out")
+        if name == registry.GROUP:
+            return self._fault(f"option {name!r}", f"a measure that reads judgements, as {self.entry.name} does not")
         known = [option.name for option in self.entry.options]
         return self._fault(f"unknown option {name!r}", f"one of {', '.join(known)}", nearest(name, known))
 

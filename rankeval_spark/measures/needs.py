@@ -50,6 +50,8 @@ TOTAL_ITEMS: Final = "total_items"
 """|T|: items in `train`."""
 TOTAL_CATEGORIES: Final = "total_categories"
 """Categories that any item of the catalogue has."""
+CATALOGUE_ITEMS: Final = "total_catalogue_items"
+"""Items of the catalogue: those of `items` or, where there is no such input, those in `train`."""
 PROFILE_CATEGORIES: Final = "profile_categories"
 """Categories of the distinct items that the user has in `train`; every item shares 1 out among its own."""
 PROFILE_VECTORS: Final = "profile_vectors"
@@ -71,11 +73,19 @@ that hold 80 %; all others."""
 
 LOG: Final = "the rows of the log"
 """Stands for what every run has, but published lists and TREC files do not."""
+POPULARITY_GROUP: Final = "popularity_group"
+"""Whether a judged item is in the head, the middle or the tail."""
+CATEGORY_GROUP: Final = "category_group"
+"""Whether a judged item has a category."""
+VALUES: Final = "judged_values"
+"""Values of the judgements, apart from their gains."""
+
 TRAIN: Final = "train"
 CATEGORIES: Final = "items.categories"
 VECTOR: Final = "items.vector"
 PUBLISHED_AT: Final = "items.published_at"
 EVALUATION_DATE: Final = "evaluation_date"
+VALUE: Final = "held_out.value"
 
 REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -96,9 +106,15 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         JUDGED_CATEGORIES: (CATEGORIES,),
         PROFILE_CATEGORIES: (TRAIN, CATEGORIES),
         PROFILE_VECTORS: (TRAIN, VECTOR),
+        POPULARITY_GROUP: (TRAIN,),
+        CATEGORY_GROUP: (CATEGORIES,),
+        VALUES: (VALUE,),
     }
 )
 """What a run must be given for each of them: an input, a column of one, or the date. Other needs are met by the log."""
+
+DESCRIBED: Final = frozenset(REQUIRES) - {POPULARITY_GROUP, CATEGORY_GROUP, VALUES, GROUP_RELEVANT, GROUP_AVAILABLE}
+"""Those that are known of the recommended items and their users; the others are facts of judgements."""
 
 ITEM_VALUES: Final = (
     ITEM_INTERACTIONS,
@@ -121,5 +137,6 @@ TOTALS: Final = (
     TOTAL_USERS,
     TOTAL_ITEMS,
     TOTAL_CATEGORIES,
+    CATALOGUE_ITEMS,
 )
 """Facts that are one number for all lists."""

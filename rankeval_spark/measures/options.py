@@ -108,6 +108,8 @@ class Option:
         Least and greatest number; both are allowed.
     takes_map
         Whether it may also be a :class:`GainMap`.
+    takes_text
+        What any other text stands for, in the case in which it is written; empty where it is refused.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Option:
     below: float = math.inf
     between: Between = Between(-math.inf, math.inf)
     takes_map: bool = False
+    takes_text: str = ""
 
     @classmethod
     def of_parameter(cls, parameter: inspect.Parameter, annotation: Any) -> Option:  # noqa: ANN401 - any type form
@@ -148,7 +151,8 @@ class Option:
         'a number from 0 to 1'
         """
         if self.choices:
-            return " or ".join([*map(repr, self.choices), *([_MAP_EXPECTED] if self.takes_map else [])])
+            others = [*([_MAP_EXPECTED] if self.takes_map else []), *([self.takes_text] if self.takes_text else [])]
+            return " or ".join([*map(repr, self.choices), *others])
         if isinstance(self.default, bool):
             return "True or False"
         if self.between != Option.between:
@@ -169,7 +173,8 @@ class Option:
             return GainMap.read(text)
         if self.choices or isinstance(self.default, bool):
             known: tuple[OptionValue, ...] = self.choices or (True, False)
-            return next((value for value in known if str(value).casefold() == _unquoted(text).casefold()), None)
+            choice = next((value for value in known if str(value).casefold() == _unquoted(text).casefold()), None)
+            return _text(text) if choice is None and self.takes_text else choice
         number = _number(text)
         is_allowed = self.above < number < self.below and self.between.low <= number <= self.between.high
         return number if is_allowed else None
@@ -201,6 +206,8 @@ def show(value: OptionValue | Mapping[float, float]) -> str:
         return "{" + ",".join(f"{show(grade)}:{show(gain)}" for grade, gain in pairs) + "}"
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT_INTEGERS:
         return str(int(value))
+    if isinstance(value, str):  # as it is: repr would double a backslash
+        return f'"{value}"' if "'" in value else f"'{value}'"
     return repr(value)
 
 
@@ -219,6 +226,13 @@ def _is_rising(pairs: Sequence[tuple[float, float]]) -> bool:
         and max(best_grade, best_gain) < math.inf
         and all(low[0] < high[0] and low[1] <= high[1] for low, high in steps)
     )
+
+
+def _text(text: str) -> str | None:
+    """Take a text as it stands between its quotes; None where it could not be printed and read again."""
+    inside = _unquoted(text)
+    is_readable = inside.strip() == inside and inside.isprintable() and not {"'", '"'} <= set(inside)
+    return inside if inside and is_readable else None
 
 
 def _unquoted(text: str) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
 
 from rankeval_spark.measures import options as measure_options
 from rankeval_spark.measures.arrays import FloatMatrix
+from rankeval_spark.measures.groups import BY_POPULARITY
 from rankeval_spark.measures.needs import LOG, REQUIRES
 from rankeval_spark.measures.options import Option, OptionValue
 
@@ -54,6 +55,14 @@ AGG: Final = "agg"
 """The option of every measure with parts; kernels do not see it."""
 
 AGG_MEANING: Final = "How users are put together: the mean of their values, or the ratio of sums over them."
+
+GROUP: Final = "group"
+"""The option of every measure that reads judgements; kernels do not see it, but lists with fewer judgements."""
+
+GROUP_MEANING: Final = (
+    "Judgements of one item group only: other items keep their ranks and count as unjudged; undefined for a user\n"
+    "without a judgement of the group. head, middle and tail hold 20, 60 and 20 % of the interactions in train."
+)
 
 _NO_OPTIONS: Final[Options] = MappingProxyType({})
 
@@ -162,6 +171,8 @@ class Definition:
         Whether the higher or the lower value is the better one.
     needs_with
         Function of the options: such facts that the kernel reads with these options only.
+    takes_group
+        Whether the measure has the option ``group``: its kernel reads judgements, and nothing of other items.
     """
 
     name: str
@@ -188,12 +199,15 @@ class Definition:
     micro_link: Link = "identity"
     better: Literal["higher", "lower"] = "higher"
     needs_with: Callable[..., tuple[str, ...]] = lambda **_: ()
+    takes_group: bool = True
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
         own = measure_options.of_kernel(kernel)
-        agg = Option(AGG, self.agg, choices=get_args(Agg))
-        _register(Entry(self, kernel, measure_options.in_order(own if self.parts is None else (*own, agg))))
+        more = [] if self.parts is None else [Option(AGG, self.agg, choices=get_args(Agg))]
+        if self.kind == "list" and self.takes_group:
+            more.append(Option(GROUP, None, choices=BY_POPULARITY, takes_text="a category of items"))
+        _register(Entry(self, kernel, measure_options.in_order((*own, *more))))
         return kernel
 
 
@@ -254,7 +268,8 @@ class Entry:
         ''
         """
         usual = self._requirements(self.defaults)
-        parts = [", ".join(usual)]
+        has_catalogue = self.definition.kind == "list" and self.definition.needs_catalogue(**self.defaults)
+        parts = [", ".join(usual), *(["items or train"] if has_catalogue else [])]
         for option in self.options:
             for choice in option.choices:
                 more = [one for one in self._requirements({**self.defaults, option.name: choice}) if one not in usual]

@@ -15,16 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, FloatVector, IntVector
-    from rankeval_spark.measures.lists import CutLists
+    from rankeval_spark.measures.lists import CutLists, Lists
 
 Dcg: TypeAlias = Literal["log2", "exp-log2", "jk2", "inverse"]
 """How a gain is discounted; ``exp-log2`` also raises it to 2**gain - 1."""
 
-Gains: TypeAlias = Literal["grade", "binary"] | GainMap
-"""What an item is worth: its gain (0 where that is negative), 1 where the gain reaches ``rel``, or what a map says."""
+Gains: TypeAlias = Literal["grade", "binary", "value"] | GainMap
+"""What an item is worth: its gain (0 where that is negative), 1 where the gain reaches ``rel``, its value apart from
+the gain (0 where that is negative), or what a map says."""
 
 Ideal: TypeAlias = Literal["judged", "k_ones", "retrieved", "len"]
 """The order that a list is compared with."""
+
+Unjudged: TypeAlias = Literal["zero", "mean", "median"]
+"""What an item without a judgement is worth: nothing, or the mean or median of what the user's judged items are."""
 
 _DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {
     "none": lambda rank: np.ones(len(rank)),
@@ -47,6 +51,8 @@ class Weighting:
         One of :data:`Gains`.
     rel
         Gain from which on an item is relevant; used by ``gains='binary'`` only.
+    unjudged
+        One of :data:`Unjudged`.
 
     Examples
     --------
@@ -59,15 +65,19 @@ class Weighting:
     dcg: str
     gains: Gains
     rel: float
+    unjudged: Unjudged = "zero"
 
     def gain(self, grades: FloatVector) -> FloatVector:
-        """Worth of an item with each of these gains, before the discount. ``exp-log2`` overflows above 1023.
+        """Worth of an item with each of these gains or values, before the discount. ``exp-log2`` overflows above 1023.
 
         Raises
         ------
         JudgementError
             A gain above 0 that the map of ``gains`` does not hold.
         """
+        return self._raised(self._plain(grades))
+
+    def _plain(self, grades: FloatVector) -> FloatVector:
         match self.gains:
             case "binary":
                 gain = (grades >= self.rel).astype(np.float64)
@@ -75,7 +85,36 @@ class Weighting:
                 gain = _mapped(gain_map, grades)
             case _:
                 gain = np.maximum(grades, 0.0)
+        return gain
+
+    def _raised(self, gain: FloatVector) -> FloatVector:
         return np.exp2(gain) - 1 if self.dcg == "exp-log2" else gain
+
+    def of_hits(self, lists: Lists) -> FloatVector:
+        """Worth of each hit: float64, shape (n_hits,)."""
+        return self.gain(lists.values[0] if self.gains == "value" else lists.hit_gain)
+
+    def of_judged(self, lists: Lists) -> FloatVector:
+        """Worth of each judgement in the ideal order of its user, best first: float64, shape (n_judged,)."""
+        return self.gain(lists.ideal_values if self.gains == "value" else lists.judged_gain)
+
+    def of_unjudged(self, lists: Lists) -> FloatMatrix:
+        """Worth of an item without a judgement: float64, shape (n_lists, 1); 0 for a user without any judgement."""
+        return lists.once(("unjudged", self), lambda: self._raised(self._usual(lists))[:, None])
+
+    def _usual(self, lists: Lists) -> FloatVector:
+        """Mean or median, before it is raised, of what the judged items of each user are worth."""
+        owner, n_lists = lists.judged_list, lists.n_lists
+        worth = self._plain(lists.ideal_values if self.gains == "value" else lists.judged_gain)
+        n_judged = np.bincount(owner, minlength=n_lists)
+        if self.unjudged == "mean":
+            return sum_by_list(owner, worth, n_lists=n_lists) / np.maximum(n_judged, 1)
+        first = np.cumsum(n_judged) - n_judged
+        has_any = n_judged > 0
+        middle = np.zeros(n_lists)  # best first, so that the places in the middle are known
+        below, above = (first[has_any] + (n_judged[has_any] - odd) // 2 for odd in (0, 1))
+        middle[has_any] = (worth[below] + worth[above]) / 2
+        return middle
 
     def discount(self, ranks: IntVector) -> FloatVector:
         """Weight of each of these ranks."""
@@ -83,10 +122,21 @@ class Weighting:
 
     def total(self, cut: CutLists) -> FloatMatrix:
         """Sum of discounted gains at ranks 1..k of each list."""
+        return cut.once(("total", self), lambda: self._total(cut))
+
+    def _total(self, cut: CutLists) -> FloatMatrix:
         lists = cut.lists
-        return cut.once(
-            ("total", self), lambda: cut.sum_hits(self.gain(lists.hit_gain) * self.discount(lists.hit_rank))
-        )
+        discounts = self.discount(lists.hit_rank)
+        total = cut.sum_hits(self.of_hits(lists) * discounts)
+        if self.unjudged == "zero":
+            return total
+        left = self.discounts_to(cut.depth) - cut.sum_hits(discounts)
+        return total + self.of_unjudged(lists) * left
+
+    def discounts_to(self, depth: FloatMatrix) -> FloatMatrix:
+        """Sum of the weights of ranks 1 to ``depth``."""
+        places = depth.astype(np.int64)
+        return np.concatenate([[0.0], np.cumsum(self.discount(np.arange(1, places.max(initial=0) + 1)))])[places]
 
     def ideal_total(self, cut: CutLists, ideal: Ideal = "judged") -> FloatMatrix:
         """Return the same sum for an ideal order.
@@ -108,7 +158,7 @@ class Weighting:
     def has_gain(self, cut: CutLists) -> BoolMatrix:
         """Whether any judgement of the list's user is worth more than 0: shape (n_lists, 1)."""
         lists = cut.lists
-        return lists.once(("has gain", self), lambda: lists.count_judged(self.gain(lists.judged_gain) > 0) > 0)
+        return lists.once(("has gain", self), lambda: lists.count_judged(self.of_judged(lists) > 0) > 0)
 
 
 def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
@@ -126,13 +176,26 @@ def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
 
 
 def _of_judged(weighting: Weighting, cut: CutLists) -> FloatMatrix:
-    return cut.sum_ideal(_ideal_worth(weighting, cut))
+    # The whole list has no ideal where items without a judgement are worth something; it is never asked for.
+    return _best(weighting, cut, np.where(np.isfinite(cut.k), cut.k, 0.0), 1.0)
 
 
 def _of_judged_as_long_as_list(weighting: Weighting, cut: CutLists) -> FloatMatrix:
     lists = cut.lists
     is_within_list = lists.ideal_rank <= lists.n_recommended[lists.judged_list]
-    return cut.sum_ideal(_ideal_worth(weighting, cut) * is_within_list)
+    return _best(weighting, cut, cut.depth, is_within_list.astype(np.float64))
+
+
+def _best(weighting: Weighting, cut: CutLists, depth: FloatMatrix, counts: FloatVector | float) -> FloatMatrix:
+    """Sum the judgements that count, best first; items without a judgement stand before those worth less than they."""
+    lists = cut.lists
+    worth, discounts = weighting.of_judged(lists), weighting.discount(lists.ideal_rank)
+    if weighting.unjudged == "zero":
+        return cut.sum_ideal(worth * discounts * counts)
+    unjudged = weighting.of_unjudged(lists)
+    discounts *= counts * (worth > unjudged[lists.judged_list, 0])
+    left = weighting.discounts_to(depth) - cut.sum_ideal(discounts)
+    return cut.sum_ideal(worth * discounts) + unjudged * left
 
 
 def _of_ones(weighting: Weighting, cut: CutLists) -> FloatMatrix:
@@ -148,9 +211,9 @@ def _of_ones(weighting: Weighting, cut: CutLists) -> FloatMatrix:
 def _of_retrieved(weighting: Weighting, cut: CutLists) -> FloatMatrix:
     """Sort the hits of each list by gain once; then each cutoff keeps its own and numbers them anew."""
     lists = cut.lists
-    best_first = np.lexsort((-lists.hit_gain, lists.hit_list))
-    owner, rank = lists.hit_list[best_first], lists.hit_rank[best_first]
-    worth = weighting.gain(lists.hit_gain[best_first])
+    worth = weighting.of_hits(lists)
+    best_first = np.lexsort((-worth, lists.hit_list))
+    owner, rank, worth = lists.hit_list[best_first], lists.hit_rank[best_first], worth[best_first]
 
     def total_at(k: float) -> FloatVector:
         is_kept = rank <= k
@@ -159,10 +222,6 @@ def _of_retrieved(weighting: Weighting, cut: CutLists) -> FloatMatrix:
         return sum_by_list(kept, worth[is_kept] * discount, n_lists=lists.n_lists)
 
     return np.stack([total_at(k) for k in cut.k[0]], axis=1)
-
-
-def _ideal_worth(weighting: Weighting, cut: CutLists) -> FloatVector:
-    return weighting.gain(cut.lists.judged_gain) * weighting.discount(cut.lists.ideal_rank)
 
 
 _IDEALS: Final[Mapping[Ideal, Callable[[Weighting, CutLists], FloatMatrix]]] = {

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.measures.needs import VALUES
 from rankeval_spark.stages import (
     agreement,
     clean,
     describe,
     exposure,
+    groups,
     match,
     models,
     parity,
@@ -98,7 +100,7 @@ def to_lists(  # noqa: PLR0913 - the inputs, and what is asked of them
 ) -> DataFrame:
     """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
 
-    ``hit_scores`` is there only where a measure needs it.
+    ``hit_scores`` is there only where a measure needs it; so are the columns :data:`columns.OF_JUDGEMENTS`.
 
     Parameters
     ----------
@@ -109,10 +111,11 @@ def to_lists(  # noqa: PLR0913 - the inputs, and what is asked of them
         columns :data:`columns.FACTS` too.
     """
     usable = _usable(recommendations, request=request, has_one_list=has_one_list)
-    judgements = _judgements(held_out, request)
+    knowledge = Knowledge(train, items, request.evaluation_date)
+    judgements = _judgements(held_out, request, knowledge)
     ranked = _ranked(usable, request, judgements)
     named = models.to_models(usable, names=request.models)
-    lists = _matched(ranked, judgements, named, Knowledge(train, items, request.evaluation_date), request.measures)
+    lists = _matched(ranked, judgements, named, knowledge, request.measures)
     return lists.transform(models.with_names, names=request.models).transform(
         segment.with_segments, segments=segments, names=request.segments
     )
@@ -124,7 +127,8 @@ def _matched(
     """Join ranked items with the judgements and, where a measure needs them, with facts of items and users."""
     needs = measures.needs
     if not describe.is_described(needs):
-        return match.to_lists(ranked, judgements=judgements, models=models_)
+        lists = match.to_lists(ranked, judgements=judgements, models=models_)
+        return lists.transform(describe.with_totals, knowledge=knowledge, needs=needs)
     n_places = max((k for k in measures.ks if k != C.WHOLE_LIST), default=0)
     return (
         ranked.transform(
@@ -215,9 +219,15 @@ def _usable(recommendations: DataFrame, *, request: Request, has_one_list: bool)
     )
 
 
-def _judgements(held_out: DataFrame, request: Request) -> DataFrame:
-    return held_out.transform(clean.keep_usable_held_out).transform(
-        match.to_judgements, duplicates=request.policies.held_out_duplicates
+def _judgements(held_out: DataFrame, request: Request, knowledge: Knowledge | None = None) -> DataFrame:
+    """Make one row per judgement; ``knowledge`` where what measures read beside its gain is needed too."""
+    measures, usable = request.measures, held_out.transform(clean.keep_usable_held_out)
+    if knowledge is not None:
+        usable = usable.transform(groups.with_groups, knowledge=knowledge, groups=measures.groups)
+    return usable.transform(
+        match.to_judgements,
+        duplicates=request.policies.held_out_duplicates,
+        keep_values=knowledge is not None and VALUES in measures.needs,
     )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _DEFAULTS: Final = {
     **{C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0},
-    **dict.fromkeys((C.SCORE, C.RANK, C.INTERACTED_AT, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)),
+    **dict.fromkeys((C.SCORE, C.RANK, C.INTERACTED_AT, C.VALUE, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)),
 }
 """Value of a column that the table need not have."""
 

@@ -28,8 +28,8 @@ class Source:
     frame : DataFrame
         Grain and columns of the input's schema, all of them, in its order; the filters applied. Ids are string or
         bigint. Columns that the table does not have hold their default (``model_id`` 'model', ``list_id`` '',
-        ``gain`` 1) or NULL (``score``, ``rank``, ``interacted_at``, and all of ``items`` but the ids). One more column,
-        :data:`IS_UNPARSABLE`, iff `has_unparsable`.
+        ``gain`` 1) or NULL (``score``, ``rank``, ``interacted_at``, ``value``, and all of ``items`` but the ids). One
+        more column, :data:`IS_UNPARSABLE`, iff `has_unparsable`.
     unfiltered : DataFrame
         The table as it is, before the filters.
     location : str

@@ -52,12 +52,17 @@ def to_recommendation_facts(recommendations: DataFrame) -> DataFrame:
 
 
 def to_held_out_facts(held_out: DataFrame) -> DataFrame:
-    """Count rows, NULL keys and gains that are no number or below 0; one pass, no shuffle of the rows."""
-    has_key, is_number = has_keys(HELD_OUT_KEYS), is_finite(C.GAIN)
+    """Count rows, NULL keys and gains that are no number, below 0, or too low to be relevant; no shuffle of the rows.
+
+    Rows with a column ``value`` are also looked at for values that are no number.
+    """
+    has_key, is_number, gain = has_keys(HELD_OUT_KEYS), is_finite(C.GAIN), F.col(C.GAIN)
     flags = {
         "null_keys": ~has_key,
         "null_gains": has_key & ~is_number,
-        "negative_gains": has_key & is_number & (F.col(C.GAIN) < 0),
+        "negative_gains": has_key & is_number & (gain < 0),
+        "low_gains": has_key & (gain > 0) & (gain < RELEVANT),
+        **({"null_values": has_key & ~is_finite(C.VALUE)} if C.VALUE in held_out.columns else {}),
     }
     return _row_facts(held_out, HELD_OUT, flags, key=_key_text(HELD_OUT_KEYS))
 

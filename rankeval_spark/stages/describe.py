@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, Window, functions as F
@@ -35,6 +36,13 @@ _UNSEEN: Final = {
 
 _N, _USERS, _LEVEL = "_n_interactions", "_n_users", "_level"
 
+IS_TOP_FIFTH: Final = "_is_short_head"
+"""Whether an item is among the fewest, most popular ones that hold at least 20 % of the interactions."""
+IS_TOP_FOUR_FIFTHS: Final = "_is_head"
+"""Whether it is among the fewest that hold at least 80 %: not in the long tail."""
+_FIFTHS: Final = {IS_TOP_FIFTH: 1, IS_TOP_FOUR_FIFTHS: 4}
+"""Fifths of the interactions that the fewest items with the flag hold."""
+
 
 @dataclass(frozen=True)
 class Knowledge:
@@ -54,8 +62,8 @@ class Knowledge:
 
 
 def is_described(needs: frozenset[str]) -> bool:
-    """Tell whether any of the needs is one that this module meets."""
-    return not needs.isdisjoint(N.REQUIRES)
+    """Tell whether any of the needs is one that the facts of recommended items, their users or pairs meet."""
+    return not needs.isdisjoint(N.DESCRIBED)
 
 
 def with_item_facts(
@@ -125,6 +133,17 @@ def _to_catalogue_profiles(knowledge: Knowledge, *, names: Iterable[str]) -> lis
     pairs = _to_pairs(_given(knowledge.train)).join(catalogue, on=[C.ITEM_ID], how="inner")
     make = {N.PROFILE_CATEGORIES: profiles.to_categories, N.PROFILE_VECTORS: profiles.to_vectors}
     return [make[name](pairs) for name in names]
+
+
+def to_popularity(knowledge: Knowledge) -> DataFrame:
+    """Make one row per item of the training data: is it among the most popular, by two shares of the interactions."""
+    return _with_places(_to_counts(_given(knowledge.train)), n_places=0).select(C.ITEM_ID, *_FIFTHS)
+
+
+def to_categories(knowledge: Knowledge) -> DataFrame:
+    """Make one row per item of the catalogue with its ``categories``, each once."""
+    catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
+    return catalogue.select(C.ITEM_ID, F.col(N.ITEM_CATEGORIES).alias(C.CATEGORIES))
 
 
 def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, needs: frozenset[str], depth: int) -> DataFrame | None:
@@ -198,6 +217,10 @@ def with_totals(lists: DataFrame, *, knowledge: Knowledge, needs: frozenset[str]
     if N.TOTAL_USERS in needs:
         users = _to_pairs(_given(knowledge.train)).select(C.USER_ID).distinct()
         frames.append(users.agg(F.count("*").alias(N.TOTAL_USERS)))
+    if N.CATALOGUE_ITEMS in needs:
+        catalogue = knowledge.train if knowledge.items is None else knowledge.items
+        known = _given(catalogue).select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct()
+        frames.append(known.agg(F.count("*").alias(N.CATALOGUE_ITEMS)))
     if N.TOTAL_CATEGORIES in needs:
         catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
         categories = catalogue.select(F.explode(N.ITEM_CATEGORIES).alias("_category")).distinct()
@@ -243,8 +266,8 @@ def _to_counted(train: DataFrame, *, needs: frozenset[str], n_places: int) -> Da
     facts = {
         N.ITEM_INTERACTIONS: F.col(_N),
         N.ITEM_USERS: F.col(_USERS),
-        N.ITEM_TAIL: F.when(F.col("_is_head"), 0).otherwise(1),
-        N.ITEM_POPULARITY_GROUP: F.when(F.col("_is_top"), 0).when(F.col("_is_head"), 1).otherwise(2),
+        N.ITEM_TAIL: F.when(F.col(IS_TOP_FOUR_FIFTHS), 0).otherwise(1),
+        N.ITEM_POPULARITY_GROUP: F.when(F.col(IS_TOP_FIFTH), 0).when(F.col(IS_TOP_FOUR_FIFTHS), 1).otherwise(2),
         N.ITEM_POPULARITY: (F.col("_n_items") + 1 - F.col(_LEVEL)) / F.col("_n_items"),
         N.ITEM_PLACE: F.col("_place"),
         N.ITEM_QUANTILE: F.col(N.ITEM_QUANTILE),
@@ -253,11 +276,10 @@ def _to_counted(train: DataFrame, *, needs: frozenset[str], n_places: int) -> Da
 
 
 def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
-    """Add ``_level``, ``_n_items``, ``_is_top``, ``_is_head`` and ``_place`` (NULL where nothing hangs on it).
+    """Add ``_level``, ``_n_items``, ``_place`` (NULL where nothing hangs on it) and the flags of :data:`_FIFTHS`.
 
-    The fewest, most popular items that hold 20 % of all interactions are the top, those that hold 80 % the head.
     Items are not sorted in one place: their levels of popularity are, and there are few different counts. Only items of
-    the levels in which top and head end, and those that may be among the first ``n_places``, are ordered by their ids.
+    the levels in which a flag ends, and those that may be among the first ``n_places``, are ordered by their ids.
     """
     all_levels = Window.orderBy(F.desc(_N))
     above = all_levels.rowsBetween(Window.unboundedPreceding, -1)
@@ -278,29 +300,25 @@ def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
     )
     items = counts.join(levels, on=[_N], how="inner")
     before_last = F.col("_interactions_above") + (size - 1) * F.col(_N)
-    is_split = [is_(F.col("_interactions_above")) & ~is_(before_last) for is_ in (_is_within_top, _is_within_head)]
-    matters = is_split[0] | is_split[1] | (F.col("_items_above") < n_places)
+    is_split = reduce(
+        or_, (_is_within(F.col("_interactions_above"), n) & ~_is_within(before_last, n) for n in _FIFTHS.values())
+    )
+    matters = is_split | (F.col("_items_above") < n_places)
     place_at_level = F.row_number().over(Window.partitionBy(_N).orderBy(C.ITEM_ID))
     ordered = items.where(matters).withColumn("_at_level", place_at_level)
     others = items.where(~matters).withColumn("_at_level", F.lit(None).cast("int"))
-    # Where the level is not split, its first item decides for all of them.
+    # Where a head does not end within the level, its first item decides for all of them.
     before = F.col("_interactions_above") + (F.coalesce("_at_level", F.lit(1)) - 1) * F.col(_N)
     return ordered.unionByName(others).select(
         *(C.ITEM_ID, _N, _USERS, _LEVEL, "_n_items"),
-        _is_within_top(before).alias("_is_top"),
-        _is_within_head(before).alias("_is_head"),
+        *(_is_within(before, n).alias(name) for name, n in _FIFTHS.items()),
         (F.col("_items_above") + F.col("_at_level")).alias("_place"),
     )
 
 
-def _is_within_top(interactions_before: Column) -> Column:
-    """Tell whether the items before one do not yet hold 20 % of all interactions; in whole numbers, so exact."""
-    return interactions_before * 5 < F.col("_n_all")
-
-
-def _is_within_head(interactions_before: Column) -> Column:
-    """Tell whether the items before one do not yet hold 80 % of all interactions; in whole numbers, so exact."""
-    return interactions_before * 5 < F.col("_n_all") * 4
+def _is_within(interactions_before: Column, fifths: int) -> Column:
+    """Tell whether the items before one do not yet hold so many fifths of all interactions; in whole numbers."""
+    return interactions_before * 5 < F.col("_n_all") * fifths
 
 
 def _to_catalogue(knowledge: Knowledge, *, needs: Iterable[str]) -> DataFrame:

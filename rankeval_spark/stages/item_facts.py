@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def to_item_facts(
-    items: pa.Array, totals: pa.Array | None, profile: pa.Array | None, pairs: pa.Array | None
+    items: pa.Array | None, totals: pa.Array | None, profile: pa.Array | None, pairs: pa.Array | None
 ) -> ItemFacts:
     """Build the facts of a batch.
 
     Parameters
     ----------
-    items : list<struct<rank, ...>>
-        Facts of the items of each list, by rank.
+    items : list<struct<rank, ...>> or None
+        Facts of the items of each list, by rank; None where only totals are needed.
     totals : struct or None
         The totals, the same for all lists.
     profile : struct or None
@@ -34,6 +34,9 @@ def to_item_facts(
     pairs : list<struct<later, earlier, similarity>> or None
         Similar items of each list by their ranks, sorted; NULL where there are none.
     """
+    in_total = {name: _floats(values) for name, values in (_fields(totals) if totals is not None else {}).items()}
+    if items is None:
+        return ItemFacts(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {}, in_total)
     n_items, facts = _lengths(items), _fields(items.flatten())
     owner = np.repeat(np.arange(len(items)), n_items)
     profiles = _fields(profile) if profile is not None else {}
@@ -43,7 +46,7 @@ def to_item_facts(
         owner,
         positions(owner, n_lists=len(items)),
         {name: _floats(facts[name]) for name in needs.ITEM_VALUES if name in facts},
-        {name: _floats(values) for name, values in (_fields(totals) if totals is not None else {}).items()},
+        in_total,
         labels[0],
         _to_matrix(facts.get(needs.ITEM_VECTORS)),
         labels[1],

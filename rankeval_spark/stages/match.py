@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages.clean import policy_failure
-from rankeval_spark.stages.rank import IS_LAST, IS_TIED, N_COPIES, list_order, with_gains
+from rankeval_spark.stages.clean import is_finite, policy_failure
+from rankeval_spark.stages.rank import IS_LAST, IS_TIED, N_COPIES, facts_of, list_order, with_gains
 
 
-def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
+def to_judgements(held_out: DataFrame, *, duplicates: str, keep_values: bool = False) -> DataFrame:
     """Make one row per (user, item) with its gain and ``_n_copies``, partitioned by user.
+
+    Bits of item groups (``_groups``) stay where the rows have them.
 
     Parameters
     ----------
@@ -22,13 +25,23 @@ def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
     duplicates : {"max", "sum", "last", "error"}
         Gain of a pair that stands twice: the largest, the sum, that of the newest ``interacted_at`` (the largest of
         several; a NULL is the oldest), or a failure of the job.
+    keep_values : bool
+        Whether the values are kept, for measures that need them: put together as the gains are. One that is NULL, NaN
+        or infinite counts as 0; the judgement stays, because others do not ask what it is worth.
     """
     when = [C.INTERACTED_AT] if duplicates == "last" else []
+    values = [F.when(is_finite(C.VALUE), F.col(C.VALUE)).otherwise(F.lit(0.0)).alias(C.VALUE)] if keep_values else []
+    groups = [C.GROUPS] if C.GROUPS in held_out.columns else []
     judgements = (
-        held_out.select(C.USER_ID, C.ITEM_ID, C.GAIN, *when)
+        held_out.select(C.USER_ID, C.ITEM_ID, C.GAIN, *when, *values, *groups)
         .repartition(C.USER_ID)
         .groupBy(C.USER_ID, C.ITEM_ID)
-        .agg(_gain(duplicates).alias(C.GAIN), F.count("*").cast("int").alias(N_COPIES))
+        .agg(
+            _gain(duplicates).alias(C.GAIN),
+            *([_value(duplicates).alias(C.VALUE)] if keep_values else []),
+            *(F.max(name).alias(name) for name in groups),  # the same in all copies
+            F.count("*").cast("int").alias(N_COPIES),
+        )
     )
     if duplicates != "error":
         return judgements
@@ -39,10 +52,18 @@ def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
 def _gain(duplicates: str) -> Column:
     if duplicates == "last":
         return F.max(F.struct(C.INTERACTED_AT, C.GAIN))[C.GAIN]
-    if duplicates != "sum":
-        return F.max(C.GAIN)
-    # In ascending order: added up as they come, the same gains give another last bit on another partitioning.
-    return F.aggregate(F.array_sort(F.collect_list(C.GAIN)), F.lit(0.0), lambda total, gain: total + gain)
+    return _sum(C.GAIN) if duplicates == "sum" else F.max(C.GAIN)
+
+
+def _value(duplicates: str) -> Column:
+    if duplicates == "last":
+        return F.max(F.struct(C.INTERACTED_AT, C.GAIN, C.VALUE))[C.VALUE]
+    return _sum(C.VALUE) if duplicates == "sum" else F.max(C.VALUE)
+
+
+def _sum(name: str) -> Column:
+    # In ascending order: added up as they come, the same numbers give another last bit on another partitioning.
+    return F.aggregate(F.array_sort(F.collect_list(name)), F.lit(0.0), lambda total, number: total + number)
 
 
 def to_lists(
@@ -58,6 +79,7 @@ def to_lists(
     Grain: (model, user, list). Judgements join n:1 on (user, item); users are crossed with the models, then full
     outer joined on (user, model): 1:n, so that neither a user without a list nor a list without a judged user vanishes.
     Ranked items with a column ``score`` give the lists a column ``hit_scores``.
+    Values and bits of item groups of the judgements give the lists the columns :data:`columns.OF_JUDGEMENTS`.
     Facts of items in the ranked rows are collected; profiles join the lists n:1 on the user, pairs 1:1.
     """
     hits = _to_hits(ranked, judgements=judgements)
@@ -81,6 +103,11 @@ def to_lists(
             _or_empty(C.JUDGED_GAINS, "double").alias(C.JUDGED_GAINS),
             _or_empty(C.TIED_RANKS, "int").alias(C.TIED_RANKS),
             *([_or_empty("_hits.score", "double").alias(C.HIT_SCORES)] if C.SCORE in ranked.columns else []),
+            *(
+                _or_empty(name, element).alias(alias)
+                for fact in facts_of(judgements)
+                for name, element, alias in _OF_FACT[fact]
+            ),
             *(name for name in (C.ITEM_FACTS, C.PROFILE, C.PAIRS) if name in hits.columns),
         )
     )
@@ -89,7 +116,12 @@ def to_lists(
 def _to_judged_users(judgements: DataFrame) -> DataFrame:
     """Group the judgements: one row per user with all his gains, descending."""
     # The aggregate reads the item too: a projection without it could not reuse the exchange of the row join.
-    return judgements.groupBy(C.USER_ID).agg(F.sort_array(F.collect_list(C.GAIN), asc=False).alias(C.JUDGED_GAINS))
+    users, facts = judgements.groupBy(C.USER_ID), facts_of(judgements)
+    if not facts:
+        return users.agg(F.sort_array(F.collect_list(C.GAIN), asc=False).alias(C.JUDGED_GAINS))
+    judged = users.agg(F.sort_array(F.collect_list(F.struct(C.GAIN, *facts)), asc=False).alias("_judged"))
+    alias = {C.GAIN: C.JUDGED_GAINS, C.VALUE: C.JUDGED_VALUES, C.GROUPS: C.JUDGED_GROUPS}
+    return judged.select(C.USER_ID, *(F.col(f"_judged.{name}").alias(alias[name]) for name in (C.GAIN, *facts)))
 
 
 def _to_hits(ranked: DataFrame, *, judgements: DataFrame) -> DataFrame:
@@ -100,7 +132,7 @@ def _to_hits(ranked: DataFrame, *, judgements: DataFrame) -> DataFrame:
     """
     facts = [C.ITEM_FACTS] if C.ITEM_FACTS in ranked.columns else []
     tells = F.col(C.GAIN).isNotNull() | F.col(IS_TIED) | (F.col(N_COPIES) > 1) | F.col(IS_LAST)
-    of_hits = [C.RANK, C.GAIN, *([C.SCORE] if C.SCORE in ranked.columns else [])]
+    of_hits = [C.RANK, C.GAIN, *([C.SCORE] if C.SCORE in ranked.columns else []), *facts_of(judgements)]
     hit = F.when(F.col(C.GAIN).isNotNull(), F.struct(*of_hits))
     tied_rank = F.when(F.col(IS_TIED), F.col(C.RANK))
     judged = ranked if C.GAIN in ranked.columns else ranked.transform(with_gains, judgements=judgements)
@@ -115,6 +147,13 @@ def _to_hits(ranked: DataFrame, *, judgements: DataFrame) -> DataFrame:
             *(F.array_sort(F.collect_list(fact)).alias(fact) for fact in facts),
         )
     )
+
+
+_OF_FACT: Final = {
+    C.VALUE: ((f"_hits.{C.VALUE}", "double", C.HIT_VALUES), (C.JUDGED_VALUES, "double", C.JUDGED_VALUES)),
+    C.GROUPS: ((f"_hits.{C.GROUPS}", "bigint", C.HIT_GROUPS), (C.JUDGED_GROUPS, "bigint", C.JUDGED_GROUPS)),
+}
+"""Where each fact of judgements stands before lists and users are joined, its type and its column after that."""
 
 
 def _or_empty(name: str, element: str) -> Column:

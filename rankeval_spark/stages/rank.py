@@ -77,9 +77,14 @@ def to_ranked(  # noqa: PLR0913 - the policies of a list
 
 
 def with_gains(items: DataFrame, *, judgements: DataFrame) -> DataFrame:
-    """Add the gain of each item, NULL without a judgement; n:1 on (user, item)."""
-    gains = judgements.select(C.USER_ID, C.ITEM_ID, C.GAIN)
+    """Add the gain of each item, and facts of its judgement, NULL without one; n:1 on (user, item)."""
+    gains = judgements.select(C.USER_ID, C.ITEM_ID, C.GAIN, *facts_of(judgements))
     return items.join(gains, on=[C.USER_ID, C.ITEM_ID], how="left")
+
+
+def facts_of(judgements: DataFrame) -> list[str]:
+    """Name what judgements hold beside their gains, where a measure reads it: values, bits of item groups."""
+    return [name for name in (C.VALUE, C.GROUPS) if name in judgements.columns]
 
 
 def list_order(items: DataFrame) -> list[str]:
@@ -131,7 +136,7 @@ def _with_rank(recommendations: DataFrame, *, ties: str, rank_gaps: str, keep_sc
     """Give ranks from 1; mark the items that tie with the one before, and the last: one window, one sort."""
     window = _list_window(recommendations, ties=ties)
     order = order_column(recommendations)
-    gain = [name for name in recommendations.columns if name == C.GAIN]
+    gain = [name for name in (C.GAIN, C.VALUE, C.GROUPS) if name in recommendations.columns]
     rank = F.row_number().over(window) if rank_gaps == "renumber" else F.col(C.RANK)
     is_tied = _is_tied(F.col("_before") == F.col(order), policy="rank_gaps" if rank_gaps == "keep" else ties)
     return recommendations.select(

@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.measures import Lists
 from rankeval_spark.measures.expected_ties import over_all_orders
+from rankeval_spark.measures.groups import Groups
 from rankeval_spark.measures.ties import has_mixed_ties
 from rankeval_spark.stages.item_facts import to_item_facts
 
@@ -60,12 +61,12 @@ def to_user_metrics(
         With ``expected`` the measures are means over all orders of tied items, the counts beside them are those of the
         order that the lists are in. Any other policy was decided when they were ranked.
     """
-    facts = tuple(name for name in C.FACTS if name in lists.columns)
     scores = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
+    facts = (*(name for name in C.UNPUBLISHED if name in lists.columns), *scores)
     score = _score_udf(
         measures, fill=_fills(measures).get(zero_relevant), has_expected_ties=ties == "expected", facts=facts
     )
-    scored = score(*(F.col(name) for name in (*_COMPACT, *facts, *scores)))
+    scored = score(*(F.col(name) for name in (*_COMPACT, *facts)))
     names = [*_COUNTS, *measures.stored]
     return (
         lists.withColumn(N_LISTED, F.col(C.N_RECOMMENDED) + F.col(C.N_DUPLICATES))
@@ -94,14 +95,18 @@ def _score_udf(
         tied_ranks: pa.Array,
         *more: pa.Array,
     ) -> pa.Array:
-        known, hit_scores = more[: len(facts)], more[len(facts) :]
-        lists = _to_lists(n_recommended, hit_ranks, hit_gains, judged_gains, *hit_scores)
-        if facts:
-            lists = replace(lists, items=to_item_facts(*map(dict(zip(facts, known, strict=True)).get, C.FACTS)))
+        known = dict(zip(facts, more, strict=True))
+        lists = _to_lists(n_recommended, hit_ranks, hit_gains, judged_gains, known.get(C.HIT_SCORES))
+        lists = _with_facts(lists, known, measures.groups)
         tied_list, tied_rank = _flat(_ragged(tied_ranks))
         values = measures.score(over_all_orders(lists, tied_list, tied_rank) if has_expected_ties else lists)
         if fill is not None:
-            values |= {name: _filled(values[name], measures.asked_at(name), fill[name]) for name in measures.columns}
+            values |= {
+                name: _filled(
+                    values[name], measures.asked_at(name)[None, :] & measures.can_have_value(lists, name), fill[name]
+                )
+                for name in measures.columns
+            }
         for name, weight in measures.weights.items():  # the sums are taken where the value is defined
             values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
         counts = _counts(lists, tied_list, tied_rank, measures.ks)
@@ -125,6 +130,18 @@ def _to_lists(
     gains = hit_gains.values.to_numpy(zero_copy_only=False)
     scores = None if hit_scores is None else _numpy(hit_scores.values)
     return Lists.from_ragged(_numpy(n_recommended), hit_offsets, ranks, gains, judged_offsets, judged, scores)
+
+
+def _with_facts(lists: Lists, known: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:
+    """Add what measures read beside ranks, gains and scores."""
+    if not known.keys().isdisjoint(C.FACTS):
+        lists = replace(lists, items=to_item_facts(*map(known.get, C.FACTS)))
+    flat = {name: _numpy(known[name].flatten()) for name in C.OF_JUDGEMENTS if name in known}
+    if C.HIT_VALUES in flat:
+        lists = replace(lists, hit_value=flat[C.HIT_VALUES], judged_value=flat[C.JUDGED_VALUES])
+    if C.HIT_GROUPS in flat:
+        lists = replace(lists, groups=Groups(groups, flat[C.HIT_GROUPS], flat[C.JUDGED_GROUPS]))
+    return lists
 
 
 def _ragged(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -163,9 +180,9 @@ def _int32(counts: np.ndarray, shape: tuple[int, int]) -> pa.Array:
     return pa.array(np.broadcast_to(counts, shape).astype(np.int32).ravel())
 
 
-def _filled(values: np.ndarray, is_asked: np.ndarray, fill: float) -> np.ndarray:
+def _filled(values: np.ndarray, can_be: np.ndarray, fill: float) -> np.ndarray:
     """Give a user for whom the measure is undefined a value, at the cutoffs that are asked for."""
-    return np.where(np.isnan(values) & is_asked[None, :], fill, values)
+    return np.where(np.isnan(values) & can_be, fill, values)
 
 
 def _nullable(values: np.ndarray) -> pa.Array:

@@ -93,6 +93,8 @@ CHECKS: Final = {
     "null_gains",
     "negative_gains",
     "invalid_facts",
+    "null_values",
+    "low_gains",
     "unmatched_items",
     "short_lists",
     "ties",
@@ -103,15 +105,15 @@ CHECKS: Final = {
 MEASURES: Final = {
     "AP@1": "AP(rel=1,denom='R')",
     "ARHR@1": "ARHR(rel=1,denom='none',gains='binary')",
-    "CG@1": "CG(rel=1,gains='grade')",
-    "DCG@1": "DCG(rel=1,dcg='log2',gains='grade')",
+    "CG@1": "CG(rel=1,gains='grade',unjudged='zero')",
+    "DCG@1": "DCG(rel=1,dcg='log2',gains='grade',unjudged='zero')",
     "ERR@1": "ERR(max_rel=4)",
     "F@1": "F(rel=1,agg='macro',beta=1)",
     "F1@1": "F(rel=1,agg='macro',beta=1)",
     "FirstHit@1": "FirstHit(rel=1)",
     "HR@1": "Success(rel=1)",
     "IPrec@0.1": "IPrec(rel=1,need='ceil',recall=0.1)",
-    "IPrecAvg": "IPrecAvg(rel=1,need='ceil')",
+    "IPrecAvg": "IPrecAvg(rel=1,levels=11,need='ceil')",
     "Judged@1": "Judged(denom='len')",
     "MAR@1": "MAR(rel=1,kind='hits_R')",
     "AUC": "AUC(rel=1,ties='half')",
@@ -123,7 +125,8 @@ MEASURES: Final = {
     "MRR@1": "RR(rel=1)",
     "NumHits@1": "NumHits(rel=1)",
     "P@1": "P(rel=1,agg='macro',denom='k')",
-    "R@1": "R(rel=1,agg='macro',denom='R')",
+    "R@1": "R(rel=1,agg='macro',denom='R',gains='binary')",
+    "R(group='tail')@1": "R(rel=1,agg='macro',denom='R',gains='binary',group='tail')",
     "RBP@1": "RBP(max_rel=1,p=0.8)",
     "RBPResidual@1": "RBPResidual(p=0.8)",
     "RMSE": "RMSE(agg='macro')",
@@ -134,7 +137,7 @@ MEASURES: Final = {
     "SetR": "SetR(rel=1)",
     "Success@1": "Success(rel=1)",
     "nERR@1": "nERR(max_rel=4)",
-    "nDCG@1": "nDCG(rel=1,dcg='log2',gains='grade',ideal='judged')",
+    "nDCG@1": "nDCG(rel=1,dcg='log2',gains='grade',ideal='judged',unjudged='zero')",
 }
 """Names that people write, and what each of them means when every option is written out."""
 
@@ -144,11 +147,12 @@ MEASURE_OPTIONS: Final = {
     "IPrec": {"need": {"ceil", "v9", "v10"}},
     "MAR": {"kind": {"hits_R", "hits_min", "cutoffs"}},
     "P": {"denom": {"k", "len", "min"}},
-    "R": {"denom": {"R", "min"}},
+    "R": {"denom": {"R", "min"}, "gains": {"binary", "value"}, "group": {"head", "middle", "tail"}},
     "nDCG": {
         "dcg": {"log2", "exp-log2", "jk2", "inverse"},
-        "gains": {"grade", "binary"},
+        "gains": {"grade", "binary", "value"},
         "ideal": {"judged", "k_ones", "retrieved", "len"},
+        "unjudged": {"zero", "mean", "median"},
     },
 }
 TABLES: Final = {

@@ -327,6 +327,7 @@ def test_checks_tell_what_was_found(spark: SparkSession) -> None:
         ("held_out", "null_keys"): 0,
         ("held_out", "null_gains"): 1,
         ("held_out", "negative_gains"): 0,
+        ("held_out", "low_gains"): 0,
         ("held_out", "duplicates"): 0,
         ("held_out", "zero_relevant"): 1,
         ("held_out", "unmatched_items"): 1,

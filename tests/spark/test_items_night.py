@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tests.support.nights import Workspace
 
+TAIL: Final = "Success(group='tail')"
 TRAIN: Final = ("ann d", "bob c", "kim a", "eve a")
 ITEMS: Final = {"a": date(2025, 12, 31), "b": date(2025, 12, 2), "c": date(2026, 1, 1), "d": date(2025, 1, 1)}
 
@@ -28,7 +29,7 @@ ITEMS: Final = {"a": date(2025, 12, 31), "b": date(2025, 12, 2), "c": date(2026,
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """Make a workspace with both inputs, which asks for measures that read them."""
-    made = nights.workspace(tmp_path / "workspace", measures=["MIUF", "Freshness", "RR"], slices=[])
+    made = nights.workspace(tmp_path / "workspace", measures=["MIUF", "Freshness", "RR", TAIL], slices=[])
     made.write("train", [dict(zip(("user_id", "item_id"), row.split(), strict=True)) for row in TRAIN])
     made.write("items", [{"item_id": item, "released": day} for item, day in ITEMS.items()])
     made.change(
@@ -60,6 +61,8 @@ def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(
         "kim": None,
         "ida": None,
     }
+    in_tail = by(of_als, "user_id", value="success_group_tail")
+    assert (in_tail["ann"], in_tail["bob"]) == (1, None)  # b is in nobody's training data; bob has d and a
     means = results.metrics(date=FIRST, evaluation="nightly", model_id="als", k=2, measure="MIUF")
     assert by(means, C.SLICE, value="n_users") == {"all": 3}
     published = results.lists(date=FIRST, evaluation="nightly").drop(*C.RUN_KEY)
@@ -73,7 +76,7 @@ def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(
 
     again = rankeval("score", workspace.root, "-m", "DCG@3")
     assert again.code == 4
-    assert "found MIUF, Freshness, which need train, items.published_at, evaluation_date" in again.message
+    assert f"found MIUF, {TAIL}, Freshness, which need train, items.published_at, evaluation_date" in again.message
     assert "run the date again with them" in again.message
 
 

@@ -226,7 +226,7 @@ def test_only_the_needed_columns_are_read(spark: SparkSession, tmp_path: Path) -
     row = spark.createDataFrame([("u", "a", "x")], "user_id string, item_id string, unused string")
     row.write.parquet(str(tmp_path / "h"))
     source = held_out(spark, format="parquet", path=str(tmp_path / "h"))
-    assert source.frame.columns == ["user_id", "item_id", "gain", "interacted_at"]
+    assert source.frame.columns == ["user_id", "item_id", "gain", "interacted_at", "value"]
 
 
 def test_frame_of_a_notebook_comes_out_canonical_too(spark: SparkSession) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _TYPES: Final = {
     C.SCORE: "double",
     C.GAIN: "double",
+    C.VALUE: "double",
     C.INTERACTED_AT: "timestamp",
     C.RANK: "int",
     C.K: "int",
@@ -44,7 +45,7 @@ _TYPES: Final = {
 }
 """Types of the columns that are not text."""
 
-_DEFAULTS: Final = {C.MODEL_ID: "m", C.LIST_ID: "", C.GAIN: 1.0, C.INTERACTED_AT: None}
+_DEFAULTS: Final = {C.MODEL_ID: "m", C.LIST_ID: "", C.GAIN: 1.0, C.INTERACTED_AT: None, C.VALUE: None}
 
 _LIST_DEFAULTS: Final[dict[str, Any]] = {
     **{name: _DEFAULTS[name] for name in (C.MODEL_ID, C.LIST_ID)},
@@ -83,7 +84,7 @@ def recommendations(spark: SparkSession, columns: str, *rows: tuple[Any, ...], i
 
 
 def held_out(spark: SparkSession, columns: str, *rows: tuple[Any, ...], ids: str = "string") -> DataFrame:
-    """Make rows of ``schemas.HELD_OUT``; gain 1 by default, and at no known time."""
+    """Make rows of ``schemas.HELD_OUT``; gain 1 by default, at no known time, of no known value."""
     given = columns.split()
     return table(spark, columns, *rows, ids=ids).select(
         *(_column(name, given) for name in schemas.HELD_OUT.field_names())

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.errors import ConfigError
@@ -35,7 +36,8 @@ NAIVE: dict[str, Naive] = {}
 class PlainList:
     """One list: gain at each rank (0 without a judgement), all judged gains, best first, and which ranks are judged.
 
-    ``scores`` has the score at each rank.
+    ``scores`` has the score at each rank, ``values`` the value (0 without a judgement); ``judged_gains`` and
+    ``judged_values`` are those of all judgements in one order.
     """
 
     gains: list[float]
@@ -44,11 +46,19 @@ class PlainList:
     scores: list[float]
     items: list[Item] = field(default_factory=list)
     background: Background = field(default_factory=Background)
+    values: list[float] = field(default_factory=list)
+    judged_gains: list[float] = field(default_factory=list)
+    judged_values: list[float] = field(default_factory=list)
 
     @classmethod
     def of(cls, ranking: Ranking) -> PlainList:
         """Turn the builder's notation into plain lists."""
         recommended = [gain for gain in ranking.gains if gain is not None]
+        values = [
+            0 if gain is None else value
+            for gain, value in zip(ranking.gains, ranking.values or ranking.gains, strict=True)
+        ]
+        of_hits = [value for gain, value in zip(ranking.gains, values, strict=True) if gain is not None]
         return cls(
             [gain or 0 for gain in ranking.gains],
             sorted([*recommended, *ranking.missed], reverse=True),
@@ -56,6 +66,9 @@ class PlainList:
             list(ranking.score_at),
             [*ranking.items, *[Item()] * (len(ranking.gains) - len(ranking.items))],
             ranking.background,
+            [value or 0 for value in values],
+            [*recommended, *ranking.missed],
+            [value or 0 for value in of_hits] + list(ranking.missed_values or ranking.missed),
         )
 
     @property
@@ -89,10 +102,25 @@ def naive(name: str) -> Callable[[Naive], Naive]:
 
 def expected(measure: Measure, ranking: Ranking) -> float:
     """Value of one list by the naive reference; NaN where undefined."""
+    if measure.group is not None:
+        ranking = within(ranking, measure.group)
+        if not ranking.missed and all(gain is None for gain in ranking.gains):
+            return math.nan
     value = NAIVE[measure.name](PlainList.of(ranking), measure.k, **measure.kernel_options)
     if value is None:
         return math.nan
     return float(value) ** 2 if measure.link == "square" else float(value)
+
+
+def within(ranking: Ranking, group: str) -> Ranking:
+    """Forget the judgements of all items that are not in a group."""
+    of_hits = [group in groups.split() for groups in ranking.groups] + [False] * len(ranking.gains)
+    of_missed = [group in groups.split() for groups in ranking.missed_groups] + [False] * len(ranking.missed)
+    return ranking._replace(
+        gains=[gain if is_in else None for gain, is_in in zip(ranking.gains, of_hits, strict=False)],
+        missed=[gain for gain, is_in in zip(ranking.missed, of_missed, strict=False) if is_in],
+        missed_values=[value for value, is_in in zip(ranking.missed_values, of_missed, strict=False) if is_in],
+    )
 
 
 def least(k: int, *others: int) -> int:
@@ -113,7 +141,11 @@ def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
 
 
 @naive("R")
-def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
+def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number | None:
+    if gains == "value":
+        total = sum(max(v, 0) for g, v in zip(one.judged_gains, one.judged_values, strict=True) if g >= rel)
+        found = sum(max(v, 0) for g, v in zip(one.top(k), one.values, strict=False) if g >= rel)
+        return share(found, total) if total else None
     n_relevant = one.n_relevant(rel)
     possible = n_relevant if denom == "R" else least(k, n_relevant)
     return Fraction(one.hits(k, rel), possible) if n_relevant else None
@@ -122,7 +154,7 @@ def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
 @naive("F")
 def _(one: PlainList, k: int, *, beta: float, rel: float) -> Number | None:
     precision = NAIVE["P"](one, k, denom="k", rel=rel)
-    recall = NAIVE["R"](one, k, denom="R", rel=rel)
+    recall = NAIVE["R"](one, k, denom="R", gains="binary", rel=rel)
     if precision is None or recall is None:
         return None
     weight = Fraction(beta) ** 2
@@ -158,6 +190,28 @@ def _(one: PlainList, k: int, *, kind: str, rel: float) -> Number | None:
     return at_hits / (n_relevant if kind == "hits_R" else least(k, n_relevant))
 
 
+def confusion(one: PlainList, k: int, rel: float) -> tuple[int, int, int, int] | None:
+    """Count true and false positives, false and true negatives; None where there are none to speak of."""
+    found, n_relevant = one.hits(k, rel), one.n_relevant(rel)
+    right_below = int(one.background.catalogue) - k - (n_relevant - found)
+    return (found, k - found, n_relevant - found, right_below) if n_relevant and right_below >= 0 else None
+
+
+@naive("ClassAccuracy")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    counts = confusion(one, k, rel)
+    return Fraction(counts[0] + counts[3], sum(counts)) if counts else None
+
+
+@naive("MCC")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    counts = confusion(one, k, rel)
+    if counts is None:
+        return None
+    tp, fp, fn, tn = counts
+    return share(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+
+
 @naive("MeanP")
 def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return sum(Fraction(one.hits(j, rel), j) for j in range(1, k + 1)) / k if one.n_relevant(rel) else None
@@ -184,30 +238,33 @@ def _(one: PlainList, _: int, *, beta: float, rel: float) -> Number | None:
 
 @naive("IPrec")
 def _(one: PlainList, _: int, *, need: str, recall: float, rel: float) -> Number | None:
-    n_relevant = one.n_relevant(rel)
+    return precision_at_recall(one, need, Fraction(str(recall)), rel)
+
+
+def precision_at_recall(one: PlainList, need: str, level: Fraction, rel: float) -> Number | None:
+    """Highest precision from where a level of recall is reached; None where it is undefined."""
+    n_relevant, recall = one.n_relevant(rel), level.numerator / level.denominator
     nearest = int(Decimal(recall * n_relevant).to_integral_value(ROUND_HALF_UP))
-    items = {"ceil": math.ceil(Decimal(str(recall)) * n_relevant), "v9": int(recall * n_relevant + 0.9), "v10": nearest}
+    items = {"ceil": math.ceil(level * n_relevant), "v9": int(recall * n_relevant + 0.9), "v10": nearest}
     hits = {rank: one.hits(rank, rel) for rank in range(1, len(one.gains) + 1)}
     reached = (Fraction(found, rank) for rank, found in hits.items() if found >= items[need])
     return max(reached, default=Fraction(0)) if n_relevant else None
 
 
-def eleven_points(one: PlainList, need: str, rel: float) -> list[Number]:
-    """Interpolated precision at recall 0, 0.1, ..., 1; empty where it is undefined."""
-    levels = [NAIVE["IPrec"](one, 0, need=need, recall=tenths / 10, rel=rel) for tenths in range(11)]
+def points(one: PlainList, n: float, need: str, rel: float) -> list[Number]:
+    """Interpolated precision at n levels of recall from 0 to 1; empty where it is undefined."""
+    levels = [precision_at_recall(one, need, Fraction(step, int(n) - 1), rel) for step in range(int(n))]
     return [value for value in levels if value is not None]
 
 
 @naive("IPrecAvg")
-def _(one: PlainList, _: int, *, need: str, rel: float) -> Number | None:
-    points = eleven_points(one, need, rel)
-    return sum(points) / 11 if points else None
+def _(one: PlainList, _: int, *, levels: float, need: str, rel: float) -> Number | None:
+    return mean(points(one, levels, need, rel))
 
 
 @naive("IPrecArea")
-def _(one: PlainList, _: int, *, need: str, rel: float) -> Number | None:
-    points = eleven_points(one, need, rel)
-    return sum((left + right) / 2 / 10 for left, right in itertools.pairwise(points)) if points else None
+def _(one: PlainList, _: int, *, levels: float, need: str, rel: float) -> Number | None:
+    return mean([(left + right) / 2 for left, right in itertools.pairwise(points(one, levels, need, rel))])
 
 
 @naive("RecallCeiling")
@@ -452,23 +509,37 @@ def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number |
 @naive("nCG")
 @naive("DCG")
 @naive("nDCG")
-def _(  # noqa: PLR0913 - the list, the cutoff and the four options of the family
-    one: PlainList, k: int, *, gains: str | GainMap, rel: float, dcg: str = "none", ideal: str | None = None
+def _(  # noqa: PLR0913 - the list, the cutoff and the options of the family
+    one: PlainList,
+    k: int,
+    *,
+    gains: str | GainMap,
+    rel: float,
+    unjudged: str,
+    dcg: str = "none",
+    ideal: str | None = None,
 ) -> Number | None:
-    worth = worth_of(dcg, gains, rel)
-    if not any(worth(gain) > 0 for gain in one.judged):
+    is_value = gains == "value"
+    plain = worth_of("none", "grade" if is_value else gains, rel)
+    raised: Callable[[float], float] = (lambda worth: 2**worth - 1) if dcg == "exp-log2" else float
+    of_judged = [plain(gain) for gain in (one.judged_values if is_value else one.judged_gains)]
+    if not any(worth > 0 for worth in of_judged):
         return None
-    total = discounted(one.top(k), worth, dcg)
+    usual = {"zero": 0.0, "mean": statistics.fmean(of_judged), "median": statistics.median(of_judged)}[unjudged]
+    places = zip(one.values if is_value else one.gains, one.is_judged, strict=True)
+    worths = [raised(plain(gain) if is_judged else usual) for gain, is_judged in places][: k or None]
+    total = discounted(worths, float, dcg)
+    depth = len(worths) if ideal == "len" else (k or len(of_judged))
+    best = sorted([*map(raised, of_judged), *[raised(usual)] * depth], reverse=True)[:depth]
     match ideal:
         case None:
             return total
         case "k_ones":
-            return share(total, discounted([rel] * k, worth, dcg))
+            return share(total, discounted([rel] * k, worth_of(dcg, gains, rel), dcg))
         case "retrieved":
-            return share(total, discounted(sorted(one.top(k), reverse=True), worth, dcg))
+            return share(total, discounted(sorted(worths, reverse=True), float, dcg))
         case _:
-            depth = len(one.top(k)) if ideal == "len" else (k or len(one.judged))
-            return share(total, discounted(one.judged[:depth], worth, dcg))
+            return share(total, discounted(best, float, dcg))
 
 
 def worth_of(dcg: str, gains: str | GainMap, rel: float) -> Callable[[float], float]:
@@ -492,7 +563,7 @@ def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str
     return math.fsum(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))
 
 
-NUMBERS: Mapping[str, Sequence[float]] = {"recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
+NUMBERS: Mapping[str, Sequence[float]] = {"levels": (11, 2, 7), "recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
 """Values tried of numeric options, where more than the default and another are."""
 
 OTHER_NUMBERS = {"alpha": 0.5, "p": 0.5, "max_rel": 3.0, "floor": 0.1}
@@ -502,19 +573,38 @@ OTHER_MAP = GainMap(((0.5, 0.0), (1.0, 1.0), (2.0, 1.5), (3.0, 4.0)))
 """A gain for each grade that the strategies draw."""
 
 
+GROUPS = frozenset({"tail"})
+"""Item groups tried; lists drawn by the strategies have items of it."""
+
+
+ANYWHERE: Mapping[str, int] = {"tail": 1, "mean": 2, "median": 2, "value": 2}
+"""Values of options that are tried only where so many options, they among them, are not at their defaults."""
+
+
 def variants(entry: Entry, ks: Sequence[int]) -> Iterator[Measure]:
-    """Every valid combination of a measure's options (a few values of each number) at each cutoff."""
+    """Every valid combination of a measure's options (a few values of each number) at each cutoff.
+
+    :data:`ANYWHERE` says what is tried with few others.
+    """
     values = [_values(option) for option in entry.options]
     names = [option.name for option in entry.options]
-    for chosen, k in itertools.product(itertools.product(*values), ks):
+    for chosen, k in itertools.product(filter(partial(_is_tried, entry), itertools.product(*values)), ks):
         try:
             yield Measure.of(entry.name, k=k, **dict(zip(names, chosen, strict=True)))
         except ConfigError:
             continue  # a combination without meaning; test_names.py says which those are
 
 
+def _is_tried(entry: Entry, chosen: Sequence[Any]) -> bool:
+    """Leave out most combinations of what goes with everything, and would multiply their number."""
+    others = [value for option, value in zip(entry.options, chosen, strict=True) if value != option.default]
+    return len(others) <= min((ANYWHERE.get(str(value), len(others)) for value in others), default=0)
+
+
 def _values(option: Option) -> Sequence[Any]:
     """All choices, or the numbers to try: the default and another value where no others are named."""
+    if option.name == registry.GROUP:
+        return (None, *sorted(GROUPS))
     if option.choices:
         return (*option.choices, *([OTHER_MAP] if option.takes_map else []))
     return NUMBERS.get(option.name, (option.default, OTHER_NUMBERS.get(option.name, 2.0)))

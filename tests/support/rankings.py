@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from rankeval_spark.measures import Background, Item, Ranking
 
+Apart = tuple[float, str]
+"""Value and groups of an item."""
+
 GRADES = (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0)
+VALUES = (-2.5, 0.0, 0.25, 4.0, 9.5)
+MEMBERSHIPS = ("", "head", "middle", "tail", "tail rock", "head rock")
 SCORES = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 
 ITEMS = (
@@ -26,8 +31,8 @@ ITEMS = (
 
 BACKGROUNDS = (
     Background(),
-    Background(20, 8, 1, 6, 5, 5, (("a", 1, 2), ("b", 2, 1), ("d", 2, 1)), (0.5, 0.25, -0.5), (), 4.5),
-    Background(30, 9, 2, 9, 12, 6, (("f", 1, 1),), None, (), 8),
+    Background(20, 8, 1, 6, 5, 5, (("a", 1, 2), ("b", 2, 1), ("d", 2, 1)), (0.5, 0.25, -0.5), (), 4.5, (), 30),
+    Background(30, 9, 2, 9, 12, 6, (("f", 1, 1),), None, (), 8, (), 5),
 )
 """What lies behind a list: nothing, and two kinds of training data and user."""
 
@@ -39,26 +44,39 @@ def rankings(
 
     Scores are probabilities, with ties.
     """
-    place = st.tuples(st.sampled_from(SCORES), st.none() | st.sampled_from(grades), st.sampled_from(ITEMS))
+    apart = st.tuples(st.sampled_from(VALUES), st.sampled_from(MEMBERSHIPS))
+    place = st.tuples(st.sampled_from(SCORES), st.none() | st.sampled_from(grades), st.sampled_from(ITEMS), apart)
     places = st.lists(place, min_size=min_size, max_size=max_size)
-    return st.builds(_ranking, places, st.lists(st.sampled_from(grades), max_size=6), st.sampled_from(BACKGROUNDS))
+    missed = st.lists(st.tuples(st.sampled_from(grades), apart), max_size=6)
+    return st.builds(_ranking, places, missed, st.sampled_from(BACKGROUNDS))
 
 
-def _ranking(places: list[tuple[float, float | None, Item]], missed: list[float], background: Background) -> Ranking:
+def _ranking(
+    places: list[tuple[float, float | None, Item, Apart]], missed: list[tuple[float, Apart]], background: Background
+) -> Ranking:
     """Put a list together, best score first; without training data no item has anything in it."""
     best_first = sorted(places, key=itemgetter(0), reverse=True)
-    items = [item if background.items else item._replace(**_NOT_IN_TRAIN) for _, _, item in best_first]
+    items = [item if background.items else item._replace(**_NOT_IN_TRAIN) for _, _, item, _ in best_first]
     pairs = [
         (rank, later, 1 / (rank + later))
         for later, other in enumerate(items, 1)
         for rank, item in enumerate(items[: later - 1], 1)
         if item.users and other.users and (item.users + other.users) % 3
     ]
-    scores, gains = [score for score, _, _ in best_first], [gain for _, gain, _ in best_first]
-    recommended = [(gain, item.categories) for _, gain, item in best_first if gain is not None]
-    others = [(gain, ITEMS[place % len(ITEMS)].categories) for place, gain in enumerate(missed)]
+    recommended = [(gain, item.categories) for _, gain, item, _ in best_first if gain is not None]
+    others = [(gain, ITEMS[place % len(ITEMS)].categories) for place, (gain, _) in enumerate(missed)]
     judged = [(gain, categories) for gain, categories in (*others, *recommended) if categories]
-    return Ranking(gains, missed, scores, items, background._replace(pairs=pairs, judged=judged))
+    return Ranking(
+        [gain for _, gain, _, _ in best_first],
+        [gain for gain, _ in missed],
+        [score for score, _, _, _ in best_first],
+        items,
+        background._replace(pairs=pairs, judged=judged),
+        [value for _, _, _, (value, _) in best_first],
+        [value for _, (value, _) in missed],
+        [groups for _, _, _, (_, groups) in best_first],
+        [groups for _, (_, groups) in missed],
+    )
 
 
 _NOT_IN_TRAIN: dict[str, Any] = {

@@ -228,6 +228,8 @@ class _Reader:
         requires = MeasureSet.of([measure]).requiring()
         if requires:
             found, expected = f"a measure of {', '.join(requires)}", "one of a run and its judgements"
+        elif measure.needs_catalogue and measure.has_user_values:
+            found, expected = "a measure of a catalogue", "one of a run and its judgements"
         elif not measure.has_user_values:
             found, expected = "a measure of all lists together", "one with a value a topic"
         elif measure.is_micro or measure.link != "identity":

@@ -28,6 +28,7 @@ _OTHER = Ranking([None], items=(Item(categories=("c",)),), background=_HALVES)
 
 @Definition(
     name="Calibration",
+    takes_group=False,
     formula="KL(p || 0.99 q + 0.01 p) = sum_g p(g) log2(p(g) / (0.99 q(g) + 0.01 p(g)))",
     bounds=(0, math.inf),
     undefined="no categorised item among the first k, or among those that the user has in train",

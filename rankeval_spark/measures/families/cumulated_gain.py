@@ -8,11 +8,14 @@ from typing import Final
 from rankeval_spark.measures.arrays import FloatMatrix, ratio, where_defined
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.lists import CutLists, Ranking
+from rankeval_spark.measures.needs import VALUES
 from rankeval_spark.measures.options import Level  # noqa: TC001 - the registry reads the annotation at run time
 from rankeval_spark.measures.registry import Cutoff, Definition, Rule
-from rankeval_spark.measures.weighting import Dcg, Gains, Ideal, Weighting
+from rankeval_spark.measures.weighting import Dcg, Gains, Ideal, Unjudged, Weighting
 
-_NO_GAIN = "no judgement with a positive gain; with gains='binary': no relevant one (R = 0)"
+_NO_GAIN = (
+    "no judgement with a positive gain; with gains='binary': no relevant one (R = 0); with 'value': no such value"
+)
 _JARVELIN = "Järvelin & Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques"
 _BURGES = "Burges et al. (2005), Learning to rank using gradient descent"
 
@@ -23,7 +26,23 @@ _ONES_ARE_BINARY: Final = Rule(
     "ideal='k_ones' only with gains='binary'",
     lambda options: options["ideal"] == "k_ones" and options["gains"] != "binary",
 )
-_ONES_NEED_CUTOFF: Final = Cutoff("optional").but("required", ideal="k_ones")
+_VALUES_ARE_NOT_RAISED: Final = Rule(
+    "dcg='exp-log2' not with gains='value': 2 to the power of an amount says nothing",
+    lambda options: options["dcg"] == "exp-log2" and options["gains"] == "value",
+)
+_UNJUDGED_IN_IDEAL: Final = Rule(
+    "unjudged='mean' and 'median' only with ideal='judged' and 'len'",
+    lambda options: options["unjudged"] != "zero" and options["ideal"] not in {"judged", "len"},
+)
+_IDEAL_CUTOFF: Final = Cutoff("optional").but("required", ideal="k_ones").but("required", unjudged="mean")
+_NORMALISED_CUTOFF: Final = _IDEAL_CUTOFF.but("required", unjudged="median")
+"""An ideal list of ones, or of items without a judgement that are worth something, has no end of its own."""
+
+
+def _needs(*, gains: Gains, **_: object) -> tuple[str, ...]:
+    """Name what the gains are read from, where that is not the gains of the judgements."""
+    return (VALUES,) if gains == "value" else ()
+
 
 _LIST_A = Ranking([None, 1, 1])
 _RISING = Ranking([1, 5, 3])
@@ -31,6 +50,10 @@ _EVENTS = Ranking([3, 1, 0, 2, 0])
 _NEGATIVE = Ranking([-1, 2])
 _TWO_OF_TWO = Ranking([1, None, 1, None])
 _TWO_OF_EIGHT = Ranking([1, None, 1, None], missed=[1] * 6)
+_REVENUE = Ranking([1, 1, None, 1], values=[20, 5, 0, 9], missed=[1], missed_values=[50])
+_RATED = Ranking([4, None, 1])
+_RATED_THRICE = Ranking([4, None, 1], missed=[5])
+_GROUPED = Ranking([3, 2, None], groups=["head", "tail jazz"], missed=[1], missed_groups=["tail"])
 _GAINED = "(1 + 1/log2(4))"
 _FIVE_ONES = "(1 + 1/log2(3) + 1/log2(4) + 1/log2(5) + 1/log2(6))"
 
@@ -43,25 +66,35 @@ _FIVE_ONES = "(1 + 1/log2(3) + 1/log2(4) + 1/log2(5) + 1/log2(6))"
     source=_JARVELIN,
     rules=(_REL_IS_BINARY,),
     takes_expected_ties=True,
+    needs_with=_needs,
     goldens=(
         Golden("CG@2", (_EVENTS,), ("3 + 1",), note="purchase = 3, cart = 2, view = 1"),
         Golden("CG", (_NEGATIVE,), ("2",), note="a negative gain counts as 0"),
         Golden("CG(gains='binary')", (_EVENTS,), ("3",), note="each relevant item counts 1"),
         Golden("CG(gains={1:1,2:5,3:50})@2", (_EVENTS,), ("50 + 1",), note="what a view, a cart, a purchase is worth"),
+        Golden("CG(gains='value')@2", (_REVENUE,), ("20 + 5",), note="what was paid; the gains are 1"),
+        Golden("CG(unjudged='mean')@3", (_RATED,), ("4 + 5/2 + 1",), note="the user's mean is (4 + 1) / 2"),
+        Golden("CG(unjudged='median')@3", (_RATED_THRICE,), ("4 + 4 + 1",), note="the middle one of 5, 4, 1"),
+        Golden("CG(group='tail')@3", (_GROUPED,), ("2",), note="the head item of gain 3 counts as unjudged"),
     ),
 )
-def cumulated_gain(cut: CutLists, *, gains: Gains = "grade", rel: Level = 1) -> FloatMatrix:
+def cumulated_gain(
+    cut: CutLists, *, gains: Gains = "grade", rel: Level = 1, unjudged: Unjudged = "zero"
+) -> FloatMatrix:
     """Sum of the gains of the first k recommendations.
 
     Parameters
     ----------
     cut : CutLists
         The lists and the cutoffs.
-    gains : {"grade", "binary"} or GainMap
-        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; what the map gives its grade. A
-        grade above 0 that the map does not hold is an error.
+    gains : {"grade", "binary", "value"} or GainMap
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
+        has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
+        not hold is an error.
     rel : float
         Gain from which on an item is relevant; only with ``gains='binary'``.
+    unjudged : {"zero", "mean", "median"}
+        Gain of an item without a judgement: 0; the mean or the median of the gains of the user's judged items.
 
     Returns
     -------
@@ -70,7 +103,7 @@ def cumulated_gain(cut: CutLists, *, gains: Gains = "grade", rel: Level = 1) -> 
 
     Notes
     -----
-    ``sum_{i<=k} g_i``; items without a judgement have gain 0.
+    ``sum_{i<=k} g_i``; items without a judgement have gain 0, unless ``unjudged`` says otherwise.
 
     Examples
     --------
@@ -78,7 +111,7 @@ def cumulated_gain(cut: CutLists, *, gains: Gains = "grade", rel: Level = 1) -> 
     >>> cumulated_gain(Lists.of([Ranking([3, 1, 0, 2, 0])]).cut([1, 2, 0]))
     array([[3., 4., 6.]])
     """
-    weighting = Weighting("none", gains, rel)
+    weighting = Weighting("none", gains, rel, unjudged)
     return where_defined(weighting.total(cut), weighting.has_gain(cut))
 
 
@@ -88,8 +121,9 @@ def cumulated_gain(cut: CutLists, *, gains: Gains = "grade", rel: Level = 1) -> 
     bounds=(0, 1),
     undefined=_NO_GAIN,
     source=_JARVELIN,
-    cutoff=_ONES_NEED_CUTOFF,
-    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY),
+    cutoff=_NORMALISED_CUTOFF,
+    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY, _UNJUDGED_IN_IDEAL),
+    needs_with=_needs,
     takes_expected_ties=lambda ideal, **_: ideal != "retrieved",
     goldens=(
         Golden("nCG@2", (_RISING,), ("(1 + 5) / (5 + 3)",)),
@@ -98,7 +132,12 @@ def cumulated_gain(cut: CutLists, *, gains: Gains = "grade", rel: Level = 1) -> 
     ),
 )
 def normalised_cumulated_gain(
-    cut: CutLists, *, gains: Gains = "grade", ideal: Ideal = "judged", rel: Level = 1
+    cut: CutLists,
+    *,
+    gains: Gains = "grade",
+    ideal: Ideal = "judged",
+    rel: Level = 1,
+    unjudged: Unjudged = "zero",
 ) -> FloatMatrix:
     """Sum of the gains of the first k recommendations, relative to the best k there could be.
 
@@ -106,14 +145,17 @@ def normalised_cumulated_gain(
     ----------
     cut : CutLists
         The lists and the cutoffs.
-    gains : {"grade", "binary"} or GainMap
-        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; what the map gives its grade. A
-        grade above 0 that the map does not hold is an error.
+    gains : {"grade", "binary", "value"} or GainMap
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
+        has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
+        not hold is an error.
     ideal : {"judged", "k_ones", "retrieved", "len"}
         The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as
         many as the list is long.
     rel : float
         Gain from which on an item is relevant; only with ``gains='binary'``.
+    unjudged : {"zero", "mean", "median"}
+        Gain of an item without a judgement: 0; the mean or the median of the gains of the user's judged items.
 
     Returns
     -------
@@ -130,7 +172,7 @@ def normalised_cumulated_gain(
     >>> normalised_cumulated_gain(Lists.of([Ranking([1, 5, 3])]).cut([1, 2]))
     array([[0.2 , 0.75]])
     """
-    return _normalised(cut, Weighting("none", gains, rel), ideal)
+    return _normalised(cut, Weighting("none", gains, rel, unjudged), ideal)
 
 
 @Definition(
@@ -139,7 +181,8 @@ def normalised_cumulated_gain(
     bounds=(0, math.inf),
     undefined=_NO_GAIN,
     source=f"{_BURGES}; dcg='jk2': {_JARVELIN}",
-    rules=(_REL_IS_BINARY,),
+    rules=(_REL_IS_BINARY, _VALUES_ARE_NOT_RAISED),
+    needs_with=_needs,
     takes_expected_ties=True,
     goldens=(
         Golden("DCG@5", (_EVENTS,), ("3 + 1/log2(3) + 2/log2(5)",), note="purchase = 3, cart = 2, view = 1"),
@@ -159,7 +202,7 @@ def normalised_cumulated_gain(
     ),
 )
 def discounted_cumulated_gain(
-    cut: CutLists, *, dcg: Dcg = "log2", gains: Gains = "grade", rel: Level = 1
+    cut: CutLists, *, dcg: Dcg = "log2", gains: Gains = "grade", rel: Level = 1, unjudged: Unjudged = "zero"
 ) -> FloatMatrix:
     """Sum of the gains of the first k recommendations, each discounted by its rank.
 
@@ -169,11 +212,14 @@ def discounted_cumulated_gain(
         The lists and the cutoffs.
     dcg : {"log2", "exp-log2", "jk2", "inverse"}
         What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / i.
-    gains : {"grade", "binary"} or GainMap
-        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; what the map gives its grade. A
-        grade above 0 that the map does not hold is an error.
+    gains : {"grade", "binary", "value"} or GainMap
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
+        has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
+        not hold is an error.
     rel : float
         Gain from which on an item is relevant; only with ``gains='binary'``.
+    unjudged : {"zero", "mean", "median"}
+        Gain of an item without a judgement: 0; the mean or the median of the gains of the user's judged items.
 
     Returns
     -------
@@ -193,7 +239,7 @@ def discounted_cumulated_gain(
     >>> discounted_cumulated_gain(Lists.of([Ranking([3, None, 1])]).cut([1, 3]))
     array([[3. , 3.5]])
     """
-    weighting = Weighting(dcg, gains, rel)
+    weighting = Weighting(dcg, gains, rel, unjudged)
     return where_defined(weighting.total(cut), weighting.has_gain(cut))
 
 
@@ -204,8 +250,9 @@ def discounted_cumulated_gain(
     undefined=_NO_GAIN,
     source=f"trec_eval ndcg and ndcg_cut; {_JARVELIN}; {_BURGES}",
     aliases={"ndcg_cut": {}},
-    cutoff=_ONES_NEED_CUTOFF,
-    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY),
+    cutoff=_NORMALISED_CUTOFF,
+    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY, _VALUES_ARE_NOT_RAISED, _UNJUDGED_IN_IDEAL),
+    needs_with=_needs,
     takes_expected_ties=lambda ideal, **_: ideal != "retrieved",
     goldens=(
         Golden("nDCG", (_LIST_A,), ("(1/log2(3) + 1/log2(4)) / (1 + 1/log2(3))",), note="hits at ranks 2 and 3"),
@@ -245,11 +292,47 @@ def discounted_cumulated_gain(
             ("2/log2(3) / (3 + 2/log2(3))",),
             note="a list of 2 is compared with the best 2",
         ),
+        Golden(
+            "nDCG(gains='value')@2",
+            (_REVENUE, Ranking([1], values=[0], missed=[1], missed_values=[-3])),
+            ("(20 + 5/log2(3)) / (50 + 20/log2(3))", UNDEFINED),
+            note="the dearest item was missed; nothing of worth, whatever the gains",
+        ),
+        Golden(
+            "nDCG(unjudged='mean')@3",
+            (_RATED,),
+            ("(4 + 5/2 / log2(3) + 1/2) / (4 + 5/2 / log2(3) + 5/2 / 2)",),
+            note="in the best list unjudged items of gain 5/2 stand before the one of 1",
+        ),
+        Golden(
+            "nDCG(unjudged='median')@3",
+            (_RATED_THRICE,),
+            ("(4 + 4/log2(3) + 1/2) / (5 + 4/log2(3) + 4/2)",),
+            note="the item of gain 5 was missed",
+        ),
+        Golden(
+            "nDCG(ideal='len',unjudged='mean')@9",
+            (_RATED,),
+            ("(4 + 5/2 / log2(3) + 1/2) / (4 + 5/2 / log2(3) + 5/2 / 2)",),
+        ),
+        Golden(
+            "nDCG(group='tail')@3",
+            (_GROUPED, Ranking([3], missed=[1], groups=["head"])),
+            ("2/log2(3) / (2 + 1/log2(3))", UNDEFINED),
+            note="of the tail, gain 2 at rank 2 and a missed 1; no judgement of the tail",
+        ),
+        Golden("nDCG(group='jazz')@3", (_GROUPED,), ("2/log2(3) / 2",), note="a category"),
         Golden("nDCG@5", (Ranking([None, 0], missed=[0]),), (UNDEFINED,), note="no relevant held-out item"),
     ),
 )
-def normalised_discounted_cumulated_gain(
-    cut: CutLists, *, dcg: Dcg = "log2", gains: Gains = "grade", ideal: Ideal = "judged", rel: Level = 1
+def normalised_discounted_cumulated_gain(  # noqa: PLR0913 - each option is a dispute of the field
+    cut: CutLists,
+    *,
+    dcg: Dcg = "log2",
+    gains: Gains = "grade",
+    ideal: Ideal = "judged",
+    rel: Level = 1,
+    unjudged: Unjudged = "zero",
 ) -> FloatMatrix:
     """Discounted cumulated gain relative to that of the best order there could be.
 
@@ -259,14 +342,17 @@ def normalised_discounted_cumulated_gain(
         The lists and the cutoffs.
     dcg : {"log2", "exp-log2", "jk2", "inverse"}
         What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / i.
-    gains : {"grade", "binary"} or GainMap
-        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; what the map gives its grade. A
-        grade above 0 that the map does not hold is an error.
+    gains : {"grade", "binary", "value"} or GainMap
+        Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
+        has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
+        not hold is an error.
     ideal : {"judged", "k_ones", "retrieved", "len"}
         The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as
         many as the list is long.
     rel : float
         Gain from which on an item is relevant; only with ``gains='binary'``.
+    unjudged : {"zero", "mean", "median"}
+        Gain of an item without a judgement: 0; the mean or the median of the gains of the user's judged items.
 
     Returns
     -------
@@ -278,6 +364,10 @@ def normalised_discounted_cumulated_gain(
     ``DCG@k / IDCG@k``, IDCG from all judgements of the user, best first, cut at k. ``k_ones`` (RecTools) keeps users
     with R < k below 1; ``retrieved`` (Evidently) and ``len`` inflate the value of lists that miss relevant items.
 
+    With ``unjudged='mean'`` or ``'median'`` the ideal may place any number of items without a judgement, so that
+    judged ones that are worth less than these never stand in it; only for dense rating data, where an item without a
+    judgement is no sign of dislike. Gains are averaged before they are raised.
+
     Examples
     --------
     Hits at ranks 2 and 3: (1 / log2(3) + 1 / log2(4)) / (1 + 1 / log2(3)).
@@ -286,7 +376,7 @@ def normalised_discounted_cumulated_gain(
     >>> normalised_discounted_cumulated_gain(Lists.of([Ranking([None, 1, 1])]).cut([1, 3])).round(4)
     array([[0.    , 0.6934]])
     """
-    return _normalised(cut, Weighting(dcg, gains, rel), ideal)
+    return _normalised(cut, Weighting(dcg, gains, rel, unjudged), ideal)
 
 
 def _normalised(cut: CutLists, weighting: Weighting, ideal: Ideal) -> FloatMatrix:

@@ -22,6 +22,7 @@ _REPEATED = Ranking([None, 1, None], items=(Item(), Item(copies=3), Item(copies=
 
 @Definition(
     name="SufficientReco",
+    takes_group=False,
     formula="1[n >= k]",
     bounds=(0, 1),
     undefined=_NO_LIST,
@@ -65,6 +66,7 @@ def sufficient_recommendations(cut: CutLists, *, kind: Literal["full", "share"] 
 
 @Definition(
     name="NotInTrain",
+    takes_group=False,
     formula="(1 / m) |{i <= m : the user does not have item i in train}|",
     bounds=(0, 1),
     undefined=_NO_LIST,
@@ -105,6 +107,7 @@ def not_in_train(cut: CutLists) -> FloatMatrix:
 
 @Definition(
     name="UnrepeatedReco",
+    takes_group=False,
     formula="m / sum_{i<=m} copies(i)",
     bounds=(0, 1),
     undefined=_NO_LIST,

@@ -56,6 +56,7 @@ def _never(**_: object) -> float:
 
 @Definition(
     name="ILD",
+    takes_group=False,
     formula="1 - (2 / (m (m - 1))) sum_{i<j<=m} sim(i, j)",
     bounds=(0, 2),
     undefined=_FEWER_THAN_TWO,
@@ -146,6 +147,7 @@ def intra_list_diversity(
 
 @Definition(
     name="ILS",
+    takes_group=False,
     formula="(2 / (m (m - 1))) sum_{i<j<=m} sim(i, j)",
     bounds=(-1, 1),
     undefined=_FEWER_THAN_TWO,
@@ -199,6 +201,7 @@ def intra_list_similarity(
 
 @Definition(
     name="SRecall",
+    takes_group=False,
     formula="|categories of items 1..m that the user's profile has| / |categories of the profile|",
     bounds=(0, 1),
     undefined="the user has no list; no categorised item in train (of='all': there are no categories)",

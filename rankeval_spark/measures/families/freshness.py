@@ -25,6 +25,7 @@ _UNDATED = Ranking([None, None], items=(Item(age=4), Item()))
 
 @Definition(
     name="Freshness",
+    takes_group=False,
     formula="(1 / m) sum_{i<=m} age(i), in days at the evaluation date",
     bounds=(-math.inf, math.inf),
     undefined="the user has no list, or the day of an item is unknown (with unknown='drop': of every item)",

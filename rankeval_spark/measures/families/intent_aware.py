@@ -35,6 +35,7 @@ Redundancy = Annotated[float, Above(0), Below(1)]
 
 @Definition(
     name="alpha_nDCG",
+    takes_group=False,
     formula="sum_{i<=m} G(i) / log2(i + 1) over the same sum of the ideal order; G(i) = sum over the categories c of "
     "item i of r_i (1 - alpha)^(relevant items of c above i)",
     bounds=(0, math.e / (math.e - 1)),
@@ -93,6 +94,7 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = _ALPHA) -> 
 
 @Definition(
     name="ERR_IA",
+    takes_group=False,
     formula="sum_{i<=m} G(i) / i over sum_{i<=k} S (1 - alpha)^(i-1) / i; G as of alpha_nDCG, S the categories of "
     "relevant judged items",
     bounds=(0, 1),

@@ -13,7 +13,7 @@ from rankeval_spark.measures.arrays import FloatMatrix, max_by_list, ratio, wher
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.lists import CutLists, Ranking
 from rankeval_spark.measures.options import Between, Level
-from rankeval_spark.measures.registry import Cutoff, Definition
+from rankeval_spark.measures.registry import Cutoff, Definition, Rule
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.lists import Lists
@@ -24,6 +24,12 @@ Need: TypeAlias = Literal["ceil", "v9", "v10"]
 LEVELS: Final = tuple(tenths / 10 for tenths in range(11))
 """The levels of recall of the 11-point curve."""
 
+Levels: TypeAlias = Annotated[float, Between(2, 1001)]
+"""Number of levels of recall, evenly spaced from 0 to 1."""
+
+_WHOLE_LEVELS: Final = Rule(
+    "levels a whole number", lambda options: isinstance(options["levels"], float) and options["levels"] % 1 != 0
+)
 _NO_RELEVANT = "no relevant judgement (R = 0)"
 _LIST_A = Ranking([None, 1, 1])
 _TWO_OF_THREE = Ranking([1, None, 1], missed=[1])
@@ -91,33 +97,40 @@ def interpolated_precision(
     >>> interpolated_precision(cut, recall=0.6), interpolated_precision(cut, recall=0.7)
     (array([[0.66666667]]), array([[0.]]))
     """
-    return where_defined(_precision_from(cut.lists, recall, need, rel), cut.n_relevant(rel) > 0)
+    level = Fraction(str(recall))  # the decimal that is written
+    return where_defined(_precision_from(cut.lists, level, need, rel), cut.n_relevant(rel) > 0)
 
 
 @Definition(
     name="IPrecAvg",
-    formula="(1 / 11) sum of IPrec at recall 0, 0.1, ..., 1",
+    formula="(1 / 11) sum of IPrec at recall 0, 0.1, ..., 1; with levels=n at 0, 1/(n-1), ..., 1",
     bounds=(0, 1),
     undefined=_NO_RELEVANT,
     source="trec_eval 11pt_avg",
     aliases={"11pt_avg": {}, "11PtAvg": {}},
     cutoff=Cutoff("forbidden"),
+    rules=(_WHOLE_LEVELS,),
     goldens=(
         Golden("IPrecAvg", (_LIST_A,), ("2/3",), note="2/3 at every level"),
         Golden("IPrecAvg", (_TWO_OF_THREE,), ("(4 * 1 + 3 * 2/3 + 4 * 0) / 11",), note="1 item to 0.3, 2 to 0.6"),
+        Golden("IPrecAvg(levels=4)", (_TWO_OF_THREE,), ("(1 + 1 + 2/3 + 0) / 4",), note="at 0, 1/3, 2/3 and 1"),
         Golden("IPrecAvg(need='v9')", (_TWO_OF_THREE,), ("(4 * 1 + 4 * 2/3 + 3 * 0) / 11",), note="2 items to 0.7"),
         Golden(
             "IPrecAvg(need='v10')", (_TWO_OF_THREE,), ("(5 * 1 + 4 * 2/3 + 2 * 0) / 11",), note="1 to 0.4, 2 to 0.8"
         ),
     ),
 )
-def mean_interpolated_precision(cut: CutLists, *, need: Need = "ceil", rel: Level = 1) -> FloatMatrix:
+def mean_interpolated_precision(
+    cut: CutLists, *, levels: Levels = 11, need: Need = "ceil", rel: Level = 1
+) -> FloatMatrix:
     """Mean of the 11-point curve: interpolated precision at recall 0, 0.1, ..., 1.
 
     Parameters
     ----------
     cut : CutLists
         The lists and the cutoffs, of which only the whole list has a meaning.
+    levels : float
+        Number of levels, a whole one: 0, 1 / (levels - 1), ..., 1.
     need : {"ceil", "v9", "v10"}
         How many relevant items a level needs; as for IPrec.
     rel : float
@@ -142,31 +155,37 @@ def mean_interpolated_precision(cut: CutLists, *, need: Need = "ceil", rel: Leve
     >>> mean_interpolated_precision(Lists.of([Ranking([1, None, 1], missed=[1])]).cut([0]))
     array([[0.54545455]])
     """
-    mean = _curve(cut.lists, need, rel).mean(axis=1, keepdims=True)
+    mean = _curve(cut.lists, int(levels), need, rel).mean(axis=1, keepdims=True)
     return where_defined(mean, cut.n_relevant(rel) > 0)
 
 
 @Definition(
     name="IPrecArea",
-    formula="sum_{j=1..10} (IPrec(recall=(j-1)/10) + IPrec(recall=j/10)) / 20",
+    formula="sum_{j=1..10} (IPrec(recall=(j-1)/10) + IPrec(recall=j/10)) / 20; with levels=n in n - 1 strips",
     bounds=(0, 1),
     undefined=_NO_RELEVANT,
     source="trapezoid rule on the levels of trec_eval's 11-point curve",
     cutoff=Cutoff("forbidden"),
+    rules=(_WHOLE_LEVELS,),
     goldens=(
         Golden("IPrecArea", (_LIST_A,), ("2/3",), note="2/3 at every level"),
         Golden("IPrecArea", (_TWO_OF_THREE,), ("(1/2 + 3 * 1 + 3 * 2/3 + 3 * 0 + 0/2) / 10",), note="ends count half"),
+        Golden("IPrecArea(levels=4)", (_TWO_OF_THREE,), ("(1/2 + 1 + 2/3 + 0/2) / 3",), note="three strips"),
         Golden("IPrecArea(need='v9')", (_TWO_OF_THREE,), ("(1/2 + 3 * 1 + 4 * 2/3) / 10",)),
         Golden("IPrecArea(need='v10')", (_TWO_OF_THREE,), ("(1/2 + 4 * 1 + 4 * 2/3) / 10",)),
     ),
 )
-def interpolated_precision_area(cut: CutLists, *, need: Need = "ceil", rel: Level = 1) -> FloatMatrix:
+def interpolated_precision_area(
+    cut: CutLists, *, levels: Levels = 11, need: Need = "ceil", rel: Level = 1
+) -> FloatMatrix:
     """Area under the 11-point curve of interpolated precision, by the trapezoid rule.
 
     Parameters
     ----------
     cut : CutLists
         The lists and the cutoffs, of which only the whole list has a meaning.
+    levels : float
+        Number of levels, a whole one: 0, 1 / (levels - 1), ..., 1.
     need : {"ceil", "v9", "v10"}
         How many relevant items a level needs; as for IPrec.
     rel : float
@@ -190,7 +209,7 @@ def interpolated_precision_area(cut: CutLists, *, need: Need = "ceil", rel: Leve
     >>> interpolated_precision_area(Lists.of([Ranking([1, None, 1], missed=[1])]).cut([0]))
     array([[0.55]])
     """
-    curve = _curve(cut.lists, need, rel)
+    curve = _curve(cut.lists, int(levels), need, rel)
     strips = (curve[:, :-1] + curve[:, 1:]) / 2
     return where_defined(strips.mean(axis=1, keepdims=True), cut.n_relevant(rel) > 0)
 
@@ -240,14 +259,16 @@ def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     return where_defined(ratio(np.minimum(n_relevant, cut.depth), n_relevant), n_relevant > 0)
 
 
-def _curve(lists: Lists, need: Need, rel: float) -> FloatMatrix:
-    """Interpolated precision at the 11 levels: shape (n_lists, 11)."""
+def _curve(lists: Lists, n_levels: int, need: Need, rel: float) -> FloatMatrix:
+    """Interpolated precision at levels evenly spaced from 0 to 1: shape (n_lists, n_levels)."""
+    levels = [Fraction(step, n_levels - 1) for step in range(n_levels)]
     return lists.once(
-        ("11 points", need, rel), lambda: np.hstack([_precision_from(lists, level, need, rel) for level in LEVELS])
+        ("curve", n_levels, need, rel),
+        lambda: np.hstack([_precision_from(lists, level, need, rel) for level in levels]),
     )
 
 
-def _precision_from(lists: Lists, level: float, need: Need, rel: float) -> FloatMatrix:
+def _precision_from(lists: Lists, level: Fraction, need: Need, rel: float) -> FloatMatrix:
     """Highest precision from the rank on where recall reaches a level; 0 where it never does: shape (n_lists, 1)."""
     relevance = lists.relevance(rel)
     needed = _needed(level, relevance.n_relevant, need)
@@ -256,7 +277,7 @@ def _precision_from(lists: Lists, level: float, need: Need, rel: float) -> Float
     return max_by_list(lists.hit_list[has_reached], precision[has_reached], n_lists=lists.n_lists)[:, None]
 
 
-def _needed(level: float, n_relevant: FloatMatrix, need: Need) -> FloatMatrix:
+def _needed(level: Fraction, n_relevant: FloatMatrix, need: Need) -> FloatMatrix:
     """Relevant items that a level needs; computed once for each number there is, because exact numbers are slow."""
     distinct, place = np.unique(n_relevant[:, 0], return_inverse=True)
     needs = np.array([_NEEDS[need](level, int(number)) for number in distinct], dtype=np.float64)
@@ -268,8 +289,8 @@ def _rounded_half_up(number: float) -> int:
     return math.floor(number) + (number - math.floor(number) >= 1 / 2)
 
 
-_NEEDS: Final[Mapping[Need, Callable[[float, int], int]]] = {
-    "ceil": lambda level, n_relevant: math.ceil(Fraction(str(level)) * n_relevant),
-    "v9": lambda level, n_relevant: int(level * n_relevant + 0.9),
-    "v10": lambda level, n_relevant: _rounded_half_up(level * n_relevant),
+_NEEDS: Final[Mapping[Need, Callable[[Fraction, int], int]]] = {
+    "ceil": lambda level, n_relevant: math.ceil(level * n_relevant),
+    "v9": lambda level, n_relevant: int(float(level) * n_relevant + 0.9),
+    "v10": lambda level, n_relevant: _rounded_half_up(float(level) * n_relevant),
 }

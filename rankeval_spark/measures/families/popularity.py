@@ -46,6 +46,7 @@ def _never(**_: object) -> float:
 
 @Definition(
     name="ARP",
+    takes_group=False,
     formula="(1 / m) sum_{i<=m} c(i)",
     bounds=(0, math.inf),
     undefined="the user has no list; unseen='drop' leaves no item; norm other than 'none' and train is empty",
@@ -108,6 +109,7 @@ def average_popularity(
 
 @Definition(
     name="MIUF",
+    takes_group=False,
     formula="(1 / m) sum_{i<=m} -log2(U(i) / |U|)",
     bounds=(0, math.inf),
     undefined=_NO_SEEN_ITEM,
@@ -160,6 +162,7 @@ def mean_inverse_user_frequency(cut: CutLists, *, unseen: Literal["one", "drop"]
 
 @Definition(
     name="SelfInfo",
+    takes_group=False,
     formula="(1 / m) sum_{i<=m} -log2(max(c(i), 1) / C)",
     bounds=(0, math.inf),
     undefined=_NO_DATA,
@@ -204,6 +207,7 @@ def self_information(cut: CutLists) -> FloatMatrix:
 
 @Definition(
     name="EPC",
+    takes_group=False,
     formula="sum_{i<=m} D(i) r_i (1 - U(i) / |U|) / sum_{i<=m} D(i), D(i) = 1 / log2(i + 1)",
     bounds=(0, 1),
     undefined=_NO_DATA,
@@ -263,6 +267,7 @@ def expected_popularity_complement(
 
 @Definition(
     name="EFD",
+    takes_group=False,
     formula="sum_{i<=m} D(i) r_i -log2(c(i) / C) / sum_{i<=m} D(i), D(i) = 1 / log2(i + 1)",
     bounds=(0, math.inf),
     undefined=_NO_DATA,
@@ -318,6 +323,7 @@ def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: Literal
 
 @Definition(
     name="APLT",
+    takes_group=False,
     formula="(1 / m) |{i <= m : item i is of the long tail}|",
     bounds=(0, 1),
     undefined=_NO_LIST,
@@ -361,6 +367,7 @@ def long_tail_share(cut: CutLists) -> FloatMatrix:
 
 @Definition(
     name="ACLT",
+    takes_group=False,
     formula="|{i <= m : item i is of the long tail}|",
     bounds=(0, math.inf),
     undefined=_NO_LIST,

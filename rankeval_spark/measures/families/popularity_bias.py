@@ -32,6 +32,7 @@ def lift_parts(cut: CutLists) -> tuple[FloatMatrix, FloatMatrix]:
 
 @Definition(
     name="PopLift",
+    takes_group=False,
     formula="(GAP_L - GAP_P) / GAP_P; GAP_L and GAP_P the means over users of (1 / m) sum_{i<=m} c(i) and of the mean "
     "of c(i) over the distinct items of the user in train",
     bounds=(-1, math.inf),
@@ -91,6 +92,7 @@ _PLACES: Final = Ranking([None, 1, None], items=(_POPULAR, _RARE, Item()))
 
 @Definition(
     name="MeanPopRank",
+    takes_group=False,
     formula="(1 / m) sum_{i<=m} q(i); q(i) the rank of item i by U(i) in train, the least popular first, over |T|",
     bounds=(0, 1),
     undefined=_NO_LIST,

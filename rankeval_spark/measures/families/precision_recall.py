@@ -7,15 +7,20 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from rankeval_spark.measures.arrays import FloatMatrix, ratio, where_defined
+from rankeval_spark.measures.arrays import FloatMatrix, ratio, sum_by_list, where_defined
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.lists import CutLists, Ranking
+from rankeval_spark.measures.needs import VALUES
 from rankeval_spark.measures.options import Above, Level
-from rankeval_spark.measures.registry import Cutoff, Definition
+from rankeval_spark.measures.registry import Cutoff, Definition, Rule
 
 _NO_RELEVANT = "no relevant judgement (R = 0)"
 _TWO_OF_FOUR = Ranking([1, None, 1, None])
 _TWO_OF_EIGHT = Ranking([1, None, 1, None], missed=[1] * 6)
+_BOUGHT = Ranking([2, 1, None, 1], values=[20, 5, 0, 9], missed=[2], missed_values=[50])
+_VALUES_OF_ALL = Rule(
+    "gains='value' only with denom='R'", lambda options: options["gains"] == "value" and options["denom"] != "R"
+)
 _TWO_IN_TOP_FIVE = Ranking([None, 1, None, 1, None], missed=[1, 1])
 
 
@@ -27,10 +32,22 @@ def precision_parts(
     return cut.hits(rel), possible
 
 
-def recall_parts(cut: CutLists, *, denom: Literal["R", "min"] = "R", rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
-    """Hits among the first k recommendations, and the relevant items there are."""
+def recall_parts(
+    cut: CutLists, *, denom: Literal["R", "min"] = "R", gains: Literal["binary", "value"] = "binary", rel: Level = 1
+) -> tuple[FloatMatrix, FloatMatrix]:
+    """Hits among the first k recommendations, and the relevant items there are; or the values of both."""
+    if gains == "value":
+        return _value_parts(cut, rel)
     n_relevant = cut.n_relevant(rel)
     return cut.hits(rel), n_relevant if denom == "R" else np.minimum(n_relevant, cut.k)
+
+
+def _value_parts(cut: CutLists, rel: float) -> tuple[FloatMatrix, FloatMatrix]:
+    lists = cut.lists
+    of_hits, of_judged = (np.maximum(values, 0.0) for values in lists.values)
+    counted = of_judged * (lists.judged_gain >= rel)
+    total = sum_by_list(lists.judged_list, counted, n_lists=lists.n_lists)[:, None]
+    return cut.sum_hits(of_hits * (lists.hit_gain >= rel)), total
 
 
 def f_parts(cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
@@ -101,11 +118,13 @@ def precision(cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Le
     name="R",
     formula="h_k / R",
     bounds=(0, 1),
-    undefined=_NO_RELEVANT,
+    undefined=f"{_NO_RELEVANT}; with gains='value': none with a positive value",
     source="trec_eval recall; denom='min' as LensKit and BEIR's recall_cap",
     aliases={"Recall": {}},
     takes_expected_ties=True,
     parts=recall_parts,
+    rules=(_VALUES_OF_ALL,),
+    needs_with=lambda *, gains, **_: (VALUES,) if gains == "value" else (),
     goldens=(
         Golden("R@5", (_TWO_IN_TOP_FIVE,), ("1/2",), note="2 of 4 relevant items in the top 5"),
         Golden("R@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/8")),
@@ -114,9 +133,31 @@ def precision(cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Le
         ),
         Golden("R(denom='min')@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/5"), note="at most k can be hit"),
         Golden("R", (Ranking([None] * 9 + [1], missed=[1]),), ("1/2",), note="the whole list"),
+        Golden(
+            "R(gains='value')@2",
+            (_BOUGHT, Ranking([1], values=[0])),
+            ("(20 + 5) / (20 + 5 + 9 + 50)", UNDEFINED),
+            note="the share of the revenue, not of the items; nothing of worth",
+        ),
+        Golden("R(rel=2,gains='value')@2", (_BOUGHT,), ("20 / (20 + 50)",), note="relevant by the gain, not the value"),
+        Golden("R(agg='micro',gains='value')@2", (_BOUGHT, Ranking([1])), ("25/84", "1"), mean="26/85"),
+        Golden(
+            "R(group='tail')@2",
+            (Ranking([1, 1], groups=["head", "tail"], missed=[1], missed_groups=["tail"]), Ranking([1])),
+            ("1/2", UNDEFINED),
+            note="one of two tail items; no judgement of the tail",
+        ),
+        Golden(
+            "R(agg='micro',group='tail')@2",
+            (Ranking([1, 1], groups=["head", "tail"], missed=[1], missed_groups=["tail"]), Ranking([1])),
+            ("1/2", UNDEFINED),
+            mean="1/2",
+        ),
     ),
 )
-def recall(cut: CutLists, *, denom: Literal["R", "min"] = "R", rel: Level = 1) -> FloatMatrix:
+def recall(
+    cut: CutLists, *, denom: Literal["R", "min"] = "R", gains: Literal["binary", "value"] = "binary", rel: Level = 1
+) -> FloatMatrix:
     """Share of the relevant items that are among the first k recommendations.
 
     Parameters
@@ -125,6 +166,8 @@ def recall(cut: CutLists, *, denom: Literal["R", "min"] = "R", rel: Level = 1) -
         The lists and the cutoffs.
     denom : {"R", "min"}
         What the hits are divided by: the relevant items R; those that k places can hold, min(R, k).
+    gains : {"binary", "value"}
+        Whether a relevant item counts 1, or the value that the held-out table has beside its gain (0 where negative).
     rel : float
         Gain from which on an item is relevant.
 
@@ -135,7 +178,9 @@ def recall(cut: CutLists, *, denom: Literal["R", "min"] = "R", rel: Level = 1) -
 
     Notes
     -----
-    ``h_k / R``. With ``denom='R'`` it never falls with k, and a perfect list scores k / R < 1 where R > k.
+    ``h_k / R``. With ``denom='R'`` it never falls with k, and a perfect list scores k / R < 1 where R > k. With
+    ``gains='value'`` it is the share of what the relevant items are worth: ``sum_{i<=k} r_i v_i`` divided by the same
+    sum over all relevant judgements. The gain says what is relevant, the value what it is worth.
 
     Examples
     --------
@@ -146,7 +191,8 @@ def recall(cut: CutLists, *, denom: Literal["R", "min"] = "R", rel: Level = 1) -
     >>> recall(batch.cut([1, 5])), recall(batch.cut([1, 5]), denom="min")
     (array([[0.125, 0.25 ]]), array([[1. , 0.4]]))
     """
-    return where_defined(ratio(*recall_parts(cut, denom=denom, rel=rel)), cut.n_relevant(rel) > 0)
+    found, possible = recall_parts(cut, denom=denom, gains=gains, rel=rel)
+    return where_defined(ratio(found, possible), possible > 0)
 
 
 @Definition(

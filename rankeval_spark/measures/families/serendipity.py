@@ -46,6 +46,7 @@ _NEEDS: Final = {
 
 @Definition(
     name="Unexpectedness",
+    takes_group=False,
     formula="(1 / m) sum_{i<=m} (1 - mean over j in train(u) of sim(i, j))",
     bounds=(0, 2),
     undefined="the user has no list, or no vector (sim='cooccurrence': no item) in train; an item has no vector (no "
@@ -103,6 +104,7 @@ def unexpectedness(
 
 @Definition(
     name="Serendipity",
+    takes_group=False,
     formula="(1 / m) sum_{i<=m} r_i (1 - mean over j in train(u) of sim(i, j))",
     bounds=(0, 2),
     undefined="the user has no list; train is empty (kind='content': as Unexpectedness)",

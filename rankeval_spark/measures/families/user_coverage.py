@@ -15,6 +15,7 @@ from rankeval_spark.measures.registry import Definition
 
 @Definition(
     name="UserCoverage",
+    takes_group=False,
     formula="1[min(k, n) >= min_items]",
     bounds=(0, 1),
     undefined="never",

@@ -179,6 +179,15 @@ def test_a_catalogue_that_is_broadcast_moves_no_recommendation(
     assert python_nodes(described) == python_nodes(plain)
 
 
+def test_item_groups_of_a_catalogue_that_is_broadcast_move_no_row(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10MB")
+    grouped = user_metrics_of(tables, asked("P(group='x')@5", "nDCG(group='x')@5"))
+    assert final_exchanges(grouped) == ONE_EACH
+    assert python_nodes(grouped) == ["ArrowEvalPython"]
+
+
 def test_items_that_the_user_has_seen_add_the_exchange_of_the_training_data_alone(
     tables: dict[str, DataFrame],
 ) -> None:

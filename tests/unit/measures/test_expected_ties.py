@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.expected_ties import over_all_orders
 from tests.support import oracles
-from tests.support.rankings import GRADES
+from tests.support.rankings import GRADES, MEMBERSHIPS, VALUES, Apart
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 KS: Final = (1, 2, 3, 5, 0)
 TAKING: Final = [entry for entry in registry.entries() if entry.definition.takes_expected_ties]
 
+Place = tuple[float | None, Apart]
+
 Tied = tuple[Ranking, list[int]]
 """A list, and the sizes of its blocks of equal scores from the top down."""
 
@@ -31,8 +33,23 @@ Tied = tuple[Ranking, list[int]]
 def tied_lists(draw: st.DrawFn) -> Tied:
     """Draw a list of up to three blocks of one to four items."""
     sizes = draw(st.lists(st.integers(1, 4), max_size=3))
-    gains = draw(st.lists(st.none() | st.sampled_from(GRADES), min_size=sum(sizes), max_size=sum(sizes)))
-    return Ranking(gains, draw(st.lists(st.sampled_from(GRADES), max_size=4))), sizes
+    apart = st.tuples(st.sampled_from(VALUES), st.sampled_from(MEMBERSHIPS))
+    place = st.tuples(st.none() | st.sampled_from(GRADES), apart)
+    places = draw(st.lists(place, min_size=sum(sizes), max_size=sum(sizes)))
+    missed = draw(st.lists(st.tuples(st.sampled_from(GRADES), apart), max_size=4))
+    return ranking_of(places, missed), sizes
+
+
+def ranking_of(places: Sequence[Place], missed: Sequence[Place]) -> Ranking:
+    """Build a list of items with their gains, values and groups."""
+    return Ranking(
+        [gain for gain, _ in places],
+        [gain for gain, _ in missed if gain is not None],
+        values=[value for _, (value, _) in places],
+        missed_values=[value for _, (value, _) in missed],
+        groups=[groups for _, (_, groups) in places],
+        missed_groups=[groups for _, (_, groups) in missed],
+    )
 
 
 def batch_of(lists: list[Tied]) -> Lists:
@@ -51,9 +68,14 @@ def tied_ranks(sizes: list[int]) -> list[int]:
 def orders(ranking: Ranking, sizes: list[int]) -> Iterator[Ranking]:
     """Every order of the items within their blocks."""
     starts = [0, *itertools.accumulate(sizes)]
-    blocks = [ranking.gains[start : start + size] for start, size in zip(starts, sizes, strict=False)]
+    places = [
+        (gain, (value, groups))
+        for gain, value, groups in zip(ranking.gains, ranking.values, ranking.groups, strict=True)
+    ]
+    missed = list(zip(ranking.missed, zip(ranking.missed_values, ranking.missed_groups, strict=True), strict=True))
+    blocks = [places[start : start + size] for start, size in zip(starts, sizes, strict=False)]
     for chosen in itertools.product(*(itertools.permutations(block) for block in blocks)):
-        yield Ranking([gain for block in chosen for gain in block], ranking.missed)
+        yield ranking_of([place for block in chosen for place in block], missed)
 
 
 def values(measures: list[Measure], lists: Lists) -> dict[Measure, NDArray[np.float64]]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from rankeval_spark.errors import JudgementError
-from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, needs, registry
 from rankeval_spark.measures.arrays import product_of_earlier
 from tests.support import oracles
 from tests.support.rankings import batches, binary_rankings
@@ -49,14 +49,15 @@ def test_every_variant_takes_no_lists_empty_lists_and_lists_without_judgements(b
 
 
 def test_user_without_a_list_has_the_worst_value_where_a_relevant_item_was_missed() -> None:
-    for measure, values in by_measure(EVERYTHING, [Ranking([], missed=[3])]).items():
+    missed = Ranking([], missed=[3], missed_groups=["tail"])
+    for measure, values in by_measure(EVERYTHING, [missed]).items():
         np.testing.assert_array_equal(values, [EVERYTHING.without_relevant[measure.column]], err_msg=str(measure))
         np.testing.assert_array_equal(values, [without_hit(measure)], err_msg=str(measure))
 
 
 def without_hit(measure: Measure) -> float:
     """Value of a list without a hit: 0 for most measures, and none for those of predictions or of the items."""
-    if measure.needs or measure.name == "SufficientReco":
+    if set(measure.needs) - {needs.POPULARITY_GROUP, needs.VALUES} or measure.name == "SufficientReco":
         return math.nan
     floor = measure.options.get("floor")
     return math.log(floor) if isinstance(floor, float) else float(measure.name == "RBPResidual")

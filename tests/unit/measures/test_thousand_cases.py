@@ -13,7 +13,7 @@ import pytest
 
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
 from tests.support import oracles
-from tests.support.rankings import GRADES
+from tests.support.rankings import GRADES, MEMBERSHIPS, VALUES
 
 N_CASES: Final = 1000
 KS: Final = (1, 2, 3, 5, 10, 20, 0)
@@ -23,7 +23,15 @@ def random_ranking(draw: random.Random) -> Ranking:
     """Draw a list of 0 to 25 items and what it misses: no, few or many judgements, R below and above k."""
     judged_share = draw.choice([0, 0.1, 0.5, 1])
     gains = [draw.choice(GRADES) if draw.random() < judged_share else None for _ in range(draw.randint(0, 25))]
-    return Ranking(gains, draw.choices(GRADES, k=draw.choice([0, 0, 1, 4, 15])))
+    missed = draw.choices(GRADES, k=draw.choice([0, 0, 1, 4, 15]))
+    return Ranking(
+        gains,
+        missed,
+        values=draw.choices(VALUES, k=len(gains)),
+        missed_values=draw.choices(VALUES, k=len(missed)),
+        groups=draw.choices(MEMBERSHIPS, k=len(gains)),
+        missed_groups=draw.choices(MEMBERSHIPS, k=len(missed)),
+    )
 
 
 @pytest.mark.parametrize("name", sorted(oracles.NAIVE))

@@ -84,6 +84,43 @@ def gap_of(values: Values, std_errors: Values, freedom: Values, level: float) ->
     )
 
 
+def ratio_interval(values: Values, std_errors: Values, freedom: Values, level: float) -> tuple[float, float]:
+    """Bound the ratio of the least to the greatest of the groups' true values.
+
+    Parameters
+    ----------
+    values, std_errors, freedom : float64, shape (n_groups,)
+        As for :func:`gap_of`; values of at least 0.
+    level : float
+        Nominal coverage, in (0, 1).
+
+    Returns
+    -------
+    low, high : float
+        In [0, 1]; NaN with fewer than two groups, without an error, or where the greatest value is not above 0.
+
+    Notes
+    -----
+    All groups lie at once in ``value -+ t_{1 - (1 - level) / (2 k)} se`` (Bonferroni, k groups). Then the least true
+    value lies between the least lower and the least upper bound, the greatest likewise, and the ratio between the
+    quotients ``min lower / max upper`` and ``min upper / max lower``.
+
+    Examples
+    --------
+    >>> low, high = ratio_interval(np.array([0.2, 0.5]), np.array([0.02, 0.02]), np.array([99.0, 99.0]), 0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.283, 0.54)
+    """
+    n = len(values)
+    if n < 2 or not values.max() > 0 or np.isnan(std_errors).any():  # noqa: PLR2004 - a ratio takes two
+        return np.nan, np.nan
+    half = stats.t.ppf(1 - (1 - level) / (2 * n), freedom) * std_errors
+    lower, upper = np.maximum(values - half, 0.0), values + half
+    greatest = lower.max()
+    high = min(float(upper.min() / greatest), 1.0) if greatest > 0 else 1.0
+    return float(lower.min() / upper.max()), high
+
+
 def _half_width(  # noqa: PLR0913, PLR0917 - both groups of each pair
     one: Values, other: Values, freedom_one: Values, freedom_other: Values, n: int, level: float
 ) -> Values:

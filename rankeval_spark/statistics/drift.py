@@ -88,7 +88,7 @@ def _medians(values: Values) -> Values:
     if not values.shape[1]:
         return np.full(len(values), np.nan)
     below, above = (np.maximum(n - 1, 0) // 2)[:, None], (n // 2)[:, None]
-    middle = [np.take_along_axis(ordered, np.minimum(place, values.shape[1] - 1), axis=1)[:, 0]
-              for place in (below, above)]  # fmt: skip
-    medians: Values = (middle[0] + middle[1]) / 2
+    places = (np.minimum(place, values.shape[1] - 1) for place in (below, above))
+    middle = np.hstack([np.take_along_axis(ordered, place, axis=1) for place in places])
+    medians: Values = middle.mean(axis=1)
     return medians

@@ -168,7 +168,7 @@ def no_significant_regression(
     >>> known = Estimate(0.4, 0.38, 0.42), "popular", Estimate(-0.005, -0.015, 0.005)
     >>> evidence = Evidence("RR@10", 900, *known, std_error=0.005, freedom=899.0, p_less=0.16, p_greater=0.84)
     >>> print(no_significant_regression([evidence], alpha=0.05)[0].sentence)
-    RR@10 is 0.005 worse than popular (-0.015 to +0.005, 900 users), which may be chance (p = 0.16); a loss of 0.01244
+    RR@10 is 0.005 worse than popular (-0.015 to +0.005, 900 users); no proof of a loss (p = 0.16), and one of 0.01244
     would have been found in 4 cases of 5: passed.
     """
     early = [_unless_impossible(row, least_users) for row in rows]
@@ -199,15 +199,14 @@ _UNKNOWN: Final = "is undefined"
 
 
 def _of_regression(row: Evidence, p: float, family_size: int, alpha: float) -> Verdict:
-    detectable = _detectable(row, alpha / family_size)
     known = _change_in_words(row, row.gain(is_relative=False), is_relative=False)
     if math.isnan(row.difference.value):
         return _judged(row, False, math.nan, alpha, known)
     if p <= alpha:
-        return _judged(row, False, p, alpha, f"{known}, which is no chance (adjusted p = {p:.2g})")
-    chance = "on too few differing users for a test" if math.isnan(p) else f"which may be chance (p = {p:.2g})"
-    found = f"a loss of {detectable:.4g} would have been found in 4 cases of 5"
-    return _judged(row, True, p, alpha, f"{known}, {chance}; {found}")
+        return _judged(row, False, p, alpha, f"{known}, too much for chance (p = {p:.2g})")
+    told = "too few users differ for a test" if math.isnan(p) else f"no proof of a loss (p = {p:.2g})"
+    found = f"one of {_detectable(row, alpha / family_size):.4g} would have been found in 4 cases of 5"
+    return _judged(row, True, p, alpha, f"{known}; {told}, and {found}")
 
 
 def _detectable(row: Evidence, alpha: float) -> float:

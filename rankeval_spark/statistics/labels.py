@@ -64,8 +64,8 @@ def relabel(values: Matrix, hashes: NDArray[np.int64], *, seed: int, replicates:
 
     Notes
     -----
-    A permutation of labels keeps the size of every group exactly. Over a distributed table it would take a sort for each
-    replicate; labels drawn with the groups' shares keep the sizes up to their binomial spread, and merge.
+    A permutation of labels keeps the size of every group exactly. Over a distributed table it would take a sort for
+    each replicate; labels drawn with the groups' shares keep the sizes up to their binomial spread, and merge.
     """
     ends = np.rint(np.cumsum(shares)[:-1] * 2.0**32).astype(np.uint64)
     is_defined = ~np.isnan(values)

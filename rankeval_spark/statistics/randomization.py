@@ -135,16 +135,23 @@ def exact(differences: Values) -> Tails:
     one = known[:, :_HALF] @ _SIGNS.T
     other = np.sort(known[:, _HALF:] @ _SIGNS.T, axis=1)
     far = np.abs(observed) - tolerance
-    rows = list(zip(one, other, strict=True))
-    is_greater, is_far = (np.array([_share(*row, end) for row, end in zip(rows, ends, strict=True)], dtype=np.float64)
-                          for ends in (observed - tolerance, far))  # fmt: skip
-    less = np.array([_share(*row, end) for row, end in zip(rows, -observed - tolerance, strict=True)], dtype=np.float64)
-    return Tails(np.where(far <= 0, 1.0, np.minimum(2 * is_far, 1.0)), less, is_greater)
+    two_sided = np.where(far <= 0, 1.0, np.minimum(2 * _shares(one, other, far), 1.0))
+    return Tails(two_sided, _shares(one, other, -observed - tolerance), _shares(one, other, observed - tolerance))
 
 
-def _share(one: Values, other: Values, end: float) -> float:
-    """Share of the sums of two halves that are at least ``end``; the sums of signs are symmetric about 0."""
-    return float((other.size - np.searchsorted(other, end - one)).sum() / (one.size * other.size))
+def _shares(one: Values, other: Values, ends: Values) -> Values:
+    """Share of each row's sums that are at least the row's end; what is at most its negative is as much.
+
+    Parameters
+    ----------
+    one, other : float64, shape (n_rows, 1024)
+        Sums of the halves; those of the other in ascending order.
+    ends : float64, shape (n_rows,)
+    """
+    rows = zip(one, other, ends, strict=True)
+    below = [int(np.searchsorted(ordered, end - sums).sum()) for sums, ordered, end in rows]
+    shares: Values = 1.0 - np.array(below, dtype=np.float64) / one.shape[1] ** 2
+    return shares
 
 
 _SIGNS: Final = 1.0 - 2.0 * ((np.arange(1 << _HALF)[:, None] >> np.arange(_HALF)) & 1)

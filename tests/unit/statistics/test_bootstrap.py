@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rankeval_spark.statistics import bootstrap, hashing, moments
-from rankeval_spark.statistics.bootstrap import Replicates
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.bootstrap import Replicates
 
 USERS = hashing.user_hashes([f"user {number}" for number in range(3000)])
 EVERYONE = np.zeros(3000, dtype=np.int64)
@@ -16,12 +20,9 @@ EVERYONE = np.zeros(3000, dtype=np.int64)
 matrices = arrays(np.float64, (12, 3), elements=st.floats(-1e3, 1e3) | st.just(np.nan))
 
 
-def of(values: np.ndarray, replicates: int = 40, **options: object) -> Replicates:
+def of(values: np.ndarray, replicates: int = 40, *, with_squares: bool = False) -> Replicates:
     """Replicates of the first users."""
-    found: Replicates = bootstrap.by_group(
-        values, USERS[: len(values)], seed=5, replicates=replicates, **options  # type: ignore[arg-type]  # as written
-    )  # fmt: skip
-    return found
+    return bootstrap.by_group(values, USERS[: len(values)], seed=5, replicates=replicates, with_squares=with_squares)
 
 
 def assert_same(left: Replicates, right: Replicates, scale: float) -> None:
@@ -35,7 +36,7 @@ def assert_same(left: Replicates, right: Replicates, scale: float) -> None:
 @given(values=matrices, groups=arrays(np.int64, (2, 12), elements=st.integers(-1, 1)))
 def test_sums_are_those_of_a_naive_loop(values: np.ndarray, groups: np.ndarray) -> None:
     groups[1] += 2 * (groups[1] >= 0)
-    found = of(values, groups=groups, n_groups=4, with_squares=True)
+    found = bootstrap.by_group(values, USERS[:12], seed=5, replicates=40, groups=groups, n_groups=4, with_squares=True)
     weights = hashing.poisson_weights(USERS[:12], seed=5, replicates=40).astype(np.float64)
     assert found.squares is not None
     for group in range(4):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from itertools import permutations as orders
+from typing import Final
 
 import numpy as np
 import pytest
@@ -19,14 +21,14 @@ XXH64_OF_SEED_0 = [
     17241709254077376921, 1750302349509622455, 12798768719542941796, 811139115053772478, 10558559838520660027,
     15368021700082495731, 9791133760841429436, 7267155159012462182, 12813977767785888516, 12820742761395656601,
     3421047914549314523, 11099154462466335815,
-]  # fmt: skip
+]  # fmt: skip  # a number a line would be a page
 XXH64_OF_SEED_42 = [
     -7444071767201028348, -7434725489921472031, 4253822561066836160, 7160020621161744715, 5911172816241722635,
     -7609816716355800781, 5073585057201757881, 5202031258905353636, -2472866159983041249, -2287857623996275449,
     8332063006114517921, -7243449934361715218,
-]  # fmt: skip
+]  # fmt: skip  # a number a line would be a page
 
-DRAWS = {
+DRAWS: Final[Mapping[str, Callable[..., np.ndarray]]] = {
     "weights": hashing.poisson_weights,
     "signs": hashing.signs,
     "labels": hashing.uniforms,
@@ -90,7 +92,8 @@ def test_weights_are_poisson_with_mean_1() -> None:
 def test_weights_of_users_and_of_replicates_are_uncorrelated() -> None:
     weights = hashing.poisson_weights(USERS[:2000], seed=3, replicates=200).astype(np.float64)
     for matrix, n in ((weights.T, 2000), (weights[:200], 200)):
-        found = np.corrcoef(matrix)[np.triu_indices(len(matrix), 1)] * math.sqrt(n)
+        correlations = np.asarray(np.corrcoef(matrix))
+        found = correlations[np.triu_indices(len(matrix), 1)] * math.sqrt(n)
         assert abs(found.std() - 1) < 0.03
         assert abs(found.mean()) < 0.05
 
@@ -105,6 +108,6 @@ def test_signs_are_fair_and_independent_of_the_weights() -> None:
 
 def test_every_order_of_systems_is_equally_likely() -> None:
     drawn = hashing.permutations(USERS[:5000], seed=3, replicates=12, n_systems=3).reshape(3, -1)
-    counts = [int((drawn.T == order).all(axis=1).sum()) for order in orders(range(3))]
+    counts = [int((drawn == np.array(order)[:, None]).all(axis=0).sum()) for order in orders(range(3))]
     assert sum(counts) == drawn.shape[1]  # each is an order
     assert stats.chisquare(counts).pvalue > 0.001

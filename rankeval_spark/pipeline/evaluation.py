@@ -12,6 +12,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.stages import (
     agreement,
     clean,
+    compare,
     describe,
     exposure,
     match,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from rankeval_spark.config import Policies
+    from rankeval_spark.config import Comparisons, Policies
     from rankeval_spark.measures import MeasureSet
 
 
@@ -53,6 +54,8 @@ class Request:
         Nominal coverage of the intervals, in (0, 1).
     evaluation_date : date or None
         Day at which the age of items is taken.
+    comparisons : Comparisons or None
+        Which models are compared with which; None: none.
     """
 
     measures: MeasureSet
@@ -62,6 +65,7 @@ class Request:
     min_slice_size: int = 30
     confidence: float = 0.95
     evaluation_date: date | None = None
+    comparisons: Comparisons | None = None
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -79,11 +83,14 @@ class Frames:
         Every list at every cutoff, with the rows outside the population that are only counted.
     user_metrics, metrics : DataFrame
         As ``schemas.USER_METRICS`` and ``schemas.METRICS`` from the first column after the run's on.
+    comparisons : DataFrame or None
+        As ``schemas.COMPARISONS``, likewise; None where nothing is compared.
     """
 
     scored: DataFrame
     user_metrics: DataFrame
     metrics: DataFrame
+    comparisons: DataFrame | None = None
 
 
 def to_lists(  # noqa: PLR0913 - the inputs, and what is asked of them
@@ -265,4 +272,21 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
         min_slice_size=request.min_slice_size,
         confidence=request.confidence,
     )
-    return Frames(scored, user_metrics, metrics if exposures is None else metrics.unionByName(exposures))
+    every = metrics if exposures is None else metrics.unionByName(exposures)
+    return Frames(scored, user_metrics, every, _comparisons(users, request))
+
+
+def _comparisons(users: DataFrame, request: Request) -> DataFrame | None:
+    asked = request.comparisons
+    if asked is None:
+        return None
+    return compare.to_comparisons(
+        users,
+        measures=request.measures,
+        slices=summarise.every_slice(request.slices),
+        baseline=asked.baseline,
+        all_pairs=asked.all_pairs,
+        correction=asked.correction,
+        min_slice_size=request.min_slice_size,
+        confidence=request.confidence,
+    )

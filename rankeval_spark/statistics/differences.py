@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval_spark.statistics import ratios
+from rankeval_spark.statistics.moments import membership_of
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
@@ -42,26 +43,29 @@ class Pairs:
         Value under the model minus value under the baseline; NaN where either is undefined.
     baseline : float64, same shape
         Value under the baseline; NaN where the difference is.
-    rung : int8, same shape
-        Magnitude of the difference, see :class:`Differences`; -1 for 0 and NaN.
+    absolute : float64, same shape
+        Absolute value of the difference; 0 where it is NaN.
+    user, place : int64, shape (n_different,)
+        Row of each difference other than 0, and its place in the ladders of all columns, see :class:`Differences`.
     """
 
     difference: Matrix
     baseline: Matrix
-    rung: NDArray[np.int8]
+    absolute: Matrix
+    user: Counts
+    place: Counts
 
     @classmethod
     def of(cls, values: Matrix, baseline: Matrix) -> Pairs:
         """Pair the values of users under two models, a column for each (pair, measure, k)."""
         difference = values - baseline
         known = np.nan_to_num(difference)
-        _, exponent = np.frexp(known)
+        user, column = np.nonzero(known)
+        different = known[user, column]
+        _, exponent = np.frexp(different)
         rung = np.clip((exponent - 1 - _LOWEST) // _STEP, 0, _N_RUNGS - 1)
-        return cls(
-            difference,
-            np.where(np.isnan(difference), np.nan, baseline),
-            np.where(known == 0, -1, rung).astype(np.int8),
-        )
+        place = (2 * column + (different > 0)) * _N_RUNGS + rung
+        return cls(difference, np.where(np.isnan(difference), np.nan, baseline), np.abs(known), user, place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,13 +179,14 @@ def by_group(pairs: Pairs, group: NDArray[np.integer], n_groups: int) -> Differe
         Number of groups.
     """
     low, high = _ends(pairs.difference, group, n_groups)
+    ladder = _ladder(pairs, group, n_groups)
     return Differences(
         ratios.by_group(pairs.difference, pairs.baseline, group, n_groups),
         low,
         high,
-        _sums(np.abs(np.nan_to_num(pairs.difference)), group, n_groups),
-        _ladder(pairs, group, n_groups),
-        _few(pairs, group, n_groups),
+        membership_of(group, n_groups) @ pairs.absolute,
+        ladder,
+        _few(pairs, group, ladder.sum(axis=(-1, -2))),
     )
 
 
@@ -197,31 +202,23 @@ def _ends(values: Matrix, group: NDArray[np.integer], n_groups: int) -> tuple[Ma
     return low, high
 
 
-def _sums(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Matrix:
-    sums = [np.bincount(group, weights=column, minlength=n_groups) for column in values.T]
-    return np.column_stack(sums) if sums else np.zeros((n_groups, 0))
-
-
 def _ladder(pairs: Pairs, group: NDArray[np.integer], n_groups: int) -> Counts:
-    shape = (n_groups, pairs.rung.shape[1], 2, _N_RUNGS)
-    user, column = np.nonzero(pairs.rung >= 0)
-    side = (pairs.difference[user, column] > 0).astype(np.int64)
-    code = np.ravel_multi_index((group[user], column, side, pairs.rung[user, column]), shape)
-    return np.bincount(code, minlength=int(np.prod(shape))).reshape(shape)
+    shape = (n_groups, pairs.difference.shape[1], 2, _N_RUNGS)
+    size = int(np.prod(shape[1:]))
+    return np.bincount(group[pairs.user] * size + pairs.place, minlength=n_groups * size).reshape(shape)
 
 
-def _few(pairs: Pairs, group: NDArray[np.integer], n_groups: int) -> Values:
-    """Lay out the differences of each (group, column) that has few."""
-    n_columns = pairs.rung.shape[1]
-    few = np.full((n_groups * n_columns, FEW), np.nan)
-    user, column = np.nonzero(pairs.rung >= 0)
-    row = group[user].astype(np.int64) * n_columns + column
-    counts = np.bincount(row, minlength=len(few))
-    is_kept = counts[row] <= FEW
-    row, values = row[is_kept], pairs.difference[user[is_kept], column[is_kept]]
-    order = np.lexsort((values, row))
-    row, values = row[order], values[order]
-    counts[counts > FEW] = 0
-    first = np.cumsum(counts) - counts
-    few[row, np.arange(len(row)) - first[row]] = values
-    return few.reshape(n_groups, n_columns, FEW)
+def _few(pairs: Pairs, group: NDArray[np.integer], n_different: Counts) -> Values:
+    """Lay out the differences of each (group, column) that has few; where none has, there is nothing to look for."""
+    few = np.full((n_different.size, FEW), np.nan)
+    counts = np.where(n_different <= FEW, n_different, 0).ravel()
+    if counts.any():
+        column = pairs.place // (2 * _N_RUNGS)
+        row = group[pairs.user] * n_different.shape[1] + column
+        is_kept = counts[row] > 0
+        row, values = row[is_kept], pairs.difference[pairs.user[is_kept], column[is_kept]]
+        order = np.lexsort((values, row))
+        row, values = row[order], values[order]
+        first = np.cumsum(counts) - counts
+        few[row, np.arange(len(row)) - first[row]] = values
+    return few.reshape(*n_different.shape, FEW)

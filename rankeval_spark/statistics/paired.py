@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.differences import Counts, Differences
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.randomization import Tails
+    from rankeval_spark.statistics.replicates import Sums
 
 LEAST_USERS: Final = 30
 """Users below which there is no p."""
@@ -67,6 +68,14 @@ class Comparison(NamedTuple):
     reason: NDArray[np.str_]
 
 
+class Randomized(NamedTuple):
+    """Two-sided p; the test, ``randomization``, ``exact`` or ``equal``; and the reason where there is no p."""
+
+    p: Values
+    test: NDArray[np.str_]
+    reason: NDArray[np.str_]
+
+
 class Change(NamedTuple):
     """Relative change and its interval; NaN where the baseline's mean is not above 0."""
 
@@ -114,15 +123,61 @@ def compare(differences: Differences, *, level: float, least_users: int = LEAST_
     std_dev, std_error = _spread(n, m2)
     low, high = intervals.t_interval(n, delta, m2, level)
     wins, ties, losses = differences.wins_ties_losses
-    tails, test = _tests(differences, delta, std_error, wins + losses)
-    reason = _reasons(n, np.where(is_equal, n, wins + losses), differences.is_nothing, least_users)
-    p, p_less, p_greater = (np.where(reason == "", each, np.nan) for each in tails)
+    of_few, test = _of_few(differences)
+    reason = reasons(differences, least_users=least_users)
+    p, p_less, p_greater = (
+        np.where(reason == "", np.where(test == "", by_t, own), np.nan)
+        for by_t, own in zip(_student(n, delta, std_error), of_few, strict=True)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         effect_size = np.where(is_equal, np.nan, delta / std_dev)
     return Comparison(
         n, delta, std_dev, std_error, low, high, p, p_less, p_greater, effect_size, wins, ties, losses,
-        is_equal & (n > 0), test, reason,
+        is_equal & (n > 0), np.where(test == "", "t", test), reason,
     )  # fmt: skip  # one name a line would be a page
+
+
+def randomized(differences: Differences, sums: Sums, *, least_users: int = LEAST_USERS) -> Randomized:
+    """Test by random signs, or by all of them where the differences are few.
+
+    Parameters
+    ----------
+    differences : Differences
+        Merged over all users.
+    sums : float64, shape (n_groups, n_columns, n_replicates)
+        From ``randomization.sign_sums`` of the same users.
+    least_users : int
+        Users below which there is no p.
+
+    Examples
+    --------
+    >>> from rankeval_spark.statistics.differences import Pairs, by_group
+    >>> gain = np.where(np.arange(40) < 8, 0.5, 0.0)[:, None]
+    >>> found = by_group(Pairs.of(gain, np.zeros((40, 1))), np.zeros(40, dtype=np.int64), 1)
+    >>> [each.tolist() for each in randomized(found, np.zeros((1, 1, 99)))]
+    [[[0.0078125]], [['exact']], [['']]]
+    """
+    of_few, test = _of_few(differences)
+    total = differences.n * differences.moments.numerator.mean
+    drawn = randomization.monte_carlo_p(total, differences.absolute, sums)
+    reason = reasons(differences, least_users=least_users)
+    p = np.where(reason == "", np.where(test == "", drawn, of_few.two_sided), np.nan)
+    return Randomized(p, np.where(test == "", "randomization", test), reason)
+
+
+def reasons(differences: Differences, *, least_users: int = LEAST_USERS) -> NDArray[np.str_]:
+    """Say why there is no p: ``one_user``, ``few_users`` or ``few_differences``; empty where there is one.
+
+    It holds for every test of differences: t, randomization, bootstrap, Wilcoxon and sign test.
+    """
+    n = differences.n
+    wins, _, losses = differences.wins_ties_losses
+    n_different = np.where(differences.is_degenerate, n, wins + losses)
+    return np.select(
+        [n <= 1, n < least_users, (n_different < LEAST_DIFFERENCES) & ~differences.is_nothing],
+        ["one_user", "few_users", "few_differences"],
+        "",
+    )
 
 
 def relative_change(differences: Differences, *, level: float) -> Change:
@@ -157,22 +212,21 @@ def _spread(n: Counts, m2: Values) -> tuple[Values, Values]:
     return std_dev, std_dev / np.sqrt(many)
 
 
-def _tests(
-    differences: Differences, delta: Values, std_error: Values, n_different: Counts
-) -> tuple[Tails, NDArray[np.str_]]:
-    """Choose and compute the test of each row."""
-    is_equal = differences.is_degenerate & (differences.n > 0)
+def _of_few(differences: Differences) -> tuple[Tails, NDArray[np.str_]]:
+    """Test the rows whose signs can be enumerated, ``exact``, or are alike, ``equal``; NaN and no name elsewhere."""
+    n, is_equal = differences.n, differences.is_degenerate & (differences.n > 0)
     few = np.where(np.abs(differences.few) >= differences.tie[..., None], differences.few, np.nan)
-    is_few = ~is_equal & (n_different <= FEW) & ((~np.isnan(few)).sum(axis=-1) == n_different) & (differences.n > 0)
-    tails = _student(differences.n, delta, std_error)
+    wins, _, losses = differences.wins_ties_losses
+    is_few = ~is_equal & (n > 0) & (wins + losses <= FEW) & ((~np.isnan(few)).sum(axis=-1) == wins + losses)
+    signs = np.where(differences.is_nothing, 0.0, np.sign(differences.low))
+    tails = randomization.Tails(*(np.full(n.shape, np.nan) for _ in range(3)))
     for chosen, found in (
         (is_few, randomization.exact(few[is_few])),
-        (is_equal, _of_equal(differences.n[is_equal], delta[is_equal])),
+        (is_equal, _of_equal(n[is_equal], signs[is_equal])),
     ):
         for each, own in zip(tails, found, strict=True):
             each[chosen] = own
-    test = np.where(is_equal, "equal", np.where(is_few, "exact", "t"))
-    return tails, test
+    return tails, np.where(is_equal, "equal", np.where(is_few, "exact", ""))
 
 
 def _student(n: Counts, delta: Values, std_error: Values) -> Tails:
@@ -186,12 +240,4 @@ def _of_equal(n: Counts, delta: Values) -> Tails:
     one_side = np.where(delta == 0, 1.0, 0.5 ** n.astype(np.float64))
     return randomization.Tails(
         np.minimum(2 * one_side, 1.0), np.where(delta > 0, 1.0, one_side), np.where(delta < 0, 1.0, one_side)
-    )
-
-
-def _reasons(n: Counts, n_different: Counts, is_nothing: NDArray[np.bool_], least_users: int) -> NDArray[np.str_]:
-    return np.select(
-        [n <= 1, n < least_users, (n_different < LEAST_DIFFERENCES) & ~is_nothing],
-        ["one_user", "few_users", "few_differences"],
-        "",
     )

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.statistics import hashing, labels
-from rankeval_spark.statistics.gaps import gap_of, ratio_interval
+from rankeval_spark.statistics.gaps import gap_of, ratio_interval, worst_interval
 
 
 def test_gap_ratio_and_mean_difference_are_those_of_all_pairs() -> None:
@@ -123,3 +123,16 @@ def test_users_without_a_value_have_no_part_in_the_gap() -> None:
     found = labels.relabel(values, USERS, seed=1, replicates=5, shares=SHARES)
     np.testing.assert_array_equal(found.n.sum(axis=0), np.full((1, 5), 600.0))
     assert labels.gap_p(np.array([0.0, np.nan])[:1], found)[0] == 1.0
+
+
+def test_worst_group_lies_between_the_least_simultaneous_bounds() -> None:
+    draw = np.random.default_rng(5)
+    held = 0
+    for _ in range(300):
+        users = draw.normal(0.3, 0.3, (8, 100)) + 0.02 * np.arange(8)[:, None]
+        errors = users.std(axis=1, ddof=1) / 10
+        low, high = worst_interval(users.mean(axis=1), errors, np.full(8, 99.0), 0.95)
+        held += low <= 0.3 <= high
+    assert held >= 285
+    assert np.isnan(worst_interval(np.zeros(0), np.zeros(0), np.zeros(0), 0.95)).all()
+    assert np.isnan(worst_interval(np.array([0.1, 0.2]), np.array([0.1, np.nan]), np.full(2, 9.0), 0.95)).all()

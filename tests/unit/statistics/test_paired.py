@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from rankeval_spark.statistics import differences, paired
+from rankeval_spark.statistics import differences, hashing, paired, randomization
 from rankeval_spark.statistics.differences import Differences, Pairs
 
 if TYPE_CHECKING:
@@ -186,3 +186,19 @@ def test_users_undefined_under_either_model_are_left_out() -> None:
     found = compared(values, np.array([0.0, 1.0, np.nan, 1.0]))
     assert (found.n[0, 0], found.delta[0, 0]) == (2, 2.0)
     assert of(values, np.array([0.0, 1.0, np.nan, 1.0])).moments.denominator.mean[0, 0] == 0.5
+
+
+def test_randomization_test_takes_all_signs_where_they_are_few() -> None:
+    """Three columns: many differences, eight, and all equal."""
+    draw = np.random.default_rng(3)
+    d = np.column_stack([draw.normal(0.2, 1, 100), np.zeros(100), np.full(100, 0.1)])
+    d[:8, 1] = 1.0
+    users = hashing.user_hashes([str(number) for number in range(100)])
+    sums = randomization.sign_sums(d, users, seed=1, replicates=999)
+    found = paired.randomized(of(d, np.zeros_like(d)), sums)
+    n_extreme = (np.abs(sums[0, 0]) >= abs(d[:, 0].sum()) - 1e-9).sum()
+    np.testing.assert_allclose(found.p, [[(1 + n_extreme) / 1000, 2 / 2**8, 2.0**-99]], rtol=1e-12)
+    assert found.test.tolist() == [["randomization", "exact", "equal"]]
+    small = paired.randomized(of(d[:20], np.zeros((20, 3))), sums)
+    assert np.isnan(small.p).all()
+    assert set(small.reason.ravel()) == {"few_users"}

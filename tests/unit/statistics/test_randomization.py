@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rankeval_spark.statistics import hashing, randomization
+from tests.support import textbook
 
 USERS = hashing.user_hashes([f"user {number}" for number in range(400)])
 
@@ -48,6 +49,13 @@ def test_a_plain_comparison_of_floats_would_lose_equal_sums() -> None:
     naive = (np.abs(means) >= abs(differences.mean())).mean()
     assert randomization.exact(differences[None]).two_sided[0] == 961 / 1024
     assert naive < 0.87
+
+
+def test_textbook_example_has_its_exact_p() -> None:
+    """2160 of the 2^15 assignments of signs to the 15 differences."""
+    tails = randomization.exact(np.array([textbook.X]) / 10 - np.array([textbook.Y]) / 10)
+    assert tails.two_sided[0] == 2160 / 2**15
+    assert tails.greater[0] == 1080 / 2**15
 
 
 def test_up_to_20_differences_are_enumerated_and_more_refused() -> None:

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from rankeval_spark.statistics import hashing, moments, studentized, tukey
+from tests.support import textbook
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.tukey import Tukey
@@ -76,6 +77,15 @@ def test_pairing_finds_what_the_spread_of_users_hides() -> None:
     values = draw.random((60, 1)) + np.array([0.0, 0.02, 0.04]) + draw.normal(0, 0.02, (60, 3))
     assert compared(values).p.max() < 0.001
     assert stats.tukey_hsd(*values.T).pvalue[0, 2] > 0.5
+
+
+def test_textbook_example_is_paired() -> None:
+    """The paired p of its first two systems is .257; without the pairing it is .394."""
+    values = np.array([textbook.X, textbook.Y, textbook.Z]).T / 10
+    found = compared(values)
+    np.testing.assert_allclose(found.p[0], [0.2567, 0.0957, 0.8550], rtol=0, atol=5e-5)
+    np.testing.assert_allclose(found.p[0], stats.studentized_range.sf(np.sqrt(20) * abs(found.effect_size[0]), 3, 38))
+    assert stats.tukey_hsd(*values.T).pvalue[0, 1] == pytest.approx(0.394, abs=5e-4)
 
 
 def test_complete_users_only() -> None:

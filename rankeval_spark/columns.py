@@ -19,6 +19,7 @@ EVALUATION_DATE: Final = "evaluation_date"
 RUN_ID: Final = "run_id"
 
 MODEL_ID: Final = "model_id"
+BASELINE_MODEL_ID: Final = "baseline_model_id"
 USER_ID: Final = "user_id"
 ITEM_ID: Final = "item_id"
 LIST_ID: Final = "list_id"

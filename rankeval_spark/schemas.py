@@ -227,6 +227,54 @@ METRICS: Final = Schema(
     ),
 )
 
+COMPARISONS: Final = Schema(
+    "comparisons",
+    "a model against a baseline, by one measure at one cutoff on one slice of the users",
+    (*(C.EVALUATION, C.EVALUATION_DATE, C.BASELINE_MODEL_ID, C.MODEL_ID), C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K),
+    (
+        *_RUN,
+        _key(C.BASELINE_MODEL_ID, "string", "Model that is compared with"),
+        _key(C.MODEL_ID, "string", "Model that is compared"),
+        _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
+        _key(C.SLICE_VALUE, "string", "Readable form of slice_values; '' for the slice 'all'"),
+        _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
+        _key(C.MEASURE, "string", "Canonical name without its cutoff"),
+        _key(C.K, "int", "Cutoff; 0 = whole list"),
+        Field("n_users", "bigint", "Users for whom the measure is defined under both models", nullable=False),
+        Field("baseline_value", "double", "Mean of the baseline over these users; NULL where there is none"),
+        Field(C.VALUE, "double", "Mean of the model over the same users"),
+        Field("delta", "double", "Mean difference, value - baseline_value"),
+        Field("ci_low", "double", "Lower end of the interval of the mean difference, Student's t on differences"),
+        Field("ci_high", "double", "Upper end"),
+        Field("ci_level", "double", "Nominal coverage of the intervals, such as 0.95", nullable=False),
+        Field("relative_delta", "double", "delta / baseline_value; NULL where the baseline is not above 0"),
+        Field("relative_ci_low", "double", "Lower end of its interval, by the delta method"),
+        Field("relative_ci_high", "double", "Upper end"),
+        Field(
+            "test",
+            "string",
+            "t (paired), exact (all signs of at most 20 differences enumerated) or equal (all differences are equal)",
+            nullable=False,
+        ),
+        Field("p_value", "double", "Two-sided p; NULL where there is none, see reason"),
+        Field("p_adjusted", "double", "p_value adjusted for the family"),
+        Field("correction", "string", "holm, bonferroni, benjamini-hochberg or none", nullable=False),
+        Field("family_size", "bigint", "Rows of the run that have a p_value: the tests adjusted for", nullable=False),
+        Field("reason", "string", "Why there is no p_value: one_user, few_users or few_differences"),
+        Field("effect_size", "double", "dz = delta / standard deviation of the differences; NULL without spread"),
+        Field("n_wins", "bigint", "Users with a greater value under the model", nullable=False),
+        Field("n_ties", "bigint", "Users with the same value under both", nullable=False),
+        Field("n_losses", "bigint", "Users with a lesser value under the model", nullable=False),
+        Field("is_small", "boolean", "The slice has fewer users than min_slice_size", nullable=False),
+        Field(
+            "verdict",
+            "string",
+            "better, worse or undecided: p_adjusted against 1 - ci_level, in the direction in which the measure is "
+            "better; NULL without a p_value",
+        ),
+    ),
+)
+
 CHECKS: Final = Schema(
     "checks",
     "one check of one input",
@@ -244,5 +292,5 @@ CHECKS: Final = Schema(
     ),
 )
 
-PUBLISHED: Final = (LISTS, USER_METRICS, METRICS, CHECKS)
+PUBLISHED: Final = (LISTS, USER_METRICS, METRICS, COMPARISONS, CHECKS)
 """The tables a run overwrites, in the order it writes them; ``runs`` is append-only and holds the commit."""

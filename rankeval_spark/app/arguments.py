@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, field_validator
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import Policies, validate
+from rankeval_spark.config import Comparisons, Policies, validate
 from rankeval_spark.config.asked import tie_faults
 from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
-from rankeval_spark.config.models import ModelName, Slice
+from rankeval_spark.config.comparisons import NO_COMPARABLE, ModelName
+from rankeval_spark.config.models import Slice
 from rankeval_spark.config.presets import PresetName, options_of, with_preset
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import MeasureSet
@@ -42,6 +43,12 @@ class Arguments(Model):
     """Slices with fewer users are small."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     """Nominal coverage of the intervals."""
+    baseline: ModelName | None = None
+    """Model that the others are compared with."""
+    pairs: Literal["baseline", "all"] = "baseline"
+    """Compare with the baseline, or every two models."""
+    correction: Literal["holm", "bonferroni", "benjamini-hochberg", "none"] = "holm"
+    """What is done about the number of tests."""
 
     @field_validator("models")
     @classmethod
@@ -95,6 +102,8 @@ def request_of(
         faults += _missing(measures, given)
     if arguments:
         faults += _unknown_segments(arguments.slices, segments)
+        faults += _unknown_baseline(arguments)
+        faults += _incomparable(measures, arguments) if measures else []
     if measures and chosen:
         faults += (replace(fault, where="evaluate(measures=)") for fault in tie_faults(measures, chosen.ties))
     if faults or arguments is None or chosen is None or measures is None:
@@ -107,7 +116,31 @@ def request_of(
         arguments.min_slice_size,
         arguments.confidence,
         given.evaluation_date,
+        _comparisons(arguments),
     )
+
+
+def _comparisons(arguments: Arguments) -> Comparisons | None:
+    if arguments.baseline is None and arguments.pairs == "baseline":
+        return None
+    return Comparisons(baseline=arguments.baseline, pairs=arguments.pairs, correction=arguments.correction)
+
+
+def _incomparable(measures: MeasureSet, arguments: Arguments) -> list[Fault]:
+    if _comparisons(arguments) is None or measures.comparable:
+        return []
+    return [Fault("evaluate(measures=)", f"{', '.join(map(str, measures.measures))}", NO_COMPARABLE)]
+
+
+def _unknown_baseline(arguments: Arguments) -> list[Fault]:
+    baseline, models = arguments.baseline, arguments.models
+    if baseline is None or models is None or baseline in models:
+        return []
+    return [
+        Fault(
+            "evaluate(baseline=)", repr(baseline), f"one of the models: {', '.join(models)}", nearest(baseline, models)
+        )
+    ]
 
 
 def _missing(measures: MeasureSet, given: Given) -> list[Fault]:

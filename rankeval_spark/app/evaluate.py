@@ -53,6 +53,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     train: DataFrame | None = None,
     items: DataFrame | None = None,
     evaluation_date: date | None = None,
+    baseline: str | None = None,
+    pairs: str = "baseline",
+    correction: str = "holm",
 ) -> Evaluation:
     """Evaluate recommendation lists against held-out interactions.
 
@@ -109,11 +112,18 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         time]: the catalogue, for the measures that need it.
     evaluation_date : date, optional
         Day at which the age of the items is taken, for the measures that need it.
+    baseline : str, optional
+        Model that the others are compared with, in ``comparisons``.
+    pairs : {"baseline", "all"}
+        Whether each model is compared with the baseline, or every two models are.
+    correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
+        What is done about the number of tests.
 
     Returns
     -------
     Evaluation
-        With ``user_metrics``, ``user_values``, ``metrics``, ``gaps``, ``checks`` and ``leaderboard()``.
+        With ``user_metrics``, ``user_values``, ``metrics``, ``comparisons``, ``gaps``, ``checks`` and
+        ``leaderboard()``.
 
     Raises
     ------
@@ -143,6 +153,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "slices": slices,
         "min_slice_size": min_slice_size,
         "confidence": confidence,
+        "baseline": baseline,
+        "pairs": pairs,
+        "correction": correction,
     }
     request = request_of(asked_for, policies, segments, Given(train, items, evaluation_date))
     sources = _sources(recommendations, held_out, segments, request.segments, train=train, items=items)
@@ -171,6 +184,21 @@ class Evaluation:
     def metrics(self) -> DataFrame:
         """Means with health counts and intervals: ``schemas.METRICS`` from ``model_id`` on."""
         return self._frames.metrics
+
+    @property
+    def comparisons(self) -> DataFrame:
+        """Models against a baseline on the same users: ``schemas.COMPARISONS`` from ``baseline_model_id`` on.
+
+        Raises
+        ------
+        ConfigError
+            If neither ``baseline=`` nor ``pairs="all"`` was asked for.
+        """
+        found = self._frames.comparisons
+        if found is None:
+            fix = "call evaluate(..., baseline='popular')"
+            raise ConfigError(Fault("evaluate(baseline=)", "none", "the model that others are compared with", fix))
+        return found
 
     @property
     def gaps(self) -> DataFrame:

@@ -63,6 +63,7 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
         config.min_slice_size,
         config.confidence,
         evaluation_date,
+        config.comparisons,
     )
 
 

@@ -28,11 +28,12 @@ def stage_scored(  # noqa: PLR0913 - what is staged, and what stands beside it
     steps: Steps,
     exposures: DataFrame | None = None,
 ) -> list[Row]:
-    """Score the lists and stage ``user_metrics`` and ``metrics``; return the facts that the checks judge.
+    """Score the lists and stage what follows from them; return the facts that the checks judge.
 
     ``exposures`` are rows of ``metrics`` that no list has a part of its own in.
     """
-    # Read 3x: user_metrics, metrics, facts. A table in staging instead of the cache cost a write and a read more.
+    # Read up to 4x: user_metrics, metrics, facts, comparisons. A table in staging instead of the cache cost a write and
+    # a read more.
     with cached(pipeline.to_scored(lists, request=request)) as scored:
         frames = pipeline.to_frames(scored, request=request, has_one_list=has_one_list, exposures=exposures)
         with steps.step("score") as step:
@@ -41,7 +42,12 @@ def stage_scored(  # noqa: PLR0913 - what is staged, and what stands beside it
         with steps.step("summarise") as step:
             run.stage(schemas.METRICS.name, frames.metrics)
             step.n_rows = run.n_rows[schemas.METRICS.name]
-            return list_facts(scored, request).collect()
+            facts = list_facts(scored, request).collect()
+        if frames.comparisons is not None:
+            with steps.step("compare") as step:
+                run.stage(schemas.COMPARISONS.name, frames.comparisons)
+                step.n_rows = run.n_rows[schemas.COMPARISONS.name]
+        return facts
 
 
 @contextmanager

@@ -102,13 +102,14 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
     k: Annotated[list[int] | None, typer.Option(help="Only this cutoff; 0 is the whole list")] = None,
     format_: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
     gaps: Annotated[bool, typer.Option("--gaps", help="How far the groups of each slice lie apart")] = False,
+    comparisons: Annotated[bool, typer.Option("--comparisons", help="Models against their baseline")] = False,
 ) -> None:
     """Show published metrics."""
     from rankeval_spark.cli import published  # noqa: PLC0415 - imports pyspark
 
     slices = slice_ or ([published.ANY_SLICE] if gaps else [])
     wanted = published.Filter(date_, evaluation, model or [], measure or [], slices, k or [])
-    published.show(results, wanted, format_, of_gaps=gaps)
+    published.show(results, wanted, format_, published.view_of(gaps=gaps, comparisons=comparisons))
 
 
 @app.command()

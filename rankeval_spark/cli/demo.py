@@ -9,10 +9,10 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.app.history import unchanged_dates
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.published import ANY_SLICE, Filter, rows_of
+from rankeval_spark.cli.published import ANY_SLICE, Filter, comparison_rows_of, rows_of
 from rankeval_spark.cli.runs import run_one, session_for
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.config import load_config
@@ -50,6 +50,9 @@ def run_demo(workspace: Path, config_path: Path) -> None:
         tables.leaderboard(everyone, f"{newest}: models x measures at k = {SHOWN_K}, {users:,} users, 95 % intervals")
     )
     out.print()
+    compared = comparison_rows_of(spark, root, Filter(newest, config.evaluation, (), (), (), (SHOWN_K,)))
+    out.print(tables.comparisons(compared, f"{newest}: models against the baseline on the same users"))
+    out.print()
     _print_slices(rows, everyone)
     _print_caveats(logs)
     _print_next(root, newest, time.perf_counter() - started)
@@ -82,11 +85,12 @@ def _print_caveats(logs: DemoLogs) -> None:
 def _print_next(root: str, day: str, seconds: float) -> None:
     out = console()
     out.print()
-    out.print(f"tables in {root}: runs, lists, user_metrics, metrics, checks ({seconds:.0f} s)", markup=False)
+    names = ", ".join(schema.name for schema in (schemas.RUNS, *schemas.PUBLISHED))
+    out.print(f"tables in {root}: {names} ({seconds:.0f} s)", markup=False)
     out.print("try next:")
     folder = shlex.quote(root)
     for command in (
-        f"rankeval show {folder} --slice activity --measure nDCG --k 10",
+        f"rankeval show {folder} --comparisons --slice activity --measure nDCG --k 10",
         f"rankeval score {folder} --measures \"nDCG(dcg='jk2')@10\" --date {day}",
         f"rankeval run conf/demo.yaml --date {day} --set cutoffs=[3,7] --dry-run",
     ):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pyspark.sql import DataFrame, Row, functions as F
 
@@ -23,6 +23,8 @@ from rankeval_spark.stages import gaps
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+View: TypeAlias = Literal["metrics", "gaps", "comparisons"]
+
 COLUMNS: Final = (
     C.EVALUATION,
     C.EVALUATION_DATE,
@@ -37,6 +39,39 @@ COLUMNS: Final = (
     "ci_level",
     "n_users",
     "is_small",
+)
+
+COMPARISON_COLUMNS: Final = (
+    C.EVALUATION,
+    C.EVALUATION_DATE,
+    C.BASELINE_MODEL_ID,
+    C.MODEL_ID,
+    C.SLICE,
+    C.SLICE_VALUE,
+    C.MEASURE,
+    C.K,
+    "n_users",
+    "baseline_value",
+    C.VALUE,
+    "delta",
+    "ci_low",
+    "ci_high",
+    "ci_level",
+    "relative_delta",
+    "relative_ci_low",
+    "relative_ci_high",
+    "test",
+    "p_value",
+    "p_adjusted",
+    "correction",
+    "family_size",
+    "reason",
+    "effect_size",
+    "n_wins",
+    "n_ties",
+    "n_losses",
+    "is_small",
+    "verdict",
 )
 
 GAP_COLUMNS: Final = (*gaps.NIGHT, *gaps.COLUMNS)
@@ -80,24 +115,27 @@ def _label_of(text: str) -> str:
             raise error from None
 
 
-def show(root: str, wanted: Filter, format_: str, *, of_gaps: bool = False) -> None:
-    """Print the wanted rows, or the gaps between the groups that they are of, as a table, CSV or JSON."""
+def view_of(*, gaps: bool, comparisons: bool) -> View:
+    """Choose what is shown: the means, or one of the two that were asked for."""
+    if gaps and comparisons:
+        raise ConfigError(Fault("--gaps and --comparisons", "both", "one of them"))
+    return "gaps" if gaps else "comparisons" if comparisons else "metrics"
+
+
+def show(root: str, wanted: Filter, format_: str, view: View = "metrics") -> None:
+    """Print the wanted rows, the gaps between the groups that they are of, or comparisons: as a table, CSV or JSON."""
     writers = {"csv": tables.to_csv, "json": tables.to_json}
     if format_ not in ("table", *writers):
         raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
-    columns = GAP_COLUMNS if of_gaps else COLUMNS
-    rows = (gap_rows_of if of_gaps else rows_of)(build_session("rankeval show"), root, wanted)
+    columns, read, lay_out = _VIEWS[view]
+    rows = read(build_session("rankeval show"), root, wanted)
     if not rows:
         hint = f"no row matches; without filters: rankeval show {shlex.quote(root)}"
         console(is_error=True).print(hint, markup=False, soft_wrap=True)
     if format_ in writers:
         print(writers[format_](rows, columns), end="")  # what was asked for, as it is
-    elif not rows:
-        return
-    elif not of_gaps and {row[C.SLICE] for row in rows} == {C.ALL_USERS}:
-        _print_leaderboards(rows)
-    else:
-        console().print(tables.plain(rows, columns))
+    elif rows:
+        lay_out(rows)
 
 
 def rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
@@ -111,14 +149,41 @@ def gap_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
     return gaps.to_gaps(_wanted(spark, root, wanted)).select(*GAP_COLUMNS).orderBy(*order).collect()
 
 
-def _wanted(spark: SparkSession, root: str, wanted: Filter) -> DataFrame:
+def comparison_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
+    """Read the comparisons of the wanted models, measures and slices."""
+    order = (*ORDER[:4], C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K)
+    found = _wanted(spark, root, wanted, "comparisons")
+    return found.select(*COMPARISON_COLUMNS).orderBy(*order).collect()
+
+
+def _wanted(spark: SparkSession, root: str, wanted: Filter, table: str = "metrics") -> DataFrame:
     day = parse_date(wanted.date, where="--date") if wanted.date else None
-    published = Results(spark, root).metrics(date=day, evaluation=wanted.evaluation)
+    results = Results(spark, root)
+    read = results.comparisons if table == "comparisons" else results.metrics
+    published = read(date=day, evaluation=wanted.evaluation)
     metrics = wanted.apply(published)
     if day is None:
         newest = published.groupBy(C.EVALUATION).agg(F.max(C.EVALUATION_DATE).alias(C.EVALUATION_DATE))
         metrics = metrics.join(newest, on=[C.EVALUATION, C.EVALUATION_DATE], how="left_semi")
     return metrics
+
+
+def _print_metrics(rows: Sequence[Row]) -> None:
+    if {row[C.SLICE] for row in rows} == {C.ALL_USERS}:
+        _print_leaderboards(rows)
+    else:
+        console().print(tables.plain(rows, COLUMNS))
+
+
+def _print_gaps(rows: Sequence[Row]) -> None:
+    console().print(tables.plain(rows, GAP_COLUMNS))
+
+
+def _print_comparisons(rows: Sequence[Row]) -> None:
+    nights = dict.fromkeys((row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows)
+    for night in nights:
+        own = [row for row in rows if (row[C.EVALUATION], row[C.EVALUATION_DATE]) == night]
+        console().print(tables.comparisons(own, f"{night[0]}, {night[1]}"))
 
 
 def _print_leaderboards(rows: Sequence[Row]) -> None:
@@ -146,3 +211,11 @@ def score(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: 
             score_night(spark, root, night, asked, progress=listener)
         rows = rows_of(spark, root, Filter(str(day), name, (), asked.labels, (), asked.ks))
         out.print(tables.leaderboard(rows, f"{name}, {day}"))
+
+
+_VIEWS: Final[Mapping[View, tuple[Sequence[str], Callable[..., list[Row]], Callable[[Sequence[Row]], None]]]] = {
+    "metrics": (COLUMNS, rows_of, _print_metrics),
+    "gaps": (GAP_COLUMNS, gap_rows_of, _print_gaps),
+    "comparisons": (COMPARISON_COLUMNS, comparison_rows_of, _print_comparisons),
+}
+"""Columns of each view, how its rows are read, and how they are laid out."""

@@ -67,6 +67,68 @@ def slices(rows: Sequence[Row], whole: Row, title: str) -> Table:
     return table
 
 
+def comparisons(rows: Sequence[Row], title: str) -> Table:
+    """Lay out models against their baseline: the difference with its interval, and in words what it comes to."""
+    level = f"{100 * rows[0]['ci_level']:.4g}"
+    corrected = "" if rows[0]["correction"] == "none" else f", p by {rows[0]['correction']} over {_family(rows)} tests"
+    table = Table(title=f"{title}: {level} % intervals{corrected}", title_justify="left", show_edge=False)
+    has_slices = any(row[C.SLICE] != C.ALL_USERS for row in rows)
+    table.add_column("model against baseline", no_wrap=True)
+    if has_slices:
+        table.add_column("slice", no_wrap=True)
+    table.add_column("measure", no_wrap=True)
+    for heading in ("baseline", "model", "difference", "in per cent", "p"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict")
+    for row in rows:
+        names = [f"{row[C.MODEL_ID]} - {row[C.BASELINE_MODEL_ID]}"]
+        names += [_slice_of(row)] if has_slices else []
+        means = (_number(row["baseline_value"]), _number(row[C.VALUE]))
+        table.add_row(
+            *(escape(name) for name in (*names, name_of(row.asDict()))),
+            *means,
+            _signed(row, "delta", "ci", "{:+.4f}"),
+            _signed(row, "relative_delta", "relative_ci", "{:+.1%}"),
+            "-" if row["p_adjusted"] is None else f"{row['p_adjusted']:.2g}",
+            _VERDICTS.get(row["verdict"], f"[dim]not tested: {_reason(row)}[/dim]"),
+        )
+    return table
+
+
+_VERDICTS: Final = {
+    "better": "[bold green]better[/bold green]",
+    "worse": "[bold red]worse[/bold red]",
+    "undecided": "not distinguishable",
+}
+
+
+def _reason(row: Row) -> str:
+    return str(row["reason"] or "too many tests").replace("_", " ")
+
+
+def _family(rows: Sequence[Row]) -> str:
+    return f"{max(row['family_size'] for row in rows):,}"
+
+
+def _slice_of(row: Row) -> str:
+    return C.ALL_USERS if row[C.SLICE] == C.ALL_USERS else f"{row[C.SLICE]}={row[C.SLICE_VALUE]}"
+
+
+def _signed(row: Row, value: str, ends: str, pattern: str) -> str:
+    """Write a difference with its interval."""
+    if row[value] is None:
+        return "-"
+    shown = pattern.format(row[value])
+    if row[f"{ends}_low"] is None:
+        return shown
+    low, high = pattern.format(row[f"{ends}_low"]), pattern.format(row[f"{ends}_high"])
+    return f"{shown} [dim]{escape(f'[{low}, {high}]')}[/dim]"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
 def plain(rows: Sequence[Row], columns: Sequence[str]) -> Table:
     """Lay out rows as they are."""
     table = Table(show_edge=False, header_style="bold")

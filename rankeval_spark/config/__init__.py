@@ -1,5 +1,6 @@
 """Configuration: typed, frozen, validated; a config object that exists is valid."""
 
+from rankeval_spark.config.comparisons import Comparisons
 from rankeval_spark.config.inputs import (
     Filter,
     HeldOutInput,
@@ -19,6 +20,7 @@ from rankeval_spark.config.thresholds import Checks, Threshold
 __all__ = [
     "PRESETS",
     "Checks",
+    "Comparisons",
     "EvaluationConfig",
     "Filter",
     "HeldOutInput",

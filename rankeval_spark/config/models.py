@@ -26,12 +26,13 @@ from rankeval_spark import columns as C
 from rankeval_spark.config import asked, redaction
 from rankeval_spark.config.asked import WHOLE_LIST_WORD
 from rankeval_spark.config.base import FOLDER_KEY, Flag, Model, Number, Whole, fault_error, refuse_repeated
+from rankeval_spark.config.comparisons import NO_COMPARABLE, Comparisons, ModelName
 from rankeval_spark.config.inputs import Inputs
 from rankeval_spark.config.locations import PathText, resolve_path
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, options_of, with_preset
 from rankeval_spark.config.thresholds import Checks
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import MAX_CUTOFF
 
 if TYPE_CHECKING:
@@ -96,7 +97,6 @@ Cutoff = Annotated[
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CUTOFF}, {"const": WHOLE_LIST_WORD}]}),
 ]
 MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_measure)]
-ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 _NAMES_SCHEMA = {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
 Slice = Annotated[
     tuple[str, ...], BeforeValidator(_crossing), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES_SCHEMA]})
@@ -192,6 +192,8 @@ class EvaluationConfig(Model):
     """Slices with fewer users are marked as small."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     """Nominal coverage of the intervals."""
+    comparisons: Comparisons | None = None
+    """Which models are compared with which; nothing is compared where this is left out."""
     checks: Checks = Checks()
     """Shares of faulty rows or users at which a run warns or fails."""
     results: ResultsConfig
@@ -231,7 +233,13 @@ class EvaluationConfig(Model):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> EvaluationConfig:
-        faults = [*self._slice_faults(), *self._input_faults(), *self._catalogue_faults(), *self._tie_faults()]
+        faults = [
+            *self._slice_faults(),
+            *self._input_faults(),
+            *self._catalogue_faults(),
+            *self._tie_faults(),
+            *self._comparison_faults(),
+        ]
         if faults:
             raise fault_error(*faults)
         return self
@@ -255,6 +263,20 @@ class EvaluationConfig(Model):
             return []
         found, expected = f"{', '.join(needing)}, but no catalogue", "inputs.items, or inputs.train"
         return [Fault(".measures", found, expected, "add inputs.items")]
+
+    def _comparison_faults(self) -> list[Fault]:
+        if self.comparisons is None or self.measure_set().comparable:
+            return self._baseline_faults()
+        found = f"{', '.join(self.measures)}, none of which can be compared"
+        return [Fault(".measures", found, NO_COMPARABLE), *self._baseline_faults()]
+
+    def _baseline_faults(self) -> list[Fault]:
+        compared = self.comparisons
+        if compared is None or compared.baseline is None or self.models is None or compared.baseline in self.models:
+            return []
+        expected = f"one of the models: {', '.join(self.models)}"
+        near = nearest(compared.baseline, self.models)
+        return [Fault(".comparisons.baseline", repr(compared.baseline), expected, near)]
 
     def _tie_faults(self) -> list[Fault]:
         faults = asked.tie_faults(self.measure_set(), self.policies.ties)

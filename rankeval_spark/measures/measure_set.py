@@ -130,6 +130,16 @@ class MeasureSet:
         return frozenset(m.column for m in self.per_list if m.entry.definition.interval == "wilson")
 
     @cached_property
+    def comparable(self) -> tuple[str, ...]:
+        """Columns of the measures whose published value is the mean of the users' values."""
+        return tuple(name for name in self.columns if name not in self.weights and self.links[name] == "identity")
+
+    @cached_property
+    def lower_is_better(self) -> frozenset[str]:
+        """Columns of measures, such as RMSE, of which the lower value is the better one."""
+        return frozenset(m.column for m in self.per_list if m.entry.definition.better == "lower")
+
+    @cached_property
     def without_relevant(self) -> Mapping[str, float]:
         """Value, by column, of a user for whom the measure is undefined where the population counts him."""
         return {m.column: m.entry.definition.without_relevant(**m.kernel_options) for m in self.per_list}

@@ -14,6 +14,7 @@ from rankeval_spark.measures.needs import VALUES
 from rankeval_spark.stages import (
     agreement,
     clean,
+    compare,
     describe,
     exposure,
     groups,
@@ -31,7 +32,7 @@ from rankeval_spark.stages.describe import Knowledge
 if TYPE_CHECKING:
     from datetime import date
 
-    from rankeval_spark.config import Policies
+    from rankeval_spark.config import Comparisons, Policies
     from rankeval_spark.measures import MeasureSet
 
 
@@ -55,6 +56,8 @@ class Request:
         Nominal coverage of the intervals, in (0, 1).
     evaluation_date : date or None
         Day at which the age of items is taken.
+    comparisons : Comparisons or None
+        Which models are compared with which; None: none.
     """
 
     measures: MeasureSet
@@ -64,6 +67,7 @@ class Request:
     min_slice_size: int = 30
     confidence: float = 0.95
     evaluation_date: date | None = None
+    comparisons: Comparisons | None = None
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -81,11 +85,14 @@ class Frames:
         Every list at every cutoff, with the rows outside the population that are only counted.
     user_metrics, metrics : DataFrame
         As ``schemas.USER_METRICS`` and ``schemas.METRICS`` from the first column after the run's on.
+    comparisons : DataFrame or None
+        As ``schemas.COMPARISONS``, likewise; None where nothing is compared.
     """
 
     scored: DataFrame
     user_metrics: DataFrame
     metrics: DataFrame
+    comparisons: DataFrame | None = None
 
 
 def to_lists(  # noqa: PLR0913 - the inputs, and what is asked of them
@@ -283,4 +290,21 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
         min_slice_size=request.min_slice_size,
         confidence=request.confidence,
     )
-    return Frames(scored, user_metrics, metrics if exposures is None else metrics.unionByName(exposures))
+    every = metrics if exposures is None else metrics.unionByName(exposures)
+    return Frames(scored, user_metrics, every, _comparisons(users, request))
+
+
+def _comparisons(users: DataFrame, request: Request) -> DataFrame | None:
+    asked = request.comparisons
+    if asked is None:
+        return None
+    return compare.to_comparisons(
+        users,
+        measures=request.measures,
+        slices=summarise.every_slice(request.slices),
+        baseline=asked.baseline,
+        all_pairs=asked.all_pairs,
+        correction=asked.correction,
+        min_slice_size=request.min_slice_size,
+        confidence=request.confidence,
+    )

@@ -62,6 +62,12 @@ class Results:
         """One row a model, slice, measure and cutoff."""
         return self._table("metrics", date, evaluation, equal)
 
+    def comparisons(
+        self, *, date: date | str | None = None, evaluation: str | None = None, **equal: Value
+    ) -> DataFrame:
+        """One row a model against a baseline, by slice, measure and cutoff; none where nothing was compared."""
+        return self._table("comparisons", date, evaluation, equal)
+
     def checks(self, *, date: date | str | None = None, evaluation: str | None = None, **equal: Value) -> DataFrame:
         """One row a check of an input."""
         return self._table("checks", date, evaluation, equal)

@@ -76,7 +76,7 @@ def slice_columns(rows: pa.RecordBatch, slices: Sequence[str]) -> dict[str, pa.A
     return {
         C.MODEL_ID: rows[C.MODEL_ID],
         C.SLICE: pa.array(slices, pa.string()).take(rows["slice_index"]),
-        C.SLICE_VALUE: _readable(rows[C.SLICE_VALUES]),
+        C.SLICE_VALUE: readable(rows[C.SLICE_VALUES]),
         C.SLICE_VALUES: rows[C.SLICE_VALUES],
     }
 
@@ -179,7 +179,7 @@ def spread_of(
     }
 
 
-def _readable(slice_values: pa.ListArray) -> pa.StringArray:
+def readable(slice_values: pa.ListArray) -> pa.StringArray:
     """Join the values of a slice as its name is joined, an unknown value in words."""
     offsets = slice_values.offsets
     named = pc.fill_null(slice_values.values, UNKNOWN)

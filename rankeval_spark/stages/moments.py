@@ -18,12 +18,10 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages.population import IS_EVALUATED, has_judgements, has_list
+from rankeval_spark.stages.slicing import Key, doubles, groups_of, in_chunks
 from rankeval_spark.statistics import ratios
 from rankeval_spark.statistics.moments import Moments, by_group
 from rankeval_spark.statistics.ratios import Ratios
-
-ROWS_AT_ONCE: Final = 65_536
-"""Rows summarised in one go: enough to make the work per slice small, little enough to stay under 50 MB."""
 
 COUNTS: Final = ("n_population", "n_missing", "n_zero_relevant", "n_extra_users", "n_with_list", "n_tied")
 """Facts of a group of users that do not depend on the measure; sums of one column each."""
@@ -36,8 +34,6 @@ PARTIAL: Final = (
 WEIGHTED: Final = ("weight_mean", "weight_m2", "cross")
 """More columns where some measures are ratios of sums: moments of their denominators, and with the numerators, whose
 moments then are ``mean`` and ``m2``."""
-
-Key = tuple[str, tuple[str | None, ...], int]
 
 
 def to_partials(
@@ -92,14 +88,14 @@ def _summariser(
     def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         weighted = [measures.index(name) for name in weights]
         totals = [_Totals(len(measures), weighted) for _ in slices]
-        for table in _in_chunks(batches):
-            values = np.column_stack([_doubles(table, name) for name in measures])
-            counts = np.column_stack([_doubles(table, name) for name in COUNTS])
-            denominators = np.column_stack([_doubles(table, name) for name in weights.values()]) if weights else None
+        for table in in_chunks(batches):
+            values = np.column_stack([doubles(table, name) for name in measures])
+            counts = np.column_stack([doubles(table, name) for name in COUNTS])
+            denominators = np.column_stack([doubles(table, name) for name in weights.values()]) if weights else None
             if denominators is not None:
                 values[:, weighted] *= denominators
             for names, total in zip(slices, totals, strict=True):
-                keys, group = _groups(table, names, ks)
+                keys, group = groups_of(table, names, ks)
                 total.add(keys, by_group(values, group, len(keys)), _sums(counts, group, len(keys)))
                 if denominators is not None:
                     total.add_ratios(keys, ratios.by_group(values[:, weighted], denominators, group, len(keys)))
@@ -110,51 +106,8 @@ def _summariser(
     return summarise
 
 
-def _in_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join Arrow's batches of some 10,000 rows to chunks of about ROWS_AT_ONCE."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(one.num_rows for one in held) >= ROWS_AT_ONCE:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held and any(one.num_rows for one in held):
-        yield pa.Table.from_batches(held)
-
-
-def _doubles(table: pa.Table, name: str) -> np.ndarray:
-    values: np.ndarray = table[name].to_numpy()  # NULL arrives as NaN
-    return values
-
-
 def _sums(counts: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
     return np.column_stack([np.bincount(group, weights=column, minlength=n_groups) for column in counts.T])
-
-
-def _groups(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tuple[list[Key], np.ndarray]:
-    """Find the groups (model, slice values, k) that occur: their keys, and the group of each row."""
-    encoded = [_encode(table[name]) for name in (C.MODEL_ID, *names)]
-    order = np.argsort(ks)
-    code = order[np.searchsorted(np.asarray(ks)[order], table[C.K].to_numpy())].astype(np.int64)
-    for codes, values in encoded:
-        code = code * len(values) + codes
-    found, group = np.unique(code, return_inverse=True)
-    return [_key(one, encoded, ks) for one in found.tolist()], group
-
-
-def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
-    """Find the distinct values of a text column, NULL as a value of its own, and the position of each row's."""
-    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
-
-
-def _key(code: int, encoded: Sequence[tuple[np.ndarray, list[str | None]]], ks: tuple[int, ...]) -> Key:
-    values: list[str | None] = []
-    for _, labels in reversed(encoded):
-        code, position = divmod(code, len(labels))
-        values.append(labels[position])
-    model, *slice_values = reversed(values)
-    return str(model), tuple(slice_values), ks[code]
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""How certain a mean is: moments that merge, and intervals from them. numpy and scipy only."""
+"""How certain a mean is: moments that merge, intervals, comparisons and gates from them. numpy and scipy only."""
 
 from __future__ import annotations
 

@@ -84,6 +84,73 @@ def gap_of(values: Values, std_errors: Values, freedom: Values, level: float) ->
     )
 
 
+def ratio_interval(values: Values, std_errors: Values, freedom: Values, level: float) -> tuple[float, float]:
+    """Bound the ratio of the least to the greatest of the groups' true values.
+
+    Parameters
+    ----------
+    values, std_errors, freedom : float64, shape (n_groups,)
+        As for :func:`gap_of`; values of at least 0.
+    level : float
+        Nominal coverage, in (0, 1).
+
+    Returns
+    -------
+    low, high : float
+        In [0, 1]; NaN with fewer than two groups, without an error, or where the greatest value is not above 0.
+
+    Notes
+    -----
+    All groups lie at once in ``value -+ t_{1 - (1 - level) / (2 k)} se`` (Bonferroni, k groups). Then the least true
+    value lies between the least lower and the least upper bound, the greatest likewise, and the ratio between the
+    quotients ``min lower / max upper`` and ``min upper / max lower``.
+
+    Examples
+    --------
+    >>> low, high = ratio_interval(np.array([0.2, 0.5]), np.array([0.02, 0.02]), np.array([99.0, 99.0]), 0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.283, 0.54)
+    """
+    if len(values) < 2 or not values.max() > 0:  # noqa: PLR2004 - a ratio takes two
+        return np.nan, np.nan
+    lower, upper = _simultaneous(values, std_errors, freedom, level)
+    least = np.maximum(lower.min(), 0.0)  # NaN stays
+    greatest = lower.max()
+    high = np.minimum(upper.min() / greatest, 1.0) if greatest > 0 else np.where(np.isnan(greatest), np.nan, 1.0)
+    return float(least / upper.max()), float(high)
+
+
+def worst_interval(values: Values, std_errors: Values, freedom: Values, level: float) -> tuple[float, float]:
+    """Bound the true value of the worst group, whichever it is.
+
+    Returns
+    -------
+    low, high : float
+        NaN without groups or without an error.
+
+    Notes
+    -----
+    From the bounds of :func:`ratio_interval`, which hold for all groups at once: the least true value lies between the
+    least lower and the least upper bound. The interval of the group that came out worst alone lies too low, for it was
+    picked.
+
+    Examples
+    --------
+    >>> low, high = worst_interval(np.array([0.2, 0.21]), np.array([0.02, 0.005]), np.array([99.0, 99.0]), 0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.154, 0.221)
+    """
+    if not len(values):
+        return np.nan, np.nan
+    lower, upper = _simultaneous(values, std_errors, freedom, level)
+    return float(lower.min()), float(upper.min())
+
+
+def _simultaneous(values: Values, std_errors: Values, freedom: Values, level: float) -> tuple[Values, Values]:
+    half = stats.t.ppf(1 - (1 - level) / (2 * len(values)), freedom) * std_errors
+    return values - half, values + half
+
+
 def _half_width(  # noqa: PLR0913, PLR0917 - both groups of each pair
     one: Values, other: Values, freedom_one: Values, freedom_other: Values, n: int, level: float
 ) -> Values:

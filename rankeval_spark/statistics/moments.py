@@ -119,14 +119,23 @@ def by_group(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Momen
     return reduce(Moments.merge, blocks, Moments.empty(n_groups, values.shape[1]))
 
 
-def _of_block(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Moments:
-    """Add up rows by a product with the 0/1 matrix (group, row).
+def membership_of(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array:
+    """Make the 0/1 matrix of shape (n_groups, n_rows), whose product with columns is their sum in each group.
 
     It adds a whole row at a time and needs no sort: twice as fast as a bincount for each column, four times as fast
     as sorting by group and ``np.add.reduceat``.
+
+    Examples
+    --------
+    >>> membership_of(np.array([1, 0, 1]), 2) @ np.array([[1.0], [2.0], [3.0]])
+    array([[2.], [4.]])
     """
+    return sparse.csr_array((np.ones(len(group)), group, np.arange(len(group) + 1)), (len(group), n_groups)).T
+
+
+def _of_block(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Moments:
     is_defined = ~np.isnan(values)
-    membership = sparse.csr_array((np.ones(len(group)), group, np.arange(len(group) + 1)), (len(group), n_groups)).T
+    membership = membership_of(group, n_groups)
     n = membership @ is_defined.astype(np.float64)
     mean = _divide(membership @ np.where(is_defined, values, 0.0), n)
     deviations = np.where(is_defined, values - mean[group], 0.0)

@@ -72,8 +72,7 @@ def by_group(numerator: Matrix, denominator: Matrix, group: NDArray[np.integer],
     """
     above, below = (moments.by_group(values, group, n_groups) for values in (numerator, denominator))
     products = np.nan_to_num((numerator - above.mean[group]) * (denominator - below.mean[group]))
-    sums = [np.bincount(group, weights=column, minlength=n_groups) for column in products.T]
-    return Ratios(above, below, np.column_stack(sums) if sums else np.zeros((n_groups, 0)))
+    return Ratios(above, below, moments.membership_of(group, n_groups) @ products)
 
 
 def linearised(

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark.stages import moments
+from rankeval_spark.stages.slicing import ROWS_AT_ONCE
 from rankeval_spark.statistics.moments import Moments
 from tests.support.frames import assert_columns, scored_rows, tuples
 from tests.support.plans import no_spark_jobs, python_nodes
@@ -87,8 +88,8 @@ def test_every_kind_of_user_is_counted_once(spark: SparkSession) -> None:
 
 def test_chunks_are_merged_within_a_partition(spark: SparkSession) -> None:
     """More rows than are summarised in one go; groups appear in the second chunk that the first did not have."""
-    n_rows = 2 * moments.ROWS_AT_ONCE + 10
-    tier = F.when(F.col("id") < moments.ROWS_AT_ONCE + 7, "early").otherwise("late")
+    n_rows = 2 * ROWS_AT_ONCE + 10
+    tier = F.when(F.col("id") < ROWS_AT_ONCE + 7, "early").otherwise("late")
     facts = {"n_judged": 1, "n_relevant": 1, "n_recommended": 1, "has_ties": False, "_is_evaluated": True, "k": 1}
     frame = spark.range(0, n_rows, 1, 1).select(
         F.lit("m").alias("model_id"),
@@ -97,7 +98,7 @@ def test_chunks_are_merged_within_a_partition(spark: SparkSession) -> None:
         *(F.lit(value).alias(name) for name, value in facts.items()),
     )
     partials = moments.to_partials(frame, measures=["p"], slices=[(), ("tier",)], ks=(1,))
-    late = n_rows - moments.ROWS_AT_ONCE - 7
+    late = n_rows - ROWS_AT_ONCE - 7
     assert tuples(partials, "slice_index", "slice_values", "n", "n_population") == [
         (0, [], n_rows, n_rows),
         (1, ["early"], n_rows - late, n_rows - late),

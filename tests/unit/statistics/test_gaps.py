@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankeval_spark.statistics.gaps import gap_of
+from rankeval_spark.statistics import hashing, labels
+from rankeval_spark.statistics.gaps import gap_of, ratio_interval, worst_interval
 
 
 def test_gap_ratio_and_mean_difference_are_those_of_all_pairs() -> None:
@@ -50,3 +51,88 @@ def test_a_difference_takes_two_groups(values: list[float], is_there: bool) -> N
 def test_without_an_error_there_is_no_interval_and_without_a_positive_value_no_ratio() -> None:
     found = gap_of(np.array([0.0, -1.0]), np.array([np.nan, 0.1]), np.array([0.0, 5.0]), 0.95)
     np.testing.assert_array_equal(found, (1.0, np.nan, np.nan, np.nan, 1.0))
+
+
+def test_ratio_lies_between_the_quotients_of_simultaneous_bounds() -> None:
+    values, errors = np.array([0.2, 0.5, 0.4]), np.array([0.02, 0.03, 0.01])
+    low, high = ratio_interval(values, errors, np.full(3, 60.0), 0.95)
+    half = stats.t.ppf(1 - 0.05 / 6, 60) * errors
+    assert low == pytest.approx((0.2 - half[0]) / (0.5 + half[1]), rel=1e-12)
+    assert high == pytest.approx((0.2 + half[0]) / (0.5 - half[1]), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "errors", "expected"),
+    [
+        ([0.5], [0.1], (np.nan, np.nan)),
+        ([0.0, 0.0], [0.0, 0.0], (np.nan, np.nan)),
+        ([0.2, 0.5], [0.1, np.nan], (np.nan, np.nan)),
+        ([0.0, 0.1], [0.0, 9.0], (0.0, 1.0)),
+        ([0.5, 0.5], [0.0, 0.0], (1.0, 1.0)),
+    ],
+)
+def test_ratio_has_bounds_where_there_is_one(
+    values: list[float], errors: list[float], expected: tuple[float, float]
+) -> None:
+    found = ratio_interval(np.array(values), np.array(errors), np.full(len(values), 9.0), 0.95)
+    np.testing.assert_array_equal(found, expected)
+
+
+USERS = hashing.user_hashes([f"user {number}" for number in range(1200)])
+SHARES = np.array([700, 400, 100]) / 1200
+LABELS = np.repeat([0, 1, 2], [700, 400, 100])
+
+
+def p_of(values: np.ndarray, seed: int = 1) -> float:
+    """P of the gap of three groups, from two parts of the users."""
+    parts = [
+        labels.relabel(values[part, None], USERS[part], seed=seed, replicates=400, shares=SHARES)
+        for part in (slice(0, 500), slice(500, None))
+    ]
+    means = [values[label == LABELS].mean() for label in range(3)]
+    gap = np.array([max(means) - min(means)])
+    return float(labels.gap_p(gap, parts[0].merge(parts[1]))[0])
+
+
+def test_random_labels_keep_the_shares_of_the_groups() -> None:
+    found = labels.relabel(np.ones((1200, 1)), USERS, seed=1, replicates=400, shares=SHARES)
+    np.testing.assert_allclose(found.n[:, 0].mean(axis=1), 1200 * SHARES, rtol=0.03)
+    np.testing.assert_array_equal(found.n, found.sums)
+    np.testing.assert_array_equal(found.n.sum(axis=0), np.full((1, 400), 1200.0))
+
+
+def test_gap_of_random_labels_is_like_that_of_permuted_ones() -> None:
+    draw = np.random.default_rng(9)
+    values = draw.normal(0, 1, 1200) + 0.15 * (LABELS == 2)
+    gaps = []
+    for _ in range(2000):
+        shuffled = draw.permutation(LABELS)
+        means = [values[shuffled == label].mean() for label in range(3)]
+        gaps.append(max(means) - min(means))
+    means = [values[label == LABELS].mean() for label in range(3)]
+    assert p_of(values) == pytest.approx(np.mean(np.array(gaps) >= max(means) - min(means)), abs=0.08)
+
+
+def test_a_gap_that_lot_does_not_make_has_the_least_p_and_none_has_1() -> None:
+    assert p_of(LABELS.astype(np.float64)) == 1 / 401
+    assert p_of(np.ones(1200)) == 1.0
+
+
+def test_users_without_a_value_have_no_part_in_the_gap() -> None:
+    values = np.where(np.arange(1200) % 2 == 0, 1.0, np.nan)[:, None]
+    found = labels.relabel(values, USERS, seed=1, replicates=5, shares=SHARES)
+    np.testing.assert_array_equal(found.n.sum(axis=0), np.full((1, 5), 600.0))
+    assert labels.gap_p(np.array([0.0, np.nan])[:1], found)[0] == 1.0
+
+
+def test_worst_group_lies_between_the_least_simultaneous_bounds() -> None:
+    draw = np.random.default_rng(5)
+    held = 0
+    for _ in range(300):
+        users = draw.normal(0.3, 0.3, (8, 100)) + 0.02 * np.arange(8)[:, None]
+        errors = users.std(axis=1, ddof=1) / 10
+        low, high = worst_interval(users.mean(axis=1), errors, np.full(8, 99.0), 0.95)
+        held += low <= 0.3 <= high
+    assert held >= 285
+    assert np.isnan(worst_interval(np.zeros(0), np.zeros(0), np.zeros(0), 0.95)).all()
+    assert np.isnan(worst_interval(np.array([0.1, 0.2]), np.array([0.1, np.nan]), np.full(2, 9.0), 0.95)).all()

@@ -1,0 +1,224 @@
+"""What a comparison of two models needs of the differences of each user: aggregates that merge, in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval_spark.statistics import ratios
+from rankeval_spark.statistics.moments import membership_of
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.intervals import Values
+    from rankeval_spark.statistics.moments import Matrix
+    from rankeval_spark.statistics.ratios import Ratios
+
+Counts: TypeAlias = NDArray[np.int64]
+
+FEW: Final = 20
+"""Differences other than 0 up to which all their signs are enumerated."""
+
+TIE: Final = 1e-10
+"""Share of the mean absolute difference below which a user's difference is a tie."""
+
+EQUAL: Final = 1e-12
+"""Range of the differences, relative to the greatest one (at least 1), within which they are all equal."""
+
+_LOWEST: Final = -80
+_STEP: Final = 4
+_N_RUNGS: Final = 33
+"""Rungs of the ladder of magnitudes, from 2^-80 in steps of 2^4 to 2^48."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Differences of users, and what is needed of each one.
+
+    Parameters
+    ----------
+    difference : float64, shape (n_users, n_columns)
+        Value under the model minus value under the baseline; NaN where either is undefined.
+    baseline : float64, same shape
+        Value under the baseline; NaN where the difference is.
+    absolute : float64, same shape
+        Absolute value of the difference; 0 where it is NaN.
+    user, place : int64, shape (n_different,)
+        Row of each difference other than 0, and its place in the ladders of all columns, see :class:`Differences`.
+    """
+
+    difference: Matrix
+    baseline: Matrix
+    absolute: Matrix
+    user: Counts
+    place: Counts
+
+    @classmethod
+    def of(cls, values: Matrix, baseline: Matrix) -> Pairs:
+        """Pair the values of users under two models, a column for each (pair, measure, k)."""
+        difference = values - baseline
+        known = np.nan_to_num(difference)
+        user, column = np.nonzero(known)
+        different = known[user, column]
+        _, exponent = np.frexp(different)
+        rung = np.clip((exponent - 1 - _LOWEST) // _STEP, 0, _N_RUNGS - 1)
+        place = (2 * column + (different > 0)) * _N_RUNGS + rung
+        return cls(difference, np.where(np.isnan(difference), np.nan, baseline), np.abs(known), user, place)
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """Aggregates of the differences d of the users of each group.
+
+    Parameters
+    ----------
+    moments : Ratios
+        Central moments of d as the numerator, of the baseline's values as the denominator. With the difference in place
+        of the model's value nothing is lost where two models are nearly the same.
+    low, high : float64, shape (n_groups, n_columns)
+        Least and greatest d; inf and -inf without users.
+    absolute : float64, same shape
+        Sum of ``|d|``.
+    ladder : int64, shape (n_groups, n_columns, 2, 33)
+        Users by the magnitude of d, those with d < 0 and those with d > 0: rung j has ``2^(4j - 80) <= |d| < 2^(4j -
+        76)``.
+    few : float64, shape (n_groups, n_columns, 20)
+        The d other than 0 in ascending order and then NaN; all NaN where there are more.
+
+    Notes
+    -----
+    A tie is ``|d| <= eps`` with ``eps = 1e-10 mean |d|``, known only at the end of the pass. The ladder counts users by
+    magnitude instead, so that merged counts are exact at every rung, and eps is taken at the nearest rung, which is
+    within a factor of 4 of it. That is the tolerance for what rounding leaves of equal values, at 1e-16 of them; it is
+    no claim that smaller differences do not matter.
+
+    Examples
+    --------
+    >>> pairs = Pairs.of(np.array([[0.5], [1.0], [0.25]]), np.array([[0.5], [0.5], [0.5]]))
+    >>> found = by_group(pairs, np.array([0, 0, 0]), 1)
+    >>> [int(each[0, 0]) for each in found.wins_ties_losses]
+    [1, 1, 1]
+    """
+
+    moments: Ratios
+    low: Matrix
+    high: Matrix
+    absolute: Matrix
+    ladder: Counts
+    few: Values
+
+    def merge(self, other: Differences) -> Differences:
+        """Aggregate both sets of users."""
+        n_few = self.n_other_than_0 + other.n_other_than_0
+        few = np.sort(np.concatenate([self.few, other.few], axis=-1), axis=-1)[..., :FEW]
+        return Differences(
+            self.moments.merge(other.moments),
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            self.absolute + other.absolute,
+            self.ladder + other.ladder,
+            np.where((n_few <= FEW)[..., None], few, np.nan),
+        )
+
+    @property
+    def n(self) -> Counts:
+        """Users with a value under both models."""
+        return self.moments.numerator.n
+
+    @property
+    def n_other_than_0(self) -> Counts:
+        """Users whose difference is not 0, however small."""
+        counts: Counts = self.ladder.sum(axis=(-1, -2))
+        return counts
+
+    @property
+    def tie(self) -> Matrix:
+        """Magnitude from which on a difference is no tie: eps at the nearest rung."""
+        with np.errstate(divide="ignore"):
+            place = (np.log2(TIE * self.absolute / np.maximum(self.n, 1)) - _LOWEST) / _STEP
+        tie: Matrix = 2.0 ** (_LOWEST + _STEP * self._nearest(place))
+        return tie
+
+    @property
+    def wins_ties_losses(self) -> tuple[Counts, Counts, Counts]:
+        """Users with a greater value under the model, with the same, and with a lesser one."""
+        place = np.rint((np.log2(self.tie) - _LOWEST) / _STEP)
+        counts = np.where(np.arange(_N_RUNGS) >= place[..., None, None], self.ladder, 0).sum(axis=-1)
+        losses, wins = counts[..., 0], counts[..., 1]
+        return wins, self.n - wins - losses, losses
+
+    @property
+    def is_degenerate(self) -> NDArray[np.bool_]:
+        """Whether all differences are equal, ``max - min <= 1e-12 max(1, max |d|)``; there is no spread then."""
+        greatest = np.maximum(np.abs(self.low), np.abs(self.high))
+        with np.errstate(invalid="ignore"):  # without users there are no ends
+            return self.high - self.low <= EQUAL * np.maximum(1.0, greatest)
+
+    @property
+    def is_nothing(self) -> NDArray[np.bool_]:
+        """Whether all differences are 0, to within 1e-12."""
+        return (self.n > 0) & (np.maximum(-self.low, self.high) <= EQUAL)
+
+    @staticmethod
+    def _nearest(place: Matrix) -> Matrix:
+        return np.clip(np.rint(place), 0, _N_RUNGS - 1)
+
+
+def by_group(pairs: Pairs, group: NDArray[np.integer], n_groups: int) -> Differences:
+    """Aggregate the differences of the users of each group.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        A row for each user.
+    group : int, shape (n_users,)
+        Group of each user, from 0 to ``n_groups - 1``.
+    n_groups : int
+        Number of groups.
+    """
+    low, high = _ends(pairs.difference, group, n_groups)
+    ladder = _ladder(pairs, group, n_groups)
+    return Differences(
+        ratios.by_group(pairs.difference, pairs.baseline, group, n_groups),
+        low,
+        high,
+        membership_of(group, n_groups) @ pairs.absolute,
+        ladder,
+        _few(pairs, group, ladder.sum(axis=(-1, -2))),
+    )
+
+
+def _ends(values: Matrix, group: NDArray[np.integer], n_groups: int) -> tuple[Matrix, Matrix]:
+    shape = (n_groups, values.shape[1])
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    order = np.argsort(group, kind="stable")
+    found, starts = np.unique(group[order], return_index=True)
+    if found.size:
+        ordered = values[order]
+        low[found] = np.fmin(np.fmin.reduceat(ordered, starts, axis=0), np.inf)
+        high[found] = np.fmax(np.fmax.reduceat(ordered, starts, axis=0), -np.inf)
+    return low, high
+
+
+def _ladder(pairs: Pairs, group: NDArray[np.integer], n_groups: int) -> Counts:
+    shape = (n_groups, pairs.difference.shape[1], 2, _N_RUNGS)
+    size = int(np.prod(shape[1:]))
+    return np.bincount(group[pairs.user] * size + pairs.place, minlength=n_groups * size).reshape(shape)
+
+
+def _few(pairs: Pairs, group: NDArray[np.integer], n_different: Counts) -> Values:
+    """Lay out the differences of each (group, column) that has few; where none has, there is nothing to look for."""
+    few = np.full((n_different.size, FEW), np.nan)
+    counts = np.where(n_different <= FEW, n_different, 0).ravel()
+    if counts.any():
+        column = pairs.place // (2 * _N_RUNGS)
+        row = group[pairs.user] * n_different.shape[1] + column
+        is_kept = counts[row] > 0
+        row, values = row[is_kept], pairs.difference[pairs.user[is_kept], column[is_kept]]
+        order = np.lexsort((values, row))
+        row, values = row[order], values[order]
+        first = np.cumsum(counts) - counts
+        few[row, np.arange(len(row)) - first[row]] = values
+    return few.reshape(*n_different.shape, FEW)

@@ -1,0 +1,94 @@
+"""Has a published mean left the band of its own recent past."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rankeval_spark.statistics.intervals import Values
+
+LEAST_NIGHTS: Final = 7
+"""Earlier nights below which there is no band."""
+
+_TO_STD_DEV: Final = 1.4826
+"""Standard deviation of a normal distribution in units of its median absolute deviation."""
+
+
+class Band(NamedTuple):
+    """Band of each row; NaN with too few nights.
+
+    Attributes
+    ----------
+    centre : float64
+        Median of the earlier nights.
+    low, high : float64
+        Ends of the band.
+    n_nights : int64
+        Earlier nights with a value.
+    """
+
+    centre: Values
+    low: Values
+    high: Values
+    n_nights: NDArray[np.int64]
+
+
+def band_of(values: Values, std_errors: Values) -> Band:
+    """Compute the band that the next night is expected in.
+
+    Parameters
+    ----------
+    values, std_errors : float64, shape (n_rows, n_nights)
+        The measure on earlier nights and its standard error; NaN where a night has none.
+
+    Returns
+    -------
+    Band
+        ``median -+ max(4 * 1.4826 MAD, 2 median se)``, of at least 7 nights.
+
+    Notes
+    -----
+    Four robust standard deviations between nights: nights differ by more than users alone would make them. The standard
+    errors keep the band open where the past was the same by chance. One or two odd nights move neither.
+
+    Examples
+    --------
+    >>> band = band_of(np.array([[0.30, 0.31, 0.29, 0.30, 0.32, 0.30, 0.28]]), np.full((1, 7), 0.001))
+    >>> [round(float(each[0]), 4) for each in band]
+    [0.3, 0.2407, 0.3593, 7.0]
+    """
+    n_nights = (~np.isnan(values)).sum(axis=1)
+    centre = _medians(values)
+    spread = _TO_STD_DEV * _medians(np.abs(values - centre[:, None]))
+    half = np.fmax(4 * spread, 2 * _medians(std_errors))
+    centre, half = (np.where(n_nights >= LEAST_NIGHTS, each, np.nan) for each in (centre, half))
+    return Band(centre, centre - half, centre + half, n_nights.astype(np.int64))
+
+
+def has_drifted(values: Values, band: Band) -> NDArray[np.bool_]:
+    """Whether each value lies outside its band; never where there is no band or no value.
+
+    Examples
+    --------
+    >>> has_drifted(np.array([0.2, 0.3]), Band(np.zeros(2), np.array([0.25, np.nan]), np.ones(2), np.array([7, 3])))
+    array([ True, False])
+    """
+    outside: NDArray[np.bool_] = (values < band.low) | (values > band.high)
+    return outside
+
+
+def _medians(values: Values) -> Values:
+    """Median of each row without its NaN; NaN where there is nothing else."""
+    ordered = np.sort(values, axis=1)
+    n = (~np.isnan(values)).sum(axis=1)
+    if not values.shape[1]:
+        return np.full(len(values), np.nan)
+    below, above = (np.maximum(n - 1, 0) // 2)[:, None], (n // 2)[:, None]
+    places = (np.minimum(place, values.shape[1] - 1) for place in (below, above))
+    middle = np.hstack([np.take_along_axis(ordered, place, axis=1) for place in places])
+    medians: Values = middle.mean(axis=1)
+    return medians

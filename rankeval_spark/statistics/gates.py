@@ -1,0 +1,253 @@
+"""May the new model ship: the arithmetic of the rules, and a sentence for each verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import stats
+
+from rankeval_spark.statistics.multiplicity import adjust
+from rankeval_spark.statistics.paired import LEAST_USERS
+
+Outcome: TypeAlias = Literal["passed", "failed", "no_baseline", "too_few_users", "no_match", "missing_slice"]
+
+POWER: Final = 0.8
+"""Chance with which a loss of the size that is called detectable would have been found."""
+
+
+class Verdict(NamedTuple):
+    """What a rule says of one row.
+
+    Attributes
+    ----------
+    outcome : str
+        Only ``passed`` passes; ``no_baseline`` and ``too_few_users`` are left to the caller.
+    observed : float
+        What was held against the bound: the value, or the end of the interval; NaN where nothing was.
+    bound : float
+        What it was held against; NaN where nothing was.
+    sentence : str
+        The reason, in words.
+    """
+
+    outcome: Outcome
+    observed: float
+    bound: float
+    sentence: str
+
+
+class Estimate(NamedTuple):
+    """A number and its interval; NaN where undefined."""
+
+    value: float
+    low: float
+    high: float
+
+
+_UNDEFINED: Final = Estimate(math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of one measure in one slice.
+
+    Parameters
+    ----------
+    what : str
+        Measure, cutoff and slice in words, such as ``nDCG@10, country = DE``.
+    n_users : int
+        Users with a value, under both models where there are two.
+    value : Estimate
+        The new model's mean.
+    versus : str
+        The baseline in words, such as ``popular`` or ``the night of 2026-01-31``; empty without one.
+    difference, change : Estimate
+        Of the means: the new model's less the baseline's, and that in units of the baseline's.
+    std_error, freedom : float
+        Of the difference.
+    p_less, p_greater : float
+        One-sided p of the difference; NaN where there is none.
+    better : {"higher", "lower"}
+        Which values are good.
+    is_paired : bool
+        Whether the difference is that of the same users.
+    """
+
+    what: str
+    n_users: int
+    value: Estimate
+    versus: str = ""
+    difference: Estimate = _UNDEFINED
+    change: Estimate = _UNDEFINED
+    std_error: float = math.nan
+    freedom: float = math.nan
+    p_less: float = math.nan
+    p_greater: float = math.nan
+    better: Literal["higher", "lower"] = "higher"
+    is_paired: bool = True
+
+    def gain(self, *, is_relative: bool) -> Estimate:
+        """Difference or relative change, turned so that a gain is positive."""
+        found = self.change if is_relative else self.difference
+        return found if self.better == "higher" else Estimate(-found.value, -found.high, -found.low)
+
+    @property
+    def p_worse(self) -> float:
+        """One-sided p of a loss."""
+        return self.p_less if self.better == "higher" else self.p_greater
+
+
+def value_bounds(evidence: Evidence, *, low: float = -math.inf, high: float = math.inf) -> Verdict:
+    """Judge the value itself, not its interval: the mean must lie in [low, high].
+
+    Examples
+    --------
+    >>> evidence = Evidence("nDCG@10", 2000, Estimate(0.31, 0.30, 0.32))
+    >>> value_bounds(evidence, low=0.25).sentence
+    'nDCG@10 is 0.31 (0.3 to 0.32, 2,000 users); at least 0.25 is required: passed.'
+    """
+    value = evidence.value
+    is_known = not math.isnan(value.value)
+    passes = is_known and low <= value.value <= high
+    asked = " and ".join(
+        f"{words} {end:.4g}" for words, end in (("at least", low), ("at most", high)) if math.isfinite(end)
+    )
+    text = f"is {value.value:.4g} ({value.low:.4g} to {value.high:.4g}, {evidence.n_users:,} users)"
+    bound = high if (is_known and value.value > high) or not math.isfinite(low) else low
+    return _judged(evidence, passes, value.value, bound, f"{text if is_known else _UNKNOWN}; {asked} is required")
+
+
+def least_change(
+    evidence: Evidence, *, least: float, is_relative: bool = False, least_users: int = LEAST_USERS
+) -> Verdict:
+    """Require a gain: the whole interval of the gain must be at ``least`` or above.
+
+    Examples
+    --------
+    >>> evidence = Evidence("RR@10", 900, Estimate(0.4, 0.38, 0.42), "popular", Estimate(0.03, 0.01, 0.05))
+    >>> least_change(evidence, least=0.02).sentence
+    'RR@10 is 0.03 better than popular (0.01 to 0.05, 900 users); a gain of at least 0.02 is required: failed.'
+    """
+    gain = evidence.gain(is_relative=is_relative)
+    asked = f"{_change_in_words(evidence, gain, is_relative)}; {_asked(least, is_relative)} is required"
+    return _unless_impossible(evidence, least_users) or _judged(evidence, gain.low >= least, gain.low, least, asked)
+
+
+def non_inferiority(
+    evidence: Evidence, *, margin: float, is_relative: bool = False, least_users: int = LEAST_USERS
+) -> Verdict:
+    """Allow a small loss: the interval of the gain must lie above ``-margin``.
+
+    Each slice is held against the margin by itself, without an adjustment for their number, because all must pass.
+
+    Examples
+    --------
+    >>> evidence = Evidence("RR@10", 900, Estimate(0.4, 0.38, 0.42), "popular", Estimate(-0.005, -0.015, 0.005))
+    >>> non_inferiority(evidence, margin=0.02).sentence
+    'RR@10 is 0.005 worse than popular (-0.015 to +0.005, 900 users); a loss below 0.02 is allowed: passed.'
+    """
+    gain = evidence.gain(is_relative=is_relative)
+    asked = f"{_change_in_words(evidence, gain, is_relative)}; a loss below {_amount(margin, is_relative)} is allowed"
+    return _unless_impossible(evidence, least_users) or _judged(evidence, gain.low > -margin, gain.low, -margin, asked)
+
+
+def no_significant_regression(
+    rows: Sequence[Evidence], *, alpha: float, least_users: int = LEAST_USERS
+) -> list[Verdict]:
+    """Refuse what is significantly worse: one-sided tests, Holm over the rows of the rule.
+
+    It passes when too little is known, so the sentence says which loss would have been found with a chance of 80 % at
+    the strictest step of Holm: ``(t_{1 - alpha / f} + t_{.8}) se``, f the rows that were tested.
+
+    Examples
+    --------
+    >>> known = Estimate(0.4, 0.38, 0.42), "popular", Estimate(-0.005, -0.015, 0.005)
+    >>> evidence = Evidence("RR@10", 900, *known, std_error=0.005, freedom=899.0, p_less=0.16, p_greater=0.84)
+    >>> print(no_significant_regression([evidence], alpha=0.05)[0].sentence)
+    RR@10 is 0.005 worse than popular (-0.015 to +0.005, 900 users); no proof of a loss (p = 0.16), and one of 0.01244
+    would have been found in 4 cases of 5: passed.
+    """
+    early = [_unless_impossible(row, least_users) for row in rows]
+    p = np.array([math.nan if verdict else row.p_worse for row, verdict in zip(rows, early, strict=True)])
+    adjusted = adjust(p, np.zeros(len(p), dtype=np.int64), correction="holm", alpha=alpha)
+    return [
+        verdict or _of_regression(row, float(own), max(int(size), 1), alpha)
+        for row, verdict, own, size in zip(rows, early, adjusted.p, adjusted.family_size, strict=True)
+    ]
+
+
+def no_match(rule: str) -> Verdict:
+    """Fail a rule that no computed measure, cutoff and model matches."""
+    return Verdict("no_match", math.nan, math.nan, f"{rule} matches nothing that was computed: failed.")
+
+
+def missing_slice(what: str) -> Verdict:
+    """Fail a slice that a rule names and nobody is in."""
+    return Verdict("missing_slice", math.nan, math.nan, f"{what} has no users in these results: failed.")
+
+
+def no_baseline(what: str, versus: str) -> Verdict:
+    """Say that there is nothing to compare with, as on the first night."""
+    return Verdict("no_baseline", math.nan, math.nan, f"{what} has no {versus} to be compared with yet: not judged.")
+
+
+_UNKNOWN: Final = "is undefined"
+
+
+def _of_regression(row: Evidence, p: float, family_size: int, alpha: float) -> Verdict:
+    known = _change_in_words(row, row.gain(is_relative=False), is_relative=False)
+    if math.isnan(row.difference.value):
+        return _judged(row, False, math.nan, alpha, known)
+    if p <= alpha:
+        return _judged(row, False, p, alpha, f"{known}, too much for chance (p = {p:.2g})")
+    told = "too few users differ for a test" if math.isnan(p) else f"no proof of a loss (p = {p:.2g})"
+    found = f"one of {_detectable(row, alpha / family_size):.4g} would have been found in 4 cases of 5"
+    return _judged(row, True, p, alpha, f"{known}; {told}, and {found}")
+
+
+def _detectable(row: Evidence, alpha: float) -> float:
+    return float((stats.t.ppf(1 - alpha, row.freedom) + stats.t.ppf(POWER, row.freedom)) * row.std_error)
+
+
+def _unless_impossible(evidence: Evidence, least_users: int) -> Verdict | None:
+    """Verdict of a comparison that cannot be made."""
+    if not evidence.versus:
+        return no_baseline(evidence.what, "baseline")
+    if evidence.n_users < least_users:
+        text = f"{evidence.what} has {evidence.n_users:,} users, fewer than the {least_users} that a verdict needs"
+        return Verdict("too_few_users", math.nan, math.nan, f"{text}: not judged.")
+    return None
+
+
+def _change_in_words(evidence: Evidence, gain: Estimate, is_relative: bool) -> str:
+    if math.isnan(gain.value) or math.isnan(gain.low):
+        return f"has no {'relative change from' if is_relative else 'difference to'} {evidence.versus}"
+    direction = "better" if gain.value > 0 else "worse"
+    same = f"is as {evidence.versus}"
+    text = f"is {_amount(abs(gain.value), is_relative)} {direction} than {evidence.versus}" if gain.value else same
+    users = f"{evidence.n_users:,} users{'' if evidence.is_paired else ', not all the same'}"
+    return f"{text} ({_signed(gain.low, gain, is_relative)} to {_signed(gain.high, gain, is_relative)}, {users})"
+
+
+def _amount(number: float, is_relative: bool) -> str:
+    return f"{100 * number:.3g} %" if is_relative else f"{number:.4g}"
+
+
+def _signed(number: float, interval: Estimate, is_relative: bool) -> str:
+    """Write an end of an interval, with its sign where not both ends are gains."""
+    text = _amount(number, is_relative)
+    return f"+{text}" if number > 0 and interval.low < 0 else text
+
+
+def _asked(least: float, is_relative: bool) -> str:
+    amount = _amount(abs(least), is_relative)
+    return f"a gain of at least {amount}" if least >= 0 else f"a loss of at most {amount}"
+
+
+def _judged(evidence: Evidence, passes: bool, observed: float, bound: float, text: str) -> Verdict:
+    outcome: Outcome = "passed" if passes else "failed"
+    return Verdict(outcome, float(observed), bound, f"{evidence.what} {text}: {outcome}.")

@@ -1,0 +1,152 @@
+"""Tests of differences that look at signs and ranks only: on request, for with many users they do not test the mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from rankeval_spark.statistics.differences import TIE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rankeval_spark.statistics.differences import Counts
+    from rankeval_spark.statistics.intervals import Values
+
+Zeros = Literal["wilcox", "pratt"]
+
+
+class Ranked(NamedTuple):
+    """Sum of the ranks of positive differences, how many standard deviations it is off, two-sided p."""
+
+    statistic: float
+    z: float
+    p: float
+
+
+class Magnitudes(NamedTuple):
+    """Users by the magnitude of their difference; those of two sets of users merge by magnitude.
+
+    Attributes
+    ----------
+    magnitude : int64, shape (n_magnitudes,)
+        ``|d| / eps`` rounded to whole numbers, ascending, without 0.
+    n_positive, n_negative : int64, same shape
+        Users with d > 0 and with d < 0.
+    n_zero : int
+        Users with a difference that rounds to 0.
+    """
+
+    magnitude: Counts
+    n_positive: Counts
+    n_negative: Counts
+    n_zero: int
+
+
+def sign_test(n_wins: Counts, n_losses: Counts) -> Values:
+    """Two-sided p of the sign test; ties are left out.
+
+    Notes
+    -----
+    Twice the smaller tail of the binomial distribution with probability 1/2, at most 1; without wins and losses 1.
+    Ihemelandu & Ekstrand (2023): with many users signs and ranks reject where means are equal.
+
+    Examples
+    --------
+    >>> sign_test(np.array([5, 0]), np.array([0, 0])).tolist()
+    [0.0625, 1.0]
+    """
+    n = np.asarray(n_wins) + np.asarray(n_losses)
+    p: Values = np.minimum(2 * stats.binom.cdf(np.minimum(n_wins, n_losses), n, 0.5), 1.0)
+    return p
+
+
+def magnitudes(differences: Values, mean_absolute: float) -> Magnitudes:
+    """Count the users of each magnitude, in steps of ``eps = 1e-10 mean |d|``.
+
+    Steps of that size make ties of what is equal but for rounding; a difference of at most half a step is 0.
+
+    Parameters
+    ----------
+    differences : float64, shape (n_users,)
+        NaN where undefined: those users are left out.
+    mean_absolute : float
+        Mean of ``|d|`` over all users, not only these.
+
+    Examples
+    --------
+    >>> found = magnitudes(np.array([0.3 - 0.2, -0.1, 0.0, 0.2]), 0.1)
+    >>> found.n_positive.tolist(), found.n_negative.tolist(), found.n_zero
+    ([1, 1], [1, 0], 1)
+    """
+    known = differences[~np.isnan(differences)]
+    steps = np.rint(known / (TIE * mean_absolute)) if mean_absolute > 0 else np.zeros_like(known)
+    distinct, position = np.unique(np.abs(steps[steps != 0]), return_inverse=True)
+    is_positive = steps[steps != 0] > 0
+    n_positive, n_negative = (
+        np.bincount(position[side], minlength=len(distinct)) for side in (is_positive, ~is_positive)
+    )
+    return Magnitudes(distinct.astype(np.int64), n_positive, n_negative, int((steps == 0).sum()))
+
+
+def merged(one: Magnitudes, other: Magnitudes) -> Magnitudes:
+    """Add up the counts of both sets of users."""
+    distinct, position = np.unique(np.concatenate([one.magnitude, other.magnitude]), return_inverse=True)
+
+    def added(left: NDArray[np.int64], right: NDArray[np.int64]) -> Counts:
+        sums = np.bincount(position, weights=np.concatenate([left, right]), minlength=len(distinct))
+        return sums.astype(np.int64)
+
+    return Magnitudes(
+        distinct,
+        added(one.n_positive, other.n_positive),
+        added(one.n_negative, other.n_negative),
+        one.n_zero + other.n_zero,
+    )
+
+
+def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> Ranked:
+    """Wilcoxon's signed-rank test, by the normal approximation.
+
+    Parameters
+    ----------
+    counts : Magnitudes
+        Of all users.
+    zeros : {"wilcox", "pratt"}
+        ``wilcox`` leaves users without a difference out before ranking; ``pratt`` ranks them and drops their ranks.
+
+    Returns
+    -------
+    Ranked
+        NaN without a difference other than 0.
+
+    Notes
+    -----
+    Wilcoxon (1945); Pratt (1959). Ties have the mean of their ranks, and the variance is corrected for them: ``W = sum
+    of ranks with d > 0``, of mean ``(n (n + 1) - z (z + 1)) / 4`` and variance ``(n (n + 1)(2 n + 1) - z (z + 1)(2 z +
+    1)) / 24 - sum (t^3 - t) / 48``, z the zeros that were ranked, t the users of each magnitude. Not corrected for
+    continuity. It tests whether the differences lie symmetrically about 0, not whether their mean is 0.
+
+    Examples
+    --------
+    >>> found = wilcoxon(magnitudes(np.array([1.0, 2.0, 3.0, -4.0]), 2.5), zeros="wilcox")
+    >>> found.statistic, round(found.p, 4)
+    (6.0, 0.715)
+    """
+    tied = counts.n_positive + counts.n_negative
+    n_ranked_zeros = counts.n_zero if zeros == "pratt" else 0
+    n = int(tied.sum()) + n_ranked_zeros
+    if not tied.size:
+        return Ranked(np.nan, np.nan, np.nan)
+    rank = n_ranked_zeros + np.cumsum(tied) - (tied - 1) / 2
+    statistic = float(counts.n_positive @ rank)
+    mean = (n * (n + 1) - n_ranked_zeros * (n_ranked_zeros + 1)) / 4
+    variance = (_cubes(n) - _cubes(n_ranked_zeros)) / 24 - float((tied.astype(np.float64) ** 3 - tied).sum()) / 48
+    z = (statistic - mean) / np.sqrt(variance)
+    return Ranked(statistic, float(z), float(2 * stats.norm.sf(abs(z))))
+
+
+def _cubes(n: int) -> float:
+    return float(n * (n + 1) * (2 * n + 1))

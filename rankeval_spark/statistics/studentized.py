@@ -1,0 +1,76 @@
+"""Tails of the studentized range, for many rows at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy import special, stats
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from rankeval_spark.statistics.intervals import Values
+
+_Z, _Z_WEIGHTS = np.polynomial.legendre.leggauss(96)
+_S, _S_WEIGHTS = np.polynomial.legendre.leggauss(48)
+_FAR: Final = 8.5
+"""Standard deviations beyond which the normal density counts for nothing in doubles."""
+
+_ROWS_AT_ONCE: Final = 256
+
+
+def upper_tail(q: ArrayLike, n_groups: int, freedom: ArrayLike) -> Values:
+    """Probability that the studentized range of ``n_groups`` means exceeds q.
+
+    Parameters
+    ----------
+    q : float64, shape (n_rows,)
+        At least 0; NaN stays NaN.
+    n_groups : int
+        Means whose range it is, at least 2.
+    freedom : float64, shape (n_rows,)
+        Degrees of freedom of the error, at least 4.
+
+    Returns
+    -------
+    float64, shape (n_rows,)
+        To within 1e-9.
+
+    Notes
+    -----
+    ``1 - int f(s) P(range < q s) ds``, f the density of ``chi / sqrt(freedom)``, ``P(range < w) = k int phi(z) (Phi(z)
+    - Phi(z - w))^(k - 1) dz``, both by Gauss-Legendre; the density is
+    divided by its own integral. scipy's adaptive integration takes tens of milliseconds a row.
+
+    Examples
+    --------
+    The range of two is sqrt(2) |t|:
+
+    >>> float(upper_tail(np.array([2.0 * np.sqrt(2)]), 2, np.array([30.0]))[0].round(8))
+    0.05462504
+    >>> float((2 * stats.t.sf(2.0, 30)).round(8))
+    0.05462504
+    """
+    q, freedom = np.broadcast_arrays(np.asarray(q, dtype=np.float64), np.asarray(freedom, dtype=np.float64))
+    blocks = (slice(start, start + _ROWS_AT_ONCE) for start in range(0, len(q), _ROWS_AT_ONCE))
+    tails = [_of_rows(q[block], n_groups, freedom[block]) for block in blocks]
+    return np.concatenate(tails) if tails else np.zeros(0)
+
+
+def _of_rows(q: Values, n_groups: int, freedom: Values) -> Values:
+    low, high = (np.sqrt(stats.chi2.ppf(end, freedom) / freedom) for end in (1e-14, 1 - 1e-14))
+    half = (high - low)[:, None] / 2
+    s = (high + low)[:, None] / 2 + half * _S
+    density = stats.chi2.pdf(freedom[:, None] * s**2, freedom[:, None]) * s * half * _S_WEIGHTS
+    below = (density * _range_below(q[:, None] * s, n_groups)).sum(axis=1) / density.sum(axis=1)
+    tails: Values = np.clip(1.0 - below, 0.0, 1.0)
+    return tails
+
+
+def _range_below(width: Values, n_groups: int) -> Values:
+    z = _FAR * _Z
+    outer = n_groups * _FAR * _Z_WEIGHTS * stats.norm.pdf(z)
+    inner = special.ndtr(z) - special.ndtr(z - width[..., None])
+    below: Values = (inner ** (n_groups - 1)) @ outer
+    return below

@@ -1,0 +1,197 @@
+"""More than two models: two-way analysis of variance and Tukey's honestly significant differences, paired by user."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from rankeval_spark.statistics import hashing, replicates as replicated, studentized
+from rankeval_spark.statistics.differences import TIE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rankeval_spark.statistics.intervals import Values
+    from rankeval_spark.statistics.replicates import Sums
+
+
+class Tukey(NamedTuple):
+    """All pairs of m models, first the pairs of model 0; NaN where undefined.
+
+    Attributes
+    ----------
+    delta : float64, shape (n_rows, n_pairs)
+        Mean of the first model of the pair minus that of the second.
+    effect_size : float64, shape (n_rows, n_pairs)
+        ``delta / sqrt(V_E)``.
+    low, high : float64, shape (n_rows, n_pairs)
+        Simultaneous interval of delta.
+    p : float64, shape (n_rows, n_pairs)
+        Adjusted for all pairs of the row.
+    residual_variance : float64, shape (n_rows,)
+        ``V_E``, what varies neither with the user nor with the model.
+    p_any : float64, shape (n_rows,)
+        That any two models differ: F test of the analysis of variance.
+    """
+
+    delta: Values
+    effect_size: Values
+    low: Values
+    high: Values
+    p: Values
+    residual_variance: Values
+    p_any: Values
+
+
+def row_centred(values: Values) -> Values:
+    """Each user's values minus their mean over the models.
+
+    Parameters
+    ----------
+    values : float64, shape (n_users, n_models, n_columns)
+
+    Returns
+    -------
+    float64, same shape
+        NaN for a user and column that any model has no value for: complete users only.
+
+    Notes
+    -----
+    The central moments of these columns are all that the analysis needs: the means differ as those of the values do,
+    and ``sum_j m2_j`` is the residual sum of squares, with nothing to be subtracted from it.
+
+    Examples
+    --------
+    >>> row_centred(np.array([[[1.0], [3.0]], [[np.nan], [3.0]]])).tolist()
+    [[[-1.0], [1.0]], [[nan], [nan]]]
+    """
+    centred: Values = values - values.mean(axis=1, keepdims=True)
+    return centred
+
+
+def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float) -> Tukey:
+    """Compare all pairs of models on the same users.
+
+    Parameters
+    ----------
+    n : int64, shape (n_rows,)
+        Complete users.
+    means, m2 : float64, shape (n_rows, n_models)
+        Mean and squared deviations of :func:`row_centred` values under each model.
+    level : float
+        Nominal coverage of all intervals of a row together, in (0, 1).
+
+    Returns
+    -------
+    Tukey
+        NaN below two users and, but for ``delta`` and ``residual_variance``, without residual variance.
+
+    Notes
+    -----
+    Sakai (2018), Laboratory experiments in information retrieval, chapter 4: two-way analysis without replication,
+    ``V_E = sum of squared residuals / ((m - 1)(n - 1))`` and ``q = |mean_i - mean_j| / sqrt(V_E / n)``, which has the
+    studentized range of m with (m - 1)(n - 1) degrees of freedom if the differences of all pairs vary alike. For m = 2
+    this is the paired t test. Without the pairing (one-way residuals) users' own spread drowns the differences.
+
+    Examples
+    --------
+    >>> values = np.array([[1.0, 2.0, 4.0], [0.0, 2.0, 3.0], [1.0, 1.0, 4.0], [2.0, 3.0, 4.0]])
+    >>> centred = row_centred(values[:, :, None])[:, :, 0]
+    >>> found = compare_all(
+    ...     np.array([4]), centred.mean(axis=0)[None], 4 * centred.var(axis=0)[None], level=0.95
+    ... )
+    >>> found.delta.tolist(), found.p.round(4).tolist()
+    ([[-1.0, -2.75, -1.75]], [[0.0948, 0.001, 0.01]])
+    """
+    n_models = means.shape[1]
+    one, other = np.array(list(combinations(range(n_models), 2))).T
+    many = np.where(n > 1, n, np.nan)
+    freedom = (n_models - 1) * (many - 1)
+    variance = m2.sum(axis=1) / freedom
+    scale = np.where(variance > 0, np.sqrt(variance / many), np.nan)
+    delta = means[:, one] - means[:, other]
+    half = _quantiles(level, n_models, freedom)[:, None] * scale[:, None]
+    tails = studentized.upper_tail(
+        (np.abs(delta) / scale[:, None]).ravel(), n_models, np.repeat(freedom, delta.shape[1])
+    )
+    between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / (n_models - 1)
+    p_any = stats.f.sf(between / scale**2, n_models - 1, freedom)
+    effect_size = delta / (scale * np.sqrt(many))[:, None]
+    return Tukey(delta, effect_size, delta - half, delta + half, tails.reshape(delta.shape), variance, p_any)
+
+
+def permuted_sums(centred: Values, hashes: NDArray[np.int64], *, seed: int, replicates: int) -> Sums:
+    """Add up users whose models were put in random order.
+
+    Parameters
+    ----------
+    centred : float64, shape (n_users, n_models, n_columns)
+        From :func:`row_centred`: what is taken off is the same in any order.
+    hashes, seed, replicates
+        As for ``bootstrap.by_group``.
+
+    Returns
+    -------
+    float64, shape (n_models, n_columns, replicates)
+        Sum at each place of the order; those of two sets of users are added.
+    """
+    known = np.where(np.isnan(centred), 0.0, centred)
+    n_models = centred.shape[1]
+    sums = np.zeros((n_models, centred.shape[2], replicates))
+    for start in range(0, len(known), replicated.USERS_AT_ONCE):
+        block = slice(start, start + replicated.USERS_AT_ONCE)
+        places = hashing.permutations(hashes[block], seed=seed, replicates=replicates, n_systems=n_models)
+        for place in range(n_models - 1):
+            for model in range(n_models):
+                sums[place] += known[block, model].T @ (places[place] == model).astype(np.float64)
+    sums[-1] = -sums[:-1].sum(axis=0)
+    return sums
+
+
+def randomised_p(totals: Values, absolute: Values, sums: Sums) -> Values:
+    """Randomised Tukey HSD: the chance of a range of means that large if the models were alike.
+
+    Parameters
+    ----------
+    totals : float64, shape (n_models, n_columns)
+        Sums of the centred values as they are.
+    absolute : float64, shape (n_columns,)
+        Sum over users and models of their absolute values.
+    sums : float64, shape (n_models, n_columns, n_replicates)
+        From :func:`permuted_sums`.
+
+    Returns
+    -------
+    float64, shape (n_columns, n_pairs)
+        ``(1 + #{range* >= |difference| - eps}) / (1 + B)``, eps being 1e-10 of ``absolute``; adjusted for all pairs.
+
+    Notes
+    -----
+    Carterette (2012), Multiple testing in statistical analysis of systems-based information retrieval experiments. It
+    assumes neither normal values nor equal variances. The order as it is counts as one of the B + 1, so p is never 0.
+    """
+    one, other = np.array(list(combinations(range(len(totals)), 2))).T
+    ranges = np.sort(sums.max(axis=0) - sums.min(axis=0), axis=-1)
+    ends = np.abs(totals[one] - totals[other]).T - TIE * absolute[:, None]
+    n_extreme = [
+        ranges.shape[1] - np.searchsorted(own, end, side="left") for own, end in zip(ranges, ends, strict=True)
+    ]
+    counts = np.array(n_extreme, dtype=np.float64).reshape(ends.shape)
+    p: Values = (1.0 + counts) / (1.0 + sums.shape[-1])
+    return p
+
+
+def _quantiles(level: float, n_models: int, freedom: Values) -> Values:
+    distinct, position = np.unique(freedom, return_inverse=True)
+    quantiles = np.array([np.nan if np.isnan(one) else _quantile(level, n_models, float(one)) for one in distinct])
+    at_rows: Values = quantiles[position]
+    return at_rows
+
+
+@lru_cache(maxsize=4096)
+def _quantile(level: float, n_models: int, freedom: float) -> float:
+    return float(stats.studentized_range.ppf(level, n_models, freedom))

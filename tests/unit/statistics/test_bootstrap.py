@@ -1,0 +1,142 @@
+"""The Poisson bootstrap: sums that merge, intervals between quantiles, a studentized p."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra.numpy import arrays
+
+from rankeval_spark.statistics import bootstrap, hashing, moments
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.bootstrap import Replicates
+
+USERS = hashing.user_hashes([f"user {number}" for number in range(3000)])
+EVERYONE = np.zeros(3000, dtype=np.int64)
+
+matrices = arrays(np.float64, (12, 3), elements=st.floats(-1e3, 1e3) | st.just(np.nan))
+
+
+def of(values: np.ndarray, replicates: int = 40, *, with_squares: bool = False) -> Replicates:
+    """Replicates of the first users."""
+    return bootstrap.by_group(values, USERS[: len(values)], seed=5, replicates=replicates, with_squares=with_squares)
+
+
+def assert_same(left: Replicates, right: Replicates, scale: float) -> None:
+    np.testing.assert_array_equal(left.weights, right.weights)
+    np.testing.assert_allclose(left.sums, right.sums, rtol=0, atol=1e-12 * scale)
+    assert left.squares is not None
+    assert right.squares is not None
+    np.testing.assert_allclose(left.squares, right.squares, rtol=1e-12, atol=0)
+
+
+@given(values=matrices, groups=arrays(np.int64, (2, 12), elements=st.integers(-1, 1)))
+def test_sums_are_those_of_a_naive_loop(values: np.ndarray, groups: np.ndarray) -> None:
+    groups[1] += 2 * (groups[1] >= 0)
+    found = bootstrap.by_group(values, USERS[:12], seed=5, replicates=40, groups=groups, n_groups=4, with_squares=True)
+    weights = hashing.poisson_weights(USERS[:12], seed=5, replicates=40).astype(np.float64)
+    assert found.squares is not None
+    for group in range(4):
+        for column in range(3):
+            own = (groups == group).any(axis=0) & ~np.isnan(values[:, column])
+            np.testing.assert_array_equal(found.weights[group, column], weights[own].sum(axis=0))
+            x = values[own, column][:, None]
+            np.testing.assert_allclose(found.sums[group, column], (weights[own] * x).sum(axis=0), rtol=0, atol=1e-9)
+            np.testing.assert_allclose(found.squares[group, column], (weights[own] * x**2).sum(axis=0), rtol=1e-12)
+
+
+@given(values=matrices, cut=st.integers(0, 12))
+def test_merging_any_split_gives_the_replicates_of_the_whole(values: np.ndarray, cut: int) -> None:
+    parts = [
+        bootstrap.by_group(values[part], USERS[:12][part], seed=5, replicates=40, with_squares=True)
+        for part in (slice(cut), slice(cut, None))
+    ]
+    whole = of(values, with_squares=True)
+    assert_same(parts[0].merge(parts[1]), whole, 1e6)
+    assert_same(parts[1].merge(parts[0]), whole, 1e6)
+
+
+def test_blocks_and_their_order_change_nothing_but_rounding() -> None:
+    values = np.random.default_rng(0).random((3000, 2))
+    order = np.random.default_rng(1).permutation(3000)
+    shuffled = bootstrap.by_group(values[order], USERS[order], seed=5, replicates=40, with_squares=True)
+    assert_same(of(values, with_squares=True), shuffled, 3000)
+
+
+def test_a_constant_has_replicates_without_spread() -> None:
+    """Without the normalisation they would vary as the number of users drawn does."""
+    low, high = bootstrap.percentile_interval(of(np.full((200, 1), 0.7)).means, 0.95)
+    np.testing.assert_allclose([low, high], 0.7, rtol=0, atol=1e-12)
+
+
+def test_standard_error_of_a_share_is_the_binomial_one() -> None:
+    values = (np.arange(2000) < 1400).astype(np.float64)[:, None]
+    spread = of(values, 2000).means.std()
+    np.testing.assert_allclose(spread, np.sqrt(0.7 * 0.3 / 2000), rtol=0.05)
+
+
+@given(values=arrays(np.float64, (3, 21), elements=st.floats(-10, 10)), level=st.sampled_from([0.5, 0.9, 0.95]))
+def test_interval_ends_are_linear_quantiles(values: np.ndarray, level: float) -> None:
+    low, high = bootstrap.percentile_interval(values, level)
+    ends = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    np.testing.assert_allclose([low, high], ends, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n_empty", "is_there"), [(0, True), (5, True), (6, False), (100, False)])
+def test_interval_is_undefined_where_over_5_percent_of_replicates_are(n_empty: int, is_there: bool) -> None:
+    values = np.arange(100.0)[None]
+    values[0, :n_empty] = np.nan
+    low, high = bootstrap.percentile_interval(values, 0.95)
+    assert np.isnan([low, high]).any() != is_there
+    if is_there:
+        np.testing.assert_allclose(low, np.quantile(np.arange(float(n_empty), 100.0), 0.025), rtol=0, atol=1e-12)
+
+
+def test_replicate_that_draws_nobody_is_undefined() -> None:
+    found = of(np.array([[1.0]]), 100)
+    np.testing.assert_array_equal(np.isnan(found.means), found.weights == 0)
+    assert np.isnan(bootstrap.percentile_interval(found.means, 0.95)).all()
+
+
+def test_replicates_of_a_ratio_are_ratios_of_sums() -> None:
+    hits, shown = np.array([1.0, 3.0, 0.0]), np.array([2.0, 4.0, 5.0])
+    sums = of(np.column_stack([hits, shown]), 50).sums[0]
+    weights = hashing.poisson_weights(USERS[:3], seed=5, replicates=50).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        expected = (weights.T @ hits) / (weights.T @ shown)
+    np.testing.assert_allclose(bootstrap.quotient(sums[0], sums[1]), expected, rtol=0, atol=1e-12)
+
+
+def test_studentized_p_is_that_of_a_naive_loop() -> None:
+    values = np.random.default_rng(4).normal(0.3, 1.0, (60, 1))
+    p = bootstrap.studentized_p(moments.by_group(values, EVERYONE[:60], 1), of(values, 199, with_squares=True))
+    t = abs(values.mean()) / (values.std(ddof=1) / np.sqrt(60))
+    n_extreme = 0
+    for weights in hashing.poisson_weights(USERS[:60], seed=5, replicates=199).T:
+        drawn = np.repeat(values[:, 0], weights)
+        n_extreme += abs(drawn.mean() - values.mean()) / (drawn.std(ddof=1) / np.sqrt(len(drawn))) >= t
+    assert p[0, 0] == (1 + n_extreme) / 200
+
+
+def test_swapping_the_runs_keeps_the_p_of_the_bootstrap() -> None:
+    values = np.random.default_rng(4).normal(0.1, 1.0, (60, 1))
+    one, other = (
+        bootstrap.studentized_p(moments.by_group(each, EVERYONE[:60], 1), of(each, 199, with_squares=True))
+        for each in (values, -values)
+    )
+    assert one == other
+
+
+def test_same_run_twice_has_p_1_and_a_constant_difference_has_none() -> None:
+    values = np.column_stack([np.zeros(40), np.full(40, 0.25), np.full(40, np.nan)])
+    p = bootstrap.studentized_p(moments.by_group(values, EVERYONE[:40], 1), of(values, 100, with_squares=True))
+    np.testing.assert_array_equal(p, [[1.0, np.nan, np.nan]])
+
+
+def test_p_without_squares_is_refused() -> None:
+    values = np.ones((4, 1))
+    with pytest.raises(ValueError, match="with_squares=True"):
+        bootstrap.studentized_p(moments.by_group(values, EVERYONE[:4], 1), of(values))

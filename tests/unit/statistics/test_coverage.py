@@ -1,0 +1,107 @@
+"""Nominal 95 % intervals hold the truth in about 95 % of draws, and tests at 5 % reject about 5 % of nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from rankeval_spark.statistics import bootstrap, differences, hashing, intervals, moments, nights, paired, ratios
+from rankeval_spark.statistics.differences import Pairs
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.moments import Moments
+
+pytestmark = pytest.mark.slow
+
+DRAWS = 20_000
+SEED = 20260131
+
+
+def covered(low: np.ndarray, high: np.ndarray, truth: float) -> float:
+    """Share of the intervals that hold the truth."""
+    return float(((low <= truth) & (truth <= high)).mean())
+
+
+def of(values: np.ndarray) -> Moments:
+    """Moments of samples that are columns."""
+    return moments.by_group(values, np.zeros(len(values), dtype=np.int64), 1)
+
+
+def per_user_values(draw: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Values as nDCG has them: 60 % zeros, the others between 0 and 1; their mean is .4 x 2/5."""
+    values: np.ndarray = draw.beta(2, 3, shape) * (draw.random(shape) < 0.4)
+    return values
+
+
+def test_t_of_30_normal_values() -> None:
+    values = np.random.default_rng(SEED).normal(0.3, 0.2, (30, DRAWS))
+    found = of(values)
+    assert 0.94 <= covered(*intervals.t_interval(found.n, found.mean, found.m2, 0.95), 0.3) <= 0.96
+
+
+def test_wilson_of_3000_rare_hits() -> None:
+    hits = np.random.default_rng(SEED).binomial(3000, 0.05, DRAWS) / 3000
+    low, high = intervals.wilson_interval(3000, hits, 3000 * hits * (1 - hits), 0.95)
+    assert 0.94 <= covered(low, high, 0.05) <= 0.96
+
+
+def test_poisson_bootstrap_and_its_p() -> None:
+    """2000 samples of 400 users, 100 with each of 20 seeds, for samples in one call share their users' weights."""
+    draw = np.random.default_rng(SEED)
+    users = hashing.user_hashes([str(number) for number in range(400)])
+    holds, rejects = [], []
+    for seed in range(20):
+        values = per_user_values(draw, (400, 100))
+        found = bootstrap.by_group(values - 0.16, users, seed=seed, replicates=1000, with_squares=True)
+        holds.append(covered(*bootstrap.percentile_interval(found.means, 0.95), 0.0))
+        rejects.append((bootstrap.studentized_p(of(values - 0.16), found) <= 0.05).mean())
+    assert 0.935 <= np.mean(holds) <= 0.965
+    assert 0.035 <= np.mean(rejects) <= 0.065
+
+
+def test_relative_change_at_a_large_uplift() -> None:
+    """Twice as good for most users, who vary: the interval of the difference over the baseline covers far less."""
+    draw = np.random.default_rng(SEED)
+    baseline = per_user_values(draw, (400, 2000))
+    values = baseline * 3 * draw.random(baseline.shape) + 0.4 * draw.random(baseline.shape)
+    truth = (1.5 * 0.16 + 0.2) / 0.16 - 1
+    found = differences.by_group(Pairs.of(values, baseline), np.zeros(400, dtype=np.int64), 1)
+    change = paired.relative_change(found, level=0.95)
+    assert 0.93 <= covered(change.low, change.high, truth) <= 0.965
+    difference = paired.compare(found, level=0.95)
+    below = found.moments.denominator.mean
+    assert covered(difference.low / below, difference.high / below, truth) < 0.86
+
+
+def test_paired_comparison_of_equal_models() -> None:
+    draw = np.random.default_rng(SEED)
+    one, other = (per_user_values(draw, (300, 5000)) for _ in range(2))
+    found = differences.by_group(Pairs.of(one, other), np.zeros(300, dtype=np.int64), 1)
+    compared = paired.compare(found, level=0.95)
+    assert 0.94 <= covered(compared.low, compared.high, 0.0) <= 0.96
+    assert 0.04 <= (compared.p <= 0.05).mean() <= 0.06
+
+
+def test_few_differing_users_are_rejected_no_more_often_than_they_should() -> None:
+    """Twelve of 100 users differ, by 1 each: t rejects too often, all signs at most in 5 %."""
+    draw = np.random.default_rng(SEED)
+    d = np.zeros((100, 4000))
+    d[:12] = draw.choice([-1.0, 1.0], (12, 4000))
+    found = differences.by_group(Pairs.of(d, np.zeros_like(d)), np.zeros(100, dtype=np.int64), 1)
+    assert (paired.compare(found, level=0.95).p <= 0.05).mean() <= 0.05
+    n_extreme = [count for count in range(13) if stats.binomtest(count, 12).pvalue <= 0.05]
+    expected = sum(special.comb(12, count) for count in n_extreme) / 2**12
+    assert abs((paired.compare(found, level=0.95).p <= 0.05).mean() - expected) < 0.012
+
+
+def test_nights_that_share_two_thirds_of_their_users() -> None:
+    draw = np.random.default_rng(SEED)
+    taste = per_user_values(draw, (400, 4000))
+    now, before = (taste + draw.normal(0, 0.1, taste.shape) for _ in range(2))
+    common = slice(100, 300)
+    shared = ratios.by_group(now[common], before[common], np.zeros(200, dtype=np.int64), 1)
+    found = nights.compare(of(now[:300]), of(before[100:]), shared, level=0.95)
+    assert 0.94 <= covered(found.low, found.high, 0.0) <= 0.96

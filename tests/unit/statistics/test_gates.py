@@ -1,0 +1,166 @@
+"""Verdicts of the rules, and that each says why."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from scipy import stats
+
+from rankeval_spark.statistics import gates
+from rankeval_spark.statistics.gates import Estimate, Evidence, Outcome
+
+BETTER = Evidence(
+    "nDCG@10, country = DE",
+    1200,
+    Estimate(0.32, 0.31, 0.33),
+    "popular",
+    difference=Estimate(0.02, 0.01, 0.03),
+    change=Estimate(0.0667, 0.03, 0.1),
+    std_error=0.005,
+    freedom=1199.0,
+    p_less=0.9999,
+    p_greater=0.0001,
+)
+WORSE = dataclasses.replace(
+    BETTER,
+    difference=Estimate(-0.02, -0.03, -0.01),
+    change=Estimate(-0.0667, -0.1, -0.03),
+    p_less=0.0001,
+    p_greater=0.9999,
+)
+UNCLEAR = dataclasses.replace(
+    BETTER,
+    difference=Estimate(-0.002, -0.012, 0.008),
+    change=Estimate(-0.006, -0.04, 0.03),
+    p_less=0.34,
+    p_greater=0.66,
+)
+SMALL = dataclasses.replace(BETTER, n_users=29)
+ALONE = dataclasses.replace(BETTER, versus="")
+UNDEFINED = Evidence("PopLift@10", 100, Estimate(math.nan, math.nan, math.nan), "popular")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome", "bound"),
+    [
+        (0.3, math.inf, "passed", 0.3),
+        (0.32, math.inf, "passed", 0.32),
+        (0.33, math.inf, "failed", 0.33),
+        (-math.inf, 0.3, "failed", 0.3),
+        (0.1, 0.3, "failed", 0.3),
+        (0.1, 0.4, "passed", 0.1),
+    ],
+)
+def test_value_must_lie_within_its_bounds(low: float, high: float, outcome: Outcome, bound: float) -> None:
+    verdict = gates.value_bounds(BETTER, low=low, high=high)
+    assert (verdict.outcome, verdict.observed, verdict.bound) == (outcome, 0.32, bound)
+
+
+def test_undefined_value_fails_its_bounds() -> None:
+    verdict = gates.value_bounds(UNDEFINED, low=0)
+    assert verdict.sentence == "PopLift@10 is undefined; at least 0 is required: failed."
+
+
+@pytest.mark.parametrize(
+    ("evidence", "margin", "outcome"),
+    [(BETTER, 0.0, "passed"), (UNCLEAR, 0.0121, "passed"), (UNCLEAR, 0.012, "failed"), (WORSE, 0.02, "failed")],
+)
+def test_non_inferiority_is_decided_on_the_lower_end(evidence: Evidence, margin: float, outcome: Outcome) -> None:
+    verdict = gates.non_inferiority(evidence, margin=margin)
+    assert (verdict.outcome, verdict.observed, verdict.bound) == (outcome, evidence.difference.low, -margin)
+
+
+@pytest.mark.parametrize(("margin", "outcome"), [(0.041, "passed"), (0.039, "failed")])
+def test_relative_margin_is_held_against_the_relative_change(margin: float, outcome: Outcome) -> None:
+    assert gates.non_inferiority(UNCLEAR, margin=margin, is_relative=True).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("evidence", "least", "outcome"),
+    [(BETTER, 0.01, "passed"), (BETTER, 0.011, "failed"), (UNCLEAR, 0.0, "failed"), (UNCLEAR, -0.012, "passed")],
+)
+def test_least_change_takes_the_whole_interval(evidence: Evidence, least: float, outcome: Outcome) -> None:
+    assert gates.least_change(evidence, least=least).outcome == outcome
+
+
+def test_of_an_error_measure_less_is_a_gain() -> None:
+    """RMSE that falls by 0.02 is a gain, and one that rises a loss."""
+    fallen, risen = (dataclasses.replace(each, better="lower") for each in (WORSE, BETTER))
+    assert gates.least_change(fallen, least=0.01).outcome == "passed"
+    assert gates.non_inferiority(risen, margin=0.02).outcome == "failed"
+    outcomes = [verdict.outcome for verdict in gates.no_significant_regression([fallen, risen], alpha=0.05)]
+    assert outcomes == ["passed", "failed"]
+
+
+def test_regression_is_found_with_holm_over_the_rule() -> None:
+    """.02 is significant alone and not among three; .01 is."""
+    rows = [dataclasses.replace(UNCLEAR, p_less=p) for p in (0.02, 0.01, 0.5)]
+    found = gates.no_significant_regression(rows, alpha=0.05)
+    assert [verdict.outcome for verdict in found] == ["failed", "failed", "passed"]
+    assert [verdict.observed for verdict in found] == pytest.approx([0.04, 0.03, 0.5])
+    rows[0] = dataclasses.replace(UNCLEAR, p_less=0.03)
+    assert [one.outcome for one in gates.no_significant_regression(rows, alpha=0.05)] == ["passed", "failed", "passed"]
+
+
+def test_rows_that_are_not_tested_do_not_count_in_the_family() -> None:
+    rows = [dataclasses.replace(UNCLEAR, p_less=0.04), SMALL, ALONE]
+    found = gates.no_significant_regression(rows, alpha=0.05)
+    assert [verdict.outcome for verdict in found] == ["failed", "too_few_users", "no_baseline"]
+
+
+def test_detectable_loss_would_be_found_four_times_in_five() -> None:
+    """Power of the one-sided test at that loss, from the distribution of t shifted by it."""
+    text = gates.no_significant_regression([UNCLEAR, UNCLEAR], alpha=0.05)[0].sentence
+    loss = float(text.partition("and one of ")[2].split()[0])
+    critical = stats.t.ppf(1 - 0.05 / 2, 1199)
+    assert stats.nct.sf(critical, 1199, loss / 0.005) == pytest.approx(0.8, abs=0.002)
+
+
+def test_passing_for_want_of_differences_is_said() -> None:
+    row = dataclasses.replace(UNCLEAR, p_less=math.nan)
+    verdict = gates.no_significant_regression([row], alpha=0.05)[0]
+    assert verdict.outcome == "passed"
+    assert "too few users differ for a test" in verdict.sentence
+
+
+@pytest.mark.parametrize(("evidence", "outcome"), [(SMALL, "too_few_users"), (ALONE, "no_baseline")])
+def test_what_cannot_be_compared_has_its_own_verdict(evidence: Evidence, outcome: Outcome) -> None:
+    assert gates.non_inferiority(evidence, margin=0.5).outcome == outcome
+    assert gates.least_change(evidence, least=-0.5).outcome == outcome
+
+
+def test_undefined_difference_fails() -> None:
+    assert gates.non_inferiority(UNDEFINED, margin=1).outcome == "failed"
+    assert gates.least_change(UNDEFINED, least=-1, is_relative=True).outcome == "failed"
+    assert gates.no_significant_regression([UNDEFINED], alpha=0.05)[0].outcome == "failed"
+
+
+def test_every_verdict_is_one_sentence_that_ends_with_what_was_decided() -> None:
+    verdicts = [
+        gates.value_bounds(BETTER, low=0.1, high=0.5),
+        gates.least_change(BETTER, least=0.05, is_relative=True),
+        gates.non_inferiority(dataclasses.replace(UNCLEAR, is_paired=False), margin=0.02),
+        *gates.no_significant_regression([BETTER, WORSE, SMALL, UNCLEAR], alpha=0.05),
+        gates.no_match("nDCG@99"),
+        gates.missing_slice("country = XX"),
+        gates.no_baseline("nDCG@10", "previous night"),
+    ]
+    assert [verdict.sentence for verdict in verdicts] == [
+        "nDCG@10, country = DE is 0.32 (0.31 to 0.33, 1,200 users); at least 0.1 and at most 0.5 is required: passed.",
+        "nDCG@10, country = DE is 6.67 % better than popular (3 % to 10 %, 1,200 users); a gain of at least 5 % is "
+        "required: failed.",
+        "nDCG@10, country = DE is 0.002 worse than popular (-0.012 to +0.008, 1,200 users, not all the same); a loss "
+        "below 0.02 is allowed: passed.",
+        "nDCG@10, country = DE is 0.02 better than popular (0.01 to 0.03, 1,200 users); no proof of a loss (p = 1), "
+        "and one of 0.01486 would have been found in 4 cases of 5: passed.",
+        "nDCG@10, country = DE is 0.02 worse than popular (-0.03 to -0.01, 1,200 users), too much for chance (p = "
+        "0.0003): failed.",
+        "nDCG@10, country = DE has 29 users, fewer than the 30 that a verdict needs: not judged.",
+        "nDCG@10, country = DE is 0.002 worse than popular (-0.012 to +0.008, 1,200 users); no proof of a loss (p = "
+        "0.68), and one of 0.01486 would have been found in 4 cases of 5: passed.",
+        "nDCG@99 matches nothing that was computed: failed.",
+        "country = XX has no users in these results: failed.",
+        "nDCG@10 has no previous night to be compared with yet: not judged.",
+    ]

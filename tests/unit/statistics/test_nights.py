@@ -1,0 +1,85 @@
+"""Means of two nights that share some users."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from rankeval_spark.statistics import moments, nights, ratios
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.nights import Shift
+
+
+def compared(now: dict[int, float], before: dict[int, float]) -> Shift:
+    """Compare two nights, each a value by user."""
+
+    def column(values: list[float]) -> np.ndarray:
+        return np.array(values, dtype=np.float64).reshape(-1, 1)
+
+    def codes(values: np.ndarray) -> np.ndarray:
+        return np.zeros(len(values), dtype=np.int64)
+
+    common = [user for user in now if user in before]
+    x, y = column([now[user] for user in common]), column([before[user] for user in common])
+    one, other = column(list(now.values())), column(list(before.values()))
+    return nights.compare(
+        moments.by_group(one, codes(one), 1),
+        moments.by_group(other, codes(other), 1),
+        ratios.by_group(x, y, codes(x), 1),
+        level=0.95,
+    )
+
+
+@given(
+    now=st.dictionaries(st.integers(0, 12), st.floats(0, 1), min_size=2),
+    before=st.dictionaries(st.integers(0, 12), st.floats(0, 1), min_size=2),
+)
+def test_standard_error_takes_the_covariance_of_common_users_off(
+    now: dict[int, float], before: dict[int, float]
+) -> None:
+    x, y = np.array(list(now.values())), np.array(list(before.values()))
+    products = sum((now[user] - x.mean()) * (before[user] - y.mean()) for user in now if user in before)
+    squares = x.var(ddof=1) / len(x) + y.var(ddof=1) / len(y) - 2 * products / (len(x) * len(y))
+    found = compared(now, before)
+    np.testing.assert_allclose(found.std_error[0, 0] ** 2, max(squares, 0), rtol=0, atol=1e-12)
+    assert found.delta[0, 0] == pytest.approx(x.mean() - y.mean(), abs=1e-12)
+
+
+@given(values=arrays(np.float64, (2, 50), elements=st.floats(0, 1)))
+def test_with_all_users_in_common_it_comes_near_to_the_paired_test(values: np.ndarray) -> None:
+    """The covariance is over n^2, not n (n - 1): the variance is too large by 2 cov / n^2 (n - 1)."""
+    x, y = values
+    found = compared(dict(enumerate(x)), dict(enumerate(y)))
+    paired = (x - y).var(ddof=1) / 50
+    surplus = 2 * np.cov(x, y)[0, 1] / 50**2
+    np.testing.assert_allclose(found.std_error[0, 0] ** 2, paired + surplus, rtol=0, atol=1e-12)
+    assert found.freedom[0, 0] == 49
+
+
+def test_same_night_twice_has_p_1() -> None:
+    night = dict(enumerate(np.linspace(0, 1, 40)))
+    found = compared(night, night)
+    assert (found.delta[0, 0], found.p[0, 0]) == (0.0, 1.0)
+    constant = dict.fromkeys(range(40), 0.5)
+    found = compared(constant, constant)
+    assert [float(each[0, 0]) for each in (found.delta, found.p, found.p_less, found.p_greater)] == [0, 1, 1, 1]
+
+
+def test_without_common_users_it_is_the_test_of_two_samples() -> None:
+    draw = np.random.default_rng(1)
+    x, y = draw.random(60), draw.random(60)
+    found = compared(dict(enumerate(x)), {user + 100: value for user, value in enumerate(y)})
+    oracle = stats.ttest_ind(x, y, equal_var=False)
+    assert found.delta[0, 0] / found.std_error[0, 0] == pytest.approx(oracle.statistic, rel=1e-12)
+    assert found.p[0, 0] >= oracle.pvalue
+
+
+def test_one_user_has_no_shift() -> None:
+    found = compared({1: 0.5}, {1: 0.4, 2: 0.3})
+    assert np.isnan([found.std_error[0, 0], found.low[0, 0], found.p[0, 0]]).all()

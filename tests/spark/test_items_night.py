@@ -61,8 +61,11 @@ def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(
         "kim": None,
         "ida": None,
     }
-    in_tail = by(of_als, "user_id", value="success_group_tail")
-    assert (in_tail["ann"], in_tail["bob"]) == (1, None)  # b is in nobody's training data; bob has d and a
+    # b and e, which nobody has, are held out for eve and kim alone; of pop's lists, hers holds both.
+    tail = "success_group_tail"
+    assert by(of_als, "user_id", value=tail) == {"ann": None, "bob": None, "eve": 0, "kim": 0, "ida": None}
+    of_pop = results.user_metrics(date=FIRST, evaluation="nightly", model_id="pop", k=2)
+    assert by(of_pop, "user_id", value=tail)["eve"] == 1
     means = results.metrics(date=FIRST, evaluation="nightly", model_id="als", k=2, measure="MIUF")
     assert by(means, C.SLICE, value="n_users") == {"all": 3}
     published = results.lists(date=FIRST, evaluation="nightly").drop(*C.RUN_KEY)

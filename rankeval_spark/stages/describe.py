@@ -94,11 +94,19 @@ def with_item_facts(
         *([_to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE)] if needs & _FROM_CATALOGUE else []),
     ]
     for facts in frames:
-        described = described.join(facts, on=[C.ITEM_ID], how="left")
+        described = described.transform(_with_facts, facts=facts, depth=depth)
     names = [name for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS) if name in needs]
     fact = F.struct(C.RANK, *(_filled(name).alias(name) for name in names))
     is_read = F.col(C.RANK) <= depth if depth else F.lit(True)
     return described.select(*ranked.columns, F.when(is_read, fact).alias(C.ITEM_FACTS))
+
+
+def _with_facts(ranked: DataFrame, *, facts: DataFrame, depth: int) -> DataFrame:
+    """Join n:1 what is known of the items, to the rows that are read: the others carry no vectors through the plan."""
+    named = facts.withColumnRenamed(C.ITEM_ID, "_fact_item")
+    is_item = F.col(C.ITEM_ID) == F.col("_fact_item")
+    is_read = is_item & (F.col(C.RANK) <= depth) if depth else is_item
+    return ranked.join(named, on=is_read, how="left").drop("_fact_item")
 
 
 def to_profiles(

@@ -170,9 +170,10 @@ TABLES: Final = {
     "metrics": "evaluation evaluation_date run_id model_id slice slice_value slice_values measure k value n_users "
     "n_undefined n_missing n_zero_relevant n_extra_users tie_share is_small std_dev std_error ci_low ci_high ci_level "
     "ci_method",
-    "comparisons": "evaluation evaluation_date run_id baseline_model_id model_id slice slice_value slice_values measure k "
-    "n_users baseline_value value delta ci_low ci_high ci_level relative_delta relative_ci_low relative_ci_high test "
-    "p_value p_adjusted correction family_size reason effect_size n_wins n_ties n_losses is_small verdict",
+    "comparisons": "evaluation evaluation_date run_id baseline_model_id model_id slice slice_value slice_values "
+    "measure k n_users baseline_value value delta ci_low ci_high ci_level relative_delta "
+    "relative_ci_low relative_ci_high test p_value p_adjusted correction family_size reason effect_size "
+    "n_wins n_ties n_losses is_small verdict",
     "checks": "evaluation evaluation_date run_id input check severity count share threshold verdict sample_keys",
 }
 EXIT_CODES: Final = {

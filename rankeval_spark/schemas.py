@@ -275,6 +275,34 @@ COMPARISONS: Final = Schema(
     ),
 )
 
+GATES: Final = Schema(
+    "gates",
+    "one rule for one model on one slice of the users",
+    (*(C.EVALUATION, C.EVALUATION_DATE, "gate", C.MODEL_ID), C.SLICE, C.SLICE_VALUES),
+    (
+        *_RUN,
+        _key("gate", "int", "Place of the rule in the config, from 1"),
+        _key(C.MODEL_ID, "string", "Model that was judged; '' where the rule matches none"),
+        _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
+        _key(C.SLICE_VALUE, "string", "Readable form of slice_values; '' for the slice 'all'"),
+        _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
+        Field(C.MEASURE, "string", "Canonical name without its cutoff", nullable=False),
+        Field(C.K, "int", "Cutoff; 0 = whole list", nullable=False),
+        Field("rule", "string", "What is asked for, in words", nullable=False),
+        Field(
+            "verdict",
+            "string",
+            "passed, failed, no_match (nothing computed fits: fails), missing_slice (fails), no_baseline or "
+            "too_few_users (not judged)",
+            nullable=False,
+        ),
+        Field("observed", "double", "What was held against the bound: the value, or the end of the interval"),
+        Field("bound", "double", "What it was held against"),
+        Field("n_users", "bigint", "Users behind the number; NULL where there is none"),
+        Field("explanation", "string", "The verdict in a sentence", nullable=False),
+    ),
+)
+
 CHECKS: Final = Schema(
     "checks",
     "one check of one input",
@@ -292,5 +320,5 @@ CHECKS: Final = Schema(
     ),
 )
 
-PUBLISHED: Final = (LISTS, USER_METRICS, METRICS, COMPARISONS, CHECKS)
+PUBLISHED: Final = (LISTS, USER_METRICS, METRICS, COMPARISONS, GATES, CHECKS)
 """The tables a run overwrites, in the order it writes them; ``runs`` is append-only and holds the commit."""

@@ -12,6 +12,9 @@ from rankeval_spark.errors import ConfigError, Fault, RankevalError
 if TYPE_CHECKING:
     from rankeval_spark.app.night import NightResult
 
+GATE_FAILED: Final = 6
+"""Exit code where the results were published and a rule was not met."""
+
 MOST_DATES: Final = 3660
 """Ten years: more is a typing error in one of the dates."""
 
@@ -28,7 +31,7 @@ class Outcome:
     def exit_code(self) -> int:
         """Exit code of this date alone."""
         if self.error is None:
-            return 0
+            return GATE_FAILED if self.result is not None and self.result.is_blocked else 0
         return self.error.exit_code if isinstance(self.error, RankevalError) else 1
 
 

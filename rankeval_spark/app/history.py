@@ -75,12 +75,28 @@ def past_nights(
     dates: Sequence[date] = (),
     needs: frozenset[str] = frozenset(),
 ) -> list[PastNight]:
-    """List the published nights, oldest first; ``needs`` are the facts that their lists must hold.
+    """List the published nights that can be scored again; ``needs`` are the facts that their lists must hold.
 
     Raises
     ------
     InputError
-        If none was published, one of the dates was not, or one of the nights is without its lists or those facts.
+        As :func:`published_nights`, and if one of the nights is without its lists or those facts.
+    """
+    nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
+    _refuse_without_lists(nights)
+    _refuse_without_facts(nights, needs)
+    return nights
+
+
+def published_nights(
+    spark: SparkSession, root: str, *, evaluation: str | None = None, dates: Sequence[date] = ()
+) -> list[PastNight]:
+    """List the published nights, oldest first.
+
+    Raises
+    ------
+    InputError
+        If none was published, or one of the dates was not.
     """
     runs = Results(spark, root).runs(evaluation=evaluation).where(F.col("status") == "PUBLISHED")
     newest = runs.groupBy(C.EVALUATION, C.EVALUATION_DATE).agg(F.max_by(F.struct("*"), "recorded_at").alias("_run"))
@@ -95,10 +111,7 @@ def past_nights(
         published = ", ".join(sorted({str(row[C.EVALUATION_DATE]) for row in rows}))
         found = f"no published run of {', '.join(map(str, missing))}"
         raise InputError(Fault(f"results {root}", found, f"one of the dates: {published}"))
-    nights = [PastNight(row) for row in rows if not dates or row[C.EVALUATION_DATE] in dates]
-    _refuse_without_lists(nights)
-    _refuse_without_facts(nights, needs)
-    return nights
+    return [PastNight(row) for row in rows if not dates or row[C.EVALUATION_DATE] in dates]
 
 
 def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequence[date]) -> set[date]:

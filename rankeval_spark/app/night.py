@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
 from rankeval_spark import __version__, columns as C, pipeline, schemas
+from rankeval_spark.app import gates
 from rankeval_spark.app.failures import translated
 from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, row_facts
 from rankeval_spark.app.progress import Progress, Silent, Steps
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 FACT_SCHEMA: Final = "input string, check string, count bigint, total bigint, sample_keys array<string>"
 
+GATE_SCHEMA: Final = ", ".join(
+    f"{field.name} {field.type}" for field in schemas.GATES.fields if field.name not in C.RUN_KEY
+)
+
 IDS: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 
 
@@ -42,6 +47,8 @@ class NightResult:
         Why nothing was measured: the date has no rows.
     warnings : tuple of str
         Checks that exceeded their warning threshold.
+    gates : tuple of mapping
+        Rows of ``gates``: what each rule says.
     """
 
     evaluation: str
@@ -51,6 +58,12 @@ class NightResult:
     seconds: dict[str, float]
     reason: str | None = None
     warnings: tuple[str, ...] = field(default_factory=tuple)
+    gates: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a rule says that a model may not ship."""
+        return bool(gates.failed(self.gates))
 
 
 def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
@@ -154,6 +167,7 @@ class _Night:
     sources: Sources | None = None
     facts: list[Row] = field(default_factory=list)
     judged: list[Row] = field(default_factory=list)
+    gates: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self) -> NightResult:
         try:
@@ -173,6 +187,7 @@ class _Night:
             self.steps.seconds,
             reason,
             tuple(self._warnings()),
+            tuple(self.gates),
         )
 
     def _compute(self) -> str | None:
@@ -191,6 +206,7 @@ class _Night:
         if reason is None:
             self._measure(inputs)
             self._refuse()
+            self._judge()
         self.recorded.stage(schemas.CHECKS.name, self._verdicts())
         return reason
 
@@ -218,6 +234,22 @@ class _Night:
             steps=self.steps,
             exposures=exposures_of(inputs, self.request),
         )
+
+    def _judge(self) -> None:
+        """Hold what is staged against the rules of the config; the results are published whatever comes of it."""
+        if not self.config.gates:
+            return
+        with self.steps.step("gate") as step:
+            rows = {
+                name: [row.asDict() for row in gates.of_the_rules(frame, self.config).collect()]
+                for name in (schemas.METRICS.name, schemas.COMPARISONS.name)
+                if (frame := self.recorded.staged(name)) is not None
+            }
+            self.gates = gates.judge(
+                self.config, metrics=rows[schemas.METRICS.name], comparisons=rows.get(schemas.COMPARISONS.name, ())
+            )
+            self.recorded.stage(schemas.GATES.name, self.spark.createDataFrame(self.gates, GATE_SCHEMA))
+            step.n_rows = len(self.gates)
 
     def _verdicts(self) -> DataFrame:
         return check.with_verdicts(self.spark.createDataFrame(self.facts, FACT_SCHEMA), checks=self.config.checks)

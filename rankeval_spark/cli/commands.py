@@ -113,6 +113,21 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
 
 
 @app.command()
+def gate(
+    results: Root,
+    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Take the rules of this config, not those the night ran with")
+    ] = None,
+) -> None:
+    """Hold published results against rules again; exit code 6 where one is not met."""
+    from rankeval_spark.cli import gating  # noqa: PLC0415 - imports pyspark
+
+    gating.gate(results, date_, evaluation, config)
+
+
+@app.command()
 def score(
     results: Root,
     measures: Annotated[list[str], typer.Option("--measures", "-m", help="Measure to add; may be repeated")],

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from rankeval_spark.app import backfill as filling, dry_run
 from rankeval_spark.app.night import NightResult, evaluation_name, run_night
+from rankeval_spark.cli import tables
 from rankeval_spark.cli.terminal import console, headline, progress
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.session import build_session
@@ -31,7 +32,10 @@ def run(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, 
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share)
         return
-    show_result(run_one(spark, config, evaluation_date, sample_share=sample_share), config)
+    result = run_one(spark, config, evaluation_date, sample_share=sample_share)
+    show_result(result, config)
+    if result.is_blocked:
+        raise typer.Exit(filling.GATE_FAILED)
 
 
 def backfill(path: Path, first: str, last: str, overrides: Sequence[str], *, sample_share: float) -> None:
@@ -69,6 +73,8 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
     lines = [f"published {result.evaluation} {result.evaluation_date}, run {result.run_id}: {rows} rows"]
     lines += [f"the date is empty: {result.reason}"] if result.reason else []
     root = config.results.location
+    if result.gates:
+        out.print(tables.gates(result.gates))
     for line in (*lines, f"results in {root}; look at them with: rankeval show {shlex.quote(root)}"):
         out.print(line, markup=False, soft_wrap=True)  # a path that is broken into lines cannot be copied
 

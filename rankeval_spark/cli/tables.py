@@ -129,6 +129,24 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
+def gates(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out what the rules say, the sentence of each verdict included."""
+    table = Table(title="gates", title_justify="left", show_edge=False, header_style="bold")
+    table.add_column("rule", justify="right")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("why", overflow="fold")
+    for row in rows:
+        shown = _OUTCOMES.get(row["verdict"], f"[yellow]{row['verdict'].replace('_', ' ')}[/yellow]")
+        table.add_row(str(row["gate"]), shown, escape(row["explanation"]))
+    return table
+
+
+_OUTCOMES: Final = {
+    "passed": "[green]passed[/green]",
+    **{name: f"[bold red]{name.replace('_', ' ')}[/bold red]" for name in ("failed", "no_match", "missing_slice")},
+}
+
+
 def plain(rows: Sequence[Row], columns: Sequence[str]) -> Table:
     """Lay out rows as they are."""
     table = Table(show_edge=False, header_style="bold")

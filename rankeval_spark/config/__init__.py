@@ -1,6 +1,7 @@
 """Configuration: typed, frozen, validated; a config object that exists is valid."""
 
 from rankeval_spark.config.comparisons import Comparisons
+from rankeval_spark.config.gates import Gate
 from rankeval_spark.config.inputs import (
     Filter,
     HeldOutInput,
@@ -23,6 +24,7 @@ __all__ = [
     "Comparisons",
     "EvaluationConfig",
     "Filter",
+    "Gate",
     "HeldOutInput",
     "InputConfig",
     "Inputs",

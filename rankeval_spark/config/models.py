@@ -27,6 +27,7 @@ from rankeval_spark.config import asked, redaction
 from rankeval_spark.config.asked import WHOLE_LIST_WORD
 from rankeval_spark.config.base import FOLDER_KEY, Flag, Model, Number, Whole, fault_error, refuse_repeated
 from rankeval_spark.config.comparisons import NO_COMPARABLE, Comparisons, ModelName
+from rankeval_spark.config.gates import Gate, gate_faults
 from rankeval_spark.config.inputs import Inputs
 from rankeval_spark.config.locations import PathText, resolve_path
 from rankeval_spark.config.policies import Policies
@@ -194,6 +195,8 @@ class EvaluationConfig(Model):
     """Nominal coverage of the intervals."""
     comparisons: Comparisons | None = None
     """Which models are compared with which; nothing is compared where this is left out."""
+    gates: tuple[Gate, ...] = ()
+    """Rules that decide whether a model may ship; results are published whatever they say."""
     checks: Checks = Checks()
     """Shares of faulty rows or users at which a run warns or fails."""
     results: ResultsConfig
@@ -239,6 +242,7 @@ class EvaluationConfig(Model):
             *self._catalogue_faults(),
             *self._tie_faults(),
             *self._comparison_faults(),
+            *self._gate_faults(),
         ]
         if faults:
             raise fault_error(*faults)
@@ -277,6 +281,19 @@ class EvaluationConfig(Model):
         expected = f"one of the models: {', '.join(self.models)}"
         near = nearest(compared.baseline, self.models)
         return [Fault(".comparisons.baseline", repr(compared.baseline), expected, near)]
+
+    def _gate_faults(self) -> list[Fault]:
+        return [
+            replace(fault, where=f".gates[{index}]{fault.where}")
+            for index, gate in enumerate(self.gates)
+            for fault in gate_faults(
+                gate,
+                computed=self.measure_set(),
+                slices=[C.CROSSING.join(one) for one in self.slices],
+                models=self.models,
+                baseline=self.comparisons.baseline if self.comparisons else None,
+            )
+        ]
 
     def _tie_faults(self) -> list[Fault]:
         faults = asked.tie_faults(self.measure_set(), self.policies.ties)

@@ -68,6 +68,10 @@ class Results:
         """One row a model against a baseline, by slice, measure and cutoff; none where nothing was compared."""
         return self._table("comparisons", date, evaluation, equal)
 
+    def gates(self, *, date: date | str | None = None, evaluation: str | None = None, **equal: Value) -> DataFrame:
+        """One row a rule for a model on a slice, with the verdict in a sentence; none where there is no rule."""
+        return self._table("gates", date, evaluation, equal)
+
     def checks(self, *, date: date | str | None = None, evaluation: str | None = None, **equal: Value) -> DataFrame:
         """One row a check of an input."""
         return self._table("checks", date, evaluation, equal)

@@ -80,6 +80,10 @@ class Run:
         self.n_rows[table] = self._staging.n_rows(table)
         return staged
 
+    def staged(self, table: str) -> DataFrame | None:
+        """Return a frame that reads what was staged of a table; None where nothing was."""
+        return self._staged.get(table)
+
     def stage_temporary(self, name: str, frame: DataFrame) -> DataFrame:
         """Keep a frame beside the staged tables, to be read several times; it is not published."""
         return self._staging.write(f"{staging.TEMPORARY}{name}", frame)

@@ -1,0 +1,186 @@
+"""Hold the published numbers against the rules of the config: small tables, no Spark work on the inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from pyspark.sql import functions as F
+from scipy import stats
+
+from rankeval_spark import columns as C
+from rankeval_spark.measures import Measure
+from rankeval_spark.statistics import gates as arithmetic
+from rankeval_spark.statistics.gates import Estimate, Evidence, Verdict
+from rankeval_spark.statistics.paired import LEAST_USERS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rankeval_spark.config import EvaluationConfig, Gate
+
+Row: TypeAlias = Mapping[str, Any]
+"""A row of ``metrics``, ``comparisons`` or ``gates``."""
+
+FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
+"""Verdicts that keep a model from shipping; the others pass, or leave the decision to people."""
+
+
+def of_the_rules(frame: DataFrame, config: EvaluationConfig) -> DataFrame:
+    """Keep the rows of ``metrics`` or ``comparisons`` that a rule may ask for; a few for each rule."""
+    labels = {Measure.parse(gate.measure).label for gate in config.gates}
+    slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
+    return frame.where(F.col(C.MEASURE).isin(*labels) & F.col(C.SLICE).isin(*slices))
+
+
+def judge(config: EvaluationConfig, *, metrics: Iterable[Row], comparisons: Iterable[Row]) -> list[dict[str, Any]]:
+    """Judge every rule of the config.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+        Its ``gates``, and who the baseline is.
+    metrics, comparisons : iterable of rows
+        Those of one night.
+
+    Returns
+    -------
+    list of dict
+        Rows of ``schemas.GATES`` from ``gate`` on; at least one a rule.
+    """
+    tables = {"metrics": list(metrics), "comparisons": list(comparisons)}
+    return [row for number, gate in enumerate(config.gates, 1) for row in _Judge(number, gate, config).rows(tables)]
+
+
+def failed(rows: Iterable[Row]) -> list[Row]:
+    """Keep the rows whose verdict keeps a model from shipping."""
+    return [row for row in rows if row["verdict"] in FAILING]
+
+
+class _Judge:
+    """One rule, and the rows that it is about."""
+
+    def __init__(self, number: int, gate: Gate, config: EvaluationConfig) -> None:
+        self._number, self._gate = number, gate
+        self._baseline = config.comparisons.baseline if config.comparisons else None
+        self._least_users = max(LEAST_USERS, config.min_slice_size)
+        self._measure = Measure.parse(gate.measure)
+
+    def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
+        matching = self._matching(tables)
+        verdicts = self._verdicts([self._evidence(row) for row in matching])
+        found = [self._row(row, verdict) for row, verdict in zip(matching, verdicts, strict=True)]
+        present = {row[C.MODEL_ID] for row in matching}
+        absent = [name for name in self._gate.models or () if name not in present]
+        if self._gate.models is None and not matching:
+            absent = [""]
+        return found + [self._row(self._nobody(name), self._unmatched(name, tables)) for name in absent]
+
+    def _matching(self, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
+        table = tables["comparisons" if self._gate.needs_baseline else "metrics"]
+        return [row for row in table if self._is_about(row) and row[C.SLICE] == self._gate.slice]
+
+    def _is_about(self, row: Row) -> bool:
+        gate, measure = self._gate, self._measure
+        is_measured = (row[C.MEASURE], row[C.K]) == (measure.label, measure.k)
+        is_wanted = gate.models is None or row[C.MODEL_ID] in gate.models
+        is_compared = not gate.needs_baseline or row[C.BASELINE_MODEL_ID] == self._baseline
+        return is_measured and is_wanted and is_compared
+
+    def _verdicts(self, evidence: Sequence[Evidence]) -> Sequence[Verdict]:
+        gate, least = self._gate, self._least_users
+        if gate.alpha is not None:
+            return arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=least)
+        return [self._verdict(one) for one in evidence]
+
+    def _verdict(self, evidence: Evidence) -> Verdict:
+        gate, least = self._gate, self._least_users
+        if gate.least_gain is not None:
+            return arithmetic.least_change(
+                evidence, least=gate.least_gain, is_relative=gate.relative, least_users=least
+            )
+        if gate.margin is not None:
+            return arithmetic.non_inferiority(
+                evidence, margin=gate.margin, is_relative=gate.relative, least_users=least
+            )
+        low = -math.inf if gate.at_least is None else gate.at_least
+        return arithmetic.value_bounds(evidence, low=low, high=math.inf if gate.at_most is None else gate.at_most)
+
+    def _evidence(self, row: Row) -> Evidence:
+        what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
+        value = _estimate(row, C.VALUE, "ci") if "std_error" in row else Estimate(_number(row[C.VALUE]), *_NO_INTERVAL)
+        if not self._gate.needs_baseline:
+            return Evidence(what, row["n_users"], value)
+        difference = _estimate(row, "delta", "ci")
+        freedom = row["n_users"] - 1.0
+        half = (difference.high - difference.low) / 2
+        p_less, p_greater = _one_sided(row)
+        return Evidence(
+            what,
+            row["n_users"],
+            value,
+            row[C.BASELINE_MODEL_ID],
+            difference,
+            _estimate(row, "relative_delta", "relative_ci"),
+            half / float(stats.t.ppf((1 + row["ci_level"]) / 2, freedom)) if freedom > 0 else math.nan,
+            freedom,
+            p_less,
+            p_greater,
+            self._measure.entry.definition.better,
+        )
+
+    def _what(self, model: str, slice_value: str) -> str:
+        where = "" if self._gate.slice == C.ALL_USERS else f", {self._gate.slice} = {slice_value}"
+        return f"{model}: {self._measure}{where}"
+
+    def _unmatched(self, model: str, tables: Mapping[str, Sequence[Row]]) -> Verdict:
+        """Say why a rule has no row: no baseline, nobody in the slice, or nothing of the kind."""
+        gate = self._gate
+        if gate.needs_baseline and not any(row[C.MODEL_ID] == self._baseline for row in tables["metrics"]):
+            return arithmetic.no_baseline(self._what(model or "every model", "any"), f"baseline {self._baseline}")
+        is_elsewhere = any(row[C.SLICE] == C.ALL_USERS and row[C.MODEL_ID] == model for row in tables["metrics"])
+        if gate.slice != C.ALL_USERS and (is_elsewhere or not model):
+            return arithmetic.missing_slice(f"{model or 'every model'}, {gate.slice}")
+        return arithmetic.no_match(f"{gate}" if not model else f"{gate}, model {model},")
+
+    def _nobody(self, model: str) -> Row:
+        return {C.MODEL_ID: model, C.SLICE: self._gate.slice, C.SLICE_VALUE: "", C.SLICE_VALUES: [], "n_users": None}
+
+    def _row(self, about: Row, verdict: Verdict) -> dict[str, Any]:
+        return {
+            "gate": self._number,
+            **{name: about[name] for name in (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.SLICE_VALUES)},
+            C.MEASURE: self._measure.label,
+            C.K: self._measure.k,
+            "rule": str(self._gate),
+            "verdict": verdict.outcome,
+            "observed": _nullable(verdict.observed),
+            "bound": _nullable(verdict.bound),
+            "n_users": about["n_users"],
+            "explanation": verdict.sentence,
+        }
+
+
+_NO_INTERVAL: Final = (math.nan, math.nan)
+
+
+def _estimate(row: Row, value: str, ends: str) -> Estimate:
+    return Estimate(*(_number(row[name]) for name in (value, f"{ends}_low", f"{ends}_high")))
+
+
+def _one_sided(row: Row) -> tuple[float, float]:
+    """Take the two-sided p apart; all tests of ``comparisons`` are symmetric."""
+    p, delta = _number(row["p_value"]), _number(row["delta"])
+    if delta == 0:
+        return (math.nan, math.nan) if math.isnan(p) else (1.0, 1.0)
+    towards, away = p / 2, 1 - p / 2
+    return (towards, away) if delta < 0 else (away, towards)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _nullable(value: float) -> float | None:
+    return value if math.isfinite(value) else None

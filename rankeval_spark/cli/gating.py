@@ -1,0 +1,55 @@
+"""``rankeval gate``: published results against rules, without any work on the inputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from rankeval_spark import columns as C
+from rankeval_spark.app import gates
+from rankeval_spark.app.backfill import GATE_FAILED
+from rankeval_spark.app.history import PastNight, published_nights
+from rankeval_spark.cli import tables
+from rankeval_spark.cli.terminal import console
+from rankeval_spark.config import load_config, parse_date
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.results import Results
+from rankeval_spark.session import build_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.config import EvaluationConfig
+
+
+def gate(root: str, day: str | None, evaluation: str | None, path: Path | None) -> None:
+    """Judge a published night by its own rules, or by those of another config, and show what comes of it."""
+    given = load_config(path) if path else None
+    dates = [parse_date(day, where="--date")] if day else []
+    spark = build_session("rankeval gate")
+    nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
+    newest = max(night.row[C.EVALUATION_DATE] for night in nights)
+    rows = []
+    for night in nights:
+        if night.row[C.EVALUATION_DATE] == newest:
+            console().print(str(night), markup=False)
+            rows += _judged(spark, root, night, given or night.config)
+    raise typer.Exit(GATE_FAILED if gates.failed(rows) else 0)
+
+
+def _judged(spark: SparkSession, root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
+    if not config.gates:
+        raise ConfigError(Fault(str(night), "no rule", "gates in the config", "add them, or give others by --config"))
+    results = Results(spark, root)
+    day, name = night.row[C.EVALUATION_DATE], night.row[C.EVALUATION]
+    found = {
+        table: [row.asDict() for row in gates.of_the_rules(read(date=day, evaluation=name), config).collect()]
+        for table, read in (("metrics", results.metrics), ("comparisons", results.comparisons))
+    }
+    rows = gates.judge(config, metrics=found["metrics"], comparisons=found["comparisons"])
+    console().print(tables.gates(rows))
+    return rows

@@ -1,0 +1,128 @@
+"""Rules that a model must meet before it may ship."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field, StringConstraints, model_validator
+
+from rankeval_spark import columns as C
+from rankeval_spark.config.base import Flag, Model, Number, fault_error
+from rankeval_spark.config.comparisons import ModelName
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.measures import Measure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankeval_spark.measures import MeasureSet
+
+Kind: TypeAlias = Literal["bounds", "gain", "margin", "regression"]
+
+KINDS: Final[dict[str, Kind]] = {
+    "at_least": "bounds",
+    "at_most": "bounds",
+    "least_gain": "gain",
+    "margin": "margin",
+    "alpha": "regression",
+}
+"""What each key that makes a rule asks for."""
+
+
+class Gate(Model):
+    """One rule, of one kind: bounds of the value, or one of three ways to hold a model against the baseline."""
+
+    measure: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """A measure that is computed, with its cutoff, such as nDCG@10."""
+    models: tuple[ModelName, ...] | None = None
+    """Models that must meet it; every one, but for the baseline where it is compared with, where this is left out."""
+    slice: str = C.ALL_USERS
+    """Everyone, or a segment or crossing of `slices` (`country`, `country*device`): each of its values must meet it."""
+    at_least: Number | None = None
+    """Least value of the mean."""
+    at_most: Number | None = None
+    """Greatest value of the mean."""
+    least_gain: Number | None = None
+    """Gain over the baseline that the whole interval must reach; below 0, a loss that is accepted."""
+    margin: Annotated[Number, Field(gt=0)] | None = None
+    """Not inferior: the interval of the gain must lie above minus this."""
+    alpha: Annotated[Number, Field(gt=0, lt=1)] | None = None
+    """No significant regression: one-sided tests at this level, Holm over the rows of the rule."""
+    relative: Flag = False
+    """Whether `least_gain` and `margin` are shares of the baseline's value, such as 0.01."""
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Gate:
+        given = [name for name in KINDS if getattr(self, name) is not None]
+        if len({KINDS[name] for name in given}) != 1:
+            expected = "one of: at_least and at_most, least_gain, margin, alpha"
+            raise fault_error(Fault("", f"a rule with {' and '.join(given) or 'no bound'}", expected))
+        if self.relative and self.kind not in ("gain", "margin"):
+            raise fault_error(Fault(".relative", f"true beside {given[0]}", "it beside least_gain or margin"))
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            found = f"at_least {self.at_least:g} above at_most {self.at_most:g}"
+            raise fault_error(Fault("", found, "the lower bound first", "exchange them"))
+        return self
+
+    @property
+    def kind(self) -> Kind:
+        """What is asked for."""
+        return next(kind for name, kind in KINDS.items() if getattr(self, name) is not None)
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether the rule holds a model against another one."""
+        return self.kind != "bounds"
+
+    def __str__(self) -> str:
+        """Write the rule for a message."""
+        asked = [f"{name} {getattr(self, name):g}" for name in KINDS if getattr(self, name) is not None]
+        asked += ["relative"] if self.relative else []
+        where = "" if self.slice == C.ALL_USERS else f" by {self.slice}"
+        whose = f" of {', '.join(self.models)}" if self.models else ""
+        return f"{self.measure}{whose}{where}: {', '.join(asked)}"
+
+
+def gate_faults(
+    gate: Gate, *, computed: MeasureSet, slices: Sequence[str], models: Sequence[str] | None, baseline: str | None
+) -> list[Fault]:
+    """Say what of the evaluation a rule does not fit.
+
+    Parameters
+    ----------
+    computed : MeasureSet
+        Measures of the evaluation.
+    slices : sequence of str
+        Names of its slices.
+    models : sequence of str or None
+        Its models, where they are named.
+    baseline : str or None
+        Model that the others are compared with.
+    """
+    faults = _measure_faults(gate, computed)
+    if gate.slice not in (C.ALL_USERS, *slices):
+        expected = f"one of: {', '.join((C.ALL_USERS, *slices))}"
+        faults.append(Fault(".slice", repr(gate.slice), expected, nearest(gate.slice, slices)))
+    if gate.needs_baseline and baseline is None:
+        found = f"{gate}, but no comparisons.baseline"
+        faults.append(Fault("", found, "the model to compare with", "name it under comparisons.baseline"))
+    for name in gate.models or ():
+        if models is not None and name not in models:
+            faults.append(Fault(".models", repr(name), f"of the models: {', '.join(models)}", nearest(name, models)))
+        if gate.needs_baseline and name == baseline:
+            faults.append(Fault(".models", f"the baseline {name!r}", "models that are compared with it"))
+    return faults
+
+
+def _measure_faults(gate: Gate, computed: MeasureSet) -> list[Fault]:
+    try:
+        measure = Measure.parse(gate.measure, where=".measure")
+    except ConfigError as error:
+        return list(error.faults)
+    known = [str(one) for one in computed.measures]
+    if str(measure) not in known:
+        expected = "a measure and cutoff that this evaluation computes"
+        return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, known))]
+    if gate.needs_baseline and measure.column not in computed.comparable:
+        return [Fault(".measure", repr(gate.measure), "a mean over users, as only these are compared")]
+    return []

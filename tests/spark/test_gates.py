@@ -1,0 +1,53 @@
+"""A night with rules: the verdicts are published, the exit code says that one failed, and they can be judged again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankeval_spark.results import Results
+from tests.support import nights
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    workspace = nights.workspace(
+        tmp_path / "gated",
+        gates=[
+            {"measure": "RR@2", "at_least": 0.5, "models": ["als"]},
+            {"measure": "RR@2", "at_least": 1.0, "models": ["pop"]},
+            {"measure": "RR@2", "least_gain": 0},
+        ],
+        results__lists=False,
+    )
+    done = rankeval("run", workspace.config, "--date", FIRST)
+    assert done.code == 6, done.err
+    assert "failed" in done.out
+    assert "fewer than the 30 that a verdict needs" in " ".join(done.out.split())
+
+    rows = Results(spark, workspace.root).gates(date=FIRST).orderBy("gate").collect()
+    assert [(row["model_id"], row["measure"], row["k"], row["verdict"]) for row in rows] == [
+        ("als", "RR", 2, "passed"),
+        ("pop", "RR", 2, "failed"),
+        ("als", "RR", 2, "too_few_users"),
+    ]
+    means = Results(spark, workspace.root).metrics(date=FIRST, slice="all", measure="RR", k=2)
+    published = {row["model_id"]: row["value"] for row in means.collect()}
+    assert [row["observed"] for row in rows[:2]] == [published["als"], published["pop"]]
+
+    again = rankeval("gate", workspace.root, "--date", FIRST)
+    assert again.code == 6, again.err
+    other = workspace.change(gates=[{"measure": "RR@2", "at_most": 1.0}])
+    assert rankeval("gate", workspace.root, "--config", other).code == 0
+
+    compared = rankeval("show", workspace.root, "--comparisons", "--measure", "RR", "--k", 2)
+    assert compared.code == 0, compared.err
+    assert "als - pop" in compared.out
+    assert "not tested: few users" in " ".join(compared.out.split())

@@ -1,0 +1,114 @@
+"""Rules against rows of metrics and comparisons: what passes, what fails, and what is not judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rankeval_spark.app import gates
+from rankeval_spark.config import Comparisons, EvaluationConfig, Gate, validate
+from rankeval_spark.errors import ConfigError
+
+VALUE = {"value": 0.3, "ci_low": 0.28, "ci_high": 0.32, "n_users": 500, "std_error": 0.01, "ci_level": 0.95}
+
+
+def metric(model: str, slice_: str = "all", values: tuple[str | None, ...] = (), **changes: Any) -> dict[str, Any]:
+    name = "*".join("(unknown)" if value is None else value for value in values)
+    where = {"model_id": model, "slice": slice_, "slice_value": name, "slice_values": list(values)}
+    return {**where, "measure": "nDCG", "k": 10, **VALUE, **changes}
+
+
+def comparison(model: str, delta: float, p: float | None, **changes: Any) -> dict[str, Any]:
+    row = metric(model, **{name: changes.pop(name) for name in ("slice_", "values") if name in changes})
+    del row["std_error"]
+    half = 0.01
+    ends = {"delta": delta, "ci_low": delta - half, "ci_high": delta + half}
+    relative = {
+        "relative_delta": 2 * delta,
+        "relative_ci_low": 2 * (delta - half),
+        "relative_ci_high": 2 * delta + half,
+    }
+    return {**row, "baseline_model_id": "popular", "baseline_value": 0.25, "p_value": p, **ends, **relative, **changes}
+
+
+def judged(*rules: dict[str, Any], metrics: Any = (), comparisons: Any = ()) -> list[dict[str, Any]]:
+    config = EvaluationConfig.model_construct(
+        gates=tuple(Gate(**rule) for rule in rules), comparisons=Comparisons(baseline="popular"), min_slice_size=30
+    )
+    return gates.judge(config, metrics=metrics, comparisons=comparisons)
+
+
+def verdicts(rows: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    return [(row["model_id"], row["slice_value"], row["verdict"]) for row in rows]
+
+
+def test_bounds_are_held_against_the_mean_of_every_model() -> None:
+    rows = judged(
+        {"measure": "nDCG@10", "at_least": 0.25},
+        metrics=[metric("als"), metric("popular", value=0.2), metric("x", k=5)],
+    )
+    assert verdicts(rows) == [("als", "", "passed"), ("popular", "", "failed")]
+    assert [(row["observed"], row["bound"]) for row in rows] == [(0.3, 0.25), (0.2, 0.25)]
+    assert rows[0]["explanation"].startswith("als: nDCG@10 is 0.3 ")
+    assert [row["model_id"] for row in gates.failed(rows)] == ["popular"]
+
+
+def test_a_gain_needs_its_whole_interval_and_only_models_against_the_baseline_count() -> None:
+    rule = {"measure": "nDCG@10", "least_gain": 0}
+    rows = judged(
+        rule,
+        comparisons=[
+            comparison("als", 0.02, 0.001),
+            comparison("knn", 0.005, 0.2),
+            comparison("als", 0.5, 0.001, baseline_model_id="knn"),
+        ],
+    )
+    assert verdicts(rows) == [("als", "", "passed"), ("knn", "", "failed")]
+    assert rows[0]["observed"] == pytest.approx(0.01)
+
+
+def test_margins_and_regressions_are_judged_in_every_value_of_a_slice() -> None:
+    slices = [
+        comparison("als", delta, p, slice_="country", values=(name,))
+        for name, delta, p in (("DE", -0.015, 0.004), ("FR", 0.01, 0.05), (None, -0.002, 0.7))
+    ]
+    by_country = {"measure": "nDCG@10", "slice": "country"}
+    assert verdicts(judged({**by_country, "margin": 0.02}, comparisons=slices)) == [
+        ("als", "DE", "failed"),
+        ("als", "FR", "passed"),
+        ("als", "(unknown)", "passed"),
+    ]
+    # One-sided: 0.002 of three tests is 0.006 after Holm.
+    rows = judged({**by_country, "alpha": 0.05}, comparisons=slices)
+    assert verdicts(rows) == [("als", "DE", "failed"), ("als", "FR", "passed"), ("als", "(unknown)", "passed")]
+    assert rows[0]["observed"] == pytest.approx(0.006)
+    relative = judged({**by_country, "margin": 0.051, "relative": True}, comparisons=slices)
+    assert [row["verdict"] for row in relative] == ["passed"] * 3
+
+
+def test_what_cannot_be_judged_has_a_verdict_of_its_own() -> None:
+    metrics = [metric("als"), metric("popular")]
+    gain = {"measure": "nDCG@10", "least_gain": 0}
+    assert verdicts(judged(gain, metrics=[metric("als")])) == [("", "", "no_baseline")]
+    assert verdicts(judged({**gain, "models": ("new",)}, metrics=metrics)) == [("new", "", "no_match")]
+    assert verdicts(judged({**gain, "slice": "country"}, metrics=metrics)) == [("", "", "missing_slice")]
+    assert verdicts(judged({"measure": "RR@3", "at_most": 1}, metrics=metrics)) == [("", "", "no_match")]
+    few = judged(gain, metrics=metrics, comparisons=[comparison("als", 0.02, None, n_users=12)])
+    assert verdicts(few) == [("als", "", "too_few_users")]
+    assert not gates.failed(few)
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        ({"measure": "nDCG@10"}, "no bound"),
+        ({"measure": "nDCG@10", "margin": 0.1, "alpha": 0.05}, "margin and alpha"),
+        ({"measure": "nDCG@10", "at_least": 0.5, "at_most": 0.1}, "above at_most"),
+        ({"measure": "nDCG@10", "alpha": 0.05, "relative": True}, "relative"),
+        ({"measure": "nDCG@10", "margin": -1}, "margin"),
+    ],
+)
+def test_a_rule_is_of_one_kind(rule: dict[str, Any], found: str) -> None:
+    with pytest.raises(ConfigError, match=found):
+        validate(Gate, rule)

@@ -27,29 +27,35 @@ FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
 """Verdicts that keep a model from shipping; the others pass, or leave the decision to people."""
 
 
-def of_the_rules(frame: DataFrame, config: EvaluationConfig) -> DataFrame:
-    """Keep the rows of ``metrics`` or ``comparisons`` that a rule may ask for; a few for each rule."""
-    labels = {Measure.parse(gate.measure).label for gate in config.gates}
-    slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
-    return frame.where(F.col(C.MEASURE).isin(*labels) & F.col(C.SLICE).isin(*slices))
-
-
-def judge(config: EvaluationConfig, *, metrics: Iterable[Row], comparisons: Iterable[Row]) -> list[dict[str, Any]]:
-    """Judge every rule of the config.
+def judge(config: EvaluationConfig, metrics: DataFrame | None, comparisons: DataFrame | None) -> list[dict[str, Any]]:
+    """Judge every rule of the config by the tables of one night.
 
     Parameters
     ----------
     config : EvaluationConfig
         Its ``gates``, and who the baseline is.
-    metrics, comparisons : iterable of rows
-        Those of one night.
+    metrics, comparisons : DataFrame or None
+        Rows of these tables, staged or published; only the few that a rule may ask for are fetched.
 
     Returns
     -------
     list of dict
         Rows of ``schemas.GATES`` from ``gate`` on; at least one a rule.
     """
-    tables = {"metrics": list(metrics), "comparisons": list(comparisons)}
+    rows = [[] if frame is None else _of_the_rules(frame, config) for frame in (metrics, comparisons)]
+    return judge_rows(config, metrics=rows[0], comparisons=rows[1])
+
+
+def _of_the_rules(frame: DataFrame, config: EvaluationConfig) -> list[dict[str, Any]]:
+    labels = {Measure.parse(gate.measure).label for gate in config.gates}
+    slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
+    wanted = F.col(C.MEASURE).isin(*labels) & F.col(C.SLICE).isin(*slices)
+    return [row.asDict() for row in frame.where(wanted).collect()]
+
+
+def judge_rows(config: EvaluationConfig, *, metrics: Sequence[Row], comparisons: Sequence[Row]) -> list[dict[str, Any]]:
+    """Judge every rule by rows that are here already."""
+    tables = {"metrics": metrics, "comparisons": comparisons}
     return [row for number, gate in enumerate(config.gates, 1) for row in _Judge(number, gate, config).rows(tables)]
 
 

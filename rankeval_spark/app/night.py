@@ -240,14 +240,8 @@ class _Night:
         if not self.config.gates:
             return
         with self.steps.step("gate") as step:
-            rows = {
-                name: [row.asDict() for row in gates.of_the_rules(frame, self.config).collect()]
-                for name in (schemas.METRICS.name, schemas.COMPARISONS.name)
-                if (frame := self.recorded.staged(name)) is not None
-            }
-            self.gates = gates.judge(
-                self.config, metrics=rows[schemas.METRICS.name], comparisons=rows.get(schemas.COMPARISONS.name, ())
-            )
+            metrics, comparisons = map(self.recorded.staged, (schemas.METRICS.name, schemas.COMPARISONS.name))
+            self.gates = gates.judge(self.config, metrics, comparisons)
             self.recorded.stage(schemas.GATES.name, self.spark.createDataFrame(self.gates, GATE_SCHEMA))
             step.n_rows = len(self.gates)
 

@@ -44,12 +44,8 @@ def gate(root: str, day: str | None, evaluation: str | None, path: Path | None) 
 def _judged(spark: SparkSession, root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
     if not config.gates:
         raise ConfigError(Fault(str(night), "no rule", "gates in the config", "add them, or give others by --config"))
+    of_night = {"date": night.row[C.EVALUATION_DATE], "evaluation": night.row[C.EVALUATION]}
     results = Results(spark, root)
-    day, name = night.row[C.EVALUATION_DATE], night.row[C.EVALUATION]
-    found = {
-        table: [row.asDict() for row in gates.of_the_rules(read(date=day, evaluation=name), config).collect()]
-        for table, read in (("metrics", results.metrics), ("comparisons", results.comparisons))
-    }
-    rows = gates.judge(config, metrics=found["metrics"], comparisons=found["comparisons"])
+    rows = gates.judge(config, results.metrics(**of_night), results.comparisons(**of_night))
     console().print(tables.gates(rows))
     return rows

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 ATTEMPTS: Final = 3
 
+CREATED: Final = 0
+"""Version of a table without a row."""
+
 CONFLICTS: Final = (
     delta_exceptions.DeltaConcurrentModificationException,
     delta_exceptions.ConcurrentWriteException,
@@ -134,11 +137,9 @@ def _roll_back(root: Root, night: Night, run_id: str, published: Mapping[str, in
 
 def _replace_night(root: Root, schema: Schema, night: Night, run_id: str, rows: DataFrame | None) -> int:
     """Overwrite the rows of one night in one table, with none if ``rows`` is None; return the new version."""
-    if rows is None:
-        now = delta_log.latest_version(root.storage, schema.name)
-        if _is_empty(root, schema.name, night, now):  # as most nights are in the tables that are optional
-            return now
-    elif schema is schemas.USER_METRICS:
+    if rows is None and delta_log.latest_version(root.storage, schema.name) == CREATED:
+        return CREATED  # an optional table that nothing was ever written to
+    if rows is not None and schema is schemas.USER_METRICS:
         tables.add_measure_columns(root.spark, root.storage, _measure_fields(rows))
     current = tables.read(root.spark, root.storage, schema.name)
     frame = current.limit(0) if rows is None else tables.widened(rows, current.schema, schema)

@@ -50,6 +50,7 @@ EVALUATION: Final = {
 RESULTS: Final = {
     "checks": ("date", "evaluation", "equal"),
     "comparisons": ("date", "evaluation", "equal"),
+    "gates": ("date", "evaluation", "equal"),
     "lists": ("date", "evaluation", "equal"),
     "metrics": ("date", "evaluation", "equal"),
     "published": ("table",),
@@ -174,6 +175,8 @@ TABLES: Final = {
     "measure k n_users baseline_value value delta ci_low ci_high ci_level relative_delta "
     "relative_ci_low relative_ci_high test p_value p_adjusted correction family_size reason effect_size "
     "n_wins n_ties n_losses is_small verdict",
+    "gates": "evaluation evaluation_date run_id gate model_id slice slice_value slice_values measure k rule verdict "
+    "observed bound n_users explanation",
     "checks": "evaluation evaluation_date run_id input check severity count share threshold verdict sample_keys",
 }
 EXIT_CODES: Final = {

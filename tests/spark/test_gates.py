@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rankeval_spark import columns as C
 from rankeval_spark.results import Results
 from tests.support import nights
 from tests.support.cli import rankeval
@@ -21,10 +22,11 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
     workspace = nights.workspace(
         tmp_path / "gated",
         gates=[
-            {"measure": "RR@2", "at_least": 0.5, "models": ["als"]},
+            {"measure": "RR@2", "at_least": 0.1, "models": ["als"]},
             {"measure": "RR@2", "at_least": 1.0, "models": ["pop"]},
             {"measure": "RR@2", "least_gain": 0},
         ],
+        comparisons={"baseline": "pop"},
         results__lists=False,
     )
     done = rankeval("run", workspace.config, "--date", FIRST)
@@ -44,10 +46,16 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
 
     again = rankeval("gate", workspace.root, "--date", FIRST)
     assert again.code == 6, again.err
+    compared = Results(spark, workspace.root).comparisons(date=FIRST)
+    before = sorted(map(str, compared.drop(C.RUN_ID).collect()))
+    assert rankeval("run", workspace.config, "--date", FIRST).code == 6
+    after = Results(spark, workspace.root).comparisons(date=FIRST)
+    assert sorted(map(str, after.drop(C.RUN_ID).collect())) == before != []
+
     other = workspace.change(gates=[{"measure": "RR@2", "at_most": 1.0}])
     assert rankeval("gate", workspace.root, "--config", other).code == 0
 
-    compared = rankeval("show", workspace.root, "--comparisons", "--measure", "RR", "--k", 2)
-    assert compared.code == 0, compared.err
-    assert "als - pop" in compared.out
-    assert "not tested: few users" in " ".join(compared.out.split())
+    shown = rankeval("show", workspace.root, "--comparisons", "--measure", "RR", "--k", 2)
+    assert shown.code == 0, shown.err
+    assert "als - pop" in shown.out
+    assert "not tested: few users" in " ".join(shown.out.split())

@@ -213,7 +213,7 @@ def test_rerun_leaves_one_row_a_key_and_the_same_values(spark: SparkSession, own
 
     # The other dates and the sample are among these rows: they have not changed either.
     assert {table: rows(spark, own_copy, table) for table in TABLES} == before
-    for schema in schemas.PUBLISHED:
+    for schema in (schema for schema in schemas.PUBLISHED if schema.name in TABLES):
         table = results(spark, own_copy).published(schema.name)
         assert table.groupBy(*schema.key).count().where("count > 1").isEmpty()
         of_night = table.where(f"evaluation = 'nightly' AND evaluation_date = '{FIRST}'")

@@ -122,7 +122,6 @@ def config_of(*inputs: str, format_: str = DELTA, date_column: str = "day") -> C
         "cutoffs": list(CUTOFFS),
         "slices": ["country"] if "segments" in inputs else [],
         "min_slice_size": 2,
-        "comparisons": {"baseline": "pop"},
         "results": {"root": "results", "lists": True},
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,33 +10,42 @@ from rankeval_spark.app import gates
 from rankeval_spark.config import Comparisons, EvaluationConfig, Gate, validate
 from rankeval_spark.errors import ConfigError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 VALUE = {"value": 0.3, "ci_low": 0.28, "ci_high": 0.32, "n_users": 500, "std_error": 0.01, "ci_level": 0.95}
 
 
-def metric(model: str, slice_: str = "all", values: tuple[str | None, ...] = (), **changes: Any) -> dict[str, Any]:
+def metric(model: str, slice_: str = "all", values: tuple[str | None, ...] = (), **changes: object) -> dict[str, Any]:
     name = "*".join("(unknown)" if value is None else value for value in values)
     where = {"model_id": model, "slice": slice_, "slice_value": name, "slice_values": list(values)}
     return {**where, "measure": "nDCG", "k": 10, **VALUE, **changes}
 
 
-def comparison(model: str, delta: float, p: float | None, **changes: Any) -> dict[str, Any]:
-    row = metric(model, **{name: changes.pop(name) for name in ("slice_", "values") if name in changes})
+def comparison(
+    model: str,
+    delta: float,
+    p: float | None,
+    *,
+    slice_: str = "all",
+    values: tuple[str | None, ...] = (),
+    **changes: object,
+) -> dict[str, Any]:
+    row = metric(model, slice_, values)
     del row["std_error"]
     half = 0.01
     ends = {"delta": delta, "ci_low": delta - half, "ci_high": delta + half}
-    relative = {
-        "relative_delta": 2 * delta,
-        "relative_ci_low": 2 * (delta - half),
-        "relative_ci_high": 2 * delta + half,
-    }
+    relative = {f"relative_{name}": 2 * end for name, end in ends.items()}
     return {**row, "baseline_model_id": "popular", "baseline_value": 0.25, "p_value": p, **ends, **relative, **changes}
 
 
-def judged(*rules: dict[str, Any], metrics: Any = (), comparisons: Any = ()) -> list[dict[str, Any]]:
+def judged(
+    *rules: dict[str, Any], metrics: Iterable[dict[str, Any]] = (), comparisons: Iterable[dict[str, Any]] = ()
+) -> list[dict[str, Any]]:
     config = EvaluationConfig.model_construct(
         gates=tuple(Gate(**rule) for rule in rules), comparisons=Comparisons(baseline="popular"), min_slice_size=30
     )
-    return gates.judge(config, metrics=metrics, comparisons=comparisons)
+    return gates.judge_rows(config, metrics=list(metrics), comparisons=list(comparisons))
 
 
 def verdicts(rows: list[dict[str, Any]]) -> list[tuple[str, str, str]]:

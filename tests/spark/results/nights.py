@@ -37,6 +37,10 @@ def facts(run_id: str, day: date = FIRST, evaluation: str = NIGHTLY, **others: o
     return RunFacts(evaluation, day, run_id, **given)  # type: ignore[arg-type]  # passed on as it came
 
 
+STAGED = (schemas.LISTS, schemas.USER_METRICS, schemas.METRICS, schemas.CHECKS)
+"""What a night here has rows for; the tables of comparisons and gates stay empty, as where nothing asks for them."""
+
+
 def publish(spark: SparkSession, root: str, run: RunFacts, ranks: Ranks = RANKS) -> dict[str, int]:
     """Run one night from its lock to its last row; return the published versions."""
     store = ResultsStore.open(spark, root)

@@ -47,14 +47,14 @@ def leftovers(root: str) -> list[str]:
     return [path.name for path in Path(root, "_staging").iterdir()]
 
 
-@pytest.mark.parametrize("failpoint", [*UNTOUCHED, *ANNOUNCED])
+@pytest.mark.parametrize("failpoint", ["after_staging", "after_intent", "after_metrics", "before_marker"])
 def test_a_crash_shows_the_last_published_run_and_a_rerun_mends_it(
     spark: SparkSession, root: str, failpoint: str
 ) -> None:
     before = nights.rows_of(Results(spark, root).user_metrics(), without=())
     crash(spark, root, failpoint, CHANGED)
     assert nights.rows_of(Results(spark, root).user_metrics(), without=()) == before
-    for schema in schemas.PUBLISHED:  # a plain reader of one table sees one run, whole
+    for schema in nights.STAGED:  # a plain reader of one table sees one run, whole
         plain = spark.read.format("delta").load(f"{root}/{schema.name}")
         assert plain.groupBy(*schema.key).count().where("count > 1").isEmpty()
         assert plain.select(C.RUN_ID).distinct().count() == 1

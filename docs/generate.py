@@ -116,6 +116,7 @@ Beside accuracy, for which a run is given `train` or `items`:
 | is it more popular than what the user likes, and for which users | `PopLift@k`, by slice |
 | do rare items have the chance that popular ones have | `PopREO@k` among what is relevant, `PopRSP@k` among all |
 | is what is relevant also novel | `EPC@k`, `EFD@k` |
+| do lists have more, or less, of a category than users do | `BiasDisparity(category='...')@k`, by slice; 0 = as much |
 | is there variety within a list | `ILD@k` with vectors, `ILD(sim='jaccard')@k` with categories; `SRecall@k` |
 | does what is relevant cover many categories, early in the list | `alpha_nDCG@k`, `ERR_IA@k` |
 | is there variety among what is relevant, and at the top | `ILD(rel=1,discount='log2')@k` |
@@ -221,7 +222,8 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
     yield f"## {entry.name}\n\n{entry.summary}\n"
     yield f"- formula: `{definition.formula}`"
     for one in entry.options:
-        default = "left out by default" if one.default is None else f"default `{measure_options.show(one.default)}`"
+        left_out = "required" if one.is_required else "left out by default"
+        default = left_out if one.default is None else f"default `{measure_options.show(one.default)}`"
         yield f"- option `{one.name}`: {one.expected}; {default}"
     yield f"- cutoff: {definition.cutoff}"
     yield f"- range: {entry.range}; undefined: {definition.undefined}"
@@ -239,7 +241,7 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
     given = {
         "list": "gain at each rank (`-` without judgement; missed gains, scores)",
         "exposure": "items of each list",
-        "parity": "items of each list, and what could have been recommended",
+        "parity": "items of each list, and what is known of items and users",
     }
     yield f"| example | {given[definition.kind]} | value |\n|---|---|---|"
     yield from map(_example, definition.goldens)

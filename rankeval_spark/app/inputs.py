@@ -142,6 +142,7 @@ def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:
         request=request,
         has_one_list=inputs.has_one_list,
         train=inputs.train,
+        items=inputs.items,
     )
 
 

@@ -39,14 +39,9 @@ def show(name: str | None) -> None:
             out.print(_listing())
         out.print(_EXPLAINED_BY, markup=False, soft_wrap=True)
         return
-    _explain(Measure.parse(_any_cutoff(name), where="rankeval measures").entry)
-
-
-def _any_cutoff(name: str) -> str:
-    """Give a bare name the cutoff that some measures cannot do without."""
+    # A bare name is enough, also of a measure that is not computed without an option or a cutoff.
     found = registry.find(name)
-    needs_cutoff = found is not None and found.entry.definition.cutoff.need({}) == "required"
-    return f"{name}@10" if needs_cutoff and "@" not in name else name
+    _explain(found.entry if found else Measure.parse(name, where="rankeval measures").entry)
 
 
 def _listing() -> Table:
@@ -95,9 +90,7 @@ def _facts(entry: Entry) -> Iterator[Fact]:
     definition, meanings = entry.definition, {**_SHARED_MEANINGS, **_meanings(entry.doc)}
     yield "formula", definition.formula
     for option in entry.options:
-        left_out = option.default is None
-        default = f"{option.name} left out" if left_out else f"{option.name}={measure_options.show(option.default)}"
-        yield "option", f"{default} ({option.expected})\n{meanings.get(option.name, '')}".strip()
+        yield "option", f"{_default(option)} ({option.expected})\n{meanings.get(option.name, '')}".strip()
     yield "cutoff", str(definition.cutoff)
     yield "range", entry.range
     yield "undefined", definition.undefined
@@ -109,6 +102,13 @@ def _facts(entry: Entry) -> Iterator[Fact]:
     yield "notes", reflowed(_section(entry.doc, "Notes"))
     for golden in definition.goldens:
         yield "example", _example(golden)
+
+
+def _default(option: Option) -> str:
+    if option.is_required:
+        return f"{option.name} required"
+    left_out = option.default is None
+    return f"{option.name} left out" if left_out else f"{option.name}={measure_options.show(option.default)}"
 
 
 def _example(golden: Golden) -> str:

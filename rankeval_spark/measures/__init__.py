@@ -15,7 +15,7 @@ from rankeval_spark.measures.items import Background, Item, ItemFacts
 from rankeval_spark.measures.lists import CutLists, Lists, Ranking
 from rankeval_spark.measures.measure_set import MeasureSet
 from rankeval_spark.measures.names import MAX_CUTOFF, Measure, UnknownMeasureError
-from rankeval_spark.measures.rates import Offered, Rates
+from rankeval_spark.measures.rates import Offered, Preferred, Rates
 
 registry.discover(families.__name__, families.__path__)
 
@@ -31,6 +31,7 @@ __all__ = [
     "Measure",
     "MeasureSet",
     "Offered",
+    "Preferred",
     "Ranking",
     "Rates",
     "Shown",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures.exposure import Shown
     from rankeval_spark.measures.lists import Ranking
-    from rankeval_spark.measures.rates import Offered
+    from rankeval_spark.measures.rates import Offered, Preferred
 
 UNDEFINED: Final = "undefined"
 """Expected value of a list for which the measure is undefined."""
@@ -64,7 +64,7 @@ class Golden:
     values: tuple[str, ...]
     mean: str = ""
     note: str = ""
-    shown: tuple[Shown | Offered, ...] = ()
+    shown: tuple[Shown | Offered | Preferred, ...] = ()
 
     @property
     def given(self) -> str:

@@ -21,6 +21,7 @@ from rankeval_spark.measures.options import OptionValue, show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Entry, Link, Match
 
 MAX_CUTOFF: Final = 10_000
@@ -245,6 +246,7 @@ class _Reader:
         options = {**self.entry.defaults, **self.defaults, **self.match.presets, **self._given_options(pairs)}
         k = self._cutoff(after_at)
         if not self.faults:
+            self.faults += map(self._missing_option, self._left_out(options))
             self.faults += [self._fault("this combination", rule.text) for rule in self._broken_rules(options)]
             self.faults += _cutoff_faults(self.entry, options, k, where=self.where)
         if self.faults:
@@ -291,6 +293,13 @@ class _Reader:
 
     def _broken_rules(self, options: Mapping[str, OptionValue]) -> list[registry.Rule]:
         return [rule for rule in self.entry.definition.rules if rule.is_broken(options)]
+
+    def _left_out(self, options: Mapping[str, OptionValue]) -> list[Option]:
+        return [option for option in self.entry.options if option.is_required and options[option.name] is None]
+
+    def _missing_option(self, option: Option) -> Fault:
+        fix = f"write {self.entry.name}({option.name}='...')"
+        return self._fault(f"no option {option.name!r}", f"{option.name} as {option.expected}", fix)
 
     def _unknown_option(self, name: str) -> Fault:
         if name == registry.AGG:

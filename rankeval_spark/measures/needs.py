@@ -66,6 +66,8 @@ GROUP_RELEVANT: Final = "group_relevant"
 """Relevant judgements in each group of popularity, and those of them that are recommended; for all lists together."""
 GROUP_AVAILABLE: Final = "group_available"
 """Items of each group of popularity that can be recommended, and that are; for all lists together."""
+CATEGORY_SHARES: Final = "category_shares"
+"""Items of a category and all items, among the recommended ones and in `train`; for all lists together."""
 
 GROUPS: Final = ("head", "middle", "tail")
 """Groups of popularity: the fewest, most popular items that hold 20 % of the interactions; the others of the fewest
@@ -108,13 +110,16 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         PROFILE_VECTORS: (TRAIN, VECTOR),
         POPULARITY_GROUP: (TRAIN,),
         CATEGORY_GROUP: (CATEGORIES,),
+        CATEGORY_SHARES: (TRAIN, CATEGORIES),
         VALUES: (VALUE,),
     }
 )
 """What a run must be given for each of them: an input, a column of one, or the date. Other needs are met by the log."""
 
-DESCRIBED: Final = frozenset(REQUIRES) - {POPULARITY_GROUP, CATEGORY_GROUP, VALUES, GROUP_RELEVANT, GROUP_AVAILABLE}
-"""Those that are known of the recommended items and their users; the others are facts of judgements."""
+_OF_ALL_LISTS: Final = {GROUP_RELEVANT, GROUP_AVAILABLE, CATEGORY_SHARES}
+
+DESCRIBED: Final = frozenset(REQUIRES) - {POPULARITY_GROUP, CATEGORY_GROUP, VALUES} - _OF_ALL_LISTS
+"""Those that are known of the recommended items and their users; the others are facts of judgements, or sums."""
 
 ITEM_VALUES: Final = (
     ITEM_INTERACTIONS,

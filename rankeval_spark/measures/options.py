@@ -83,6 +83,16 @@ class Between:
     high: float
 
 
+@dataclass(frozen=True)
+class Text:
+    """What the text that an option takes stands for; part of its annotation."""
+
+    meaning: str
+
+
+Category: TypeAlias = Annotated[str, Text("a category of items")]
+"""Category of the catalogue, in the case in which it is written there."""
+
 Level: TypeAlias = Annotated[float, Above(0)]
 """Gain from which on a judgement is relevant. Above 0, because an item without a judgement has gain 0."""
 
@@ -92,7 +102,7 @@ _MAP_EXPECTED = "a map {grade: gain}, such as {1:1,2:3}, with grades above 0 and
 
 @dataclass(frozen=True)
 class Option:
-    """One option: a choice, a number, a truth value or a map.
+    """One option: a choice, a number, a truth value, a map or a text.
 
     Parameters
     ----------
@@ -110,6 +120,8 @@ class Option:
         Whether it may also be a :class:`GainMap`.
     takes_text
         What any other text stands for, in the case in which it is written; empty where it is refused.
+    is_required
+        Whether it cannot be left out: the kernel's parameter has no default.
     """
 
     name: str
@@ -120,10 +132,11 @@ class Option:
     between: Between = Between(-math.inf, math.inf)
     takes_map: bool = False
     takes_text: str = ""
+    is_required: bool = False
 
     @classmethod
     def of_parameter(cls, parameter: inspect.Parameter, annotation: Any) -> Option:  # noqa: ANN401 - any type form
-        """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated`` its bounds."""
+        """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated`` its bounds or what a text is."""
         parts = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else (annotation,)
         main = next(part for part in parts if part not in {NoneType, GainMap})
         if get_origin(main) is Literal:
@@ -131,6 +144,8 @@ class Option:
         if main is bool:
             return cls(parameter.name, parameter.default)
         bounds = {type(extra): extra for extra in get_args(main)[1:]}
+        if Text in bounds:
+            return _text_option(parameter, bounds[Text])
         return cls(
             parameter.name,
             None if parameter.default is None else float(parameter.default),
@@ -149,8 +164,10 @@ class Option:
         ("'k' or 'len'", 'a number above 0')
         >>> Option("recall", 0.1, between=Between(0, 1)).expected
         'a number from 0 to 1'
+        >>> Option("category", None, takes_text="a category of items").expected
+        'a category of items'
         """
-        if self.choices:
+        if self.choices or self.takes_text:
             others = [*([_MAP_EXPECTED] if self.takes_map else []), *([self.takes_text] if self.takes_text else [])]
             return " or ".join([*map(repr, self.choices), *others])
         if isinstance(self.default, bool):
@@ -168,16 +185,24 @@ class Option:
         --------
         >>> Option("denom", "k", choices=("k", "len")).read('"LEN"'), Option("rel", 1.0, above=0).read("0")
         ('len', None)
+        >>> Option("category", None, takes_text="a category of items").read("'Drama'")
+        'Drama'
         """
         if self.takes_map and text.startswith("{"):
             return GainMap.read(text)
-        if self.choices or isinstance(self.default, bool):
-            known: tuple[OptionValue, ...] = self.choices or (True, False)
+        if self.choices or self.takes_text or isinstance(self.default, bool):
+            known: tuple[OptionValue, ...] = self.choices or (() if self.takes_text else (True, False))
             choice = next((value for value in known if str(value).casefold() == _unquoted(text).casefold()), None)
             return _text(text) if choice is None and self.takes_text else choice
         number = _number(text)
         is_allowed = self.above < number < self.below and self.between.low <= number <= self.between.high
         return number if is_allowed else None
+
+
+def _text_option(parameter: inspect.Parameter, text: Text) -> Option:
+    is_required = parameter.default is inspect.Parameter.empty
+    default = None if is_required else parameter.default
+    return Option(parameter.name, default, takes_text=text.meaning, is_required=is_required)
 
 
 def of_kernel(kernel: Callable[..., Any]) -> tuple[Option, ...]:

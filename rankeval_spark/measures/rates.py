@@ -1,4 +1,4 @@
-"""At what rate items of each group of popularity are recommended: what the kernels of parity measures work on."""
+"""At what rate items of a group of popularity, or of a category, are recommended: what the parity kernels work on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.measures.needs import GROUP_RELEVANT, GROUPS
+from rankeval_spark.measures.needs import CATEGORY_SHARES, GROUP_RELEVANT, GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -51,36 +51,71 @@ class Offered(NamedTuple):
         wanted = [set(one.split()) if need == GROUP_RELEVANT else catalogue for one in self.relevant or nobody]
         return [items - own for items, own in zip(wanted, owned, strict=True)]
 
+    def sums(self, *, need: str, k: int) -> tuple[list[int], list[int]]:
+        """Count, by group, what the lists hold of the items that can be recommended, and these items."""
+        by_list = [items for items, shown in zip(self.possible(need), self.lists, strict=True) if shown]
+        shown = [set(items.split()[: k or None]) for items in self.lists if items]
+        hits = [items & top for items, top in zip(by_list, shown, strict=True)]
+        groups = [group.split() for group in self.groups]
+        return [_count(hits, group) for group in groups], [_count(by_list, group) for group in groups]
 
-@dataclass(frozen=True, eq=False)
-class Rates:
-    """Sums over the lists of several groups of them, one column for each group of popularity.
+
+class Preferred(NamedTuple):
+    """Some lists written down by hand, with the items of a category and what the users have in the training data.
 
     Parameters
     ----------
-    taken : float64, shape (n_groups, 3)
-        Items that are recommended of those that could be.
-    possible : float64, shape (n_groups, 3)
-        Items that could be recommended.
+    lists
+        Items of each list, best first, with a space between: ``("a b", "a c")``.
+    category
+        Items of the category, likewise.
+    own
+        Items that the user of each list has in the training data, likewise; of those that are left out, none.
+    """
+
+    lists: tuple[str, ...]
+    category: str
+    own: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Write the lists, the category, and what the users have."""
+        known = f" (in train {' / '.join(one or '-' for one in self.own)})" if self.own else ""
+        return f"{' / '.join(one or '(empty)' for one in self.lists)} (category {self.category}){known}"
+
+    def sums(self, *, k: int) -> tuple[list[int], list[int]]:
+        """Count items of the category, and all items: among the recommended ones, and in the training data."""
+        shown = [one.split()[: k or None] for one in self.lists]
+        rows = zip(self.lists, self.own or ("",) * len(self.lists), strict=True)
+        own = [set(items.split()) for one, items in rows if one]
+        in_category = [_count(shown, self.category.split()), _count(own, self.category.split())]
+        return in_category, [sum(map(len, shown)), sum(map(len, own))]
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Sums over the lists of several groups of them, one column for each rate.
+
+    The rates are those of the groups of popularity, of items that are recommended among those that could be; or two, of
+    items of a category among all recommended items, and among those that the users have in the training data.
+
+    Parameters
+    ----------
+    taken : float64, shape (n_groups, n_rates)
+        Items that are recommended, or of the category.
+    possible : float64, shape (n_groups, n_rates)
+        Items that could be recommended, or all items.
     """
 
     taken: FloatMatrix
     possible: FloatMatrix
 
     @classmethod
-    def of(cls, groups: Sequence[Offered], *, need: str, k: int = 0) -> Rates:
-        """Build the rates of groups written down by hand; ``need`` says what could be recommended."""
-        taken, possible = [], []
-        for one in groups:
-            by_list = [items for items, shown in zip(one.possible(need), one.lists, strict=True) if shown]
-            shown = [set(items.split()[: k or None]) for items in one.lists if items]
-            hits = [items & top for items, top in zip(by_list, shown, strict=True)]
-            taken.append([_count(hits, group.split()) for group in one.groups])
-            possible.append([_count(by_list, group.split()) for group in one.groups])
-        shape = (len(groups), len(GROUPS))
-        return cls(
-            np.array(taken, dtype=np.float64).reshape(shape), np.array(possible, dtype=np.float64).reshape(shape)
-        )
+    def of(cls, groups: Sequence[Offered | Preferred], *, need: str, k: int = 0) -> Rates:
+        """Build the rates of groups written down by hand; ``need`` says which: a fact of :mod:`needs`."""
+        sums = [one.sums(need=need, k=k) if isinstance(one, Offered) else one.sums(k=k) for one in groups]
+        shape = (len(groups), 2 if need == CATEGORY_SHARES else len(GROUPS))
+        taken, possible = (np.array([one[side] for one in sums], dtype=np.float64).reshape(shape) for side in (0, 1))
+        return cls(taken, possible)
 
 
 def _count(by_list: Sequence[Collection[str]], group: Collection[str]) -> int:

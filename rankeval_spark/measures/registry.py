@@ -47,7 +47,7 @@ Need: TypeAlias = Literal["required", "optional", "forbidden"]
 
 Kind: TypeAlias = Literal["list", "exposure", "parity"]
 """What a kernel takes: lists, each of which has a value; or, of all lists of a slice together, the exposure of items or
-the rates at which groups of items are recommended."""
+the rates at which groups of items are recommended, or a category of items is."""
 
 Options: TypeAlias = Mapping[str, OptionValue]
 

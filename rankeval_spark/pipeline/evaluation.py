@@ -165,6 +165,7 @@ def to_exposures(  # noqa: PLR0913 - one input each
     request: Request,
     has_one_list: bool = False,
     train: DataFrame | None = None,
+    items: DataFrame | None = None,
 ) -> DataFrame | None:
     """Compute the measures of all lists together: rows of ``schemas.METRICS`` from the model on; None without any.
 
@@ -174,8 +175,8 @@ def to_exposures(  # noqa: PLR0913 - one input each
     ----------
     catalogue : DataFrame or None
         A frame whose ``item_id`` are all items; None where no measure needs it.
-    train : DataFrame, optional
-        Rows of ``schemas.TRAIN``; there where a measure needs them.
+    train, items : DataFrame, optional
+        Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; there where a measure needs them.
     """
     asked = request.measures.exposures
     if not asked:
@@ -193,7 +194,7 @@ def to_exposures(  # noqa: PLR0913 - one input each
     frames = [exposure.to_rows(ranked, measures=shown, catalogue=catalogue, **options)] if shown else []
     if offered and train is not None:
         of_catalogue = catalogue if any(one.needs_catalogue for one in offered) else None
-        offer = parity.Offer(judgements, train, of_catalogue)
+        offer = parity.Offer(judgements, train, of_catalogue, items)
         frames.append(parity.to_rows(ranked, measures=offered, offer=offer, **options))
     return reduce(DataFrame.unionByName, frames)
 

@@ -1,7 +1,8 @@
-"""From ranked items to the rows of ``metrics`` of the measures that compare popular and rare items.
+"""From ranked items to the rows of ``metrics`` of the measures that compare popular and rare items, or a category.
 
-They need little of a list: how many items of each group of popularity it holds that count, and how many there could be.
-Those are added up per (slice, group of users); everyone's sums less those of a group are the sums without it.
+They need little of a list: how many items of each group of popularity it holds that count, and how many there could be;
+or how many items of a category. Those are added up per (slice, group of users); everyone's sums less those of a group
+are the sums without it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import Rates, needs as N
-from rankeval_spark.stages import describe, finish, jackknifed, models as model_names, segment
+from rankeval_spark.stages import describe, disparity, finish, jackknifed, models as model_names, segment
 from rankeval_spark.stages.jackknifed import GROUP, N_GROUPS, SLICE, RowMaker
 from rankeval_spark.stages.rank import IS_LAST, with_gains
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 _GROUPS: Final = range(len(N.GROUPS))
 _IS_OWN, _IS_KNOWN = "_is_own", "_is_known"
-_WIDTH: Final = 2 * len(N.GROUPS)
-"""Sums of a measure: what is recommended of each group of popularity, then what could be."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,14 @@ class Offer:
         Rows of ``schemas.TRAIN``, of which popularity is taken, and what users have already.
     catalogue : DataFrame or None
         ``item_id`` of all items, each as often as it comes; None where no measure needs it.
+    items : DataFrame, optional
+        Rows of ``schemas.ITEMS``; there where a measure is about a category.
     """
 
     judgements: DataFrame
     train: DataFrame
     catalogue: DataFrame | None
+    items: DataFrame | None = None
 
 
 def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
@@ -79,6 +81,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         ranked.transform(_to_users, measures=measures, offer=offer)
         .transform(_with_relevant, measures=measures, offer=offer)
         .transform(_with_available, offer=offer)
+        .transform(disparity.with_profiles, measures=measures, knowledge=describe.Knowledge(offer.train, offer.items))
         .transform(segment.with_segments, segments=segments, names=names)
         .select(
             C.MODEL_ID,
@@ -86,7 +89,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
             _sums(measures).alias("_sums"),
             jackknifed.slices_of(slices).alias("_slice"),
         )
-        .transform(_to_slices, n_sums=_WIDTH * len(measures))
+        .transform(_to_slices, n_sums=sum(map(_width, measures)))
         .transform(model_names.with_names, names=models)
         .withColumn(C.MODEL_ID, F.col(C.MODEL_ID).cast("string"))
         .mapInArrow(finisher.finish, finish.ROW_TYPE)
@@ -94,19 +97,30 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
 
 
 def _to_users(ranked: DataFrame, *, measures: Sequence[Measure], offer: Offer) -> DataFrame:
-    """Count what the lists of a user hold: a row per (model, user) with ``_n_lists`` and a count a (measure, group)."""
+    """Count what the lists of a user hold: a row per (model, user) with ``_n_lists`` and the counts of each measure."""
     ks = [measure.k for measure in measures]
     is_read = F.lit(C.WHOLE_LIST in ks) | (F.col(C.RANK) <= max(ks)) | F.col(IS_LAST)
-    judged = ranked if C.GAIN in ranked.columns else ranked.transform(with_gains, judgements=offer.judgements)
-    items = judged.where(is_read).transform(_with_group, offer=offer).transform(_with_own, train=offer.train)
-    if offer.catalogue is not None:
-        items = items.join(_to_known(offer.catalogue), on=[C.ITEM_ID], how="left")
+    by_group = [(index, measure) for index, measure in enumerate(measures) if not disparity.is_one(measure)]
+    items = ranked.transform(_with_groups, offer=offer) if by_group else ranked
     taken = [
         F.count_if(_is_within(measure.k) & _counts(measure) & (F.col(N.ITEM_POPULARITY_GROUP) == group)).alias(name)
-        for index, measure in enumerate(measures)
+        for index, measure in by_group
         for group, name in zip(_GROUPS, _names("taken", index), strict=True)
     ]
-    return items.groupBy(C.USER_ID, C.MODEL_ID).agg(F.count_if(IS_LAST).alias("_n_lists"), *taken)
+    knowledge = describe.Knowledge(items=offer.items)
+    return (
+        items.where(is_read)
+        .transform(disparity.with_categories, measures=measures, knowledge=knowledge)
+        .groupBy(C.USER_ID, C.MODEL_ID)
+        .agg(F.count_if(IS_LAST).alias("_n_lists"), *taken, *disparity.slot_counts(measures))
+    )
+
+
+def _with_groups(ranked: DataFrame, *, offer: Offer) -> DataFrame:
+    """Add to ranked items what :func:`_counts` reads, and the group of popularity; n:1 on user and item."""
+    judged = ranked if C.GAIN in ranked.columns else ranked.transform(with_gains, judgements=offer.judgements)
+    items = judged.transform(_with_group, offer=offer).transform(_with_own, train=offer.train)
+    return items if offer.catalogue is None else items.join(_to_known(offer.catalogue), on=[C.ITEM_ID], how="left")
 
 
 def _with_relevant(users: DataFrame, *, measures: Sequence[Measure], offer: Offer) -> DataFrame:
@@ -138,7 +152,7 @@ def _with_available(users: DataFrame, *, offer: Offer) -> DataFrame:
 
 
 def _sums(measures: Sequence[Measure]) -> Column:
-    """Put the counts of a user into one array: of each measure what his lists hold, then what they could hold."""
+    """Put the counts of a user into one array: of each measure what is taken, then what that is taken of."""
 
     def possible(index: int, measure: Measure) -> list[Column]:
         if N.GROUP_RELEVANT in measure.needs:
@@ -146,16 +160,18 @@ def _sums(measures: Sequence[Measure]) -> Column:
         pairs = zip(_names("size"), _names("own"), strict=True)
         return [F.col(size) - F.coalesce(own, F.lit(0)) for size, own in pairs]
 
-    return F.array(
-        *(
-            column
-            for index, measure in enumerate(measures)
-            for column in (
-                *map(F.col, _names("taken", index)),
-                *(count * F.col("_n_lists") for count in possible(index, measure)),
-            )
-        )
-    )
+    def sums(index: int, measure: Measure) -> list[Column]:
+        if disparity.is_one(measure):
+            return disparity.sums(index)
+        in_lists = [count * F.col("_n_lists") for count in possible(index, measure)]
+        return [*map(F.col, _names("taken", index)), *in_lists]
+
+    return F.array(*(column for index, measure in enumerate(measures) for column in sums(index, measure)))
+
+
+def _width(measure: Measure) -> int:
+    """Count the sums of a measure."""
+    return disparity.N_SUMS if disparity.is_one(measure) else 2 * len(N.GROUPS)
 
 
 def _to_slices(users: DataFrame, *, n_sums: int) -> DataFrame:
@@ -215,10 +231,11 @@ class _Finisher:
 
     def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            n_users, sums = _by_group(batch["_entries"], n_sums=_WIDTH * len(self.measures))
-            for index, measure in enumerate(self.measures):
-                own = sums[:, :, index * _WIDTH : (index + 1) * _WIDTH].reshape(-1, _WIDTH)
-                rates = Rates(own[:, : _WIDTH // 2], own[:, _WIDTH // 2 :])
+            ends = np.cumsum([_width(measure) for measure in self.measures])
+            n_users, sums = _by_group(batch["_entries"], n_sums=int(ends[-1]))
+            for measure, own in zip(self.measures, np.split(sums, ends[:-1], axis=2), strict=True):
+                taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
+                rates = Rates(taken, possible)
                 columns = self.rows.columns(
                     measure,
                     batch,

@@ -1,4 +1,4 @@
-"""The measures of parity between groups of popularity as a few lines of plain Python."""
+"""The measures of parity between groups of popularity, or of a category, as a few lines of plain Python."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures import Measure, Offered
+    from rankeval_spark.measures import Measure, Offered, Preferred
 
-Naive = Callable[..., list[Fraction] | None]
+Naive = Callable[..., Fraction | float | None]
 
 NAIVE: dict[str, Naive] = {}
-"""Rate of each group of popularity: ``reference(users, groups, **options)``, None where one is undefined."""
+"""``reference(users, groups, **options)``, None where undefined; groups are those of popularity, or the category."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,23 @@ def users_of(offered: Offered) -> list[User]:
     return [User(shown.split(), dict.fromkeys(gains.split(), 1), frozenset(own.split())) for shown, gains, own in rows]
 
 
+def users_with(preferred: Preferred) -> list[User]:
+    """Turn the notation of examples about a category into users."""
+    rows = zip(preferred.lists, preferred.own or ("",) * len(preferred.lists), strict=True)
+    return [User(shown.split(), {}, frozenset(own.split())) for shown, own in rows]
+
+
 def expected(measure: Measure, users: Iterable[User], groups: Sequence[set[str]]) -> float:
-    """Spread of the rates of the groups: the population's standard deviation over the mean; NaN where undefined."""
+    """Value over the users with a list; NaN where it is undefined."""
     cut = [User(one.shown[: measure.k or None], one.gains, one.own) for one in users if one.shown]
-    rates = NAIVE[measure.name](cut, groups, **measure.options)
+    value = NAIVE[measure.name](cut, groups, **measure.options)
+    return math.nan if value is None else float(value)
+
+
+def spread(rates: Sequence[Fraction] | None) -> float | None:
+    """Divide the population's standard deviation by the mean; None where a rate is undefined, or all are 0."""
     if rates is None or not sum(rates):
-        return math.nan
+        return None
     mean = sum(rates) / len(rates)
     return math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean
 
@@ -67,17 +78,27 @@ def naive(name: str) -> Callable[[Naive], Naive]:
 
 
 @naive("PopREO")
-def _(users: Sequence[User], groups: Sequence[set[str]], *, rel: float) -> list[Fraction] | None:
+def _(users: Sequence[User], groups: Sequence[set[str]], *, rel: float) -> float | None:
     relevant = [{item for item, gain in one.gains.items() if gain >= rel} - one.own for one in users]
     hits = [items & set(one.shown) for items, one in zip(relevant, users, strict=True)]
-    return rates(hits, relevant, groups)
+    return spread(rates(hits, relevant, groups))
 
 
 @naive("PopRSP")
-def _(users: Sequence[User], groups: Sequence[set[str]]) -> list[Fraction] | None:
+def _(users: Sequence[User], groups: Sequence[set[str]]) -> float | None:
     catalogue = set().union(*groups)
     available = [catalogue - one.own for one in users]
-    return rates([items & set(one.shown) for items, one in zip(available, users, strict=True)], available, groups)
+    hits = [items & set(one.shown) for items, one in zip(available, users, strict=True)]
+    return spread(rates(hits, available, groups))
+
+
+@naive("BiasDisparity")
+def _(users: Sequence[User], groups: Sequence[set[str]], *, category: str) -> Fraction | None:  # noqa: ARG001 - the groups have its items
+    (members,) = groups  # those of the category, whatever it is called
+    shown = [item for one in users for item in one.shown]
+    own = [item for one in users for item in one.own]
+    n_shown, n_own = (sum(item in members for item in items) for items in (shown, own))
+    return Fraction(n_shown, len(shown)) / Fraction(n_own, len(own)) - 1 if n_own else None
 
 
 def rates(taken: Sequence[set[str]], possible: Sequence[set[str]], groups: Sequence[set[str]]) -> list[Fraction] | None:

@@ -573,6 +573,9 @@ OTHER_MAP = GainMap(((0.5, 0.0), (1.0, 1.0), (2.0, 1.5), (3.0, 4.0)))
 """A gain for each grade that the strategies draw."""
 
 
+TEXT = "Drama"
+"""A text for options that cannot be left out."""
+
 GROUPS = frozenset({"tail"})
 """Item groups tried; lists drawn by the strategies have items of it."""
 
@@ -605,6 +608,8 @@ def _values(option: Option) -> Sequence[Any]:
     """All choices, or the numbers to try: the default and another value where no others are named."""
     if option.name == registry.GROUP:
         return (None, *sorted(GROUPS))
+    if option.is_required:
+        return (TEXT,)
     if option.choices:
         return (*option.choices, *([OTHER_MAP] if option.takes_map else []))
     return NUMBERS.get(option.name, (option.default, OTHER_NUMBERS.get(option.name, 2.0)))

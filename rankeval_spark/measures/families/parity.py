@@ -1,4 +1,4 @@
-"""Measures of all lists together: whether popular and rare items have the same chance of being recommended."""
+"""Measures of all lists together: whether popular and rare items, or those of a category, get their due."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from rankeval_spark.measures import needs
 from rankeval_spark.measures.arrays import FloatVector, quotient
 from rankeval_spark.measures.golden import UNDEFINED, Golden
-from rankeval_spark.measures.options import Level  # noqa: TC001 - the registry reads the annotation at run time
-from rankeval_spark.measures.rates import Offered, Rates
+from rankeval_spark.measures.options import Category, Level  # noqa: TC001 - the registry reads annotations at run time
+from rankeval_spark.measures.rates import Offered, Preferred, Rates
 from rankeval_spark.measures.registry import Definition
 
 _SOURCE = "Zhu, Wang & Caverlee (2020), Measuring and mitigating item under-recommendation bias; Elliot"
@@ -144,6 +144,73 @@ def statistical_parity(rates: Rates) -> FloatVector:
     array([0.])
     """
     return _variation(rates)
+
+
+_TASTES = Preferred(("a b", "a c"), "a b", own=("a c", "b c d"))
+_LIKED_BY_NOBODY = _TASTES._replace(own=("c", "d"))
+
+
+@Definition(
+    name="BiasDisparity",
+    kind="parity",
+    interval="jackknife",
+    formula="B_rec / B_train - 1; B = share of items that are of the category / the category's share of the catalogue",
+    bounds=(-1, math.inf),
+    undefined="nobody with a list has an item of the category in train",
+    source="Tsintzou, Pitoura & Tsaparas (2018), Bias disparity in recommendation systems",
+    goldens=(
+        Golden(
+            "BiasDisparity(category='Drama')@2",
+            (),
+            ("(3/4) / (2/5) - 1", UNDEFINED),
+            shown=(_TASTES, _LIKED_BY_NOBODY),
+            note="of 4 places 3 go to the category, of 5 items in train 2 are of it",
+        ),
+        Golden(
+            "BiasDisparity(category='Drama')@1",
+            (),
+            ("-1", "(1/2) / (1/2) - 1"),
+            shown=(
+                _TASTES._replace(category="b"),
+                Preferred(("a", "b", ""), "a", own=("a b", "", "a")),
+            ),
+            note="never shown; as much as in train, where a user without a list does not count",
+        ),
+    ),
+    needs=(needs.CATEGORY_SHARES,),
+)
+def bias_disparity(rates: Rates, *, category: Category) -> FloatVector:  # noqa: ARG001 - items are counted of it
+    """How much more of a category users are recommended than they have in the training data, relatively.
+
+    Parameters
+    ----------
+    rates : Rates
+        Items of the category, and all, among the recommended ones and in the training data.
+    category : str
+        Category of items, in the case in which the catalogue writes it. An item of several categories belongs to each
+        of them as a whole; one without categories, or that the catalogue does not have, to none.
+
+    Returns
+    -------
+    float64, shape (n_groups,)
+        In [-1, inf): 0 where the category has the share of the lists that it has of the users' items, 1 where it has
+        twice that, -1 where it is never recommended. NaN where no user with a list has an item of it in `train`.
+
+    Notes
+    -----
+    ``B_rec / B_train - 1`` with ``B = (items of the category / all items) / (the category's share of the catalogue)``:
+    over the recommended items at ranks 1..m of all users together, and over the distinct items that the same users, all
+    with a list, have in `train`. The share of the catalogue is on both sides and cancels. The paper compares groups of
+    users: those are the slices.
+
+    Examples
+    --------
+    >>> one = Preferred(("a b",), "a", own=("a b c d",))
+    >>> bias_disparity(Rates.of([one], need="category_shares"), category="Drama")
+    array([1.])
+    """
+    shares = quotient(rates.taken, rates.possible)
+    return quotient(shares[:, 0], shares[:, 1]) - 1
 
 
 def _variation(rates: Rates) -> FloatVector:

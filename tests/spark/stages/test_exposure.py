@@ -31,7 +31,16 @@ MEASURES = (
     *("Gini(items='recommended')@3", "Gini(items='recommended',norm='n')", "Personalization@1", "Personalization@10"),
     *("Personalization(denom='min')@3", "Personalization(denom='min')"),
 )
-PARITY = ("PopREO@3", "PopREO(rel=2)@10", "PopREO", "PopRSP@3", "PopRSP")
+CATEGORIES = {
+    item: [name for name, step in (("Drama", 3), ("O'Brien", 4), ("Rare", 39)) if int(item[1:]) % step == 0] or None
+    for item in CATALOGUE
+}
+"""Several of an item, which is in each of them; none of many."""
+DISPARITIES = (
+    *("BiasDisparity(category='Drama')@3", "BiasDisparity(category='Drama')", "BiasDisparity(category='Nothing')@3"),
+    *('BiasDisparity(category="O\'Brien")@10', "BiasDisparity(category='Rare')@3"),
+)
+PARITY = ("PopREO@3", *DISPARITIES, "PopREO(rel=2)@10", "PopREO", "PopRSP@3", "PopRSP")
 
 Lists = dict[str, dict[str, list[str]]]
 
@@ -89,7 +98,7 @@ def groups_of(spark: SparkSession, users: list[str]) -> dict[str, int]:
 
 
 def items_of(spark: SparkSession) -> DataFrame:
-    return table(spark, "item_id", *((item,) for item in sorted(CATALOGUE)))
+    return spark.createDataFrame(sorted(CATEGORIES.items()), "item_id string, categories array<string>")
 
 
 @pytest.mark.parametrize("models", [None, ["pop", "als"]], ids=["models found", "models named"])
@@ -127,7 +136,7 @@ def assert_row(row: Any, measure: Measure, lists: dict[str, list[str]], group: d
     if not lists:
         assert row is None
         return
-    naive = parity_of if measure.name in {"PopREO", "PopRSP"} else exposure_of
+    naive = parity_of if measure.entry.definition.kind == "parity" else exposure_of
     value, error = naive(measure, lists, group)
     n_groups = len({group[user] for user in lists})
     half = stats.t.ppf(0.975, n_groups - 1) * error if n_groups > 1 else np.nan
@@ -152,6 +161,8 @@ def parity_of(measure: Measure, lists: dict[str, list[str]], group: dict[str, in
     groups = naive_parity.groups_by_popularity((item for _, item in train_rows()), {*CATALOGUE, *SHOWN, "never"})
     if measure.name == "PopRSP":
         groups = [items & CATALOGUE for items in groups]
+    if measure.name == "BiasDisparity":
+        groups = [{item for item, names in CATEGORIES.items() if measure.options["category"] in (names or ())}]
 
     def value(users: Iterable[str]) -> float:
         known = [

@@ -121,6 +121,8 @@ def test_any_text_is_a_measure_or_a_config_error(text: str) -> None:
         ("LogAP(floor=1e-5)", "LogAP"),
         ("LogAP(floor=1E-3)@5", "LogAP(floor=0.001)@5"),
         ("RBPResidual@10", "RBPResidual(p=0.8)@10"),
+        ('biasDisparity(Category="Drama")@10', "BiasDisparity(category='Drama')@10"),
+        ("BiasDisparity(category=true)", "BiasDisparity(category='true')"),
         ("ndcg( gains = { 2 : 3.0, 1: 1 }, dcg=JK2 )@5", "nDCG(dcg='jk2',gains={1:1,2:3})@5"),
     ],
 )
@@ -147,6 +149,9 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("MAR(kind='cutoffs')", "no cutoff"),
         ("Judged(denom='k')", "no cutoff"),
         ("PAUC", "no cutoff"),
+        ("BiasDisparity@5", r"no option 'category'; expected category as a category of items; write BiasDisparity\("),
+        ("BiasDisparity(category=' Drama')@5", "category=' Drama'; expected category as a category of items"),
+        ("BiasDisparity(category='Drama',group='tail')", "option 'group'; expected a measure that reads judgements"),
         ("Rprec_mult(x=1)@2", "option 'x' twice"),
         ("Rprec_mult@ten", "x=ten; expected x as a number above 0"),
         ("IPrec@10", "recall=10; expected recall as a number from 0 to 1"),
@@ -300,4 +305,5 @@ def test_set_refuses_to_be_empty() -> None:
 def test_no_measure_takes_the_place_of_a_key_column() -> None:
     for entry in registry.entries():
         need = entry.definition.cutoff.need(entry.defaults)
-        MeasureSet.of([Measure.of(entry.name, k=0 if need == "forbidden" else 5)])
+        given = {option.name: oracles.TEXT for option in entry.options if option.is_required}
+        MeasureSet.of([Measure.of(entry.name, k=0 if need == "forbidden" else 5, **given)])

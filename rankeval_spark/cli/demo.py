@@ -40,8 +40,7 @@ def run_demo(workspace: Path, config_path: Path) -> None:
     root, newest = config.results.location, max(logs.dates).isoformat()
     if forget_results_of_other_tables(workspace, Path(root)):
         out.print("  results of a version that declared other tables: removed, and made anew", markup=False)
-    for day in _to_evaluate(spark, config, logs):
-        run_one(spark, config, day)
+    results = [run_one(spark, config, day) for day in _to_evaluate(spark, config, logs)]
     rows = rows_of(spark, root, Filter(newest, config.evaluation, (), (), (ANY_SLICE,), (SHOWN_K,)))
     everyone = [row for row in rows if row[C.SLICE] == C.ALL_USERS]
     users = max(row["n_users"] for row in everyone)
@@ -52,6 +51,8 @@ def run_demo(workspace: Path, config_path: Path) -> None:
     out.print()
     compared = comparison_rows_of(spark, root, Filter(newest, config.evaluation, (), (), (), (SHOWN_K,)))
     out.print(tables.comparisons(compared, f"{newest}: models against the baseline on the same users"))
+    out.print()
+    out.print(tables.gates(results[-1].gates))
     out.print()
     _print_slices(rows, everyone)
     _print_caveats(logs)

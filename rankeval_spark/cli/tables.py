@@ -68,29 +68,31 @@ def slices(rows: Sequence[Row], whole: Row, title: str) -> Table:
 
 
 def comparisons(rows: Sequence[Row], title: str) -> Table:
-    """Lay out models against their baseline: the difference with its interval, and in words what it comes to."""
+    """Lay out models against their baseline: the difference with its interval, and in words what it comes to.
+
+    The verdict stands before the numbers that are left out first where the terminal is narrow.
+    """
     level = f"{100 * rows[0]['ci_level']:.4g}"
     corrected = "" if rows[0]["correction"] == "none" else f", p by {rows[0]['correction']} over {_family(rows)} tests"
     table = Table(title=f"{title}: {level} % intervals{corrected}", title_justify="left", show_edge=False)
     has_slices = any(row[C.SLICE] != C.ALL_USERS for row in rows)
-    table.add_column("model against baseline", no_wrap=True)
+    table.add_column("model - baseline", overflow="fold")
     if has_slices:
-        table.add_column("slice", no_wrap=True)
-    table.add_column("measure", no_wrap=True)
-    for heading in ("baseline", "model", "difference", "in per cent", "p"):
+        table.add_column("slice", overflow="fold")
+    table.add_column("measure", overflow="fold")
+    table.add_column("difference", justify="right", no_wrap=True)
+    table.add_column("verdict", overflow="fold", min_width=9)
+    for heading in ("change", "p"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict")
     for row in rows:
         names = [f"{row[C.MODEL_ID]} - {row[C.BASELINE_MODEL_ID]}"]
         names += [_slice_of(row)] if has_slices else []
-        means = (_number(row["baseline_value"]), _number(row[C.VALUE]))
         table.add_row(
             *(escape(name) for name in (*names, name_of(row.asDict()))),
-            *means,
-            _signed(row, "delta", "ci", "{:+.4f}"),
-            _signed(row, "relative_delta", "relative_ci", "{:+.1%}"),
-            "-" if row["p_adjusted"] is None else f"{row['p_adjusted']:.2g}",
+            _signed(row),
             _VERDICTS.get(row["verdict"], f"[dim]not tested: {_reason(row)}[/dim]"),
+            "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}",
+            "-" if row["p_adjusted"] is None else f"{row['p_adjusted']:.2g}",
         )
     return table
 
@@ -114,19 +116,15 @@ def _slice_of(row: Row) -> str:
     return C.ALL_USERS if row[C.SLICE] == C.ALL_USERS else f"{row[C.SLICE]}={row[C.SLICE_VALUE]}"
 
 
-def _signed(row: Row, value: str, ends: str, pattern: str) -> str:
-    """Write a difference with its interval."""
-    if row[value] is None:
+def _signed(row: Row) -> str:
+    """Write the difference with its interval."""
+    if row["delta"] is None:
         return "-"
-    shown = pattern.format(row[value])
-    if row[f"{ends}_low"] is None:
+    shown = f"{row['delta']:+.4f}"
+    if row["ci_low"] is None:
         return shown
-    low, high = pattern.format(row[f"{ends}_low"]), pattern.format(row[f"{ends}_high"])
-    return f"{shown} [dim]{escape(f'[{low}, {high}]')}[/dim]"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+    interval = f"[{row['ci_low']:+.4f}, {row['ci_high']:+.4f}]"
+    return f"{shown} [dim]{escape(interval)}[/dim]"
 
 
 def gates(rows: Sequence[Mapping[str, Any]]) -> Table:

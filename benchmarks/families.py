@@ -153,7 +153,12 @@ class Families:
 
 def accuracy_set() -> MeasureSet:
     """Ask for every measure of relevance with its default options, at each cutoff where it takes one."""
-    chosen = [entry for entry in registry.entries("list") if entry.family not in _NOT_ACCURACY and not entry.requires]
+    chosen = [
+        entry
+        for entry in registry.entries("list")
+        if entry.family not in _NOT_ACCURACY
+        and not (entry.definition.needs or entry.definition.needs_with(**entry.defaults))
+    ]
     cut, uncut = (
         tuple(
             _SPELLED.get(entry.name, entry.name)

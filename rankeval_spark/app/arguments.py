@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field, field_validator
 
@@ -12,7 +12,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.config import Comparisons, Policies, validate
 from rankeval_spark.config.asked import tie_faults
 from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
-from rankeval_spark.config.comparisons import NO_COMPARABLE, ModelName
+from rankeval_spark.config.comparisons import ModelName, comparison_faults
 from rankeval_spark.config.models import Slice
 from rankeval_spark.config.presets import PresetName, options_of, with_preset
 from rankeval_spark.errors import ConfigError, Fault, nearest
@@ -43,12 +43,6 @@ class Arguments(Model):
     """Slices with fewer users are small."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     """Nominal coverage of the intervals."""
-    baseline: ModelName | None = None
-    """Model that the others are compared with."""
-    pairs: Literal["baseline", "all"] = "baseline"
-    """Compare with the baseline, or every two models."""
-    correction: Literal["holm", "bonferroni", "benjamini-hochberg", "none"] = "holm"
-    """What is done about the number of tests."""
 
     @field_validator("models")
     @classmethod
@@ -75,9 +69,15 @@ class Given:
 
 
 def request_of(
-    asked: Mapping[str, Any], policies: Mapping[str, Any], segments: DataFrame | None, given: Given
+    asked: Mapping[str, Any],
+    policies: Mapping[str, Any],
+    compared: Mapping[str, Any],
+    segments: DataFrame | None,
+    given: Given,
 ) -> Request:
     """Build the request of a call of ``evaluate``.
+
+    Nothing is compared where ``compared`` names no baseline and does not ask for all pairs.
 
     Raises
     ------
@@ -96,14 +96,17 @@ def request_of(
     arguments = attempt(lambda: validate(Arguments, asked, locate=_place))
     preset = asked["preset"] if isinstance(asked["preset"], str) else None
     chosen = attempt(lambda: validate(Policies, with_preset(preset, policies), locate=_place))
+    is_compared = compared["baseline"] is not None or compared["pairs"] != "baseline"
+    comparisons = attempt(lambda: validate(Comparisons, compared, locate=_place)) if is_compared else None
     texts = arguments.measures if arguments else _texts(asked["measures"])
     measures = attempt(lambda: _measures(texts, preset)) if texts is not None else None
     if measures:
         faults += _missing(measures, given)
     if arguments:
         faults += _unknown_segments(arguments.slices, segments)
-        faults += _unknown_baseline(arguments)
-        faults += _incomparable(measures, arguments) if measures else []
+    if arguments and comparisons and measures:
+        found = comparison_faults(comparisons, measures=measures, models=arguments.models)
+        faults += (replace(fault, where=_place((fault.where,))) for fault in found)
     if measures and chosen:
         faults += (replace(fault, where="evaluate(measures=)") for fault in tie_faults(measures, chosen.ties))
     if faults or arguments is None or chosen is None or measures is None:
@@ -116,31 +119,8 @@ def request_of(
         arguments.min_slice_size,
         arguments.confidence,
         given.evaluation_date,
-        _comparisons(arguments),
+        comparisons,
     )
-
-
-def _comparisons(arguments: Arguments) -> Comparisons | None:
-    if arguments.baseline is None and arguments.pairs == "baseline":
-        return None
-    return Comparisons(baseline=arguments.baseline, pairs=arguments.pairs, correction=arguments.correction)
-
-
-def _incomparable(measures: MeasureSet, arguments: Arguments) -> list[Fault]:
-    if _comparisons(arguments) is None or measures.comparable:
-        return []
-    return [Fault("evaluate(measures=)", f"{', '.join(map(str, measures.measures))}", NO_COMPARABLE)]
-
-
-def _unknown_baseline(arguments: Arguments) -> list[Fault]:
-    baseline, models = arguments.baseline, arguments.models
-    if baseline is None or models is None or baseline in models:
-        return []
-    return [
-        Fault(
-            "evaluate(baseline=)", repr(baseline), f"one of the models: {', '.join(models)}", nearest(baseline, models)
-        )
-    ]
 
 
 def _missing(measures: MeasureSet, given: Given) -> list[Fault]:

@@ -153,11 +153,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "slices": slices,
         "min_slice_size": min_slice_size,
         "confidence": confidence,
-        "baseline": baseline,
-        "pairs": pairs,
-        "correction": correction,
     }
-    request = request_of(asked_for, policies, segments, Given(train, items, evaluation_date))
+    compared = {"baseline": baseline, "pairs": pairs, "correction": correction}
+    request = request_of(asked_for, policies, compared, segments, Given(train, items, evaluation_date))
     sources = _sources(recommendations, held_out, segments, request.segments, train=train, items=items)
     return Evaluation(inputs_of(sources, request), request)
 

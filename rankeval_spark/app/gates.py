@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 from scipy import stats
 
 from rankeval_spark import columns as C
-from rankeval_spark.measures import Measure
 from rankeval_spark.statistics import gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, Verdict
 from rankeval_spark.statistics.paired import LEAST_USERS
@@ -47,7 +46,7 @@ def judge(config: EvaluationConfig, metrics: DataFrame | None, comparisons: Data
 
 
 def _of_the_rules(frame: DataFrame, config: EvaluationConfig) -> list[dict[str, Any]]:
-    labels = {Measure.parse(gate.measure).label for gate in config.gates}
+    labels = {gate.measured(config.preset).label for gate in config.gates}
     slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
     wanted = F.col(C.MEASURE).isin(*labels) & F.col(C.SLICE).isin(*slices)
     return [row.asDict() for row in frame.where(wanted).collect()]
@@ -71,11 +70,12 @@ class _Judge:
         self._number, self._gate = number, gate
         self._baseline = config.comparisons.baseline if config.comparisons else None
         self._least_users = max(LEAST_USERS, config.min_slice_size)
-        self._measure = Measure.parse(gate.measure)
+        self._measure = gate.measured(config.preset)
 
     def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
         matching = self._matching(tables)
-        verdicts = self._verdicts([self._evidence(row) for row in matching])
+        evidence = self._of_change if self._gate.needs_baseline else self._of_value
+        verdicts = self._verdicts([evidence(row) for row in matching])
         found = [self._row(row, verdict) for row, verdict in zip(matching, verdicts, strict=True)]
         present = {row[C.MODEL_ID] for row in matching}
         absent = [name for name in self._gate.models or () if name not in present]
@@ -113,19 +113,20 @@ class _Judge:
         low = -math.inf if gate.at_least is None else gate.at_least
         return arithmetic.value_bounds(evidence, low=low, high=math.inf if gate.at_most is None else gate.at_most)
 
-    def _evidence(self, row: Row) -> Evidence:
-        what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
-        value = _estimate(row, C.VALUE, "ci") if "std_error" in row else Estimate(_number(row[C.VALUE]), *_NO_INTERVAL)
-        if not self._gate.needs_baseline:
-            return Evidence(what, row["n_users"], value)
+    def _of_value(self, row: Row) -> Evidence:
+        """Take a row of ``metrics``."""
+        return Evidence(self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]), row["n_users"], _estimate(row, C.VALUE, "ci"))
+
+    def _of_change(self, row: Row) -> Evidence:
+        """Take a row of ``comparisons``, whose interval is that of the difference; its test is symmetric."""
         difference = _estimate(row, "delta", "ci")
         freedom = row["n_users"] - 1.0
         half = (difference.high - difference.low) / 2
         p_less, p_greater = _one_sided(row)
         return Evidence(
-            what,
+            self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]),
             row["n_users"],
-            value,
+            Estimate(_number(row[C.VALUE]), math.nan, math.nan),
             row[C.BASELINE_MODEL_ID],
             difference,
             _estimate(row, "relative_delta", "relative_ci"),
@@ -166,9 +167,6 @@ class _Judge:
             "n_users": about["n_users"],
             "explanation": verdict.sentence,
         }
-
-
-_NO_INTERVAL: Final = (math.nan, math.nan)
 
 
 def _estimate(row: Row, value: str, ends: str) -> Estimate:

@@ -231,6 +231,8 @@ def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None
     labels = {one.label for one in request.measures.exposures}
     exposures = metrics.where(F.col(C.MEASURE).isin(*labels)) if labels else None
     stage_scored(run, lists, request=request, has_one_list=has_one_list, steps=steps, exposures=exposures)
+    # What does not follow from the measures stays as it was; a table that is not staged would lose the night's rows.
+    run.stage(schemas.GATES.name, _without_run(results.gates(date=day, evaluation=evaluation)))
     run.stage(schemas.CHECKS.name, _without_run(results.checks(date=day, evaluation=evaluation)))
 
 

@@ -34,10 +34,12 @@ def gate(root: str, day: str | None, evaluation: str | None, path: Path | None) 
     nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
     newest = max(night.row[C.EVALUATION_DATE] for night in nights)
     rows = []
-    for night in nights:
-        if night.row[C.EVALUATION_DATE] == newest:
-            console().print(str(night), markup=False)
-            rows += _judged(spark, root, night, given or night.config)
+    for night in (night for night in nights if night.row[C.EVALUATION_DATE] == newest):
+        if night.is_empty:
+            console().print(f"{night}: nothing to judge, {night.row['reason']}", markup=False, soft_wrap=True)
+            continue
+        console().print(str(night), markup=False)
+        rows += _judged(spark, root, night, given or night.config)
     raise typer.Exit(GATE_FAILED if gates.failed(rows) else 0)
 
 

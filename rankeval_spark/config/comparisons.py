@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import StringConstraints, model_validator
 
 from rankeval_spark.config.base import Model, fault_error
-from rankeval_spark.errors import Fault
+from rankeval_spark.errors import Fault, nearest
 
-NO_COMPARABLE: Final = "at least one measure that is a mean over users, which models can be compared by"
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankeval_spark.measures import MeasureSet
 
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
@@ -34,3 +37,16 @@ class Comparisons(Model):
     def all_pairs(self) -> bool:
         """Whether every two models are compared."""
         return self.pairs == "all"
+
+
+def comparison_faults(comparisons: Comparisons, *, measures: MeasureSet, models: Sequence[str] | None) -> list[Fault]:
+    """Say what of the evaluation the comparisons do not fit; ``where`` is ``baseline`` or ``measures``."""
+    faults = []
+    baseline = comparisons.baseline
+    if baseline is not None and models is not None and baseline not in models:
+        expected = f"one of the models: {', '.join(models)}"
+        faults.append(Fault("baseline", repr(baseline), expected, nearest(baseline, models)))
+    if not measures.comparable:
+        found = f"{', '.join(map(str, measures.measures))}, none of which can be compared"
+        faults.append(Fault("measures", found, "at least one measure that is a mean over users"))
+    return faults

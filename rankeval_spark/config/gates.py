@@ -9,12 +9,14 @@ from pydantic import Field, StringConstraints, model_validator
 from rankeval_spark import columns as C
 from rankeval_spark.config.base import Flag, Model, Number, fault_error
 from rankeval_spark.config.comparisons import ModelName
+from rankeval_spark.config.presets import options_of
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rankeval_spark.config.presets import PresetName
     from rankeval_spark.measures import MeasureSet
 
 Kind: TypeAlias = Literal["bounds", "gain", "margin", "regression"]
@@ -74,6 +76,10 @@ class Gate(Model):
         """Whether the rule holds a model against another one."""
         return self.kind != "bounds"
 
+    def measured(self, preset: PresetName | None) -> Measure:
+        """Read the measure as the config reads its own: with the options of its preset where it says nothing else."""
+        return Measure.parse(self.measure, where=".measure", defaults=options_of(preset))
+
     def __str__(self) -> str:
         """Write the rule for a message."""
         asked = [f"{name} {getattr(self, name):g}" for name in KINDS if getattr(self, name) is not None]
@@ -83,15 +89,23 @@ class Gate(Model):
         return f"{self.measure}{whose}{where}: {', '.join(asked)}"
 
 
-def gate_faults(
-    gate: Gate, *, computed: MeasureSet, slices: Sequence[str], models: Sequence[str] | None, baseline: str | None
+def gate_faults(  # noqa: PLR0913 - what of the evaluation a rule hangs on
+    gate: Gate,
+    *,
+    preset: PresetName | None,
+    computed: MeasureSet,
+    slices: Sequence[str],
+    models: Sequence[str] | None,
+    baseline: str | None,
 ) -> list[Fault]:
     """Say what of the evaluation a rule does not fit.
 
     Parameters
     ----------
+    preset : str or None
+        Its preset.
     computed : MeasureSet
-        Measures of the evaluation.
+        Its measures.
     slices : sequence of str
         Names of its slices.
     models : sequence of str or None
@@ -99,7 +113,7 @@ def gate_faults(
     baseline : str or None
         Model that the others are compared with.
     """
-    faults = _measure_faults(gate, computed)
+    faults = _measure_faults(gate, preset, computed)
     if gate.slice not in (C.ALL_USERS, *slices):
         expected = f"one of: {', '.join((C.ALL_USERS, *slices))}"
         faults.append(Fault(".slice", repr(gate.slice), expected, nearest(gate.slice, slices)))
@@ -114,9 +128,9 @@ def gate_faults(
     return faults
 
 
-def _measure_faults(gate: Gate, computed: MeasureSet) -> list[Fault]:
+def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) -> list[Fault]:
     try:
-        measure = Measure.parse(gate.measure, where=".measure")
+        measure = gate.measured(preset)
     except ConfigError as error:
         return list(error.faults)
     known = [str(one) for one in computed.measures]

@@ -26,14 +26,14 @@ from rankeval_spark import columns as C
 from rankeval_spark.config import asked, redaction
 from rankeval_spark.config.asked import WHOLE_LIST_WORD
 from rankeval_spark.config.base import FOLDER_KEY, Flag, Model, Number, Whole, fault_error, refuse_repeated
-from rankeval_spark.config.comparisons import NO_COMPARABLE, Comparisons, ModelName
+from rankeval_spark.config.comparisons import Comparisons, ModelName, comparison_faults
 from rankeval_spark.config.gates import Gate, gate_faults
 from rankeval_spark.config.inputs import Inputs
 from rankeval_spark.config.locations import PathText, resolve_path
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, options_of, with_preset
 from rankeval_spark.config.thresholds import Checks
-from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import MAX_CUTOFF
 
 if TYPE_CHECKING:
@@ -269,18 +269,11 @@ class EvaluationConfig(Model):
         return [Fault(".measures", found, expected, "add inputs.items")]
 
     def _comparison_faults(self) -> list[Fault]:
-        if self.comparisons is None or self.measure_set().comparable:
-            return self._baseline_faults()
-        found = f"{', '.join(self.measures)}, none of which can be compared"
-        return [Fault(".measures", found, NO_COMPARABLE), *self._baseline_faults()]
-
-    def _baseline_faults(self) -> list[Fault]:
-        compared = self.comparisons
-        if compared is None or compared.baseline is None or self.models is None or compared.baseline in self.models:
+        if self.comparisons is None:
             return []
-        expected = f"one of the models: {', '.join(self.models)}"
-        near = nearest(compared.baseline, self.models)
-        return [Fault(".comparisons.baseline", repr(compared.baseline), expected, near)]
+        places = {"baseline": ".comparisons.baseline", "measures": ".measures"}
+        faults = comparison_faults(self.comparisons, measures=self.measure_set(), models=self.models)
+        return [replace(fault, where=places[fault.where]) for fault in faults]
 
     def _gate_faults(self) -> list[Fault]:
         return [
@@ -288,6 +281,7 @@ class EvaluationConfig(Model):
             for index, gate in enumerate(self.gates)
             for fault in gate_faults(
                 gate,
+                preset=self.preset,
                 computed=self.measure_set(),
                 slices=[C.CROSSING.join(one) for one in self.slices],
                 models=self.models,

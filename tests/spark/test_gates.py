@@ -27,7 +27,6 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
             {"measure": "RR@2", "least_gain": 0},
         ],
         comparisons={"baseline": "pop"},
-        results__lists=False,
     )
     done = rankeval("run", workspace.config, "--date", FIRST)
     assert done.code == 6, done.err
@@ -51,6 +50,10 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
     assert rankeval("run", workspace.config, "--date", FIRST).code == 6
     after = Results(spark, workspace.root).comparisons(date=FIRST)
     assert sorted(map(str, after.drop(C.RUN_ID).collect())) == before != []
+
+    assert rankeval("score", workspace.root, "-m", "P@1", "--date", FIRST).code == 0
+    kept = Results(spark, workspace.root).gates(date=FIRST).orderBy("gate").collect()
+    assert [row["explanation"] for row in kept] == [row["explanation"] for row in rows]
 
     other = workspace.change(gates=[{"measure": "RR@2", "at_most": 1.0}])
     assert rankeval("gate", workspace.root, "--config", other).code == 0

@@ -108,6 +108,12 @@ def test_what_cannot_be_judged_has_a_verdict_of_its_own() -> None:
     assert not gates.failed(few)
 
 
+def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
+    gate = Gate(measure="AP@10", at_least=0.1)
+    assert str(gate.measured(None)) == "AP@10"
+    assert str(gate.measured("kaggle")) == "AP(denom='min')@10"
+
+
 @pytest.mark.parametrize(
     ("rule", "found"),
     [

@@ -17,7 +17,7 @@ ITEM_USERS: Final = "item_users"
 ITEM_TAIL: Final = "item_tail"
 """1 for an item of the long tail: not among the fewest, most popular ones that hold 80 % of the interactions."""
 ITEM_POPULARITY_GROUP: Final = "item_popularity_group"
-"""Number of the group in :data:`GROUPS` that the item belongs to; the tail, 2, where it is not in `train`."""
+"""Place in :data:`groups.BY_POPULARITY` of the item's group; that of the tail, 2, where it is not in `train`."""
 ITEM_POPULARITY: Final = "item_popularity"
 """(|T| + 1 - dense rank by interactions) / |T|, T being the items in `train`; 0 for others."""
 ITEM_PLACE: Final = "item_place"
@@ -68,10 +68,6 @@ GROUP_AVAILABLE: Final = "group_available"
 """Items of each group of popularity that can be recommended, and that are; for all lists together."""
 CATEGORY_SHARES: Final = "category_shares"
 """Items of a category and all items, among the recommended ones and in `train`; for all lists together."""
-
-GROUPS: Final = ("head", "middle", "tail")
-"""Groups of popularity: the fewest, most popular items that hold 20 % of the interactions; the others of the fewest
-that hold 80 %; all others."""
 
 LOG: Final = "the rows of the log"
 """Stands for what every run has, but published lists and TREC files do not."""

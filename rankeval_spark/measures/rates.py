@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.measures.needs import CATEGORY_SHARES, GROUP_RELEVANT, GROUPS
+from rankeval_spark.measures.groups import BY_POPULARITY
+from rankeval_spark.measures.needs import CATEGORY_SHARES, GROUP_RELEVANT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -39,7 +40,7 @@ class Offered(NamedTuple):
         """Write the lists, the groups, and what is known of the users."""
         known = (("relevant", self.relevant), ("in train", self.own))
         parts = [" / ".join(one or "(empty)" for one in self.lists)]
-        parts += [f"({', '.join(f'{name} {items}' for name, items in zip(GROUPS, self.groups, strict=True))})"]
+        parts += [f"({', '.join(f'{name} {items}' for name, items in zip(BY_POPULARITY, self.groups, strict=True))})"]
         parts += [f"({name} {' / '.join(one or '-' for one in each)})" for name, each in known if each]
         return " ".join(parts)
 
@@ -113,7 +114,7 @@ class Rates:
     def of(cls, groups: Sequence[Offered | Preferred], *, need: str, k: int = 0) -> Rates:
         """Build the rates of groups written down by hand; ``need`` says which: a fact of :mod:`needs`."""
         sums = [one.sums(need=need, k=k) if isinstance(one, Offered) else one.sums(k=k) for one in groups]
-        shape = (len(groups), 2 if need == CATEGORY_SHARES else len(GROUPS))
+        shape = (len(groups), 2 if need == CATEGORY_SHARES else len(BY_POPULARITY))
         taken, possible = (np.array([one[side] for one in sums], dtype=np.float64).reshape(shape) for side in (0, 1))
         return cls(taken, possible)
 

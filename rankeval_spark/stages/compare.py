@@ -14,10 +14,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages.compared import ROW_TYPE, Finisher, packed
+from rankeval_spark.stages.compared import ROW_TYPE, Finisher
 from rankeval_spark.stages.finish import slice_names
 from rankeval_spark.stages.population import IS_EVALUATED
-from rankeval_spark.stages.slicing import doubles, groups_of, in_chunks
+from rankeval_spark.stages.slicing import doubles, groups_of, in_chunks, segments_of
 from rankeval_spark.statistics.differences import Pairs, by_group
 
 if TYPE_CHECKING:
@@ -119,12 +119,9 @@ def _of_baseline(column: str) -> str:
 def _to_partials(
     pairs: DataFrame, *, columns: Sequence[str], slices: Sequence[Sequence[str]], ks: Sequence[int]
 ) -> DataFrame:
-    names = sorted({name for one in slices for name in one})
-    renamed = [f"_segment_{index}" for index in range(len(names))]
-    sliced_by = tuple(tuple(renamed[names.index(name)] for name in one) for one in slices)
-    segments = (F.col(C.SEGMENTS)[name].alias(column) for name, column in zip(names, renamed, strict=True))
+    segments, sliced_by = segments_of(slices)
     values = (*columns, *map(_of_baseline, columns))
-    aggregate = _aggregator(tuple(columns), sliced_by, tuple(ks))
+    aggregate = _aggregator(tuple(columns), tuple(sliced_by), tuple(ks))
     return pairs.select(C.BASELINE_MODEL_ID, C.MODEL_ID, C.K, *segments, *values).mapInArrow(aggregate, PARTIAL)
 
 
@@ -138,7 +135,7 @@ def _aggregator(
             pairs = Pairs.of(values, baselines)
             for index, names in enumerate(slices):
                 keys, group = groups_of(table, (C.BASELINE_MODEL_ID, *names), ks)
-                states = packed(by_group(pairs, group, len(keys)))
+                states = by_group(pairs, group, len(keys)).to_bytes()
                 rows = [
                     (first, model, index, list(slice_values), k, state)
                     for (model, (first, *slice_values), k), state in zip(keys, states, strict=True)

@@ -12,11 +12,10 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.stages.finish import nullable, readable
+from rankeval_spark.stages.slicing import doubles
 from rankeval_spark.statistics import multiplicity, paired
 from rankeval_spark.statistics.differences import Differences
-from rankeval_spark.statistics.moments import Moments
 from rankeval_spark.statistics.paired import LEAST_USERS
-from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.multiplicity import Correction
@@ -34,34 +33,6 @@ _ARROW: Final = {
     "double": pa.float64(),
     "boolean": pa.bool_(),
 }
-
-_SINGLES: Final = 9
-"""Numbers of an aggregate beside its ladder and its few differences: see :func:`packed`."""
-_LADDER: Final = (2, 33)
-_LADDER_SIZE: Final = 66
-_FEW: Final = 20
-
-
-def packed(differences: Differences) -> list[bytes]:
-    """Write the aggregates of each group as bytes, to be merged elsewhere; whole numbers are exact as doubles."""
-    above, below = differences.moments.numerator, differences.moments.denominator
-    singles = (
-        *(above.n, above.mean, above.m2, below.mean, below.m2, differences.moments.cross),
-        *(differences.low, differences.high, differences.absolute),
-    )
-    ladder = differences.ladder.reshape(*above.n.shape, _LADDER_SIZE)
-    states = np.concatenate([np.stack(singles, axis=-1), ladder, differences.few], axis=-1, dtype=np.float64)
-    return [state.tobytes() for state in states]
-
-
-def unpacked(state: bytes) -> Differences:
-    """Read the aggregates of one group: shapes (1, n_columns)."""
-    states = np.frombuffer(state).reshape(1, -1, _SINGLES + _LADDER_SIZE + _FEW)
-    n, mean, m2, below_mean, below_m2, cross, low, high, absolute = np.moveaxis(states[..., :_SINGLES], -1, 0)
-    counts = n.astype(np.int64)
-    moments = Ratios(Moments(counts, mean, m2), Moments(counts, below_mean, below_m2), cross)
-    ladder = states[..., _SINGLES:-_FEW].reshape(*n.shape, *_LADDER).astype(np.int64)
-    return Differences(moments, low, high, absolute, ladder, states[..., -_FEW:])
 
 
 @dataclass(frozen=True)
@@ -92,7 +63,7 @@ class Finisher:
         """Merge the aggregates of one (baseline, model, slice, values, k) and compare its measures."""
         first, model, index, slice_values, k = (one.as_py() for one in key)
         # In an order of their own, so that equal partitions give equal bits however they arrive.
-        differences = reduce(Differences.merge, map(unpacked, sorted(group["state"].to_pylist())))
+        differences = reduce(Differences.merge, map(Differences.from_bytes, sorted(group["state"].to_pylist())))
         wanted = [position for position, ks in enumerate(self.asked) if k in ks]
         n_rows = len(wanted)
         names = pa.array([slice_values] * n_rows, pa.list_(pa.string()))
@@ -115,11 +86,11 @@ class Finisher:
             return
         family = np.zeros(rows.num_rows, dtype=np.int64)
         alpha = 1 - self.confidence
-        found = multiplicity.adjust(_doubles(rows, "p_value"), family, correction=self.correction, alpha=alpha)
+        found = multiplicity.adjust(doubles(rows, "p_value"), family, correction=self.correction, alpha=alpha)
         direction = dict(zip(self.labels, self.direction.tolist(), strict=True))
         towards = np.array([direction[label] for label in rows[C.MEASURE].to_pylist()])
         is_shown = found.p <= alpha
-        verdict = np.where(is_shown, np.where(_doubles(rows, "delta") * towards > 0, "better", "worse"), "undecided")
+        verdict = np.where(is_shown, np.where(doubles(rows, "delta") * towards > 0, "better", "worse"), "undecided")
         adjusted = {
             "p_adjusted": nullable(found.p),
             "family_size": pa.array(found.family_size),
@@ -175,8 +146,3 @@ def _table(columns: dict[str, Any], n_rows: int) -> pa.Table:
 
 def _one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-
-
-def _doubles(rows: pa.Table, name: str) -> np.ndarray:
-    values: np.ndarray = rows[name].to_numpy()  # NULL arrives as NaN
-    return values

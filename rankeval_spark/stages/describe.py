@@ -36,11 +36,11 @@ _UNSEEN: Final = {
 
 _N, _USERS, _LEVEL = "_n_interactions", "_n_users", "_level"
 
-IS_TOP_FIFTH: Final = "_is_short_head"
+_IS_TOP_FIFTH: Final = "_is_short_head"
 """Whether an item is among the fewest, most popular ones that hold at least 20 % of the interactions."""
-IS_TOP_FOUR_FIFTHS: Final = "_is_head"
+_IS_TOP_FOUR_FIFTHS: Final = "_is_head"
 """Whether it is among the fewest that hold at least 80 %: not in the long tail."""
-_FIFTHS: Final = {IS_TOP_FIFTH: 1, IS_TOP_FOUR_FIFTHS: 4}
+_FIFTHS: Final = {_IS_TOP_FIFTH: 1, _IS_TOP_FOUR_FIFTHS: 4}
 """Fifths of the interactions that the fewest items with the flag hold."""
 
 
@@ -143,11 +143,6 @@ def _to_catalogue_profiles(knowledge: Knowledge, *, names: Iterable[str]) -> lis
     return [make[name](pairs) for name in names]
 
 
-def to_popularity(knowledge: Knowledge) -> DataFrame:
-    """Make one row per item of the training data: is it among the most popular, by two shares of the interactions."""
-    return _with_places(_to_counts(_given(knowledge.train)), n_places=0).select(C.ITEM_ID, *_FIFTHS)
-
-
 def to_categories(knowledge: Knowledge) -> DataFrame:
     """Make one row per item of the catalogue with its ``categories``, each once."""
     catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
@@ -243,9 +238,9 @@ def to_owned(train: DataFrame) -> DataFrame:
     return _to_pairs(train).select(C.USER_ID, C.ITEM_ID)
 
 
-def to_popularity_groups(train: DataFrame) -> DataFrame:
+def to_popularity_groups(knowledge: Knowledge) -> DataFrame:
     """Make one row per item of the training data with the number of its group of popularity."""
-    return _to_counted(train, needs=frozenset({N.ITEM_POPULARITY_GROUP}), n_places=0)
+    return _to_counted(_given(knowledge.train), needs=frozenset({N.ITEM_POPULARITY_GROUP}), n_places=0)
 
 
 def _to_pairs(train: DataFrame) -> DataFrame:
@@ -274,8 +269,8 @@ def _to_counted(train: DataFrame, *, needs: frozenset[str], n_places: int) -> Da
     facts = {
         N.ITEM_INTERACTIONS: F.col(_N),
         N.ITEM_USERS: F.col(_USERS),
-        N.ITEM_TAIL: F.when(F.col(IS_TOP_FOUR_FIFTHS), 0).otherwise(1),
-        N.ITEM_POPULARITY_GROUP: F.when(F.col(IS_TOP_FIFTH), 0).when(F.col(IS_TOP_FOUR_FIFTHS), 1).otherwise(2),
+        N.ITEM_TAIL: F.when(F.col(_IS_TOP_FOUR_FIFTHS), 0).otherwise(1),
+        N.ITEM_POPULARITY_GROUP: F.when(F.col(_IS_TOP_FIFTH), 0).when(F.col(_IS_TOP_FOUR_FIFTHS), 1).otherwise(2),
         N.ITEM_POPULARITY: (F.col("_n_items") + 1 - F.col(_LEVEL)) / F.col("_n_items"),
         N.ITEM_PLACE: F.col("_place"),
         N.ITEM_QUANTILE: F.col(N.ITEM_QUANTILE),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.measures.groups import BY_POPULARITY, HEAD, MIDDLE, TAIL
+from rankeval_spark.measures.groups import BY_POPULARITY, TAIL
+from rankeval_spark.measures.needs import ITEM_POPULARITY_GROUP
 from rankeval_spark.stages import describe
 
 if TYPE_CHECKING:
@@ -40,10 +41,9 @@ def with_groups(held_out: DataFrame, *, knowledge: Knowledge, groups: Sequence[s
 
 def _to_popularity_bits(knowledge: Knowledge, bits: Mapping[str, int]) -> DataFrame:
     """Make one row per item of the training data."""
-    is_head, is_tail = F.col(describe.IS_TOP_FIFTH), ~F.col(describe.IS_TOP_FOUR_FIFTHS)
-    belongs = {HEAD: is_head, MIDDLE: ~is_head & ~is_tail, TAIL: is_tail}
-    chosen = _together([F.when(belongs[name], _bit(bit)).otherwise(_bit(0)) for name, bit in bits.items()])
-    return describe.to_popularity(knowledge).select(C.ITEM_ID, chosen.alias("_by_popularity"))
+    own = {name: F.col(ITEM_POPULARITY_GROUP) == BY_POPULARITY.index(name) for name in bits}
+    chosen = _together([F.when(own[name], _bit(bit)).otherwise(_bit(0)) for name, bit in bits.items()])
+    return describe.to_popularity_groups(knowledge).select(C.ITEM_ID, chosen.alias("_by_popularity"))
 
 
 def _to_category_bits(knowledge: Knowledge, bits: Mapping[str, int]) -> DataFrame:

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages.population import IS_EVALUATED, has_judgements, has_list
-from rankeval_spark.stages.slicing import Key, doubles, groups_of, in_chunks
+from rankeval_spark.stages.slicing import Key, doubles, groups_of, in_chunks, segments_of
 from rankeval_spark.statistics import ratios
 from rankeval_spark.statistics.moments import Moments, by_group
 from rankeval_spark.statistics.ratios import Ratios
@@ -59,12 +59,9 @@ def to_partials(
     weights : mapping
         Column of the denominators, by the column of each measure that is a ratio of sums.
     """
-    names = sorted({name for one in slices for name in one})
-    columns = [f"_segment_{index}" for index in range(len(names))]
-    sliced_by = [tuple(columns[names.index(name)] for name in one) for one in slices]
+    segments, sliced_by = segments_of(slices)
     summarise = _summariser(tuple(measures), dict(weights), tuple(sliced_by), tuple(ks))
     row = PARTIAL + "".join(f", {name} double" for name in WEIGHTED if weights)
-    segments = (F.col(C.SEGMENTS)[name].alias(column) for name, column in zip(names, columns, strict=True))
     values = (*measures, *weights.values())
     return users.select(C.MODEL_ID, C.K, *segments, *_count_columns(), *values).mapInArrow(summarise, row)
 

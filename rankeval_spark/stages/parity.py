@@ -16,7 +16,9 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import Rates, needs as N
+from rankeval_spark.measures.groups import BY_POPULARITY
 from rankeval_spark.stages import describe, disparity, finish, jackknifed, models as model_names, segment
+from rankeval_spark.stages.describe import Knowledge
 from rankeval_spark.stages.jackknifed import GROUP, N_GROUPS, SLICE, RowMaker
 from rankeval_spark.stages.rank import IS_LAST, with_gains
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures import Measure
 
-_GROUPS: Final = range(len(N.GROUPS))
+_GROUPS: Final = range(len(BY_POPULARITY))
 _IS_OWN, _IS_KNOWN = "_is_own", "_is_known"
 
 
@@ -171,7 +173,7 @@ def _sums(measures: Sequence[Measure]) -> Column:
 
 def _width(measure: Measure) -> int:
     """Count the sums of a measure."""
-    return disparity.N_SUMS if disparity.is_one(measure) else 2 * len(N.GROUPS)
+    return disparity.N_SUMS if disparity.is_one(measure) else 2 * len(BY_POPULARITY)
 
 
 def _to_slices(users: DataFrame, *, n_sums: int) -> DataFrame:
@@ -188,7 +190,7 @@ def _to_slices(users: DataFrame, *, n_sums: int) -> DataFrame:
 
 def _with_group(items: DataFrame, *, offer: Offer) -> DataFrame:
     """Add the group of popularity of each item, that of the tail where it is not in the training data; n:1."""
-    groups = describe.to_popularity_groups(offer.train)
+    groups = describe.to_popularity_groups(Knowledge(offer.train))
     tail = F.lit(_GROUPS[-1]).cast("double")
     return items.join(groups, on=[C.ITEM_ID], how="left").withColumn(
         N.ITEM_POPULARITY_GROUP, F.coalesce(N.ITEM_POPULARITY_GROUP, tail)
@@ -219,7 +221,7 @@ def _is_within(k: int) -> Column:
 
 def _names(kind: str, index: int = 0) -> list[str]:
     """Name the columns of a count, one for each group of popularity."""
-    return [f"_{kind}_{index}_{group}" for group in N.GROUPS]
+    return [f"_{kind}_{index}_{group}" for group in BY_POPULARITY]
 
 
 @dataclass(frozen=True)

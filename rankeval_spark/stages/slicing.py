@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import Column, functions as F
 
 from rankeval_spark import columns as C
 
@@ -15,6 +16,14 @@ ROWS_AT_ONCE: Final = 65_536
 
 Key: TypeAlias = tuple[str, tuple[str | None, ...], int]
 """Model, values of the other columns, cutoff."""
+
+
+def segments_of(slices: Sequence[Sequence[str]]) -> tuple[list[Column], list[tuple[str, ...]]]:
+    """Give each segment that a slice is by a column of its own: the columns, and their names by slice."""
+    names = sorted({name for one in slices for name in one})
+    columns = {name: f"_segment_{index}" for index, name in enumerate(names)}
+    values = [F.col(C.SEGMENTS)[name].alias(column) for name, column in columns.items()]
+    return values, [tuple(columns[name] for name in one) for one in slices]
 
 
 def in_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

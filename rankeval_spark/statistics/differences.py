@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval_spark.statistics import ratios
-from rankeval_spark.statistics.moments import membership_of
+from rankeval_spark.statistics.moments import Moments, membership_of
+from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Matrix
-    from rankeval_spark.statistics.ratios import Ratios
 
 Counts: TypeAlias = NDArray[np.int64]
 
@@ -31,6 +31,8 @@ _LOWEST: Final = -80
 _STEP: Final = 4
 _N_RUNGS: Final = 33
 """Rungs of the ladder of magnitudes, from 2^-80 in steps of 2^4 to 2^48."""
+_N_SINGLE: Final = 9
+"""Numbers of a group and column beside its ladder and its few differences."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +123,24 @@ class Differences:
             self.ladder + other.ladder,
             np.where((n_few <= FEW)[..., None], few, np.nan),
         )
+
+    def to_bytes(self) -> list[bytes]:
+        """Write the aggregates of each group, to be merged elsewhere; whole numbers are exact as doubles."""
+        above, below = self.moments.numerator, self.moments.denominator
+        single = (above.n, above.mean, above.m2, below.mean, below.m2, self.moments.cross, self.low, self.high)
+        ladder = self.ladder.reshape(*above.n.shape, -1)
+        parts = [np.stack((*single, self.absolute), axis=-1), ladder, self.few]
+        return [state.tobytes() for state in np.concatenate(parts, axis=-1, dtype=np.float64)]
+
+    @classmethod
+    def from_bytes(cls, state: bytes) -> Differences:
+        """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns)."""
+        numbers = np.frombuffer(state).reshape(1, -1, _N_SINGLE + 2 * _N_RUNGS + FEW)
+        single, ladder, few = np.split(numbers, (_N_SINGLE, _N_SINGLE + 2 * _N_RUNGS), axis=-1)
+        n, mean, m2, below_mean, below_m2, cross, low, high, absolute = np.moveaxis(single, -1, 0)
+        counts = n.astype(np.int64)
+        moments = Ratios(Moments(counts, mean, m2), Moments(counts, below_mean, below_m2), cross)
+        return cls(moments, low, high, absolute, ladder.reshape(*n.shape, 2, _N_RUNGS).astype(np.int64), few)
 
     @property
     def n(self) -> Counts:

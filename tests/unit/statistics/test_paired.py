@@ -57,6 +57,15 @@ def test_merging_any_split_gives_the_aggregates_of_the_whole(
 
 
 @given(values=matrices, baseline=matrices)
+def test_aggregates_are_read_back_from_bytes_as_they_were(values: np.ndarray, baseline: np.ndarray) -> None:
+    group = np.repeat([0, 2], [12, 28])  # few users, nobody, and more
+    for place, state in enumerate(differences.by_group(Pairs.of(values, baseline), group, 3).to_bytes()):
+        own = group == place
+        alone = differences.by_group(Pairs.of(values[own], baseline[own]), np.zeros(own.sum(), dtype=np.int64), 1)
+        assert_same(Differences.from_bytes(state), alone)
+
+
+@given(values=matrices, baseline=matrices)
 def test_wins_ties_and_losses_are_those_of_the_definition(values: np.ndarray, baseline: np.ndarray) -> None:
     """Up to the nearest rung: no drawn difference lies within a factor of 4 of 1e-10 of the mean."""
     d = values - baseline

@@ -120,6 +120,7 @@ class Workloads:
             has_one_list=inputs.has_one_list,
             train=inputs.train,
             items=inputs.items,
+            has_small_catalogue=inputs.has_small_catalogue,
         )
 
     def scored(self, request: Request | None = None) -> DataFrame:

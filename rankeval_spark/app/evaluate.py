@@ -300,6 +300,7 @@ class Evaluation:
                 has_one_list=self.inputs.has_one_list,
                 train=self.inputs.train,
                 items=self.inputs.items,
+                has_small_catalogue=self.inputs.has_small_catalogue,
             )
             scored = pipeline.to_scored(lists, request=self.request)
         return pipeline.to_frames(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C, pipeline
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import needs
-from rankeval_spark.sources import IS_UNPARSABLE
+from rankeval_spark.sources import IS_UNPARSABLE, estimated_bytes
 from rankeval_spark.stages import check, clean, models
 
 if TYPE_CHECKING:
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from rankeval_spark.pipeline import Request
     from rankeval_spark.sources import Source, Sources
+
+
+SMALL_CATALOGUE: Final = 32 << 20
+"""Bytes up to which the catalogue is sent to every task: some 100,000 items with 32 numbers each."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Inputs:
     held_out_duplicates: str
     train: DataFrame | None = None
     items: DataFrame | None = None
+    has_small_catalogue: bool = False
 
 
 def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) -> Inputs:
@@ -53,6 +58,7 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
         # All of it, whatever the sample: how popular an item is does not hang on who is evaluated.
         sources.train.frame if sources.train else None,
         sources.items.frame if sources.items else None,
+        sources.items is not None and estimated_bytes(sources.items) <= SMALL_CATALOGUE,
     )
 
 

@@ -219,6 +219,7 @@ class _Night:
             has_one_list=inputs.has_one_list,
             train=inputs.train,
             items=inputs.items,
+            has_small_catalogue=inputs.has_small_catalogue,
         ).transform(with_text_ids)
         if self.config.results.lists:
             with self.steps.step("match") as step:

@@ -104,6 +104,7 @@ def to_lists(  # noqa: PLR0913 - the inputs, and what is asked of them
     has_one_list: bool = False,
     train: DataFrame | None = None,
     items: DataFrame | None = None,
+    has_small_catalogue: bool = False,
 ) -> DataFrame:
     """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
 
@@ -116,9 +117,11 @@ def to_lists(  # noqa: PLR0913 - the inputs, and what is asked of them
     train, items : DataFrame, optional
         Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``, read only where a measure needs them; the rows then have the
         columns :data:`columns.FACTS` too.
+    has_small_catalogue : bool
+        Whether it is known that ``items`` fit into the memory of every task; saves moving the ranked rows.
     """
     usable = _usable(recommendations, request=request, has_one_list=has_one_list)
-    knowledge = Knowledge(train, items, request.evaluation_date)
+    knowledge = Knowledge(train, items, request.evaluation_date, has_small_catalogue)
     judgements = _judgements(held_out, request, knowledge)
     ranked = _ranked(usable, request, judgements)
     named = models.to_models(usable, names=request.models)

@@ -1,7 +1,7 @@
 """Inputs: the only place where tables are read; each comes out in its canonical columns."""
 
 from rankeval_spark.sources.failures import explain
-from rankeval_spark.sources.probes import is_wholly_empty
+from rankeval_spark.sources.probes import estimated_bytes, is_wholly_empty
 from rankeval_spark.sources.reading import check_id_types, from_frame, read, read_all
 from rankeval_spark.sources.source import IS_UNPARSABLE, Source, Sources, segments_schema
 
@@ -10,6 +10,7 @@ __all__ = [
     "Source",
     "Sources",
     "check_id_types",
+    "estimated_bytes",
     "explain",
     "from_frame",
     "is_wholly_empty",

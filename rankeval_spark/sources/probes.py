@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -23,6 +24,15 @@ JSON_LINES_PROBED: Final = 1000
 def is_wholly_empty(source: Source) -> bool:
     """Tell whether a table has no row at all, as opposed to none for the date; one job that reads one row."""
     return source.unfiltered.isEmpty()
+
+
+def estimated_bytes(source: Source) -> int:
+    """Return how large Spark's planner takes an input to be: the size of its files, in effect. No job.
+
+    A frame that was handed over may be estimated far too large; one that has no plan in this process always is.
+    """
+    plan = getattr(source.frame, "_jdf", None)  # a frame of Spark Connect has none
+    return sys.maxsize if plan is None else int(plan.queryExecution().optimizedPlan().stats().sizeInBytes())
 
 
 def delta_version(table: DeltaTable, moment: dt.datetime | None) -> int | None:

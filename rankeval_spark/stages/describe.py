@@ -1,7 +1,8 @@
 """Describe the recommended items and their users by what the training data and the catalogue know of them.
 
-Only what a measure needs is computed. The facts of an item are joined onto ranked rows; how, broadcast or shuffled, is
-left to Spark, because catalogues grow.
+Only what a measure needs is computed. The facts of an item are joined onto ranked rows. A catalogue that is known to be
+small is sent to every task, so that no ranked row is moved; how others are joined is left to Spark, because catalogues
+grow.
 """
 
 from __future__ import annotations
@@ -54,11 +55,14 @@ class Knowledge:
         Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; there where a need asks for them.
     evaluation_date : date, optional
         Day at which the age of items is taken.
+    has_small_catalogue : bool
+        Whether ``items`` fit into the memory of every task.
     """
 
     train: DataFrame | None = None
     items: DataFrame | None = None
     evaluation_date: date | None = None
+    has_small_catalogue: bool = False
 
 
 def is_described(needs: frozenset[str]) -> bool:
@@ -89,12 +93,13 @@ def with_item_facts(
         described = described.join(familiarity, on=[C.USER_ID, C.ITEM_ID], how="left")
     if N.ITEM_COPIES in needs:
         described = described.withColumn(N.ITEM_COPIES, F.col(N_COPIES).cast("double"))
-    frames = [
-        *([_to_counted(_given(knowledge.train), needs=needs, n_places=n_places)] if needs & _COUNTED else []),
-        *([_to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE)] if needs & _FROM_CATALOGUE else []),
-    ]
-    for facts in frames:
-        described = described.transform(_with_facts, facts=facts, depth=depth)
+    if needs & _COUNTED:
+        counted = _to_counted(_given(knowledge.train), needs=needs, n_places=n_places)
+        described = described.transform(_with_facts, facts=counted, depth=depth)
+    if needs & _FROM_CATALOGUE:
+        catalogue = _to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE)
+        join = _with_small_facts if knowledge.has_small_catalogue else _with_facts
+        described = described.transform(join, facts=catalogue, depth=depth)
     names = [name for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS) if name in needs]
     fact = F.struct(C.RANK, *(_filled(name).alias(name) for name in names))
     is_read = F.col(C.RANK) <= depth if depth else F.lit(True)
@@ -107,6 +112,16 @@ def _with_facts(ranked: DataFrame, *, facts: DataFrame, depth: int) -> DataFrame
     is_item = F.col(C.ITEM_ID) == F.col("_fact_item")
     is_read = is_item & (F.col(C.RANK) <= depth) if depth else is_item
     return ranked.join(named, on=is_read, how="left").drop("_fact_item")
+
+
+def _with_small_facts(ranked: DataFrame, *, facts: DataFrame, depth: int) -> DataFrame:
+    """Do the same by broadcast; rows below the depth have no key, so that they are passed on without being looked up.
+
+    Where rows are moved to their items that would not do: all of them would meet in one task.
+    """
+    named = facts.withColumnRenamed(C.ITEM_ID, "_fact_item")
+    key = F.when(F.col(C.RANK) <= depth, F.col(C.ITEM_ID)) if depth else F.col(C.ITEM_ID)
+    return ranked.join(F.broadcast(named), on=key == F.col("_fact_item"), how="left").drop("_fact_item")
 
 
 def to_profiles(

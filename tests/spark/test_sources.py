@@ -13,7 +13,15 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import schemas
 from rankeval_spark.config import HeldOutInput, RecommendationsInput, SegmentsInput, validate
-from rankeval_spark.sources import IS_UNPARSABLE, Source, from_frame, is_wholly_empty, read, segments_schema
+from rankeval_spark.sources import (
+    IS_UNPARSABLE,
+    Source,
+    estimated_bytes,
+    from_frame,
+    is_wholly_empty,
+    read,
+    segments_schema,
+)
 
 DATE = dt.date(2026, 1, 2)
 RECOMMENDATION_COLUMNS = ["model_id", "user_id", "list_id", "item_id", "score", "rank"]
@@ -227,6 +235,7 @@ def test_only_the_needed_columns_are_read(spark: SparkSession, tmp_path: Path) -
     row.write.parquet(str(tmp_path / "h"))
     source = held_out(spark, format="parquet", path=str(tmp_path / "h"))
     assert source.frame.columns == ["user_id", "item_id", "gain", "interacted_at", "value"]
+    assert 100 < estimated_bytes(source) < 10_000  # one small file
 
 
 def test_frame_of_a_notebook_comes_out_canonical_too(spark: SparkSession) -> None:

@@ -73,7 +73,7 @@ def tables(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
     return frames
 
 
-def lists_of(tables: dict[str, DataFrame], request: Request = FEW) -> DataFrame:
+def lists_of(tables: dict[str, DataFrame], request: Request = FEW, *, has_small_catalogue: bool = False) -> DataFrame:
     """Plan the compact rows."""
     segments = tables["segments"] if request.segments else None
     return pipeline.to_lists(
@@ -83,12 +83,16 @@ def lists_of(tables: dict[str, DataFrame], request: Request = FEW) -> DataFrame:
         request=request,
         train=tables["train"],
         items=tables["items"],
+        has_small_catalogue=has_small_catalogue,
     )
 
 
-def user_metrics_of(tables: dict[str, DataFrame], request: Request = FEW) -> DataFrame:
+def user_metrics_of(
+    tables: dict[str, DataFrame], request: Request = FEW, *, has_small_catalogue: bool = False
+) -> DataFrame:
     """Plan the per-user table."""
-    scored = pipeline.to_scored(lists_of(tables, request), request=request)
+    lists = lists_of(tables, request, has_small_catalogue=has_small_catalogue)
+    scored = pipeline.to_scored(lists, request=request)
     return pipeline.to_frames(scored, request=request, has_one_list=True).user_metrics
 
 
@@ -166,11 +170,9 @@ def asked(*measures: str) -> Request:
     return replace(FEW, measures=MeasureSet.parse(["nDCG@5", "P@5", *measures]))
 
 
-def test_a_catalogue_that_is_broadcast_moves_no_recommendation(
-    spark: SparkSession, tables: dict[str, DataFrame]
-) -> None:
-    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10MB")
-    plain, described = user_metrics_of(tables), user_metrics_of(tables, asked("ILD@5", "ILS(sim='jaccard')@3"))
+def test_a_small_catalogue_moves_no_recommendation(tables: dict[str, DataFrame]) -> None:
+    request = asked("ILD@5", "ILS(sim='jaccard')@3")
+    plain, described = user_metrics_of(tables), user_metrics_of(tables, request, has_small_catalogue=True)
     assert final_exchanges(described) == final_exchanges(plain) == ONE_EACH
     added = joins(described)
     for each in joins(plain):

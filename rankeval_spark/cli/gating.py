@@ -9,7 +9,7 @@ import typer
 from rankeval_spark import columns as C
 from rankeval_spark.app import gates
 from rankeval_spark.app.backfill import GATE_FAILED
-from rankeval_spark.app.history import PastNight, published_nights
+from rankeval_spark.app.past import PastNight, published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.config import load_config, parse_date

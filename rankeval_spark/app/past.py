@@ -65,10 +65,20 @@ class PastNight:
         return {(one["measure"], one["k"]): one["definition"] for one in self.row["measures"]}
 
     @property
-    def day(self) -> date:
+    def evaluation(self) -> str:
+        """Name under which it was published."""
+        return str(self.row[C.EVALUATION])
+
+    @property
+    def evaluation_date(self) -> date:
         """The day that it is about."""
         day: date = self.row[C.EVALUATION_DATE]
         return day
+
+    @property
+    def sample_share(self) -> float:
+        """Share of the users that were evaluated."""
+        return float(self.row["sample_share"])
 
     def __str__(self) -> str:
         """Write for a message."""
@@ -100,8 +110,8 @@ def published_nights(
     return [PastNight(row) for row in rows if not dates or row[C.EVALUATION_DATE] in dates]
 
 
-def earlier_nights(spark: SparkSession, root: str, facts: RunFacts, *, at_most: int) -> list[PastNight]:
-    """List the newest published nights before a run, of the same evaluation and share of users; oldest first.
+def earlier_nights(spark: SparkSession, root: str, night: RunFacts | PastNight, *, at_most: int) -> list[PastNight]:
+    """List the newest published nights before one, of the same evaluation and share of users; oldest first.
 
     A date on which there was nothing to measure is none of them.
 
@@ -110,9 +120,9 @@ def earlier_nights(spark: SparkSession, root: str, facts: RunFacts, *, at_most: 
     at_most : int
         How many are wanted.
     """
-    runs = Results(spark, root).runs(evaluation=facts.evaluation)
-    earlier = (F.col("status") == "PUBLISHED") & (F.col(C.EVALUATION_DATE) < F.lit(facts.evaluation_date))
-    is_like_it = F.col("n_rows")[schemas.METRICS.name].isNotNull() & (F.col("sample_share") == facts.sample_share)
+    runs = Results(spark, root).runs(evaluation=night.evaluation)
+    earlier = (F.col("status") == "PUBLISHED") & (F.col(C.EVALUATION_DATE) < F.lit(night.evaluation_date))
+    is_like_it = F.col("n_rows")[schemas.METRICS.name].isNotNull() & (F.col("sample_share") == night.sample_share)
     newest = _newest_commits(runs.where(earlier)).where(is_like_it).orderBy(F.desc(C.EVALUATION_DATE)).limit(at_most)
     return [PastNight(row) for row in reversed(newest.collect())]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.stages.finish import nullable, readable
@@ -18,6 +19,8 @@ from rankeval_spark.statistics.differences import Differences
 from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from rankeval_spark.statistics.multiplicity import Correction
 
 _FIELDS: Final = tuple(field for field in schemas.COMPARISONS.fields if field.name not in C.RUN_KEY)
@@ -33,6 +36,15 @@ _ARROW: Final = {
     "double": pa.float64(),
     "boolean": pa.bool_(),
 }
+
+
+T_TESTS: Final = ("t", "exact", "equal")
+"""Tests of the row that every comparison has: of the mean difference, by t, or by its signs where they are few."""
+
+
+def keep_t_tests(comparisons: DataFrame) -> DataFrame:
+    """Keep one row a comparison, that of the mean difference, where further tests have rows of their own."""
+    return comparisons.where(F.col("test").isNull() | F.col("test").isin(*T_TESTS))
 
 
 @dataclass(frozen=True)

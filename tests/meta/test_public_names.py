@@ -109,6 +109,7 @@ CHECKS: Final = {
     "extra_users",
     "missing_users",
     "zero_relevant",
+    "drift",
 }
 MEASURES: Final = {
     "AP@1": "AP(rel=1,denom='R')",

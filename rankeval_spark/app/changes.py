@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.app.past import Definitions, PastNight
-    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config import EvaluationConfig, Gate
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,11 @@ def is_mean_of_users(measure: Measure) -> bool:
     return bool(MeasureSet.of((measure,)).comparable)
 
 
+def rules_of(config: EvaluationConfig) -> list[Gate]:
+    """Give the rules that hold a night against the one before it."""
+    return [gate for gate in config.gates if gate.needs_previous]
+
+
 def since_previous(
     spark: SparkSession, root: str, config: EvaluationConfig, now: Side, earlier: Sequence[PastNight]
 ) -> Previous | None:
@@ -103,7 +108,7 @@ def since_previous(
     earlier : sequence of PastNight
         Published nights before it, oldest first; None comes back where there are none.
     """
-    rules = [gate for gate in config.gates if gate.needs_previous]
+    rules = rules_of(config)
     if not rules or not earlier:
         return None
     rows = changes(

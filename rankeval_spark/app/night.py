@@ -5,17 +5,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
 from rankeval_spark import __version__, columns as C, pipeline, schemas
-from rankeval_spark.app import changes, drift, gates
+from rankeval_spark.app import gates
+from rankeval_spark.app.before import Before
 from rankeval_spark.app.failures import translated
 from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, row_facts
-from rankeval_spark.app.past import earlier_nights
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, InputError
@@ -25,8 +25,6 @@ from rankeval_spark.sources import Sources, is_wholly_empty, read_all
 from rankeval_spark.stages import check
 
 if TYPE_CHECKING:
-    from rankeval_spark.app.gates import Previous
-    from rankeval_spark.app.past import PastNight
     from rankeval_spark.config import EvaluationConfig, Policies
     from rankeval_spark.measures import Measure, MeasureSet
 
@@ -173,6 +171,11 @@ class _Night:
     judged: list[Row] = field(default_factory=list)
     gates: list[dict[str, Any]] = field(default_factory=list)
 
+    @cached_property
+    def before(self) -> Before:
+        """The nights before this one."""
+        return Before(self.spark, self.config, self.recorded.facts)
+
     def run(self) -> NightResult:
         try:
             reason = self._compute()
@@ -238,36 +241,9 @@ class _Night:
             steps=self.steps,
             exposures=exposures_of(inputs, self.request),
         )
+        metrics = self.recorded.staged(schemas.METRICS.name)
         with self.steps.step("drift"):
-            self.facts += self._drift()
-
-    @cached_property
-    def _earlier(self) -> list[PastNight]:
-        """The nights that were published before this one, as many as the band of drift can hold."""
-        days = self.config.checks.drift.window_days
-        return earlier_nights(self.spark, self.config.results.location, self.recorded.facts, at_most=days)
-
-    def _drift(self) -> list[Row]:
-        """Count the means that left the band of the nights before, where there are enough of these."""
-        facts, tonight = self.recorded.facts, self.recorded.staged(schemas.METRICS.name)
-        first = facts.evaluation_date - timedelta(days=self.config.checks.drift.window_days)
-        recent = [night for night in self._earlier if night.evaluation_date >= first]
-        fact = (
-            drift.to_fact(self.spark, self.config.results.location, facts, tonight, recent)
-            if tonight is not None
-            else None
-        )
-        return [fact] if fact else []
-
-    def _previous(self) -> Previous | None:
-        """Compare what is staged with the night before, as far as the rules ask for it."""
-        user_metrics = self.recorded.staged(schemas.USER_METRICS.name)
-        if user_metrics is None:
-            return None
-        definitions = {(one.measure, one.k): one.definition for one in self.recorded.facts.measures}
-        tonight = changes.Side(definitions, changes.slices_of(self.config), user_metrics)
-        root = self.config.results.location
-        return changes.since_previous(self.spark, root, self.config, tonight, self._earlier)
+            self.facts += [] if metrics is None else self.before.drift(metrics)
 
     def _judge(self) -> None:
         """Hold what is staged against the rules of the config; the results are published whatever comes of it."""
@@ -275,7 +251,9 @@ class _Night:
             return
         with self.steps.step("gate") as step:
             metrics, comparisons = map(self.recorded.staged, (schemas.METRICS.name, schemas.COMPARISONS.name))
-            self.gates = gates.judge(self.config, metrics, comparisons, self._previous())
+            users = self.recorded.staged(schemas.USER_METRICS.name)
+            previous = None if users is None else self.before.previous(users)
+            self.gates = gates.judge(self.config, metrics, comparisons, previous)
             self.recorded.stage(schemas.GATES.name, self.spark.createDataFrame(self.gates, GATE_SCHEMA))
             step.n_rows = len(self.gates)
 

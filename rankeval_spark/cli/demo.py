@@ -50,7 +50,8 @@ def run_demo(workspace: Path, config_path: Path) -> None:
     )
     out.print()
     compared = comparison_rows_of(spark, root, Filter(newest, config.evaluation, (), (), (), (SHOWN_K,)))
-    out.print(tables.comparisons(compared, f"{newest}: models against the baseline on the same users"))
+    title = f"{newest}: models against the baseline on the same users"
+    out.print(tables.comparisons([row.asDict() for row in compared], title, width=out.width))
     out.print()
     out.print(tables.gates(results[-1].gates))
     out.print()

@@ -49,7 +49,7 @@ def _judged(spark: SparkSession, root: str, night: PastNight, config: Evaluation
     of_night = {"date": night.row[C.EVALUATION_DATE], "evaluation": night.row[C.EVALUATION]}
     results = Results(spark, root)
     previous = None
-    if any(gate.needs_previous for gate in config.gates):
+    if changes.rules_of(config):
         earlier = earlier_nights(spark, root, night, at_most=1)
         previous = changes.since_previous(spark, root, config, changes.Side.of(results, night), earlier)
     rows = gates.judge(config, results.metrics(**of_night), results.comparisons(**of_night), previous)

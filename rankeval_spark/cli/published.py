@@ -94,7 +94,7 @@ class Filter:
 
     def apply(self, metrics: DataFrame) -> DataFrame:
         """Keep the wanted rows of one date."""
-        labels = [_label_of(text) for text in self.measures]
+        labels = [label_of(text) for text in self.measures]
         slices = list(self.slices) or [C.ALL_USERS]
         wanted = {C.MODEL_ID: self.models, C.MEASURE: labels, C.K: self.ks}
         if ANY_SLICE not in slices:
@@ -104,7 +104,7 @@ class Filter:
         return metrics
 
 
-def _label_of(text: str) -> str:
+def label_of(text: str) -> str:
     """Read a measure with its cutoff or without, also where it cannot be computed without one."""
     try:
         return Measure.parse(text, where="--measure").label
@@ -183,7 +183,8 @@ def _print_comparisons(rows: Sequence[Row]) -> None:
     nights = dict.fromkeys((row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows)
     for night in nights:
         own = [row for row in rows if (row[C.EVALUATION], row[C.EVALUATION_DATE]) == night]
-        console().print(tables.comparisons(own, f"{night[0]}, {night[1]}"))
+        out = console()
+        out.print(tables.comparisons([row.asDict() for row in own], f"{night[0]}, {night[1]}", width=out.width))
 
 
 def _print_leaderboards(rows: Sequence[Row]) -> None:

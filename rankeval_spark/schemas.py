@@ -288,7 +288,7 @@ GATES: Final = Schema(
         _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
         Field(C.MEASURE, "string", "Canonical name without its cutoff", nullable=False),
         Field(C.K, "int", "Cutoff; 0 = whole list", nullable=False),
-        Field("rule", "string", "What is asked for, in words", nullable=False),
+        Field("rule", "string", "What is asked for, in words; of the baseline where it names no night", nullable=False),
         Field(
             "verdict",
             "string",
@@ -309,8 +309,8 @@ CHECKS: Final = Schema(
     (C.EVALUATION, C.EVALUATION_DATE, "input", "check"),
     (
         *_RUN,
-        _key("input", "string", "Input that was checked"),
-        _key("check", "string", "What was counted"),
+        _key("input", "string", "Input that was checked; metrics where it is what was measured"),
+        _key("check", "string", "What was counted; drift: means that left the band of the nights before"),
         Field("severity", "string", "info, warn or error: what the check can at most amount to", nullable=False),
         Field("count", "bigint", "How often it happened", nullable=False),
         Field("share", "double", "count as a share of the rows (or users) looked at; NULL where there were none"),

@@ -73,7 +73,7 @@ def changes(  # noqa: PLR0913 - what is compared, and how
     There are none of a measure that is no mean over users or was defined otherwise then, nor of a slice that one of the
     nights does not have.
     """
-    same = [one for one in measures if now.defines(one, before) and is_mean_of_users(one)]
+    same = [one for one in measures if now.defines(one, before) and one.is_mean_of_users]
     made = [now.slices[name] for name in dict.fromkeys(slices) if now.makes(name, before)]
     if not same or not made:
         return []
@@ -86,11 +86,6 @@ def changes(  # noqa: PLR0913 - what is compared, and how
         confidence=confidence,
     )
     return [row.asDict() for row in frame.collect()]
-
-
-def is_mean_of_users(measure: Measure) -> bool:
-    """Tell whether the published value of a measure is the mean of what stands in ``user_metrics``."""
-    return bool(MeasureSet.of((measure,)).comparable)
 
 
 def rules_of(config: EvaluationConfig) -> list[Gate]:

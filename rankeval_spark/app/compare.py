@@ -10,7 +10,7 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C, pipeline
-from rankeval_spark.app.changes import Side, changes, is_mean_of_users, slices_of
+from rankeval_spark.app.changes import Side, changes, slices_of
 from rankeval_spark.app.night import request_of
 from rankeval_spark.config import Comparisons
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
@@ -146,7 +146,7 @@ def with_model(spark: SparkSession, root: str, night: PastNight, baseline: str, 
         own = [row for row in rows if (row[C.MEASURE], row[C.K]) == (one.label, one.k)]
         kept += own
         absent += [] if own else [one]
-    return Compared(kept, _listed("no means over users, which alone are compared", absent))
+    return Compared(kept, _listed("no mean over users, or no user with a value", absent))
 
 
 def tested(
@@ -255,9 +255,9 @@ def _refuse_unlike(now: PastNight, before: PastNight) -> None:
 def _notes(now: PastNight, before: PastNight, asked: Sequence[Measure], unmade: Sequence[str]) -> list[str]:
     """Say what of two nights is not compared, and whether they ran alike."""
     then, day = before.definitions, before.evaluation_date
-    means = [one for one in asked if is_mean_of_users(one)]
+    means = [one for one in asked if one.is_mean_of_users]
     known = [one for one in means if (one.label, one.k) in then]
-    notes = _listed("no means over users, which alone are compared", [one for one in asked if one not in means])
+    notes = _listed("no means over users", [one for one in asked if one not in means])
     notes += _listed(f"not asked for on {day}", [one for one in means if one not in known])
     otherwise = [one for one in known if now.definitions[one.label, one.k] != then[one.label, one.k]]
     notes += _listed(f"of other options or policies on {day}", otherwise)

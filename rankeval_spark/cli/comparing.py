@@ -18,6 +18,7 @@ from rankeval_spark.session import build_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from rich.table import Table
 
 PREVIOUS: Final = "previous"
 
@@ -106,7 +107,7 @@ def _say(found: Compared) -> None:
         err.print("nothing to compare: no row matches", markup=False, soft_wrap=True)
 
 
-def _table(rows: Sequence[Mapping[str, Any]], night: PastNight, before: PastNight | None, width: int) -> Any:  # noqa: ANN401
+def _table(rows: Sequence[Mapping[str, Any]], night: PastNight, before: PastNight | None, width: int) -> Table:
     title = str(night)
     if before is not None:
         title += f" against {before.evaluation_date}, unpaired: the nights share only some of their users"

@@ -158,6 +158,7 @@ def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet)
     if str(measure) not in known:
         expected = "a measure and cutoff that this evaluation computes"
         return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, known))]
-    if gate.is_of_change and measure.column not in computed.comparable:
+    is_compared = measure.is_mean_of_users if gate.needs_previous else measure.column in computed.comparable
+    if gate.is_of_change and not is_compared:
         return [Fault(".measure", repr(gate.measure), "a mean over users, as only these are compared")]
     return []

@@ -60,5 +60,5 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
 
     shown = rankeval("show", workspace.root, "--comparisons", "--measure", "RR", "--k", 2)
     assert shown.code == 0, shown.err
-    assert "als - pop" in shown.out
+    assert "model - pop" in shown.out
     assert "not tested: few users" in " ".join(shown.out.split())

@@ -288,7 +288,7 @@ GATES: Final = Schema(
         _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
         Field(C.MEASURE, "string", "Canonical name without its cutoff", nullable=False),
         Field(C.K, "int", "Cutoff; 0 = whole list", nullable=False),
-        Field("rule", "string", "What is asked for, in words; of the baseline where it names no night", nullable=False),
+        Field("rule", "string", "What is asked for, in words", nullable=False),
         Field(
             "verdict",
             "string",

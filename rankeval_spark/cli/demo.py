@@ -95,7 +95,7 @@ def _print_gates(spark: SparkSession, config: EvaluationConfig, night: NightResu
     rows = gates.judge(stricter, metrics, compared)
     verb = "would have kept it back" if gates.failed(rows) else "would have let it ship too"
     out.print(f"\na rule that asks for more, {STRICTER}, {verb}:", markup=False, soft_wrap=True)
-    out.print(tables.gates(rows))
+    out.print(tables.gates(rows, title=None))
 
 
 def _print_caveats(logs: DemoLogs) -> None:

@@ -183,16 +183,21 @@ def _signed(row: Mapping[str, Any]) -> str:
     """Write the difference with its interval."""
     if row["delta"] is None:
         return "-"
-    shown = f"{row['delta']:+.4f}"
+    shown = _plus(row["delta"])
     if row["ci_low"] is None:
         return shown
-    interval = f"[{row['ci_low']:+.4f}, {row['ci_high']:+.4f}]"
+    interval = f"[{_plus(row['ci_low'])}, {_plus(row['ci_high'])}]"
     return f"{shown} [dim]{escape(interval)}[/dim]"
 
 
-def gates(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _plus(number: float) -> str:
+    """Write a number with its sign; what rounds to 0 has none of its own."""
+    return f"{round(number, 4) + 0.0:+.4f}"
+
+
+def gates(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Table:
     """Lay out what the rules say, the sentence of each verdict included."""
-    table = Table(title="gates", title_justify="left", show_edge=False, header_style="bold")
+    table = Table(title=title, title_justify="left", show_edge=False, header_style="bold")
     table.add_column("rule", justify="right")
     table.add_column("verdict", no_wrap=True)
     table.add_column("why", overflow="fold")

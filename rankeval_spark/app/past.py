@@ -121,10 +121,17 @@ def earlier_nights(spark: SparkSession, root: str, night: RunFacts | PastNight, 
         How many are wanted.
     """
     runs = Results(spark, root).runs(evaluation=night.evaluation)
-    earlier = (F.col("status") == "PUBLISHED") & (F.col(C.EVALUATION_DATE) < F.lit(night.evaluation_date))
-    is_like_it = F.col("n_rows")[schemas.METRICS.name].isNotNull() & (F.col("sample_share") == night.sample_share)
-    newest = _newest_commits(runs.where(earlier)).where(is_like_it).orderBy(F.desc(C.EVALUATION_DATE)).limit(at_most)
-    return [PastNight(row) for row in reversed(newest.collect())]
+    published = runs.where((F.col("status") == "PUBLISHED") & (F.col(C.EVALUATION_DATE) < F.lit(night.evaluation_date)))
+    # A scan of a few narrow columns, and no shuffle: every run asks, and for many a root there is nothing to find.
+    has_means = F.col("n_rows")[schemas.METRICS.name].isNotNull() & (F.col("sample_share") == night.sample_share)
+    events = published.select(C.EVALUATION_DATE, "recorded_at", C.RUN_ID, has_means.alias("has_means")).collect()
+    newest = {event[C.EVALUATION_DATE]: event for event in sorted(events, key=lambda event: event["recorded_at"])}
+    days = [day for day in sorted(newest) if newest[day]["has_means"]][-at_most:]
+    if not days:
+        return []
+    is_wanted = F.col(C.RUN_ID).isin(*(newest[day][C.RUN_ID] for day in days)) & F.col(C.EVALUATION_DATE).isin(*days)
+    rows = {row[C.EVALUATION_DATE]: row for row in published.where(is_wanted).collect()}
+    return [PastNight(rows[day]) for day in days]
 
 
 def _newest_commits(published: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.app.compare import Compared, Wanted, with_model, with_night
 from rankeval_spark.app.past import PastNight, earlier_nights, published_nights
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.published import ANY_SLICE, COMPARISON_COLUMNS, Filter, label_of
+from rankeval_spark.cli.published import ANY_SLICE, COMPARISON_COLUMNS, Filter
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault, InputError
@@ -39,7 +39,7 @@ def compare(root: str, against: str, wanted: Filter, format_: str) -> None:
         raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
     asked = Wanted(
         wanted.models,
-        [label_of(text) for text in wanted.measures],
+        wanted.labels,
         wanted.ks,
         None if ANY_SLICE in wanted.slices else list(wanted.slices) or [C.ALL_USERS],
     )

@@ -92,11 +92,15 @@ class Filter:
     slices: Sequence[str]
     ks: Sequence[int]
 
+    @property
+    def labels(self) -> list[str]:
+        """Canonical names of the measures, without cutoff."""
+        return [_label_of(text) for text in self.measures]
+
     def apply(self, metrics: DataFrame) -> DataFrame:
         """Keep the wanted rows of one date."""
-        labels = [label_of(text) for text in self.measures]
         slices = list(self.slices) or [C.ALL_USERS]
-        wanted = {C.MODEL_ID: self.models, C.MEASURE: labels, C.K: self.ks}
+        wanted = {C.MODEL_ID: self.models, C.MEASURE: self.labels, C.K: self.ks}
         if ANY_SLICE not in slices:
             wanted[C.SLICE] = slices
         for column, values in wanted.items():
@@ -104,7 +108,7 @@ class Filter:
         return metrics
 
 
-def label_of(text: str) -> str:
+def _label_of(text: str) -> str:
     """Read a measure with its cutoff or without, also where it cannot be computed without one."""
     try:
         return Measure.parse(text, where="--measure").label

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from scipy import stats
 
 from rankeval_spark import schemas
+from rankeval_spark.config import Comparisons
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.stages import compare
 from tests.support.frames import after_run, assert_columns, assert_key, scored_rows
@@ -52,16 +53,10 @@ def users(spark: SparkSession, partitions: int = 3) -> DataFrame:
     return frame.withColumns({name: F.col(name).cast("double") for name in measured}).repartition(partitions)
 
 
-def comparisons(frame: DataFrame, *, all_pairs: bool = False, baseline: str | None = "base") -> DataFrame:
+def comparisons(frame: DataFrame, **options: Any) -> DataFrame:  # noqa: ANN401 - of Comparisons
+    asked = Comparisons(**{"baseline": "base", **options})
     return compare.to_comparisons(
-        frame,
-        measures=ASKED,
-        slices=SLICES,
-        baseline=baseline,
-        all_pairs=all_pairs,
-        correction="holm",
-        min_slice_size=5,
-        confidence=0.95,
+        frame, measures=ASKED, slices=SLICES, comparisons=asked, min_slice_size=5, confidence=0.95
     )
 
 
@@ -124,8 +119,8 @@ def test_the_verdict_follows_the_direction_of_the_measure(spark: SparkSession) -
 
 
 def test_every_two_models_are_compared_once_whatever_the_partitions(spark: SparkSession) -> None:
-    one = rows_of(comparisons(users(spark, 1), all_pairs=True, baseline="new"))
-    other = rows_of(comparisons(users(spark, 20), all_pairs=True, baseline="new"))
+    one = rows_of(comparisons(users(spark, 1), pairs="all", baseline="new"))
+    other = rows_of(comparisons(users(spark, 20), pairs="all", baseline="new"))
     assert {key[:2] for key in one} == {("new", "base"), ("new", "other"), ("base", "other")}
     assert one.keys() == other.keys()
     for key, row in one.items():

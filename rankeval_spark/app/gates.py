@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from scipy import stats
 
 from rankeval_spark import columns as C
+from rankeval_spark.stages.compared import keep_t_tests
 from rankeval_spark.statistics import gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, Verdict
 from rankeval_spark.statistics.paired import LEAST_USERS
@@ -41,7 +42,8 @@ def judge(config: EvaluationConfig, metrics: DataFrame | None, comparisons: Data
     list of dict
         Rows of ``schemas.GATES`` from ``gate`` on; at least one a rule.
     """
-    rows = [[] if frame is None else _of_the_rules(frame, config) for frame in (metrics, comparisons)]
+    tested = None if comparisons is None else comparisons.transform(keep_t_tests)
+    rows = [[] if frame is None else _of_the_rules(frame, config) for frame in (metrics, tested)]
     return judge_rows(config, metrics=rows[0], comparisons=rows[1])
 
 
@@ -91,8 +93,9 @@ class _Judge:
         gate, measure = self._gate, self._measure
         is_measured = (row[C.MEASURE], row[C.K]) == (measure.label, measure.k)
         is_wanted = gate.models is None or row[C.MODEL_ID] in gate.models
-        is_compared = not gate.needs_baseline or row[C.BASELINE_MODEL_ID] == self._baseline
-        return is_measured and is_wanted and is_compared
+        has_baseline = row["n_users"] and row.get(C.BASELINE_MODEL_ID) == self._baseline
+        is_compared = has_baseline or not gate.needs_baseline
+        return is_measured and is_wanted and bool(is_compared)
 
     def _verdicts(self, evidence: Sequence[Evidence]) -> Sequence[Verdict]:
         gate, least = self._gate, self._least_users

@@ -22,6 +22,10 @@ FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins with one of these is run as a formula by spreadsheets."""
 
 
+OTHER_TESTS: Final = "other_tests"
+"""Adjusted p of the tests that were asked for beside t, by their names."""
+
+
 def name_of(row: Mapping[str, Any]) -> str:
     """Write measure and cutoff together, such as ``nDCG@10``."""
     return f"{row[C.MEASURE]}@{row[C.K]}" if row[C.K] else str(row[C.MEASURE])
@@ -84,6 +88,9 @@ def comparisons(rows: Sequence[Row], title: str) -> Table:
     table.add_column("verdict", overflow="fold", min_width=9)
     for heading in ("change", "p"):
         table.add_column(heading, justify="right", no_wrap=True)
+    has_others = any(row[OTHER_TESTS] for row in rows if OTHER_TESTS in row)
+    if has_others:
+        table.add_column("p of other tests", overflow="fold")
     for row in rows:
         names = [f"{row[C.MODEL_ID]} - {row[C.BASELINE_MODEL_ID]}"]
         names += [_slice_of(row)] if has_slices else []
@@ -92,9 +99,19 @@ def comparisons(rows: Sequence[Row], title: str) -> Table:
             _signed(row),
             _VERDICTS.get(row["verdict"], f"[dim]not tested: {_reason(row)}[/dim]"),
             "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}",
-            "-" if row["p_adjusted"] is None else f"{row['p_adjusted']:.2g}",
+            _p(row["p_adjusted"]),
+            *([_others(row)] if has_others else []),
         )
     return table
+
+
+def _p(p: float | None) -> str:
+    return "-" if p is None else f"{p:.2g}"
+
+
+def _others(row: Row) -> str:
+    """Write the p of each other test; as that of t, each is adjusted for the tests of its own kind."""
+    return ", ".join(f"{test.replace('_', ' ')} {_p(p)}" for test, p in row[OTHER_TESTS].items())
 
 
 _VERDICTS: Final = {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
-from rankeval_spark.config.base import Model, Whole, fault_error, refuse_repeated
+from rankeval_spark.config.base import Model, Whole, fault_error, repeated_faults
 from rankeval_spark.errors import Fault, nearest
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class Comparisons(Model):
     @field_validator("tests")
     @classmethod
     def _tests_fit_the_pairs(cls, tests: tuple[TestName, ...], info: ValidationInfo) -> tuple[TestName, ...]:
-        refuse_repeated(tests, "test")
-        faults = []
+        faults = repeated_faults(tests, "test")
         if "t" not in tests:
             faults.append(Fault("", ", ".join(tests), "t among them, as verdicts and gates read it", "add t"))
         of_all = [name for name in tests if name in OF_ALL_MODELS]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.comparisons import OF_ALL_MODELS
@@ -20,6 +21,8 @@ from rankeval_spark.statistics import multiplicity
 from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from rankeval_spark.config.comparisons import TestName
     from rankeval_spark.stages.differing import Asked
     from rankeval_spark.stages.tested import Numbers
@@ -41,6 +44,11 @@ _ARROW: Final = {
 
 Where: TypeAlias = tuple[int, list[str | None], int]
 """Index and values of a slice, and the cutoff."""
+
+
+def keep_t_tests(comparisons: DataFrame) -> DataFrame:
+    """Keep the row that every comparison has, where further tests have rows of their own: what verdicts go by."""
+    return comparisons.where(F.col("test") == F.lit("t"))
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Cube:
         values[model, k, user] = np.column_stack([doubles(table, name) for name in columns])
         is_there = np.zeros((len(models), n_users), dtype=np.bool_)
         is_there[model, user] = True
-        return cls(models, values, is_there, table.take(pa.array(np.unique(user, return_index=True)[1])))
+        return cls(models, values, is_there, pc.take(table, pa.array(np.unique(user, return_index=True)[1])))
 
     @property
     def hashes(self) -> np.ndarray:
@@ -87,7 +87,7 @@ def in_order(models: Iterable[str], baseline: str | None) -> tuple[str, ...]:
 def slicings_of(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slicing]:
     """Find the groups of users of each slice."""
     n_users = users.num_rows
-    plain = pa.table(
+    plain = pa.Table.from_pydict(
         {
             **{name: users[name] for names in slices for name in names},
             C.MODEL_ID: pa.array([""] * n_users, pa.string()),  # users are grouped, not rows of a model and cutoff

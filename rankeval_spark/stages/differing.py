@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from rankeval_spark.config.comparisons import TestName
 
 MOST_SUMMED: Final = 1 << 26
-"""Bytes of sums of replicates that are made in one go: with more groups of users than fit, these take turns."""
+"""Bytes of sums of replicates that are made in one go, or those of one pair and group of users where these are more:
+with more pairs and groups than fit, they take turns."""
 
 _ARRAYS_A_COLUMN: Final = 6
 """Of the bootstrap: weights, sums and squares, and a copy of each."""
@@ -165,24 +166,35 @@ class _Chunk:
     def drawn(self, held: Held) -> Iterator[Partial]:
         """Add up the differences with random weights and signs.
 
-        The draws of a user serve all pairs, measures, cutoffs and slices, unless there are so many sums that the groups
-        of users have to take turns.
+        The draws of a user serve all pairs, measures, cutoffs and slices, unless there are so many sums that pairs and
+        groups of users have to take turns.
         """
-        if not self.pairs:
-            return
+        n_of_pair = self.asked.slots[0].size * _ARRAYS_A_COLUMN
+        at_once = max(1, self._n_columns // n_of_pair)
+        for start in range(0, len(self.pairs), at_once):
+            pairs = self.pairs[start : start + at_once]
+            shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in pairs}
+            difference = np.concatenate([self._differences(pair) for pair in pairs]).T
+            for groups, meaning in self._blocks(len(pairs) * n_of_pair):
+                sums = self._sums(difference, groups, len(meaning))
+                for local, (index, group) in enumerate(meaning):
+                    of_group = {kind: np.split(each[local], len(pairs), axis=1) for kind, each in sums.items()}
+                    for number, pair in enumerate(pairs):
+                        if shown[pair][index][group]:
+                            key = self._key(pair, self.slicings[index], group)
+                            for kind, of_pairs in of_group.items():
+                                yield from self._held(held, key, kind, of_pairs[number])
+
+    def _differences(self, pair: tuple[int, int]) -> np.ndarray:
+        """Take the differences of the means: shape (n_slots, n_users)."""
         place, position = self.asked.slots
-        values = self.cube.values
-        wide = [(values[model] - values[first])[place, :, position] for first, model in self.pairs]
-        difference = np.concatenate(wide).T
-        shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in self.pairs}
-        for groups, meaning in self._blocks(difference.shape[1] * _ARRAYS_A_COLUMN):
-            sums = self._sums(difference, groups, len(meaning))
-            for local, (index, group) in enumerate(meaning):
-                for number, pair in enumerate(self.pairs):
-                    if shown[pair][index][group]:
-                        key, start = self._key(pair, self.slicings[index], group), number * len(place)
-                        for kind, each in sums.items():
-                            yield from self._held(held, key, kind, each[local][:, start : start + len(place)])
+        of_means: np.ndarray = (self.cube.values[pair[1]] - self.cube.values[pair[0]])[place, :, position]
+        return of_means
+
+    @property
+    def _n_columns(self) -> int:
+        """Columns of sums that fit at a time."""
+        return MOST_SUMMED // (8 * self.asked.replicates)
 
     def _sums(self, difference: np.ndarray, groups: np.ndarray, n_groups: int) -> dict[str, np.ndarray]:
         """Add up with random factors: by kind, shape (n_groups, n_parts, n_columns, replicates)."""
@@ -262,7 +274,7 @@ class _Chunk:
         meaning = [(slicing.index, group) for slicing in self.slicings for group in range(len(slicing.values))]
         starts = np.cumsum([0, *(len(slicing.values) for slicing in self.slicings[:-1])])
         codes = np.stack([slicing.group + start for slicing, start in zip(self.slicings, starts, strict=True)])
-        size = max(1, MOST_SUMMED // (8 * n_columns * self.asked.replicates))
+        size = max(1, self._n_columns // n_columns)
         for start in range(0, len(meaning), size):
             block = meaning[start : start + size]
             is_own = (codes >= start) & (codes < start + len(block))

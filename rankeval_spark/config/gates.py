@@ -138,5 +138,7 @@ def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet)
         expected = "a measure and cutoff that this evaluation computes"
         return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, known))]
     if gate.needs_baseline and measure.column not in computed.comparable:
-        return [Fault(".measure", repr(gate.measure), "a mean over users, as only these are compared")]
+        return [
+            Fault(".measure", repr(gate.measure), "a mean or a ratio of sums over users, as only these are compared")
+        ]
     return []

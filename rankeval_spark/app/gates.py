@@ -135,8 +135,9 @@ class _Judge:
         gate, measure = self._gate, self._measure
         is_measured = (row[C.MEASURE], row[C.K]) == (measure.label, measure.k)
         is_wanted = gate.models is None or row[C.MODEL_ID] in gate.models
-        is_compared = not gate.needs_baseline or row[C.BASELINE_MODEL_ID] == self._baseline
-        return is_measured and is_wanted and is_compared
+        has_baseline = row["n_users"] and row.get(C.BASELINE_MODEL_ID) == self._baseline
+        is_compared = has_baseline or not gate.needs_baseline
+        return is_measured and is_wanted and bool(is_compared)
 
     def _left(self, metrics: Sequence[Row]) -> list[Row]:
         """Find the values of the slice that enough users had on the night before and none has now."""

@@ -90,8 +90,8 @@ def _other(spark: SparkSession, root: str, night: PastNight, against: str) -> Pa
 
 
 def _names(night: PastNight, before: PastNight | None) -> dict[str, Any]:
-    names = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date}
-    return names if before is None else {**names, "earlier_date": before.evaluation_date}
+    names: dict[str, Any] = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date}
+    return {**names, tables.OTHER_TESTS: {}} if before is None else {**names, "earlier_date": before.evaluation_date}
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:

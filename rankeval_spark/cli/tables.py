@@ -25,6 +25,9 @@ FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 WIDE: Final = 120
 """Columns of a terminal where it is not said how many there are."""
 
+OTHER_TESTS: Final = "other_tests"
+"""Adjusted p of the tests that were asked for beside t, by their names."""
+
 
 def name_of(row: Mapping[str, Any]) -> str:
     """Write measure and cutoff together, such as ``nDCG@10``."""
@@ -100,10 +103,14 @@ def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = W
     table.add_column("verdict", no_wrap=True)
     for heading in ("change", "p"):
         table.add_column(heading, justify="right", no_wrap=True)
+    has_others = any(row[OTHER_TESTS] for row in rows if OTHER_TESTS in row)
+    if has_others:
+        table.add_column("p of other tests", overflow="fold")
     for row in rows:
         names = [_model_of(row, whom), *([_slice_of(row)] if has_slices else []), name_of(row)]
         values = (_number(row[name]) for name in nights)
-        table.add_row(*map(escape, names), *values, _signed(row), _verdict(row), _change(row), _p(row))
+        others = [_others(row)] if has_others else []
+        table.add_row(*map(escape, names), *values, _signed(row), _verdict(row), _change(row), _p(row), *others)
     return table
 
 
@@ -116,8 +123,9 @@ def _narrow(table: Table, rows: Sequence[Mapping[str, Any]], whom: str) -> Table
         slice_ = [] if row[C.SLICE] == C.ALL_USERS else [_slice_of(row)]
         about = "\n".join(escape(text) for text in (_model_of(row, whom), *slice_, name_of(row)))
         p = "" if row["p_adjusted"] is None else f"\np = {_p(row)}"
+        others = f"\n{_others(row)}" if row.get(OTHER_TESTS) else ""
         values = " -> ".join(_number(row[name]) for name in _NIGHTS) if "earlier_value" in row else ""
-        table.add_row(about, "\n".join(filter(None, (_signed(row), values))), f"{_verdict(row)}{p}")
+        table.add_row(about, "\n".join(filter(None, (_signed(row), values))), f"{_verdict(row)}{p}{others}")
     return table
 
 
@@ -160,7 +168,16 @@ def _change(row: Mapping[str, Any]) -> str:
 
 
 def _p(row: Mapping[str, Any]) -> str:
-    return "-" if row["p_adjusted"] is None else f"{row['p_adjusted']:.2g}"
+    return _p_value(row["p_adjusted"])
+
+
+def _p_value(p: float | None) -> str:
+    return "-" if p is None else f"{p:.2g}"
+
+
+def _others(row: Mapping[str, Any]) -> str:
+    """Write the p of each other test; as that of t, each is adjusted for the tests of its own kind."""
+    return ", ".join(f"{test.replace('_', ' ')} {_p_value(p)}" for test, p in row[OTHER_TESTS].items())
 
 
 def _reason(row: Mapping[str, Any]) -> str:

@@ -160,5 +160,6 @@ def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet)
         return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, known))]
     is_compared = measure.is_mean_of_users if gate.needs_previous else measure.column in computed.comparable
     if gate.is_of_change and not is_compared:
-        return [Fault(".measure", repr(gate.measure), "a mean over users, as only these are compared")]
+        kind = "a mean over users" if gate.needs_previous else "a mean or a ratio of sums over users"
+        return [Fault(".measure", repr(gate.measure), f"{kind}, as only these are compared")]
     return []

@@ -37,7 +37,16 @@ def comparison(
     half = 0.01
     ends = {"delta": delta, "ci_low": delta - half, "ci_high": delta + half}
     relative = {f"relative_{name}": 2 * end for name, end in ends.items()}
-    return {**row, "baseline_model_id": "popular", "baseline_value": 0.25, "p_value": p, **ends, **relative, **changes}
+    return {
+        **row,
+        "test": "t",
+        "baseline_model_id": "popular",
+        "baseline_value": 0.25,
+        "p_value": p,
+        **ends,
+        **relative,
+        **changes,
+    }
 
 
 def change(model: str, delta: float, *, n_before: int = 500, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - of a row
@@ -111,6 +120,8 @@ def test_what_cannot_be_judged_has_a_verdict_of_its_own() -> None:
     metrics = [metric("als"), metric("popular")]
     gain = {"measure": "nDCG@10", "least_gain": 0}
     assert verdicts(judged(gain, metrics=[metric("als")])) == [("", "", "no_baseline")]
+    apart = comparison("als", 0.1, None, n_users=0, reason="no_common_users")
+    assert verdicts(judged(gain, metrics=[metric("als")], comparisons=[apart])) == [("", "", "no_baseline")]
     assert verdicts(judged({**gain, "models": ("new",)}, metrics=metrics)) == [("new", "", "no_match")]
     assert verdicts(judged({**gain, "slice": "country"}, metrics=metrics)) == [("", "", "missing_slice")]
     assert verdicts(judged({"measure": "RR@3", "at_most": 1}, metrics=metrics)) == [("", "", "no_match")]

@@ -68,3 +68,22 @@ def test_each_row_names_its_baseline_where_there_are_several() -> None:
     Console(file=out, width=120).print(tables.comparisons(rows, "nightly"))
     assert "als - popular" in out.getvalue()
     assert "als - item_knn" in out.getvalue()
+
+
+def test_other_tests_stand_beside_the_verdict_where_they_were_asked_for() -> None:
+    numbers = {"delta": 0.1, "ci_low": 0.05, "ci_high": 0.15, "relative_delta": 0.5, "p_adjusted": 0.01}
+    about = {"baseline_model_id": "pop", "model_id": "als", "slice": "all", "slice_value": "", "measure": "RR", "k": 5}
+    row = {
+        **about,
+        **numbers,
+        "ci_level": 0.95,
+        "correction": "holm",
+        "family_size": 2,
+        "verdict": "better",
+        "reason": None,
+    }
+    others = {"bootstrap": 0.0123, "randomized_tukey": None}
+    shown = tables.comparisons([{**row, "other_tests": others}], "night")
+    assert list(shown.columns[-1].cells) == ["bootstrap 0.012, randomized tukey -"]
+    assert list(shown.columns[-2].cells) == ["0.01"]
+    assert len(tables.comparisons([{**row, "other_tests": {}}], "night").columns) == len(shown.columns) - 1

@@ -229,8 +229,11 @@ METRICS: Final = Schema(
 
 COMPARISONS: Final = Schema(
     "comparisons",
-    "a model against a baseline, by one measure at one cutoff on one slice of the users",
-    (*(C.EVALUATION, C.EVALUATION_DATE, C.BASELINE_MODEL_ID, C.MODEL_ID), C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K),
+    "a model against a baseline, by one measure at one cutoff on one slice of the users, by one test",
+    (
+        *(C.EVALUATION, C.EVALUATION_DATE, C.BASELINE_MODEL_ID, C.MODEL_ID),
+        *(C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, "test"),
+    ),
     (
         *_RUN,
         _key(C.BASELINE_MODEL_ID, "string", "Model that is compared with"),
@@ -244,33 +247,59 @@ COMPARISONS: Final = Schema(
         Field("baseline_value", "double", "Mean of the baseline over these users; NULL where there is none"),
         Field(C.VALUE, "double", "Mean of the model over the same users"),
         Field("delta", "double", "Mean difference, value - baseline_value"),
-        Field("ci_low", "double", "Lower end of the interval of the mean difference, Student's t on differences"),
+        Field(
+            "ci_low",
+            "double",
+            "Lower end of the interval of delta: Student's t on differences (by the delta method for a ratio of sums), "
+            "on rows of bootstrap its percentiles, on rows of tukey simultaneous for all pairs",
+        ),
         Field("ci_high", "double", "Upper end"),
         Field("ci_level", "double", "Nominal coverage of the intervals, such as 0.95", nullable=False),
         Field("relative_delta", "double", "delta / baseline_value; NULL where the baseline is not above 0"),
-        Field("relative_ci_low", "double", "Lower end of its interval, by the delta method"),
+        Field("relative_ci_low", "double", "Lower end of its interval, by the delta method; NULL beside other methods"),
         Field("relative_ci_high", "double", "Upper end"),
         Field(
             "test",
             "string",
-            "t (paired), exact (all signs of at most 20 differences enumerated) or equal (all differences are equal)",
+            "t (paired; the rows that verdicts and gates read), randomization, bootstrap, wilcoxon, sign, tukey or "
+            "randomized_tukey; the rows of one test are a family",
             nullable=False,
         ),
+        Field(
+            "method",
+            "string",
+            "How the p was found: t, delta (of a ratio of sums), exact (all signs of at most 20 differences), equal "
+            "(all differences are equal), monte_carlo, wilcox (ranks without zeros, normal approximation), binomial or "
+            "studentized_range",
+            nullable=False,
+        ),
+        Field("replicates", "int", "Random draws behind the p; NULL where none were drawn"),
+        Field("seed", "bigint", "Seed of these draws"),
         Field("p_value", "double", "Two-sided p; NULL where there is none, see reason"),
         Field("p_adjusted", "double", "p_value adjusted for the family"),
         Field("correction", "string", "holm, bonferroni, benjamini-hochberg or none", nullable=False),
-        Field("family_size", "bigint", "Rows of the run that have a p_value: the tests adjusted for", nullable=False),
-        Field("reason", "string", "Why there is no p_value: one_user, few_users or few_differences"),
-        Field("effect_size", "double", "dz = delta / standard deviation of the differences; NULL without spread"),
-        Field("n_wins", "bigint", "Users with a greater value under the model", nullable=False),
-        Field("n_ties", "bigint", "Users with the same value under both", nullable=False),
-        Field("n_losses", "bigint", "Users with a lesser value under the model", nullable=False),
+        Field("family_size", "bigint", "Rows of the run and test that have a p_value: adjusted for", nullable=False),
+        Field(
+            "reason",
+            "string",
+            "Why there is no p_value: no_common_users, one_user, few_users, few_differences or undefined; replicates: "
+            "too few for any p_adjusted to be significant, so there is none",
+        ),
+        Field(
+            "effect_size",
+            "double",
+            "dz = delta / standard deviation of the differences, on rows of tukey over that of the residuals; NULL "
+            "without spread and for ratios of sums",
+        ),
+        Field("n_wins", "bigint", "Users with a greater value under the model; NULL in tests of all models"),
+        Field("n_ties", "bigint", "Users with the same value under both; likewise"),
+        Field("n_losses", "bigint", "Users with a lesser value under the model; likewise"),
         Field("is_small", "boolean", "The slice has fewer users than min_slice_size", nullable=False),
         Field(
             "verdict",
             "string",
             "better, worse or undecided: p_adjusted against 1 - ci_level, in the direction in which the measure is "
-            "better; NULL without a p_value",
+            "better; NULL without a p_adjusted, and on the rows of other tests than t",
         ),
     ),
 )
@@ -309,8 +338,8 @@ CHECKS: Final = Schema(
     (C.EVALUATION, C.EVALUATION_DATE, "input", "check"),
     (
         *_RUN,
-        _key("input", "string", "Input that was checked"),
-        _key("check", "string", "What was counted"),
+        _key("input", "string", "Input that was checked; metrics where it is what was measured"),
+        _key("check", "string", "What was counted; drift: means that left the band of the nights before"),
         Field("severity", "string", "info, warn or error: what the check can at most amount to", nullable=False),
         Field("count", "bigint", "How often it happened", nullable=False),
         Field("share", "double", "count as a share of the rows (or users) looked at; NULL where there were none"),

@@ -77,7 +77,7 @@ def request_of(
 ) -> Request:
     """Build the request of a call of ``evaluate``.
 
-    Nothing is compared where ``compared`` names no baseline and does not ask for all pairs.
+    Nothing is compared where ``compared`` names no baseline and asks neither for all pairs nor for tests.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def request_of(
     arguments = attempt(lambda: validate(Arguments, asked, locate=_place))
     preset = asked["preset"] if isinstance(asked["preset"], str) else None
     chosen = attempt(lambda: validate(Policies, with_preset(preset, policies), locate=_place))
-    is_compared = compared["baseline"] is not None or compared["pairs"] != "baseline"
+    is_compared = compared["baseline"] is not None or compared["pairs"] != "baseline" or compared["tests"] != ("t",)
     comparisons = attempt(lambda: validate(Comparisons, compared, locate=_place)) if is_compared else None
     texts = arguments.measures if arguments else _texts(asked["measures"])
     measures = attempt(lambda: _measures(texts, preset)) if texts is not None else None

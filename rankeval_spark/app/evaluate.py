@@ -56,6 +56,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     baseline: str | None = None,
     pairs: str = "baseline",
     correction: str = "holm",
+    tests: Sequence[str] = ("t",),
+    replicates: int = 1000,
+    seed: int = 0,
 ) -> Evaluation:
     """Evaluate recommendation lists against held-out interactions.
 
@@ -118,6 +121,12 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Whether each model is compared with the baseline, or every two models are.
     correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
         What is done about the number of tests.
+    tests : sequence of {"t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"}
+        Tests of ``comparisons``, rows of their own each; t is always one. The last two are for ``pairs="all"``.
+    replicates : int
+        Random draws of the randomization test, the bootstrap and the randomized Tukey test, at least 100.
+    seed : int
+        Seed of these draws, which are hashes of it and the user: the same on every partitioning.
 
     Returns
     -------
@@ -154,7 +163,14 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "min_slice_size": min_slice_size,
         "confidence": confidence,
     }
-    compared = {"baseline": baseline, "pairs": pairs, "correction": correction}
+    compared = {
+        "baseline": baseline,
+        "pairs": pairs,
+        "tests": tests,
+        "replicates": replicates,
+        "seed": seed,
+        "correction": correction,
+    }
     request = request_of(asked_for, policies, compared, segments, Given(train, items, evaluation_date))
     sources = _sources(recommendations, held_out, segments, request.segments, train=train, items=items)
     return Evaluation(inputs_of(sources, request), request)

@@ -4,29 +4,63 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pyspark.sql import functions as F
 from scipy import stats
 
 from rankeval_spark import columns as C
+from rankeval_spark.stages.compared import keep_t_tests
 from rankeval_spark.statistics import gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, Verdict
 from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from pyspark.sql import DataFrame
 
     from rankeval_spark.config import EvaluationConfig, Gate
 
 Row: TypeAlias = Mapping[str, Any]
-"""A row of ``metrics``, ``comparisons`` or ``gates``."""
+"""A row of ``metrics``, ``comparisons``, ``gates`` or :mod:`rankeval_spark.stages.nights`."""
 
 FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
 """Verdicts that keep a model from shipping; the others pass, or leave the decision to people."""
 
 
-def judge(config: EvaluationConfig, metrics: DataFrame | None, comparisons: DataFrame | None) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Previous:
+    """How the night differs from the one that was published before it.
+
+    Attributes
+    ----------
+    day : date
+        The date of that one.
+    rows : sequence of mapping
+        Rows of :func:`rankeval_spark.stages.nights.to_changes`; none of a measure that was defined otherwise then, or
+        of a slice that was not made.
+    """
+
+    day: date
+    rows: Sequence[Row]
+
+    def change_of(self, row: Row) -> Row | None:
+        """Find the change of a row of ``metrics``, if users had a value on that night."""
+        return next((own for own in self.rows if own["n_earlier_users"] and _key(own) == _key(row)), None)
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    return (row[C.MODEL_ID], row[C.SLICE], tuple(row[C.SLICE_VALUES]), row[C.MEASURE], row[C.K])
+
+
+def judge(
+    config: EvaluationConfig,
+    metrics: DataFrame | None,
+    comparisons: DataFrame | None,
+    previous: Previous | None = None,
+) -> list[dict[str, Any]]:
     """Judge every rule of the config by the tables of one night.
 
     Parameters
@@ -35,14 +69,17 @@ def judge(config: EvaluationConfig, metrics: DataFrame | None, comparisons: Data
         Its ``gates``, and who the baseline is.
     metrics, comparisons : DataFrame or None
         Rows of these tables, staged or published; only the few that a rule may ask for are fetched.
+    previous : Previous, optional
+        What the rules against the previous night go by; None where none was published.
 
     Returns
     -------
     list of dict
         Rows of ``schemas.GATES`` from ``gate`` on; at least one a rule.
     """
-    rows = [[] if frame is None else _of_the_rules(frame, config) for frame in (metrics, comparisons)]
-    return judge_rows(config, metrics=rows[0], comparisons=rows[1])
+    tested = None if comparisons is None else comparisons.transform(keep_t_tests)
+    rows = [[] if frame is None else _of_the_rules(frame, config) for frame in (metrics, tested)]
+    return judge_rows(config, metrics=rows[0], comparisons=rows[1], previous=previous)
 
 
 def _of_the_rules(frame: DataFrame, config: EvaluationConfig) -> list[dict[str, Any]]:
@@ -52,10 +89,17 @@ def _of_the_rules(frame: DataFrame, config: EvaluationConfig) -> list[dict[str, 
     return [row.asDict() for row in frame.where(wanted).collect()]
 
 
-def judge_rows(config: EvaluationConfig, *, metrics: Sequence[Row], comparisons: Sequence[Row]) -> list[dict[str, Any]]:
+def judge_rows(
+    config: EvaluationConfig,
+    *,
+    metrics: Sequence[Row],
+    comparisons: Sequence[Row],
+    previous: Previous | None = None,
+) -> list[dict[str, Any]]:
     """Judge every rule by rows that are here already."""
     tables = {"metrics": metrics, "comparisons": comparisons}
-    return [row for number, gate in enumerate(config.gates, 1) for row in _Judge(number, gate, config).rows(tables)]
+    judges = (_Judge(number, gate, config, previous) for number, gate in enumerate(config.gates, 1))
+    return [row for judge in judges for row in judge.rows(tables)]
 
 
 def failed(rows: Iterable[Row]) -> list[Row]:
@@ -66,17 +110,17 @@ def failed(rows: Iterable[Row]) -> list[Row]:
 class _Judge:
     """One rule, and the rows that it is about."""
 
-    def __init__(self, number: int, gate: Gate, config: EvaluationConfig) -> None:
-        self._number, self._gate = number, gate
+    def __init__(self, number: int, gate: Gate, config: EvaluationConfig, previous: Previous | None) -> None:
+        self._number, self._gate, self._previous = number, gate, previous
         self._baseline = config.comparisons.baseline if config.comparisons else None
         self._least_users = max(LEAST_USERS, config.min_slice_size)
         self._measure = gate.measured(config.preset)
 
     def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
         matching = self._matching(tables)
-        evidence = self._of_change if self._gate.needs_baseline else self._of_value
-        verdicts = self._verdicts([evidence(row) for row in matching])
+        verdicts = self._verdicts([self._evidence(row) for row in matching])
         found = [self._row(row, verdict) for row, verdict in zip(matching, verdicts, strict=True)]
+        found += [self._row(row, self._gone(row)) for row in self._left(tables["metrics"])]
         present = {row[C.MODEL_ID] for row in matching}
         absent = [name for name in self._gate.models or () if name not in present]
         if self._gate.models is None and not matching:
@@ -91,8 +135,31 @@ class _Judge:
         gate, measure = self._gate, self._measure
         is_measured = (row[C.MEASURE], row[C.K]) == (measure.label, measure.k)
         is_wanted = gate.models is None or row[C.MODEL_ID] in gate.models
-        is_compared = not gate.needs_baseline or row[C.BASELINE_MODEL_ID] == self._baseline
-        return is_measured and is_wanted and is_compared
+        has_baseline = row["n_users"] and row.get(C.BASELINE_MODEL_ID) == self._baseline
+        is_compared = has_baseline or not gate.needs_baseline
+        return is_measured and is_wanted and bool(is_compared)
+
+    def _left(self, metrics: Sequence[Row]) -> list[Row]:
+        """Find the values of the slice that enough users had on the night before and none has now."""
+        if self._previous is None or not self._gate.needs_previous:
+            return []
+        present = {_key(row) for row in metrics}
+        models = {row[C.MODEL_ID] for row in metrics}
+        return [
+            {**row, "n_users": None}
+            for row in self._previous.rows
+            if self._is_about(row) and row[C.SLICE] == self._gate.slice and row[C.MODEL_ID] in models
+            if _key(row) not in present and row["n_earlier_users"] >= self._least_users
+        ]
+
+    def _gone(self, row: Row) -> Verdict:
+        return arithmetic.missing_slice(f"{row[C.MODEL_ID]}, {row[C.SLICE]} = {row[C.SLICE_VALUE]}")
+
+    def _evidence(self, row: Row) -> Evidence:
+        gate = self._gate
+        if gate.needs_previous:
+            return self._of_night(row)
+        return self._of_change(row) if gate.needs_baseline else self._of_value(row)
 
     def _verdicts(self, evidence: Sequence[Evidence]) -> Sequence[Verdict]:
         gate, least = self._gate, self._least_users
@@ -135,6 +202,30 @@ class _Judge:
             p_less,
             p_greater,
             self._measure.entry.definition.better,
+        )
+
+    def _of_night(self, row: Row) -> Evidence:
+        """Take a row of ``metrics`` and its change from the previous night, whose users are only partly the same."""
+        what, value = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]), _estimate(row, C.VALUE, "ci")
+        if self._previous is None:
+            return Evidence(what, row["n_users"], value, lacking="earlier published night")
+        night = f"the night of {self._previous.day}"
+        change = self._previous.change_of(row)
+        if change is None:
+            return Evidence(what, row["n_users"], value, lacking=f"value of the same definition on {night}")
+        return Evidence(
+            what,
+            min(change["n_users"], change["n_earlier_users"]),
+            value,
+            night,
+            _estimate(change, "delta", "ci"),
+            _estimate(change, "relative_delta", "relative_ci"),
+            _number(change["std_error"]),
+            _number(change["freedom"]),
+            _number(change["p_less"]),
+            _number(change["p_greater"]),
+            better=self._measure.entry.definition.better,
+            is_paired=False,
         )
 
     def _what(self, model: str, slice_value: str) -> str:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, Row, SparkSession, functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import __version__, columns as C, schemas
 from rankeval_spark.app.night import NightResult, measure_facts, new_run_id, request_of
+from rankeval_spark.app.past import PastNight, published_nights
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
-from rankeval_spark.config import EvaluationConfig, validate
 from rankeval_spark.config.asked import tie_faults
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.measures import Measure, MeasureSet
@@ -22,49 +21,8 @@ from rankeval_spark.results import InputFact, Results, ResultsStore, Run, RunFac
 from rankeval_spark.sources import read_all
 
 if TYPE_CHECKING:
+    from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.pipeline import Request
-
-
-@dataclass(frozen=True)
-class PastNight:
-    """A published night that can be scored again: its newest commit in ``runs``."""
-
-    row: Row
-
-    @property
-    def config(self) -> EvaluationConfig:
-        """The config it ran with."""
-        return validate(EvaluationConfig, json.loads(self.row["config"]))
-
-    @property
-    def read(self) -> tuple[str, str, dict[str, int | None]]:
-        """Hash of its config, version of the code, and the versions of its inputs."""
-        versions = {one["name"]: one["version"] for one in self.row["inputs"]}
-        return self.row["config_hash"], self.row["code_version"], versions
-
-    @property
-    def was_scored_again(self) -> bool:
-        """Whether its measures are more than its config asks for."""
-        return {str(one) for one in self.config.measure_set().measures} != set(self.measures)
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """What it was asked for, as text."""
-        return tuple(f"{one['measure']}@{one['k']}" if one["k"] else one["measure"] for one in self.row["measures"])
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there was nothing to measure on its date; ``row["reason"]`` says why."""
-        return schemas.METRICS.name not in self.row["n_rows"]
-
-    @property
-    def has_lists(self) -> bool:
-        """Whether its lists were published."""
-        return schemas.LISTS.name in self.row["n_rows"]
-
-    def __str__(self) -> str:
-        """Write for a message."""
-        return f"{self.row[C.EVALUATION]}, {self.row[C.EVALUATION_DATE]}"
 
 
 def past_nights(
@@ -86,32 +44,6 @@ def past_nights(
     _refuse_without_lists(nights)
     _refuse_without_facts(nights, needs)
     return nights
-
-
-def published_nights(
-    spark: SparkSession, root: str, *, evaluation: str | None = None, dates: Sequence[date] = ()
-) -> list[PastNight]:
-    """List the published nights, oldest first.
-
-    Raises
-    ------
-    InputError
-        If none was published, or one of the dates was not.
-    """
-    runs = Results(spark, root).runs(evaluation=evaluation).where(F.col("status") == "PUBLISHED")
-    newest = runs.groupBy(C.EVALUATION, C.EVALUATION_DATE).agg(F.max_by(F.struct("*"), "recorded_at").alias("_run"))
-    rows = [row["_run"] for row in newest.orderBy(C.EVALUATION_DATE, C.EVALUATION).collect()]
-    if not rows:
-        of_it = f" of {evaluation}" if evaluation else ""
-        raise InputError(
-            Fault(f"results {root}", f"no published run{of_it}", "at least one", "run an evaluation first")
-        )
-    missing = sorted(set(dates) - {row[C.EVALUATION_DATE] for row in rows})
-    if missing:
-        published = ", ".join(sorted({str(row[C.EVALUATION_DATE]) for row in rows}))
-        found = f"no published run of {', '.join(map(str, missing))}"
-        raise InputError(Fault(f"results {root}", found, f"one of the dates: {published}"))
-    return [PastNight(row) for row in rows if not dates or row[C.EVALUATION_DATE] in dates]
 
 
 def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequence[date]) -> set[date]:

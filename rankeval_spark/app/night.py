@@ -6,12 +6,14 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
 from rankeval_spark import __version__, columns as C, pipeline, schemas
 from rankeval_spark.app import gates
+from rankeval_spark.app.before import Before
 from rankeval_spark.app.failures import translated
 from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, row_facts
 from rankeval_spark.app.progress import Progress, Silent, Steps
@@ -169,6 +171,11 @@ class _Night:
     judged: list[Row] = field(default_factory=list)
     gates: list[dict[str, Any]] = field(default_factory=list)
 
+    @cached_property
+    def before(self) -> Before:
+        """The nights before this one."""
+        return Before(self.spark, self.config, self.recorded.facts)
+
     def run(self) -> NightResult:
         try:
             reason = self._compute()
@@ -235,6 +242,9 @@ class _Night:
             steps=self.steps,
             exposures=exposures_of(inputs, self.request),
         )
+        metrics = self.recorded.staged(schemas.METRICS.name)
+        with self.steps.step("drift"):
+            self.facts += [] if metrics is None else self.before.drift(metrics)
 
     def _judge(self) -> None:
         """Hold what is staged against the rules of the config; the results are published whatever comes of it."""
@@ -242,7 +252,9 @@ class _Night:
             return
         with self.steps.step("gate") as step:
             metrics, comparisons = map(self.recorded.staged, (schemas.METRICS.name, schemas.COMPARISONS.name))
-            self.gates = gates.judge(self.config, metrics, comparisons)
+            users = self.recorded.staged(schemas.USER_METRICS.name)
+            previous = None if users is None else self.before.previous(users)
+            self.gates = gates.judge(self.config, metrics, comparisons, previous)
             self.recorded.stage(schemas.GATES.name, self.spark.createDataFrame(self.gates, GATE_SCHEMA))
             step.n_rows = len(self.gates)
 
@@ -328,6 +340,8 @@ def _check_fault(row: Row) -> Fault:
     fix = f"mend the input, or raise checks.{row['check']}.error"
     if (row["input"], row["check"]) == (check.ITEMS, check.DUPLICATES):
         expected, fix = "each item once", "keep one row an item in the catalogue"
+    if row["check"] == check.DRIFT:
+        fix = "find out what changed; if the change is meant, raise checks.drift.error"
     return Fault(f"{row['input']}, {row['check']}", _counted(row), expected, fix)
 
 

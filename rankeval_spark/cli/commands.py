@@ -113,6 +113,29 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
 
 
 @app.command()
+def compare(  # noqa: PLR0913, PLR0917 - a filter each
+    results: Root,
+    against: Annotated[
+        str, typer.Option("--against", help="previous: the night published before; a date; or a model of the night")
+    ],
+    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this model; may be repeated")] = None,
+    measures: Annotated[
+        list[str] | None, typer.Option("--measures", "--measure", "-m", help="Only this measure; may be repeated")
+    ] = None,
+    slice_: Annotated[list[str] | None, typer.Option("--slice", help="A slice such as country; 'any' for all")] = None,
+    k: Annotated[list[int] | None, typer.Option(help="Only this cutoff; 0 is the whole list")] = None,
+    format_: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
+) -> None:
+    """Compare a published night with an earlier one, or its models with one of them; no input is read."""
+    from rankeval_spark.cli import comparing, published  # noqa: PLC0415 - imports pyspark
+
+    wanted = published.Filter(date_, evaluation, model or [], measures or [], slice_ or [], k or [])
+    comparing.compare(results, against, wanted, format_)
+
+
+@app.command()
 def gate(
     results: Root,
     date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,

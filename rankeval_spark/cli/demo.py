@@ -10,24 +10,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.app import gates
 from rankeval_spark.app.history import unchanged_dates
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.published import ANY_SLICE, Filter, comparison_rows_of, rows_of
 from rankeval_spark.cli.runs import run_one, session_for
 from rankeval_spark.cli.terminal import console
-from rankeval_spark.config import load_config
+from rankeval_spark.config import Gate, load_config
 from rankeval_spark.demo import prepare
 from rankeval_spark.demo.results import forget_results_of_other_tables
+from rankeval_spark.results import Results
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
+    from rankeval_spark.app.night import NightResult
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.demo import DemoLogs
 
 SHOWN_K: Final = 10
 PRIMARY: Final = "nDCG"
 N_SLICES: Final = 8
+
+STRICTER: Final = Gate(measure="nDCG@10", least_gain=1, relative=True)
+"""Twice as good as the baseline: a rule to see fail; it does not count."""
 
 
 def run_demo(workspace: Path, config_path: Path) -> None:
@@ -50,11 +56,12 @@ def run_demo(workspace: Path, config_path: Path) -> None:
     )
     out.print()
     compared = comparison_rows_of(spark, root, Filter(newest, config.evaluation, (), (), (), (SHOWN_K,)))
-    out.print(tables.comparisons(compared, f"{newest}: models against the baseline on the same users"))
-    out.print()
-    out.print(tables.gates(results[-1].gates))
+    title = f"{newest}: models against the baseline on the same users"
+    out.print(tables.comparisons([row.asDict() for row in compared], title, width=out.width))
     out.print()
     _print_slices(rows, everyone)
+    out.print()
+    _print_gates(spark, config, results[-1])
     _print_caveats(logs)
     _print_next(root, newest, time.perf_counter() - started)
 
@@ -76,6 +83,21 @@ def _print_slices(rows: Sequence[Row], everyone: Sequence[Row]) -> None:
     console().print(tables.slices(most, whole, title))
 
 
+def _print_gates(spark: SparkSession, config: EvaluationConfig, night: NightResult) -> None:
+    """Show what the rules say of the newest night, and what one would have said that asks for more."""
+    out = console()
+    out.print(tables.gates(night.gates))
+    said = "it may ship" if not night.is_blocked else "it may not ship, and rankeval run ends with exit code 6"
+    out.print(f"all rules together: {said}", markup=False)
+    results, stricter = Results(spark, config.results.location), config.model_copy(update={"gates": (STRICTER,)})
+    read = (results.metrics, results.comparisons)
+    metrics, compared = (table(date=night.evaluation_date, evaluation=night.evaluation) for table in read)
+    rows = gates.judge(stricter, metrics, compared)
+    verb = "would have kept it back" if gates.failed(rows) else "would have let it ship too"
+    out.print(f"\na rule that asks for more, {STRICTER}, {verb}:", markup=False, soft_wrap=True)
+    out.print(tables.gates(rows, title=None))
+
+
 def _print_caveats(logs: DemoLogs) -> None:
     out = console()
     out.print()
@@ -92,6 +114,7 @@ def _print_next(root: str, day: str, seconds: float) -> None:
     folder = shlex.quote(root)
     for command in (
         f"rankeval show {folder} --comparisons --slice activity --measure nDCG --k 10",
+        f"rankeval compare {folder} --against previous --measures nDCG --k 10",
         f"rankeval score {folder} --measures \"nDCG(dcg='jk2')@10\" --date {day}",
         f"rankeval run conf/demo.yaml --date {day} --set cutoffs=[3,7] --dry-run",
     ):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from rankeval_spark import columns as C
-from rankeval_spark.app import gates
+from rankeval_spark.app import changes, gates
 from rankeval_spark.app.backfill import GATE_FAILED
-from rankeval_spark.app.history import PastNight, published_nights
+from rankeval_spark.app.past import PastNight, earlier_nights, published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.config import load_config, parse_date
@@ -48,6 +48,10 @@ def _judged(spark: SparkSession, root: str, night: PastNight, config: Evaluation
         raise ConfigError(Fault(str(night), "no rule", "gates in the config", "add them, or give others by --config"))
     of_night = {"date": night.row[C.EVALUATION_DATE], "evaluation": night.row[C.EVALUATION]}
     results = Results(spark, root)
-    rows = gates.judge(config, results.metrics(**of_night), results.comparisons(**of_night))
+    previous = None
+    if changes.rules_of(config):
+        earlier = earlier_nights(spark, root, night, at_most=1)
+        previous = changes.since_previous(spark, root, config, changes.Side.of(results, night), earlier)
+    rows = gates.judge(config, results.metrics(**of_night), results.comparisons(**of_night), previous)
     console().print(tables.gates(rows))
     return rows

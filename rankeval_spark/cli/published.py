@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.app.history import past_nights, score_night
 from rankeval_spark.cli import tables
+from rankeval_spark.cli.tables import OTHER_TESTS
 from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault
@@ -61,6 +62,7 @@ COMPARISON_COLUMNS: Final = (
     "relative_ci_low",
     "relative_ci_high",
     "test",
+    "method",
     "p_value",
     "p_adjusted",
     "correction",
@@ -72,6 +74,7 @@ COMPARISON_COLUMNS: Final = (
     "n_losses",
     "is_small",
     "verdict",
+    OTHER_TESTS,
 )
 
 GAP_COLUMNS: Final = (*gaps.NIGHT, *gaps.COLUMNS)
@@ -92,11 +95,15 @@ class Filter:
     slices: Sequence[str]
     ks: Sequence[int]
 
+    @property
+    def labels(self) -> list[str]:
+        """Canonical names of the measures, without cutoff."""
+        return [_label_of(text) for text in self.measures]
+
     def apply(self, metrics: DataFrame) -> DataFrame:
         """Keep the wanted rows of one date."""
-        labels = [_label_of(text) for text in self.measures]
         slices = list(self.slices) or [C.ALL_USERS]
-        wanted = {C.MODEL_ID: self.models, C.MEASURE: labels, C.K: self.ks}
+        wanted = {C.MODEL_ID: self.models, C.MEASURE: self.labels, C.K: self.ks}
         if ANY_SLICE not in slices:
             wanted[C.SLICE] = slices
         for column, values in wanted.items():
@@ -150,10 +157,20 @@ def gap_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
 
 
 def comparison_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
-    """Read the comparisons of the wanted models, measures and slices."""
+    """Read the comparisons of the wanted models, measures and slices: a row each, beside t the other tests."""
     order = (*ORDER[:4], C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K)
-    found = _wanted(spark, root, wanted, "comparisons")
-    return found.select(*COMPARISON_COLUMNS).orderBy(*order).collect()
+    names = [name for name in COMPARISON_COLUMNS if name != OTHER_TESTS]
+    rows = _wanted(spark, root, wanted, "comparisons").orderBy(*order, "test").select(*names).collect()
+    others: dict[tuple[str, ...], dict[str, float | None]] = {}
+    for row in rows:
+        if row["test"] != "t":
+            others.setdefault(_compared(row, order), {})[row["test"]] = row["p_adjusted"]
+    of_t = (row for row in rows if row["test"] == "t")
+    return [Row(**row.asDict(), **{OTHER_TESTS: others.get(_compared(row, order), {})}) for row in of_t]
+
+
+def _compared(row: Row, key: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in key)
 
 
 def _wanted(spark: SparkSession, root: str, wanted: Filter, table: str = "metrics") -> DataFrame:
@@ -183,7 +200,8 @@ def _print_comparisons(rows: Sequence[Row]) -> None:
     nights = dict.fromkeys((row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows)
     for night in nights:
         own = [row for row in rows if (row[C.EVALUATION], row[C.EVALUATION_DATE]) == night]
-        console().print(tables.comparisons(own, f"{night[0]}, {night[1]}"))
+        out = console()
+        out.print(tables.comparisons([row.asDict() for row in own], f"{night[0]}, {night[1]}", width=out.width))
 
 
 def _print_leaderboards(rows: Sequence[Row]) -> None:

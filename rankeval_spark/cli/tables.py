@@ -22,6 +22,13 @@ FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins with one of these is run as a formula by spreadsheets."""
 
 
+WIDE: Final = 120
+"""Columns of a terminal where it is not said how many there are."""
+
+OTHER_TESTS: Final = "other_tests"
+"""Adjusted p of the tests that were asked for beside t, by their names."""
+
+
 def name_of(row: Mapping[str, Any]) -> str:
     """Write measure and cutoff together, such as ``nDCG@10``."""
     return f"{row[C.MEASURE]}@{row[C.K]}" if row[C.K] else str(row[C.MEASURE])
@@ -67,35 +74,68 @@ def slices(rows: Sequence[Row], whole: Row, title: str) -> Table:
     return table
 
 
-def comparisons(rows: Sequence[Row], title: str) -> Table:
-    """Lay out models against their baseline: the difference with its interval, and in words what it comes to.
+def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) -> Table:
+    """Lay out differences with their intervals, and in words what each comes to.
 
-    The verdict stands before the numbers that are left out first where the terminal is narrow.
+    Where the terminal has too few columns for a line a row, what a row is about stands below one another: no number is
+    cut off.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Rows of ``comparisons``, or of two nights: these have ``earlier_value`` instead of a baseline.
     """
     level = f"{100 * rows[0]['ci_level']:.4g}"
     corrected = "" if rows[0]["correction"] == "none" else f", p by {rows[0]['correction']} over {_family(rows)} tests"
-    table = Table(title=f"{title}: {level} % intervals{corrected}", title_justify="left", show_edge=False)
-    has_slices = any(row[C.SLICE] != C.ALL_USERS for row in rows)
-    table.add_column("model - baseline", overflow="fold")
+    whole_title = f"{title}: {level} % intervals{corrected}"
+    table = Table(title=whole_title, title_justify="left", show_edge=False, header_style="bold")
+    whom, has_slices = _whom(rows), any(row[C.SLICE] != C.ALL_USERS for row in rows)
+    has_nights = "earlier_value" in rows[0]
+    if width < _LINE + _OF_A_SLICE * has_slices + _OF_NIGHTS * has_nights:
+        return _narrow(table, rows, whom)
+    table.add_column(whom, overflow="fold")
     if has_slices:
         table.add_column("slice", overflow="fold")
     table.add_column("measure", overflow="fold")
-    table.add_column("difference", justify="right", no_wrap=True)
-    table.add_column("verdict", overflow="fold", min_width=9)
+    nights = list(_NIGHTS) if has_nights else []
+    for heading in (*(_NIGHTS[name] for name in nights), "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
     for heading in ("change", "p"):
         table.add_column(heading, justify="right", no_wrap=True)
+    has_others = any(row[OTHER_TESTS] for row in rows if OTHER_TESTS in row)
+    if has_others:
+        table.add_column("p of other tests", overflow="fold")
     for row in rows:
-        names = [f"{row[C.MODEL_ID]} - {row[C.BASELINE_MODEL_ID]}"]
-        names += [_slice_of(row)] if has_slices else []
-        table.add_row(
-            *(escape(name) for name in (*names, name_of(row.asDict()))),
-            _signed(row),
-            _VERDICTS.get(row["verdict"], f"[dim]not tested: {_reason(row)}[/dim]"),
-            "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}",
-            "-" if row["p_adjusted"] is None else f"{row['p_adjusted']:.2g}",
-        )
+        names = [_model_of(row, whom), *([_slice_of(row)] if has_slices else []), name_of(row)]
+        values = (_number(row[name]) for name in nights)
+        others = [_others(row)] if has_others else []
+        table.add_row(*map(escape, names), *values, _signed(row), _verdict(row), _change(row), _p(row), *others)
     return table
 
+
+def _narrow(table: Table, rows: Sequence[Mapping[str, Any]], whom: str) -> Table:
+    """Say below one another what a row is about, and below the verdict its p."""
+    table.add_column(f"{whom}, measure", overflow="fold")
+    table.add_column("difference", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in rows:
+        slice_ = [] if row[C.SLICE] == C.ALL_USERS else [_slice_of(row)]
+        about = "\n".join(escape(text) for text in (_model_of(row, whom), *slice_, name_of(row)))
+        p = "" if row["p_adjusted"] is None else f"\np = {_p(row)}"
+        others = f"\n{_others(row)}" if row.get(OTHER_TESTS) else ""
+        values = " -> ".join(_number(row[name]) for name in _NIGHTS) if "earlier_value" in row else ""
+        table.add_row(about, "\n".join(filter(None, (_signed(row), values))), f"{_verdict(row)}{p}{others}")
+    return table
+
+
+_NIGHTS: Final = {"earlier_value": "then", C.VALUE: "now"}
+"""Values of two nights, and their headings."""
+
+_LINE: Final = 100
+_OF_A_SLICE: Final = 15
+_OF_NIGHTS: Final = 20
+"""Columns of a line, and what a slice and the values of two nights take more."""
 
 _VERDICTS: Final = {
     "better": "[bold green]better[/bold green]",
@@ -104,32 +144,77 @@ _VERDICTS: Final = {
 }
 
 
-def _reason(row: Row) -> str:
+_EACH_ITS_OWN: Final = "model - baseline"
+
+
+def _whom(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Head the column of the models, the baseline in it where there is one."""
+    baselines = {str(row[C.BASELINE_MODEL_ID]) for row in rows if C.BASELINE_MODEL_ID in row}
+    if not baselines:
+        return "model"
+    return f"model - {escape(baselines.pop())}" if len(baselines) == 1 else _EACH_ITS_OWN
+
+
+def _model_of(row: Mapping[str, Any], whom: str) -> str:
+    return f"{row[C.MODEL_ID]} - {row[C.BASELINE_MODEL_ID]}" if whom == _EACH_ITS_OWN else str(row[C.MODEL_ID])
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    return _VERDICTS.get(row["verdict"], f"[dim]not tested: {_reason(row)}[/dim]")
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    return "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}"
+
+
+def _p(row: Mapping[str, Any]) -> str:
+    return _p_value(row["p_adjusted"])
+
+
+def _p_value(p: float | None) -> str:
+    return "-" if p is None else f"{p:.2g}"
+
+
+def _others(row: Mapping[str, Any]) -> str:
+    """Write the p of each other test; as that of t, each is adjusted for the tests of its own kind."""
+    return ", ".join(f"{test.replace('_', ' ')} {_p_value(p)}" for test, p in row[OTHER_TESTS].items())
+
+
+def _reason(row: Mapping[str, Any]) -> str:
     return str(row["reason"] or "too many tests").replace("_", " ")
 
 
-def _family(rows: Sequence[Row]) -> str:
+def _family(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{max(row['family_size'] for row in rows):,}"
 
 
-def _slice_of(row: Row) -> str:
+def _slice_of(row: Mapping[str, Any]) -> str:
     return C.ALL_USERS if row[C.SLICE] == C.ALL_USERS else f"{row[C.SLICE]}={row[C.SLICE_VALUE]}"
 
 
-def _signed(row: Row) -> str:
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _signed(row: Mapping[str, Any]) -> str:
     """Write the difference with its interval."""
     if row["delta"] is None:
         return "-"
-    shown = f"{row['delta']:+.4f}"
+    shown = _plus(row["delta"])
     if row["ci_low"] is None:
         return shown
-    interval = f"[{row['ci_low']:+.4f}, {row['ci_high']:+.4f}]"
+    interval = f"[{_plus(row['ci_low'])}, {_plus(row['ci_high'])}]"
     return f"{shown} [dim]{escape(interval)}[/dim]"
 
 
-def gates(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _plus(number: float) -> str:
+    """Write a number with its sign; what rounds to 0 has none of its own."""
+    return f"{round(number, 4) + 0.0:+.4f}"
+
+
+def gates(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Table:
     """Lay out what the rules say, the sentence of each verdict included."""
-    table = Table(title="gates", title_justify="left", show_edge=False, header_style="bold")
+    table = Table(title=title, title_justify="left", show_edge=False, header_style="bold")
     table.add_column("rule", justify="right")
     table.add_column("verdict", no_wrap=True)
     table.add_column("why", overflow="fold")
@@ -155,7 +240,7 @@ def plain(rows: Sequence[Row], columns: Sequence[str]) -> Table:
     return table
 
 
-def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
+def to_csv(rows: Sequence[Row | Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Write rows as CSV; text that a spreadsheet would run as a formula is quoted with an apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out)
@@ -164,7 +249,7 @@ def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
     return out.getvalue()
 
 
-def to_json(rows: Sequence[Row], columns: Sequence[str]) -> str:
+def to_json(rows: Sequence[Row | Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Write rows as a JSON array of objects."""
     return json.dumps([{name: row[name] for name in columns} for row in rows], default=str, indent=2) + "\n"
 

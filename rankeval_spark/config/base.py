@@ -44,12 +44,17 @@ def fault_error(*faults: Fault) -> PydanticCustomError:
     return PydanticCustomError("faults", "not valid", {"faults": faults})
 
 
-def refuse_repeated(values: Sequence[object], what: str) -> None:
-    """Raise one fault for every value that stands in the list a second time."""
-    faults = [
+def repeated_faults(values: Sequence[object], what: str) -> list[Fault]:
+    """Make one fault for every value that stands in the list a second time."""
+    return [
         Fault(f"[{index}]", f"{what} {value!r} a second time", "each once", "remove one of them")
         for index, value in enumerate(values)
         if value in values[:index]
     ]
+
+
+def refuse_repeated(values: Sequence[object], what: str) -> None:
+    """Raise the faults of :func:`repeated_faults`, if there are any."""
+    faults = repeated_faults(values, what)
     if faults:
         raise fault_error(*faults)

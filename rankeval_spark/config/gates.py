@@ -32,12 +32,15 @@ KINDS: Final[dict[str, Kind]] = {
 
 
 class Gate(Model):
-    """One rule, of one kind: bounds of the value, or one of three ways to hold a model against the baseline."""
+    """One rule, of one kind: bounds of the value, or one of three ways to hold it against the baseline or the past."""
 
     measure: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     """A measure that is computed, with its cutoff, such as nDCG@10."""
     models: tuple[ModelName, ...] | None = None
     """Models that must meet it; every one, but for the baseline where it is compared with, where this is left out."""
+    against: Literal["baseline", "previous"] = "baseline"
+    """What a gain, a margin or a regression is measured from: the baseline on the same users, or the same model on the
+    newest night that was published before."""
     slice: str = C.ALL_USERS
     """Everyone, or a segment or crossing of `slices` (`country`, `country*device`): each of its values must meet it."""
     at_least: Number | None = None
@@ -61,6 +64,9 @@ class Gate(Model):
             raise fault_error(Fault("", f"a rule with {' and '.join(given) or 'no bound'}", expected))
         if self.relative and self.kind not in ("gain", "margin"):
             raise fault_error(Fault(".relative", f"true beside {given[0]}", "it beside least_gain or margin"))
+        if self.kind == "bounds" and self.against != "baseline":
+            found, expected = f"{self.against} beside {given[0]}", "it beside least_gain, margin or alpha"
+            raise fault_error(Fault(".against", found, expected))
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             found = f"at_least {self.at_least:g} above at_most {self.at_most:g}"
             raise fault_error(Fault("", found, "the lower bound first", "exchange them"))
@@ -72,9 +78,19 @@ class Gate(Model):
         return next(kind for name, kind in KINDS.items() if getattr(self, name) is not None)
 
     @property
+    def is_of_change(self) -> bool:
+        """Whether the rule is about a difference, not the value itself."""
+        return self.kind != "bounds"
+
+    @property
     def needs_baseline(self) -> bool:
         """Whether the rule holds a model against another one."""
-        return self.kind != "bounds"
+        return self.is_of_change and self.against == "baseline"
+
+    @property
+    def needs_previous(self) -> bool:
+        """Whether the rule holds a model against itself on the night before."""
+        return self.is_of_change and self.against == "previous"
 
     def measured(self, preset: PresetName | None) -> Measure:
         """Read the measure as the config reads its own: with the options of its preset where it says nothing else."""
@@ -86,7 +102,8 @@ class Gate(Model):
         asked += ["relative"] if self.relative else []
         where = "" if self.slice == C.ALL_USERS else f" by {self.slice}"
         whose = f" of {', '.join(self.models)}" if self.models else ""
-        return f"{self.measure}{whose}{where}: {', '.join(asked)}"
+        since = " against the previous night" if self.needs_previous else ""
+        return f"{self.measure}{whose}{where}: {', '.join(asked)}{since}"
 
 
 def gate_faults(  # noqa: PLR0913 - what of the evaluation a rule hangs on
@@ -119,7 +136,11 @@ def gate_faults(  # noqa: PLR0913 - what of the evaluation a rule hangs on
         faults.append(Fault(".slice", repr(gate.slice), expected, nearest(gate.slice, slices)))
     if gate.needs_baseline and baseline is None:
         found = f"{gate}, but no comparisons.baseline"
-        faults.append(Fault("", found, "the model to compare with", "name it under comparisons.baseline"))
+        faults.append(
+            Fault(
+                "", found, "the model to compare with", "name it under comparisons.baseline, or set against: previous"
+            )
+        )
     for name in gate.models or ():
         if models is not None and name not in models:
             faults.append(Fault(".models", repr(name), f"of the models: {', '.join(models)}", nearest(name, models)))
@@ -137,6 +158,8 @@ def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet)
     if str(measure) not in known:
         expected = "a measure and cutoff that this evaluation computes"
         return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, known))]
-    if gate.needs_baseline and measure.column not in computed.comparable:
-        return [Fault(".measure", repr(gate.measure), "a mean over users, as only these are compared")]
+    is_compared = measure.is_mean_of_users if gate.needs_previous else measure.column in computed.comparable
+    if gate.is_of_change and not is_compared:
+        kind = "a mean over users" if gate.needs_previous else "a mean or a ratio of sums over users"
+        return [Fault(".measure", repr(gate.measure), f"{kind}, as only these are compared")]
     return []

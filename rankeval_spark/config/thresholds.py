@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from rankeval_spark.config.base import Model, Share, fault_error
+from rankeval_spark.config.base import Model, Share, Whole, fault_error
 from rankeval_spark.errors import Fault
+from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
 
 class Threshold(Model):
@@ -25,6 +26,13 @@ class Threshold(Model):
             found = f"warn {self.warn:g} above error {self.error:g}"
             raise fault_error(Fault("", found, "warn <= error", "exchange the two"))
         return self
+
+
+class Drift(Threshold):
+    """Thresholds of the check that means stay in the band of their own recent past."""
+
+    window_days: Annotated[Whole, Field(ge=LEAST_NIGHTS, le=366)] = 28
+    """Days before the night whose published means make the band; no mean has one with fewer than 7 nights."""
 
 
 class Checks(Model):
@@ -65,6 +73,10 @@ class Checks(Model):
     """Judged users without a list; share of the judged users, per model."""
     zero_relevant: Threshold = Threshold(warn=0.5)
     """Judged users without a relevant judgement; share of the judged users."""
+
+    drift: Drift = Drift(warn=0)
+    """Means over all users that left the band of the nights before, of the same definition; share of those that have a
+    band."""
 
     @model_validator(mode="before")
     @classmethod

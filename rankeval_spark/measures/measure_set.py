@@ -131,8 +131,8 @@ class MeasureSet:
 
     @cached_property
     def comparable(self) -> tuple[str, ...]:
-        """Columns of the measures whose published value is the mean of the users' values."""
-        return tuple(name for name in self.columns if name not in self.weights and self.links[name] == "identity")
+        """Columns of the measures whose published value is the mean of the users' values, or a ratio of their sums."""
+        return tuple(name for name in self.columns if self.links[name] == "identity")
 
     @cached_property
     def lower_is_better(self) -> frozenset[str]:

@@ -198,6 +198,11 @@ class Measure:
         return self.entry.definition.kind == "list"
 
     @property
+    def is_mean_of_users(self) -> bool:
+        """Whether the published value is the mean of the users' values."""
+        return self.has_user_values and self.weight_column is None and self.link == "identity"
+
+    @property
     def needs_catalogue(self) -> bool:
         """Whether all items must be known, recommended or not."""
         return self.entry.definition.needs_catalogue(**self.options)

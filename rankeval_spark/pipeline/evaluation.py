@@ -306,9 +306,7 @@ def _comparisons(users: DataFrame, request: Request) -> DataFrame | None:
         users,
         measures=request.measures,
         slices=summarise.every_slice(request.slices),
-        baseline=asked.baseline,
-        all_pairs=asked.all_pairs,
-        correction=asked.correction,
+        comparisons=asked,
         min_slice_size=request.min_slice_size,
         confidence=request.confidence,
     )

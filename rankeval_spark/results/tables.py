@@ -44,7 +44,7 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
         "value": "value IS NULL OR (value > double('-Infinity') AND value < double('Infinity'))",
     },
     "comparisons": {
-        "counts": "k >= 0 AND n_users >= 0 AND n_wins >= 0 AND n_ties >= 0 AND n_losses >= 0",
+        "counts": "k >= 0 AND n_users >= 0 AND (n_wins IS NULL OR (n_wins >= 0 AND n_ties >= 0 AND n_losses >= 0))",
         "p": "(p_value IS NULL OR (p_value >= 0 AND p_value <= 1)) AND "
         "(p_adjusted IS NULL OR (p_adjusted >= 0 AND p_adjusted <= 1))",
         "delta": "delta IS NULL OR (delta > double('-Infinity') AND delta < double('Infinity'))",

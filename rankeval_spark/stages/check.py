@@ -41,6 +41,9 @@ DUPLICATES: Final = "duplicates"
 UNMATCHED_ITEMS: Final = "unmatched_items"
 """The check of the join: judgements whose item stands in no list."""
 
+DRIFT: Final = "drift"
+"""The check that means stay in the band of the nights before; its input is what was measured."""
+
 FACTS: Final = ("input", "check", "count", "total", "sample_keys")
 
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.comparisons import OF_ALL_MODELS
+from rankeval_spark.stages.cubes import in_order
 from rankeval_spark.stages.finish import nullable, readable
 from rankeval_spark.stages.slicing import doubles
-from rankeval_spark.statistics import multiplicity, paired
-from rankeval_spark.statistics.differences import Differences
+from rankeval_spark.stages.tested import MONTE_CARLO, OfModels, OfPair
+from rankeval_spark.statistics import multiplicity
 from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rankeval_spark.config.comparisons import TestName
+    from rankeval_spark.stages.differing import Asked
+    from rankeval_spark.stages.tested import Numbers
     from rankeval_spark.statistics.multiplicity import Correction
 
 _FIELDS: Final = tuple(field for field in schemas.COMPARISONS.fields if field.name not in C.RUN_KEY)
@@ -34,6 +42,14 @@ _ARROW: Final = {
     "boolean": pa.bool_(),
 }
 
+Where: TypeAlias = tuple[int, list[str | None], int]
+"""Index and values of a slice, and the cutoff."""
+
+
+def keep_t_tests(comparisons: DataFrame) -> DataFrame:
+    """Keep the row that every comparison has, where further tests have rows of their own: what verdicts go by."""
+    return comparisons.where(F.col("test") == F.lit("t"))
+
 
 @dataclass(frozen=True)
 class Finisher:
@@ -41,18 +57,18 @@ class Finisher:
 
     Attributes
     ----------
+    asked : Asked
+        What is compared.
     labels : tuple of str
-        Name of each measure that is compared.
-    asked : tuple of frozenset of int
-        Cutoffs at which each was asked for.
+        Name of each measure that is.
     direction : int, shape (n_measures,)
         1 where higher is better, -1 where lower is.
     slices : tuple of str
         Name of each slice.
     """
 
+    asked: Asked
     labels: tuple[str, ...]
-    asked: tuple[frozenset[int], ...]
     direction: np.ndarray
     slices: tuple[str, ...]
     correction: Correction
@@ -60,82 +76,118 @@ class Finisher:
     confidence: float
 
     def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
-        """Merge the aggregates of one (baseline, model, slice, values, k) and compare its measures."""
+        """Merge the aggregates of one (baseline, model, slice, values, k) and test its measures.
+
+        Those of all models at once come without baseline and model.
+        """
         first, model, index, slice_values, k = (one.as_py() for one in key)
-        # In an order of their own, so that equal partitions give equal bits however they arrive.
-        differences = reduce(Differences.merge, map(Differences.from_bytes, sorted(group["state"].to_pylist())))
-        wanted = [position for position, ks in enumerate(self.asked) if k in ks]
-        n_rows = len(wanted)
+        where = (index, slice_values, k)
+        rows = self._of_models(where, group) if model is None else self._of_pair((first, model), where, group)
+        return pa.concat_tables([_SCHEMA.empty_table(), *rows])
+
+    def _of_pair(self, pair: tuple[str, str], where: Where, group: pa.Table) -> Iterator[pa.Table]:
+        wanted, means = self.asked.at(where[2]), self.asked.means_at(where[2])
+        tests = OfPair(
+            states_of(group), wanted, self.asked.of_sums, self.confidence, self._least_users, self.asked.replicates
+        )
+        for test in self.asked.tests:
+            measures = wanted if test == "t" else means
+            if test not in OF_ALL_MODELS and measures:
+                yield self._rows(pair, where, test, measures, tests.numbers(test))
+
+    def _of_models(self, where: Where, group: pa.Table) -> Iterator[pa.Table]:
+        means = self.asked.means_at(where[2])
+        found = {tuple(models) for models in group["models"].to_pylist()}
+        models = in_order({name for names in found for name in names}, self.asked.baseline)
+        # A chunk of users without one of the models has no user with values under all of them.
+        is_own = pa.array([tuple(names) == models for names in group["models"].to_pylist()])
+        states = states_of(group.filter(is_own))
+        tests = OfModels(states, len(models), len(means), self.confidence, self._least_users, self.asked.replicates)
+        for test in (one for one in self.asked.tests if one in OF_ALL_MODELS and len(models) > 1):
+            for pair, numbers in zip(combinations(models, 2), tests.numbers(test), strict=True):
+                yield self._rows(pair, where, test, means, numbers)
+
+    @property
+    def _least_users(self) -> int:
+        return max(LEAST_USERS, self.min_slice_size)
+
+    def _rows(
+        self, pair: tuple[str, str], where: Where, test: TestName, measures: Sequence[int], found: Numbers
+    ) -> pa.Table:
+        index, slice_values, k = where
+        n_rows = len(measures)
         names = pa.array([slice_values] * n_rows, pa.list_(pa.string()))
-        columns = {
-            C.BASELINE_MODEL_ID: pa.array([first] * n_rows, pa.string()),
-            C.MODEL_ID: pa.array([model] * n_rows, pa.string()),
-            C.SLICE: pa.array([self.slices[index]] * n_rows, pa.string()),
+        is_drawn = found["method"] == MONTE_CARLO
+        constants: dict[str, Any] = {
+            C.BASELINE_MODEL_ID: pair[0],
+            C.MODEL_ID: pair[1],
+            C.SLICE: self.slices[index],
+            C.K: k,
+            "test": test,
+            "ci_level": self.confidence,
+            "correction": self.correction,
+            "family_size": 0,
+        }
+        columns = {name: pa.array([value] * n_rows, _SCHEMA.field(name).type) for name, value in constants.items()}
+        columns |= {
             C.SLICE_VALUE: readable(names),
             C.SLICE_VALUES: names,
-            C.MEASURE: pa.array([self.labels[position] for position in wanted], pa.string()),
-            C.K: pa.array([k] * n_rows, pa.int32()),
-            **self._compared(differences, wanted),
+            C.MEASURE: pa.array([self.labels[position] for position in measures], pa.string()),
+            "replicates": pa.array(np.full(n_rows, self.asked.replicates, dtype=np.int32), mask=~is_drawn),
+            "seed": pa.array(np.full(n_rows, self.asked.seed, dtype=np.int64), mask=~is_drawn),
+            "is_small": pa.array(found["n_users"] < self.min_slice_size),
+            **{name: _nullable(values) for name, values in found.items()},
         }
         return _table(columns, n_rows)
 
     def adjust(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Adjust the p-values of all rows of the run, which are one family, and say what follows."""
+        """Adjust the p-values of all rows of the run, a family a test, and say what follows."""
         rows = pa.Table.from_batches(list(batches), _SCHEMA)
         if not rows.num_rows:
             return
-        family = np.zeros(rows.num_rows, dtype=np.int64)
         alpha = 1 - self.confidence
-        found = multiplicity.adjust(doubles(rows, "p_value"), family, correction=self.correction, alpha=alpha)
-        direction = dict(zip(self.labels, self.direction.tolist(), strict=True))
-        towards = np.array([direction[label] for label in rows[C.MEASURE].to_pylist()])
-        is_shown = found.p <= alpha
-        verdict = np.where(is_shown, np.where(doubles(rows, "delta") * towards > 0, "better", "worse"), "undecided")
+        tests = np.array(rows["test"].to_pylist())
+        found = multiplicity.adjust(
+            doubles(rows, "p_value"),
+            np.unique(tests, return_inverse=True)[1],
+            correction=self.correction,
+            alpha=alpha,
+            replicates=doubles(rows, "replicates"),
+        )
+        reason = np.where(found.reason == "", rows["reason"].to_numpy(), found.reason)
         adjusted = {
             "p_adjusted": nullable(found.p),
             "family_size": pa.array(found.family_size),
-            "verdict": pa.array(verdict.astype(object), pa.string(), mask=np.isnan(found.p)),
+            "reason": pa.array(reason, pa.string()),
+            "verdict": self._verdicts(rows, np.where(tests == "t", found.p, np.nan)),
         }
         columns = {name: adjusted.get(name, rows[name]) for name in rows.column_names}
         yield from _table(columns, rows.num_rows).to_batches()
 
-    def _compared(self, differences: Differences, wanted: Sequence[int]) -> dict[str, pa.Array]:
-        least = max(LEAST_USERS, self.min_slice_size)
-        found = paired.compare(differences, level=self.confidence, least_users=least)
-        change = paired.relative_change(differences, level=self.confidence)
-        baseline = differences.moments.denominator.mean
-        counts = {
-            "n_users": found.n,
-            "n_wins": found.n_wins,
-            "n_ties": found.n_ties,
-            "n_losses": found.n_losses,
-        }
-        numbers = {
-            "baseline_value": baseline,
-            C.VALUE: baseline + found.delta,
-            "delta": found.delta,
-            "ci_low": found.low,
-            "ci_high": found.high,
-            "relative_delta": change.value,
-            "relative_ci_low": change.low,
-            "relative_ci_high": change.high,
-            "p_value": found.p,
-            "effect_size": found.effect_size,
-        }
-        reason = found.reason[0, wanted]
-        return {
-            **{name: pa.array(values[0, wanted]) for name, values in counts.items()},
-            **{name: nullable(values[0, wanted]) for name, values in numbers.items()},
-            "test": pa.array(found.test[0, wanted].tolist(), pa.string()),
-            "reason": pa.array(reason.astype(object), pa.string(), mask=reason == ""),
-            "is_small": pa.array(found.n[0, wanted] < self.min_slice_size),
-            "ci_level": pa.array([self.confidence] * len(wanted), pa.float64()),
-            "correction": pa.array([self.correction] * len(wanted), pa.string()),
-            "family_size": pa.array([0] * len(wanted), pa.int64()),
-        }
+    def _verdicts(self, rows: pa.Table, p: np.ndarray) -> pa.Array:
+        direction = dict(zip(self.labels, self.direction.tolist(), strict=True))
+        towards = np.array([direction[label] for label in rows[C.MEASURE].to_pylist()])
+        shown = np.where(doubles(rows, "delta") * towards > 0, "better", "worse")
+        verdict = np.where(p <= 1 - self.confidence, shown, "undecided")
+        return pa.array(verdict.astype(object), pa.string(), mask=np.isnan(p))
+
+
+def states_of(group: pa.Table) -> Mapping[str, Sequence[bytes]]:
+    """Sort aggregates by kind, in an order of their own, so that equal partitions give equal bits as they arrive."""
+    states: dict[str, list[bytes]] = {}
+    for kind, state in zip(group["kind"].to_pylist(), group["state"].to_pylist(), strict=True):
+        states.setdefault(kind, []).append(state)
+    return {kind: sorted(own) for kind, own in states.items()}
 
 
 _SCHEMA: Final = pa.schema([(field.name, _ARROW[field.type]) for field in _FIELDS])
+
+
+def _nullable(values: np.ndarray) -> pa.Array:
+    """Turn NaN and empty text into NULL."""
+    if values.dtype == object:
+        return pa.array(values, pa.string(), mask=values == "")
+    return nullable(values) if values.dtype.kind == "f" else pa.array(values)
 
 
 def _table(columns: dict[str, Any], n_rows: int) -> pa.Table:

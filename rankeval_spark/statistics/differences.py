@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -141,6 +142,22 @@ class Differences:
         counts = n.astype(np.int64)
         moments = Ratios(Moments(counts, mean, m2), Moments(counts, below_mean, below_m2), cross)
         return cls(moments, low, high, absolute, ladder.reshape(*n.shape, 2, _N_RUNGS).astype(np.int64), few)
+
+    def columns(self, positions: Sequence[int]) -> Differences:
+        """Keep some of the columns."""
+        own = list(positions)
+        parts = self.moments
+        numerator, denominator = (
+            Moments(each.n[:, own], each.mean[:, own], each.m2[:, own]) for each in (parts.numerator, parts.denominator)
+        )
+        return Differences(
+            Ratios(numerator, denominator, parts.cross[:, own]),
+            self.low[:, own],
+            self.high[:, own],
+            self.absolute[:, own],
+            self.ladder[:, own],
+            self.few[:, own],
+        )
 
     @property
     def n(self) -> Counts:

@@ -75,6 +75,8 @@ class Evidence:
         Which values are good.
     is_paired : bool
         Whether the difference is that of the same users.
+    lacking : str
+        What there is none of yet where ``versus`` is empty.
     """
 
     what: str
@@ -89,6 +91,7 @@ class Evidence:
     p_greater: float = math.nan
     better: Literal["higher", "lower"] = "higher"
     is_paired: bool = True
+    lacking: str = "baseline"
 
     def gain(self, *, is_relative: bool) -> Estimate:
         """Difference or relative change, turned so that a gain is positive."""
@@ -216,7 +219,7 @@ def _detectable(row: Evidence, alpha: float) -> float:
 def _unless_impossible(evidence: Evidence, least_users: int) -> Verdict | None:
     """Verdict of a comparison that cannot be made."""
     if not evidence.versus:
-        return no_baseline(evidence.what, "baseline")
+        return no_baseline(evidence.what, evidence.lacking)
     if evidence.n_users < least_users:
         text = f"{evidence.what} has {evidence.n_users:,} users, fewer than the {least_users} that a verdict needs"
         return Verdict("too_few_users", math.nan, math.nan, f"{text}: not judged.")

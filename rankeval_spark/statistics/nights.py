@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from scipy import stats
 
+from rankeval_spark.statistics import moments, ratios
+from rankeval_spark.statistics.moments import Moments
+from rankeval_spark.statistics.paired import Change
+from rankeval_spark.statistics.ratios import Ratios
+
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rankeval_spark.statistics.intervals import Values
-    from rankeval_spark.statistics.moments import Moments
-    from rankeval_spark.statistics.ratios import Ratios
+    from rankeval_spark.statistics.moments import Matrix
+
+_N_NUMBERS: Final = 12
+"""Numbers of a group and column, as :meth:`Nights.to_bytes` writes them."""
 
 
 class Shift(NamedTuple):
@@ -34,6 +44,71 @@ class Shift(NamedTuple):
     p: Values
     p_less: Values
     p_greater: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Nights:
+    """Aggregates of two nights, which merge.
+
+    Parameters
+    ----------
+    now, before : Moments
+        All users of each night, of shape (n_groups, n_columns).
+    common : Ratios
+        Users with a value on both nights: that of now as numerator, that of before as denominator.
+    """
+
+    now: Moments
+    before: Moments
+    common: Ratios
+
+    def merge(self, other: Nights) -> Nights:
+        """Aggregate both sets of users."""
+        return Nights(self.now.merge(other.now), self.before.merge(other.before), self.common.merge(other.common))
+
+    def to_bytes(self) -> list[bytes]:
+        """Write the aggregates of each group, to be merged elsewhere; whole numbers are exact as doubles."""
+        above, below = self.common.numerator, self.common.denominator
+        parts = [number for each in (self.now, self.before, above) for number in (each.n, each.mean, each.m2)]
+        numbers = np.stack((*parts, below.mean, below.m2, self.common.cross), axis=-1, dtype=np.float64)
+        return [state.tobytes() for state in numbers]
+
+    @classmethod
+    def from_bytes(cls, state: bytes) -> Nights:
+        """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns)."""
+        numbers = np.moveaxis(np.frombuffer(state).reshape(1, -1, _N_NUMBERS), -1, 0)
+        now, before, above = (
+            Moments(numbers[first].astype(np.int64), numbers[first + 1], numbers[first + 2]) for first in (0, 3, 6)
+        )
+        return cls(now, before, Ratios(above, Moments(above.n, numbers[9], numbers[10]), numbers[11]))
+
+
+def by_group(
+    now: Matrix,
+    before: Matrix,
+    group_now: NDArray[np.integer],
+    group_before: NDArray[np.integer],
+    n_groups: int,
+) -> Nights:
+    """Aggregate the values of the users of each group.
+
+    Parameters
+    ----------
+    now, before : float64, shape (n_users, n_columns)
+        Values on either night; NaN where undefined, or where the user was not there.
+    group_now, group_before : int, shape (n_users,)
+        Group of each user on either night, from 0 to ``n_groups - 1``. A user who has changed his group is in each
+        group on one night only.
+    n_groups : int
+        Number of groups.
+    """
+    is_common = (group_now == group_before)[:, None] & ~np.isnan(now) & ~np.isnan(before)
+    above, below = (np.where(is_common, each, np.nan) for each in (now, before))
+    return Nights(
+        moments.by_group(now, group_now, n_groups),
+        moments.by_group(before, group_before, n_groups),
+        ratios.by_group(above, below, group_now, n_groups),
+    )
 
 
 def compare(now: Moments, before: Moments, common: Ratios, *, level: float) -> Shift:
@@ -71,11 +146,9 @@ def compare(now: Moments, before: Moments, common: Ratios, *, level: float) -> S
     (0.5, 0.8165, 0.6026)
     """
     delta = now.mean - before.mean
-    together = np.maximum(now.n * before.n, 1)
-    squares = now.std_error**2 + before.std_error**2 - 2 * _products(now, before, common) / together
+    squares = now.std_error**2 + before.std_error**2 - 2 * _covariance(now, before, common)
     std_error = np.sqrt(np.maximum(squares, 0.0))
-    fewest = np.minimum(now.n, before.n)
-    freedom = np.where(fewest > 1, fewest - 1.0, np.nan)
+    freedom = _freedom(now, before)
     half = stats.t.ppf((1 + level) / 2, freedom) * std_error
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where((delta == 0) & (std_error == 0), 0.0, delta / std_error)
@@ -83,6 +156,55 @@ def compare(now: Moments, before: Moments, common: Ratios, *, level: float) -> S
     sides = (2 * stats.t.sf(np.abs(t), freedom), stats.t.cdf(t, freedom), stats.t.sf(t, freedom))
     p, p_less, p_greater = (np.where(same & ~np.isnan(freedom), 1.0, side) for side in sides)
     return Shift(delta, std_error, delta - half, delta + half, freedom, p, p_less, p_greater)
+
+
+def relative_change(nights: Nights, *, level: float) -> Change:
+    """Compute the change of the mean as a share of the mean of before, by the delta method.
+
+    Parameters
+    ----------
+    level : float
+        Nominal coverage, in (0, 1).
+
+    Returns
+    -------
+    Change
+        NaN where the mean of before is not above 0.
+
+    Notes
+    -----
+    With ``r = mean x / mean y``: ``se^2 = (se_1^2 - 2 r cov + r^2 se_2^2) / (mean y)^2``, where ``cov`` is the
+    covariance of the means, which :func:`compare` takes off too.
+
+    Examples
+    --------
+    Without common users, from 2 to 3 with a standard error of 0.1 on either night:
+
+    >>> nobody = ratios.by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
+    >>> night = [np.array([[number]]) for number in (100, 3.0, 99.0)]
+    >>> found = relative_change(Nights(Moments(*night), Moments(night[0], night[1] - 1, night[2]), nobody), level=0.95)
+    >>> float(found.value[0, 0]), float(found.std_error[0, 0].round(4))
+    (0.5, 0.0901)
+    """
+    now, before = nights.now, nights.before
+    base = np.where(before.mean > 0, before.mean, np.nan)
+    share = now.mean / base
+    covariance = _covariance(now, before, nights.common)
+    squares = now.std_error**2 - 2 * share * covariance + share**2 * before.std_error**2
+    std_error = np.sqrt(np.maximum(squares, 0.0)) / base
+    half = stats.t.ppf((1 + level) / 2, _freedom(now, before)) * std_error
+    return Change(share - 1, std_error, share - 1 - half, share - 1 + half)
+
+
+def _freedom(now: Moments, before: Moments) -> Values:
+    fewest = np.minimum(now.n, before.n)
+    return np.where(fewest > 1, fewest - 1.0, np.nan)
+
+
+def _covariance(now: Moments, before: Moments, common: Ratios) -> Values:
+    """Covariance of the means of the two nights, through the users that they share."""
+    covariance: Values = _products(now, before, common) / np.maximum(now.n * before.n, 1)
+    return covariance
 
 
 def _products(now: Moments, before: Moments, common: Ratios) -> Values:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -89,6 +90,37 @@ def magnitudes(differences: Values, mean_absolute: float) -> Magnitudes:
         np.bincount(position[side], minlength=len(distinct)) for side in (is_positive, ~is_positive)
     )
     return Magnitudes(distinct.astype(np.int64), n_positive, n_negative, int((steps == 0).sum()))
+
+
+def to_bytes(differences: Values) -> bytes:
+    """Write the distinct differences of each column and how many users have them, to be put together elsewhere.
+
+    The magnitudes of :func:`magnitudes` are steps of the mean ``|d|``, which is known only when all users are.
+
+    Parameters
+    ----------
+    differences : float64, shape (n_users, n_columns)
+        NaN where undefined: those users are left out.
+    """
+    found = [np.unique(column[~np.isnan(column)], return_counts=True) for column in differences.T]
+    sizes = [len(values) for values, _ in found]
+    return np.concatenate([[len(found)], sizes, *(part for pair in found for part in pair)], dtype=np.float64).tobytes()
+
+
+def from_bytes(states: Sequence[bytes]) -> list[Values]:
+    """Read the differences of all users, column by column, in ascending order: a double a user."""
+    parts = [_columns(np.frombuffer(state)) for state in states]
+    return [
+        np.sort(np.concatenate([np.repeat(values, counts) for values, counts in column]))
+        for column in zip(*parts, strict=True)
+    ]
+
+
+def _columns(numbers: Values) -> list[tuple[Values, Counts]]:
+    n_columns = int(numbers[0])
+    sizes = np.repeat(numbers[1 : 1 + n_columns].astype(np.int64), 2)
+    parts = np.split(numbers[1 + n_columns :], np.cumsum(sizes)[:-1])
+    return [(values, counts.astype(np.int64)) for values, counts in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def merged(one: Magnitudes, other: Magnitudes) -> Magnitudes:

@@ -58,6 +58,24 @@ class RatioPairs:
         products = apart[..., :, None] * apart[..., None, :] * (self.n * share)[..., None, None]
         return RatioPairs(n, means + apart * share[..., None], self.cross + other.cross + products)
 
+    @property
+    def baseline_ratio(self) -> Values:
+        """Ratio of the baseline; NaN where its denominator is not above 0."""
+        return _ratios(self.means)[1]
+
+    def to_bytes(self) -> list[bytes]:
+        """Write the aggregates of each group, to be merged elsewhere; whole numbers are exact as doubles."""
+        cross = self.cross.reshape(*self.n.shape, N_PARTS**2)
+        states = np.concatenate([self.n[..., None], self.means, cross], axis=-1, dtype=np.float64)
+        return [state.tobytes() for state in states]
+
+    @classmethod
+    def from_bytes(cls, state: bytes) -> RatioPairs:
+        """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns, ...)."""
+        numbers = np.frombuffer(state).reshape(1, -1, 1 + N_PARTS + N_PARTS**2)
+        n, means, cross = np.split(numbers, (1, 1 + N_PARTS), axis=-1)
+        return cls(n[..., 0].astype(np.int64), means, cross.reshape(*n.shape[:2], N_PARTS, N_PARTS))
+
 
 class RatioComparison(NamedTuple):
     """A model against a baseline, each attribute of shape (n_groups, n_columns); NaN where undefined.

@@ -62,7 +62,7 @@ def sums_by_group(
         block = slice(start, start + USERS_AT_ONCE)
         factors = draw(hashes[block]).astype(np.float64)
         for codes in groups[:, block]:
-            for group, users in _members(codes):
+            for group, users in members(codes):
                 sums[group] += columns[block][users].T @ factors[users]
     return sums
 
@@ -84,7 +84,7 @@ def distinct_columns(is_defined: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], 
     return is_defined[:, first], np.array([kept[text] for text in packed], dtype=np.int64)
 
 
-def _members(codes: NDArray[np.integer]) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:
+def members(codes: NDArray[np.integer]) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:
     """Find the groups of a slicing and where their users stand; a slice where it is everyone, to copy nothing."""
     if codes.size and codes.min() == codes.max():
         if codes[0] >= 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -124,31 +124,42 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
     return Tukey(delta, effect_size, delta - half, delta + half, tails.reshape(delta.shape), variance, p_any)
 
 
-def permuted_sums(centred: Values, hashes: NDArray[np.int64], *, seed: int, replicates: int) -> Sums:
+def permuted_sums(  # noqa: PLR0913 - options by keyword
+    centred: Values,
+    hashes: NDArray[np.int64],
+    *,
+    seed: int,
+    replicates: int,
+    groups: NDArray[np.integer] | None = None,
+    n_groups: int = 1,
+) -> Sums:
     """Add up users whose models were put in random order.
 
     Parameters
     ----------
     centred : float64, shape (n_users, n_models, n_columns)
         From :func:`row_centred`: what is taken off is the same in any order.
-    hashes, seed, replicates
-        As for ``bootstrap.by_group``.
+    hashes, seed, replicates, groups, n_groups
+        As for ``bootstrap.by_group``. All columns and groups share a user's orders.
 
     Returns
     -------
-    float64, shape (n_models, n_columns, replicates)
+    float64, shape (n_groups, n_models, n_columns, replicates)
         Sum at each place of the order; those of two sets of users are added.
     """
     known = np.where(np.isnan(centred), 0.0, centred)
     n_models = centred.shape[1]
-    sums = np.zeros((n_models, centred.shape[2], replicates))
+    sums = np.zeros((n_groups, n_models, centred.shape[2], replicates))
+    slicings = np.zeros((1, len(known)), dtype=np.int64) if groups is None else groups
     for start in range(0, len(known), replicated.USERS_AT_ONCE):
         block = slice(start, start + replicated.USERS_AT_ONCE)
-        places = hashing.permutations(hashes[block], seed=seed, replicates=replicates, n_systems=n_models)
-        for place in range(n_models - 1):
-            for model in range(n_models):
-                sums[place] += known[block, model].T @ (places[place] == model).astype(np.float64)
-    sums[-1] = -sums[:-1].sum(axis=0)
+        orders = hashing.permutations(hashes[block], seed=seed, replicates=replicates, n_systems=n_models)
+        for place, model in product(range(n_models - 1), range(n_models)):
+            is_here = (orders[place] == model).astype(np.float64)
+            for codes in slicings[:, block]:
+                for group, users in replicated.members(codes):
+                    sums[group, place] += known[block, model][users].T @ is_here[users]
+    sums[:, -1] = -sums[:, :-1].sum(axis=1)
     return sums
 
 

@@ -52,6 +52,7 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/stages/moments.py": "the second Python boundary: values in, moments out",
     "rankeval_spark/stages/finish.py": "merged moments in, rows of metrics out",
     "rankeval_spark/stages/compare.py": "values of two models in, differences and rows of comparisons out",
+    "rankeval_spark/stages/nights.py": "values of two nights in, their moments and rows of changes out",
     "rankeval_spark/stages/exposure.py": "histograms of exposure in, rows of metrics out",
     "rankeval_spark/stages/parity.py": "sums of groups of popularity in, rows of metrics out",
     "rankeval_spark/stages/gaps.py": "rows of metrics in, their differences out",

@@ -42,6 +42,9 @@ EVALUATE: Final = {
     "baseline": None,
     "pairs": "baseline",
     "correction": "holm",
+    "tests": ("t",),
+    "replicates": 1000,
+    "seed": 0,
 }
 EVALUATION: Final = {
     *("agreement", "cached", "checks", "comparisons", "gaps", "leaderboard"),
@@ -109,6 +112,7 @@ CHECKS: Final = {
     "extra_users",
     "missing_users",
     "zero_relevant",
+    "drift",
 }
 MEASURES: Final = {
     "AP@1": "AP(rel=1,denom='R')",
@@ -173,8 +177,8 @@ TABLES: Final = {
     "ci_method",
     "comparisons": "evaluation evaluation_date run_id baseline_model_id model_id slice slice_value slice_values "
     "measure k n_users baseline_value value delta ci_low ci_high ci_level relative_delta "
-    "relative_ci_low relative_ci_high test p_value p_adjusted correction family_size reason effect_size "
-    "n_wins n_ties n_losses is_small verdict",
+    "relative_ci_low relative_ci_high test method replicates seed p_value p_adjusted correction family_size reason "
+    "effect_size n_wins n_ties n_losses is_small verdict",
     "gates": "evaluation evaluation_date run_id gate model_id slice slice_value slice_values measure k rule verdict "
     "observed bound n_users explanation",
     "checks": "evaluation evaluation_date run_id input check severity count share threshold verdict sample_keys",

@@ -485,6 +485,9 @@ def test_ids_that_are_text_in_one_frame_and_numbers_in_another_are_refused(spark
         ({"models": [1]}, r"evaluate\(models=\)"),
         ({"confidence": "0.95"}, r"evaluate\(confidence=\)"),
         ({"min_slice_size": "30"}, r"evaluate\(min_slice_size=\)"),
+        ({"tests": ["t", "sign"]}, r"evaluate\(baseline=\).*the model to compare with"),
+        ({"baseline": "m", "tests": ("t", "tukey")}, r"evaluate\(tests=\).*pairs to all"),
+        ({"baseline": "m", "replicates": 99}, r"evaluate\(replicates=\)"),
     ],
     ids=str,
 )

@@ -26,7 +26,7 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
             {"measure": "RR@2", "at_least": 1.0, "models": ["pop"]},
             {"measure": "RR@2", "least_gain": 0},
         ],
-        comparisons={"baseline": "pop"},
+        comparisons={"baseline": "pop", "tests": ["t", "sign", "bootstrap"], "replicates": 100},
     )
     done = rankeval("run", workspace.config, "--date", FIRST)
     assert done.code == 6, done.err
@@ -50,6 +50,7 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
     assert rankeval("run", workspace.config, "--date", FIRST).code == 6
     after = Results(spark, workspace.root).comparisons(date=FIRST)
     assert sorted(map(str, after.drop(C.RUN_ID).collect())) == before != []
+    assert {row["test"] for row in compared.select("test").distinct().collect()} == {"t", "sign", "bootstrap"}
 
     assert rankeval("score", workspace.root, "-m", "P@1", "--date", FIRST).code == 0
     kept = Results(spark, workspace.root).gates(date=FIRST).orderBy("gate").collect()
@@ -60,5 +61,6 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
 
     shown = rankeval("show", workspace.root, "--comparisons", "--measure", "RR", "--k", 2)
     assert shown.code == 0, shown.err
-    assert "als - pop" in shown.out
+    assert "model - pop" in shown.out
     assert "not tested: few users" in " ".join(shown.out.split())
+    assert shown.out.count("als - pop") == 1

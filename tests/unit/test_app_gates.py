@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,16 +37,35 @@ def comparison(
     half = 0.01
     ends = {"delta": delta, "ci_low": delta - half, "ci_high": delta + half}
     relative = {f"relative_{name}": 2 * end for name, end in ends.items()}
-    return {**row, "baseline_model_id": "popular", "baseline_value": 0.25, "p_value": p, **ends, **relative, **changes}
+    return {
+        **row,
+        "test": "t",
+        "baseline_model_id": "popular",
+        "baseline_value": 0.25,
+        "p_value": p,
+        **ends,
+        **relative,
+        **changes,
+    }
+
+
+def change(model: str, delta: float, *, n_before: int = 500, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - of a row
+    row = comparison(model, delta, None, **changes)
+    p = 0.001 if delta < 0 else 0.999
+    spread = {"std_error": 0.005, "freedom": 499.0, "p_less": p, "p_greater": 1 - p}
+    return {**row, "n_earlier_users": n_before, **spread}
 
 
 def judged(
-    *rules: dict[str, Any], metrics: Iterable[dict[str, Any]] = (), comparisons: Iterable[dict[str, Any]] = ()
+    *rules: dict[str, Any],
+    metrics: Iterable[dict[str, Any]] = (),
+    comparisons: Iterable[dict[str, Any]] = (),
+    previous: gates.Previous | None = None,
 ) -> list[dict[str, Any]]:
     config = EvaluationConfig.model_construct(
         gates=tuple(Gate(**rule) for rule in rules), comparisons=Comparisons(baseline="popular"), min_slice_size=30
     )
-    return gates.judge_rows(config, metrics=list(metrics), comparisons=list(comparisons))
+    return gates.judge_rows(config, metrics=list(metrics), comparisons=list(comparisons), previous=previous)
 
 
 def verdicts(rows: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
@@ -100,12 +120,62 @@ def test_what_cannot_be_judged_has_a_verdict_of_its_own() -> None:
     metrics = [metric("als"), metric("popular")]
     gain = {"measure": "nDCG@10", "least_gain": 0}
     assert verdicts(judged(gain, metrics=[metric("als")])) == [("", "", "no_baseline")]
+    apart = comparison("als", 0.1, None, n_users=0, reason="no_common_users")
+    assert verdicts(judged(gain, metrics=[metric("als")], comparisons=[apart])) == [("", "", "no_baseline")]
     assert verdicts(judged({**gain, "models": ("new",)}, metrics=metrics)) == [("new", "", "no_match")]
     assert verdicts(judged({**gain, "slice": "country"}, metrics=metrics)) == [("", "", "missing_slice")]
     assert verdicts(judged({"measure": "RR@3", "at_most": 1}, metrics=metrics)) == [("", "", "no_match")]
     few = judged(gain, metrics=metrics, comparisons=[comparison("als", 0.02, None, n_users=12)])
     assert verdicts(few) == [("als", "", "too_few_users")]
     assert not gates.failed(few)
+
+
+def test_a_rule_against_the_previous_night_judges_every_model_on_what_changed_since() -> None:
+    rule = {"measure": "nDCG@10", "margin": 0.02, "against": "previous"}
+    tonight = [metric("als"), metric("popular"), metric("new")]
+    rows = [change("als", -0.005), change("popular", -0.015), change("new", 0.0, n_before=0), change("gone", -0.3)]
+    found = judged(rule, metrics=tonight, previous=gates.Previous(date(2026, 1, 31), rows))
+    assert verdicts(found) == [("als", "", "passed"), ("popular", "", "failed"), ("new", "", "no_baseline")]
+    assert [row["explanation"] for row in found] == [
+        "als: nDCG@10 is 0.005 worse than the night of 2026-01-31 (-0.015 to +0.005, 500 users, not all the same); "
+        "a loss below 0.02 is allowed: passed.",
+        "popular: nDCG@10 is 0.015 worse than the night of 2026-01-31 (-0.025 to -0.005, 500 users, not all the same); "
+        "a loss below 0.02 is allowed: failed.",
+        "new: nDCG@10 has no value of the same definition on the night of 2026-01-31 to be compared with yet: "
+        "not judged.",
+    ]
+    assert found[0]["rule"] == "nDCG@10: margin 0.02 against the previous night"
+    gain = {"measure": "nDCG@10", "least_gain": -0.04, "relative": True, "against": "previous", "models": ("als",)}
+    assert verdicts(judged(gain, metrics=tonight, previous=gates.Previous(date(2026, 1, 31), rows))) == [
+        ("als", "", "passed")
+    ]
+
+
+def test_the_first_night_is_not_judged_against_the_previous_one_and_says_so() -> None:
+    rules = [{"measure": "nDCG@10", **kind, "against": "previous"} for kind in ({"margin": 0.1}, {"alpha": 0.05})]
+    rows = judged(*rules, metrics=[metric("als")])
+    assert verdicts(rows) == [("als", "", "no_baseline")] * 2
+    assert rows[0]["explanation"] == (
+        "als: nDCG@10 has no earlier published night to be compared with yet: not judged."
+    )
+    assert not gates.failed(rows)
+    assert verdicts(judged({**rules[0], "models": ("ghost",)}, metrics=[metric("als")])) == [("ghost", "", "no_match")]
+
+
+def test_a_value_of_a_slice_that_many_users_had_and_none_has_now_fails() -> None:
+    rule = {"measure": "nDCG@10", "alpha": 0.05, "slice": "country", "against": "previous"}
+    where: dict[str, Any] = {"slice_": "country", "values": ("DE",)}
+    rows = [
+        change("als", -0.02, **where),
+        change("als", 0.1, slice_="country", values=("FR",)),
+        change("als", 0.1, n_before=12, slice_="country", values=("LI",)),
+    ]
+    found = judged(rule, metrics=[metric("als", "country", ("DE",))], previous=gates.Previous(date(2026, 1, 1), rows))
+    assert verdicts(found) == [("als", "DE", "failed"), ("als", "FR", "missing_slice")]
+    assert found[1]["explanation"] == "als, country = FR has no users in these results: failed."
+    few = [{**change("als", 0.02, n_before=12, **where)}]
+    rows = judged(rule, metrics=[metric("als", "country", ("DE",))], previous=gates.Previous(date(2026, 1, 1), few))
+    assert verdicts(rows) == [("als", "DE", "too_few_users")]
 
 
 def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
@@ -122,6 +192,7 @@ def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
         ({"measure": "nDCG@10", "at_least": 0.5, "at_most": 0.1}, "above at_most"),
         ({"measure": "nDCG@10", "alpha": 0.05, "relative": True}, "relative"),
         ({"measure": "nDCG@10", "margin": -1}, "margin"),
+        ({"measure": "nDCG@10", "at_least": 0.1, "against": "previous"}, "previous beside at_least"),
     ],
 )
 def test_a_rule_is_of_one_kind(rule: dict[str, Any], found: str) -> None:

@@ -11,10 +11,12 @@ from pyspark.sql import functions as F
 from scipy import stats
 
 from rankeval_spark import schemas
+from rankeval_spark.config import Comparisons
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.stages import compare
-from tests.support.frames import after_run, assert_columns, assert_key, scored_rows
-from tests.support.plans import no_spark_jobs
+from rankeval_spark.statistics import hashing, randomization
+from tests.support.frames import after_run, assert_columns, scored_rows
+from tests.support.plans import final_exchanges, no_spark_jobs, python_nodes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 ASKED = MeasureSet.parse(["P@1", "RMSE", "R(agg='micro')@1"])
 SLICES = [(), ("country",)]
 N_USERS = 60
+EVERY_TEST = ("t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey")
 
 
 def values() -> dict[tuple[str, str, int], tuple[float | None, float]]:
@@ -52,41 +55,39 @@ def users(spark: SparkSession, partitions: int = 3) -> DataFrame:
     return frame.withColumns({name: F.col(name).cast("double") for name in measured}).repartition(partitions)
 
 
-def comparisons(frame: DataFrame, *, all_pairs: bool = False, baseline: str | None = "base") -> DataFrame:
+def comparisons(frame: DataFrame, **options: Any) -> DataFrame:  # noqa: ANN401 - of Comparisons
+    asked = Comparisons(**{"baseline": "base", **options})
     return compare.to_comparisons(
-        frame,
-        measures=ASKED,
-        slices=SLICES,
-        baseline=baseline,
-        all_pairs=all_pairs,
-        correction="holm",
-        min_slice_size=5,
-        confidence=0.95,
+        frame, measures=ASKED, slices=SLICES, comparisons=asked, min_slice_size=5, confidence=0.95
     )
 
 
 def rows_of(frame: DataFrame) -> dict[tuple[str, ...], Row]:
-    keys = ("baseline_model_id", "model_id", "slice_value", "measure")
-    return {tuple(row[name] for name in keys): row for row in frame.collect()}
+    keys = ("baseline_model_id", "model_id", "slice_value", "measure", "test")
+    rows = frame.collect()
+    found = {tuple(row[name] for name in keys): row for row in rows}
+    assert len(found) == len(rows)
+    return found
 
 
 def test_differences_are_those_of_the_users_that_both_models_have(spark: SparkSession) -> None:
     with no_spark_jobs(spark):
         frame = comparisons(users(spark))
     assert_columns(frame, after_run(schemas.COMPARISONS))
-    assert_key(frame, [name for name in schemas.COMPARISONS.key if not name.startswith("evaluation")])
+    assert final_exchanges(frame) == 2  # of the users' rows, and of the aggregates
+    assert python_nodes(frame) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]
     found = rows_of(frame)
     assert {key[:2] for key in found} == {("base", "new"), ("base", "other")}
     assert {key[2] for key in found} == {"", "FR", "DE", "(unknown)"}
-    assert {key[3] for key in found} == {"P", "RMSE"}  # ratios of sums are no means of users
+    assert {key[3:] for key in found} == {("P", "t"), ("RMSE", "t"), ("R(agg='micro')", "t")}
 
     known = values()
     common = [f"u{user}" for user in range(N_USERS) if user not in (5, 7)]
     new, base = (np.array([known[model, user, 1][0] for user in common], dtype=float) for model in ("new", "base"))
     test = stats.ttest_rel(new, base)
     interval = test.confidence_interval(0.95)
-    row = found["base", "new", "", "P"]
-    assert (row["n_users"], row["test"], row["k"], row["slice"]) == (58, "t", 1, "all")
+    row = found["base", "new", "", "P", "t"]
+    assert (row["n_users"], row["method"], row["k"], row["slice"]) == (58, "t", 1, "all")
     assert row["p_value"] == pytest.approx(test.pvalue, rel=1e-9)
     for name, expected in (
         ("value", new.mean()),
@@ -101,34 +102,40 @@ def test_differences_are_those_of_the_users_that_both_models_have(spark: SparkSe
     signs = np.sign(new - base)
     assert (row["n_wins"], row["n_ties"], row["n_losses"]) == tuple((signs == side).sum() for side in (1, 0, -1))
 
-
-def test_small_slices_have_no_p_and_the_others_are_one_family(spark: SparkSession) -> None:
-    found = rows_of(comparisons(users(spark)))
-    french, unknown = found["base", "new", "FR", "P"], found["base", "new", "(unknown)", "P"]
+    french, unknown = found["base", "new", "FR", "P", "t"], found["base", "new", "(unknown)", "P", "t"]
     assert (french["n_users"], french["reason"], french["is_small"]) == (10, "few_users", False)
     assert (unknown["n_users"], unknown["reason"], unknown["is_small"]) == (1, "one_user", True)
     assert unknown["delta"] is not None
     assert all(row[name] is None for row in (french, unknown) for name in ("p_value", "p_adjusted", "verdict"))
 
+    # Small slices have no p and the others are one family: two models, three measures, everyone and one country.
     tested = sorted(row["p_value"] for row in found.values() if row["p_value"] is not None)
-    assert {row["family_size"] for row in found.values()} == {len(tested)} == {8}
+    assert {row["family_size"] for row in found.values()} == {len(tested)} == {12}
     least = min(found.values(), key=lambda row: row["p_value"] or 1.0)
-    assert least["p_adjusted"] == pytest.approx(8 * tested[0], rel=1e-12)
+    assert least["p_adjusted"] == pytest.approx(min(12 * tested[0], 1.0), rel=1e-12)
+    assert row["verdict"] == "better"
+    assert found["base", "new", "", "RMSE", "t"]["verdict"] == "worse"  # of errors, more is worse
+    assert found["base", "other", "", "P", "t"]["verdict"] == "undecided"
 
 
-def test_the_verdict_follows_the_direction_of_the_measure(spark: SparkSession) -> None:
-    found = rows_of(comparisons(users(spark)))
-    assert found["base", "new", "", "P"]["verdict"] == "better"
-    assert found["base", "new", "", "RMSE"]["verdict"] == "worse"  # of errors, more is worse
-    assert found["base", "other", "", "P"]["verdict"] == "undecided"
-
-
-def test_every_two_models_are_compared_once_whatever_the_partitions(spark: SparkSession) -> None:
-    one = rows_of(comparisons(users(spark, 1), all_pairs=True, baseline="new"))
-    other = rows_of(comparisons(users(spark, 20), all_pairs=True, baseline="new"))
+def test_every_two_models_are_compared_once_by_every_test_whatever_the_partitions(spark: SparkSession) -> None:
+    options = {"pairs": "all", "baseline": "new", "tests": EVERY_TEST, "replicates": 200, "seed": 5}
+    one, other = (rows_of(comparisons(users(spark, parts), **options)) for parts in (1, 7))
     assert {key[:2] for key in one} == {("new", "base"), ("new", "other"), ("base", "other")}
+    assert {key[4] for key in one if key[3] == "P"} == set(EVERY_TEST)
+    assert {key[4] for key in one if key[3] == "R(agg='micro')"} == {"t"}
     assert one.keys() == other.keys()
     for key, row in one.items():
+        if row["method"] == "monte_carlo":
+            assert (other[key]["p_value"], other[key]["replicates"]) == (row["p_value"], 200)
         for name, value in row.asDict().items():
-            same = pytest.approx(value, rel=1e-12, abs=1e-15) if isinstance(value, float) else value
+            same = pytest.approx(value, rel=1e-9, abs=1e-15) if isinstance(value, float) else value
             assert other[key][name] == same, (key, name)
+
+    # Ids are hashed as the statistics hash them.
+    known = values()
+    common = [f"u{user}" for user in range(N_USERS) if user not in (5, 7)]
+    d = np.array([[known["base", user, 1][0] - known["new", user, 1][0]] for user in common])  # type: ignore[operator]  # both are there
+    sums = randomization.sign_sums(d, hashing.user_hashes(common), seed=5, replicates=200)
+    p = randomization.monte_carlo_p(d.sum(axis=0), np.abs(d).sum(axis=0), sums[0])
+    assert one["new", "base", "", "P", "randomization"]["p_value"] == p[0]

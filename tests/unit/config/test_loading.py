@@ -252,3 +252,29 @@ def test_parts_that_do_not_fit_are_named_at_once(config_file: Path) -> None:
     ):
         assert part in str(raised.value)
     assert len(raised.value.faults) >= 4
+
+
+def test_all_faults_of_comparisons_are_reported_at_once(config_file: Path) -> None:
+    found = faults(
+        append(
+            config_file,
+            "comparisons: {baseline: pop, replicates: 99, seed: -1, tests: [t, bootstrap, bootstrap, tukey]}\n",
+        )
+    )
+    assert len(found) == 4
+    text = " ".join(found)
+    for part in ("replicates", "seed", "test 'bootstrap' a second time", "tukey, but pairs: baseline"):
+        assert part in text, found
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("{pairs: all, tests: [t, randomisation]}", "did you mean 'randomization'"),
+        ("{pairs: all, tests: [bootstrap]}", "t among them"),
+        ("{pairs: all, tests: []}", "at least one element"),
+        ("{tests: [t, sign]}", "the model to compare with"),
+    ],
+)
+def test_a_test_that_cannot_be_made_is_a_clear_error(config_file: Path, options: str, message: str) -> None:
+    assert message in str(fault_of(append(config_file, f"comparisons: {options}\n")))

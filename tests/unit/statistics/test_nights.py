@@ -83,3 +83,46 @@ def test_without_common_users_it_is_the_test_of_two_samples() -> None:
 def test_one_user_has_no_shift() -> None:
     found = compared({1: 0.5}, {1: 0.4, 2: 0.3})
     assert np.isnan([found.std_error[0, 0], found.low[0, 0], found.p[0, 0]]).all()
+
+
+@given(
+    values=arrays(np.float64, (2, 30), elements=st.floats(0.1, 1)),
+    groups=arrays(np.int64, (2, 30), elements=st.integers(0, 1)),
+    cut=st.integers(0, 30),
+)
+def test_nights_merge_as_one_pass_over_all_users_and_survive_the_way_as_bytes(
+    values: np.ndarray, groups: np.ndarray, cut: int
+) -> None:
+    now, before = (each.reshape(-1, 1) for each in values)
+    whole = nights.by_group(now, before, groups[0], groups[1], 2)
+    first, second = (
+        nights.by_group(now[part], before[part], groups[0][part], groups[1][part], 2)
+        for part in (slice(0, cut), slice(cut, None))
+    )
+    for index, (one, other) in enumerate(zip(first.to_bytes(), second.to_bytes(), strict=True)):
+        merged = nights.Nights.from_bytes(one).merge(nights.Nights.from_bytes(other))
+        for found, expected in (
+            (merged.now.n, whole.now.n),
+            (merged.before.mean, whole.before.mean),
+            (merged.common.numerator.n, whole.common.numerator.n),
+            (merged.common.cross, whole.common.cross),
+        ):
+            np.testing.assert_allclose(found[0], expected[index], rtol=0, atol=1e-12)
+    in_both = [(groups[0] == groups[1]) & (groups[0] == index) for index in (0, 1)]
+    assert whole.common.numerator.n.ravel().tolist() == [int(each.sum()) for each in in_both]
+
+
+def test_relative_change_is_the_difference_of_nights_scaled_by_the_ratio() -> None:
+    """With r = 3/2: the numerator of the delta method is the variance of mean x - r mean y."""
+    x, y = np.array([1.0, 2.0, 3.0, 6.0]), np.array([1.0, 3.0, 1.0, 3.0])
+    everyone = np.zeros(4, dtype=np.int64)
+    found = nights.relative_change(nights.by_group(x[:, None], y[:, None], everyone, everyone, 1), level=0.95)
+    assert found.value[0, 0] == pytest.approx(3 / 2 - 1, abs=1e-12)
+    share, products = 3 / 2, float(((x - 3) * (y - 2)).sum())
+    squares = x.var(ddof=1) / 4 - 2 * share * products / 16 + share**2 * y.var(ddof=1) / 4
+    assert found.std_error[0, 0] == pytest.approx(np.sqrt(squares) / 2, abs=1e-12)
+    assert found.high[0, 0] - found.value[0, 0] == pytest.approx(
+        stats.t.ppf(0.975, 3) * found.std_error[0, 0], abs=1e-12
+    )
+    nothing = nights.by_group(x[:, None], 0 * y[:, None], everyone, everyone, 1)
+    assert np.isnan(nights.relative_change(nothing, level=0.95).value[0, 0])

@@ -1,0 +1,124 @@
+"""Did a mean leave the band of its own recent past: a check of what was measured, by a few published rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from pyspark.sql import Row, functions as F
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.results import Results
+from rankeval_spark.stages import check
+from rankeval_spark.statistics.drift import LEAST_NIGHTS, Band, band_of, has_drifted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.app.past import PastNight
+    from rankeval_spark.results import RunFacts
+
+Numbers: TypeAlias = Mapping[str, Any]
+"""A row of ``metrics``."""
+
+MOST_SHOWN: Final = 3
+"""Means that a check names, those that are farthest outside first."""
+
+
+def to_fact(
+    spark: SparkSession, root: str, facts: RunFacts, tonight: DataFrame, recent: Sequence[PastNight]
+) -> Row | None:
+    """Hold the means of a night over all users against those of the nights before; None where these are too few.
+
+    Parameters
+    ----------
+    tonight : DataFrame
+        Rows of ``metrics``.
+    recent : sequence of PastNight
+        Published nights before it that make the band.
+
+    Returns
+    -------
+    Row or None
+        A fact as :mod:`rankeval_spark.stages.check` makes them.
+    """
+    if len(recent) < LEAST_NIGHTS:
+        return None
+    is_recent = F.col(C.EVALUATION_DATE).isin(*(night.evaluation_date for night in recent))
+    published = Results(spark, root).metrics(evaluation=facts.evaluation, slice=C.ALL_USERS).where(is_recent)
+    definitions = {(one.measure, one.k): one.definition for one in facts.measures}
+    defined_then = {night.evaluation_date: night.definitions for night in recent}
+    rows = [
+        row.asDict()
+        for row in published.collect()
+        if defined_then[row[C.EVALUATION_DATE]].get((row[C.MEASURE], row[C.K]))
+        == definitions.get((row[C.MEASURE], row[C.K]), "")
+    ]
+    everyone = [row.asDict() for row in tonight.where(F.col(C.SLICE) == C.ALL_USERS).collect()]
+    return fact_of(everyone, rows, linked={one.measure for one in facts.measures if one.link != "identity"})
+
+
+def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: Collection[str] = ()) -> Row:
+    """Count the means that left their band.
+
+    Parameters
+    ----------
+    tonight, earlier : sequence of mapping
+        Rows of ``metrics`` of everyone, those of the earlier nights of any number of dates.
+    linked : collection of str
+        Measures, such as GMAP, whose ``std_error`` is not in units of the value: the interval tells it instead.
+
+    Returns
+    -------
+    Row
+        ``count`` of the ``total`` means that have a value and a band; ``sample_keys`` name a few of them.
+    """
+    keys = [_key(row) for row in tonight]
+    days = sorted({row[C.EVALUATION_DATE] for row in earlier})
+    places = {key: index for index, key in enumerate(keys)}, {day: index for index, day in enumerate(days)}
+    past, errors = np.full((2, len(keys), len(days)), np.nan)
+    for row in earlier:
+        if _key(row) in places[0]:
+            place = places[0][_key(row)], places[1][row[C.EVALUATION_DATE]]
+            past[place], errors[place] = _number(row[C.VALUE]), _std_error(row, linked)
+    values, band = np.array([_number(row[C.VALUE]) for row in tonight]), band_of(past, errors)
+    is_outside = has_drifted(values, band)
+    return Row(
+        input=schemas.METRICS.name,
+        check=check.DRIFT,
+        count=int(is_outside.sum()),
+        total=int((~np.isnan(values) & ~np.isnan(band.low)).sum()),
+        sample_keys=[_in_words(keys[place], values[place], band, place) for place in _farthest(values, band)],
+    )
+
+
+def _key(row: Numbers) -> tuple[str, str, int]:
+    return row[C.MODEL_ID], row[C.MEASURE], row[C.K]
+
+
+def _std_error(row: Numbers, linked: Collection[str]) -> float:
+    if row[C.MEASURE] not in linked:
+        return _number(row["std_error"])
+    half = (_number(row["ci_high"]) - _number(row["ci_low"])) / 2
+    return half / NormalDist().inv_cdf((1 + row["ci_level"]) / 2)
+
+
+def _farthest(values: np.ndarray, band: Band) -> list[int]:
+    """Name the places of a few values outside, the farthest in units of the band first."""
+    outside = np.flatnonzero(has_drifted(values, band))
+    off = np.abs(values - band.centre)[outside] / np.maximum((band.high - band.low)[outside], np.finfo(float).tiny)
+    chosen: list[int] = outside[np.argsort(-off, kind="stable")][:MOST_SHOWN].tolist()
+    return chosen
+
+
+def _in_words(key: tuple[str, str, int], value: float, band: Band, place: int) -> str:
+    model, measure, k = key
+    name = f"{measure}@{k}" if k else measure
+    nights = int(band.n_nights[place])
+    return f"{model} {name}: {value:.4g}, expected {band.low[place]:.4g} to {band.high[place]:.4g} by {nights} nights"
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)

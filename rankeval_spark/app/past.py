@@ -1,0 +1,145 @@
+"""The nights that were published: what each was asked for, and which of them came before another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyspark.sql import DataFrame, Row, SparkSession, functions as F
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.config import EvaluationConfig, validate
+from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.results import Results
+
+if TYPE_CHECKING:
+    from rankeval_spark.results import RunFacts
+
+Definitions: TypeAlias = Mapping[tuple[str, int], str]
+"""Definition of a measure by its name and cutoff."""
+
+
+@dataclass(frozen=True)
+class PastNight:
+    """A published night that can be scored again: its newest commit in ``runs``."""
+
+    row: Row
+
+    @property
+    def config(self) -> EvaluationConfig:
+        """The config it ran with."""
+        return validate(EvaluationConfig, json.loads(self.row["config"]))
+
+    @property
+    def read(self) -> tuple[str, str, dict[str, int | None]]:
+        """Hash of its config, version of the code, and the versions of its inputs."""
+        versions = {one["name"]: one["version"] for one in self.row["inputs"]}
+        return self.row["config_hash"], self.row["code_version"], versions
+
+    @property
+    def was_scored_again(self) -> bool:
+        """Whether its measures are more than its config asks for."""
+        return {str(one) for one in self.config.measure_set().measures} != set(self.measures)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What it was asked for, as text."""
+        return tuple(f"{one['measure']}@{one['k']}" if one["k"] else one["measure"] for one in self.row["measures"])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to measure on its date; ``row["reason"]`` says why."""
+        return schemas.METRICS.name not in self.row["n_rows"]
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether its lists were published."""
+        return schemas.LISTS.name in self.row["n_rows"]
+
+    @property
+    def definitions(self) -> Definitions:
+        """How each measure and cutoff was defined, all options and policies included."""
+        return {(one["measure"], one["k"]): one["definition"] for one in self.row["measures"]}
+
+    @property
+    def evaluation(self) -> str:
+        """Name under which it was published."""
+        return str(self.row[C.EVALUATION])
+
+    @property
+    def evaluation_date(self) -> date:
+        """The day that it is about."""
+        day: date = self.row[C.EVALUATION_DATE]
+        return day
+
+    @property
+    def sample_share(self) -> float:
+        """Share of the users that were evaluated."""
+        return float(self.row["sample_share"])
+
+    def __str__(self) -> str:
+        """Write for a message."""
+        return f"{self.row[C.EVALUATION]}, {self.row[C.EVALUATION_DATE]}"
+
+
+def published_nights(
+    spark: SparkSession, root: str, *, evaluation: str | None = None, dates: Sequence[date] = ()
+) -> list[PastNight]:
+    """List the published nights, oldest first.
+
+    Raises
+    ------
+    InputError
+        If none was published, or one of the dates was not.
+    """
+    runs = Results(spark, root).runs(evaluation=evaluation).where(F.col("status") == "PUBLISHED")
+    rows = _newest_commits(runs).orderBy(C.EVALUATION_DATE, C.EVALUATION).collect()
+    if not rows:
+        of_it = f" of {evaluation}" if evaluation else ""
+        raise InputError(
+            Fault(f"results {root}", f"no published run{of_it}", "at least one", "run an evaluation first")
+        )
+    missing = sorted(set(dates) - {row[C.EVALUATION_DATE] for row in rows})
+    if missing:
+        published = ", ".join(sorted({str(row[C.EVALUATION_DATE]) for row in rows}))
+        found = f"no published run of {', '.join(map(str, missing))}"
+        raise InputError(Fault(f"results {root}", found, f"one of the dates: {published}", _nearest(missing, rows)))
+    return [PastNight(row) for row in rows if not dates or row[C.EVALUATION_DATE] in dates]
+
+
+def earlier_nights(spark: SparkSession, root: str, night: RunFacts | PastNight, *, at_most: int) -> list[PastNight]:
+    """List the newest published nights before one, of the same evaluation and share of users; oldest first.
+
+    A date on which there was nothing to measure is none of them.
+
+    Parameters
+    ----------
+    at_most : int
+        How many are wanted.
+    """
+    runs = Results(spark, root).runs(evaluation=night.evaluation)
+    published = runs.where((F.col("status") == "PUBLISHED") & (F.col(C.EVALUATION_DATE) < F.lit(night.evaluation_date)))
+    # A scan of a few narrow columns, and no shuffle: every run asks, and for many a root there is nothing to find.
+    has_means = F.col("n_rows")[schemas.METRICS.name].isNotNull() & (F.col("sample_share") == night.sample_share)
+    events = published.select(C.EVALUATION_DATE, "recorded_at", C.RUN_ID, has_means.alias("has_means")).collect()
+    newest = {event[C.EVALUATION_DATE]: event for event in sorted(events, key=lambda event: event["recorded_at"])}
+    days = [day for day in sorted(newest) if newest[day]["has_means"]][-at_most:]
+    if not days:
+        return []
+    is_wanted = F.col(C.RUN_ID).isin(*(newest[day][C.RUN_ID] for day in days)) & F.col(C.EVALUATION_DATE).isin(*days)
+    rows = {row[C.EVALUATION_DATE]: row for row in published.where(is_wanted).collect()}
+    return [PastNight(rows[day]) for day in days]
+
+
+def _newest_commits(published: DataFrame) -> DataFrame:
+    """Keep the last commit of each evaluation and date."""
+    by_night = published.groupBy(C.EVALUATION, C.EVALUATION_DATE)
+    return by_night.agg(F.max_by(F.struct("*"), "recorded_at").alias("_run")).select("_run.*")
+
+
+def _nearest(missing: Sequence[date], rows: Sequence[Row]) -> str:
+    days = sorted({row[C.EVALUATION_DATE] for row in rows}, key=lambda day: (abs(day - missing[0]), day))
+    return f"the nearest is {days[0]}"

@@ -1,0 +1,112 @@
+"""The values of some users under all models side by side, and the groups of users that the slices make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.stages.slicing import doubles, groups_of, in_chunks
+
+USER_HASH: Final = "_user_hash"
+
+
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """Values of a chunk of users.
+
+    Attributes
+    ----------
+    models : tuple of str
+        In the order in which they are compared, see :func:`in_order`; the baseline is there without rows too.
+    values : float64, shape (n_models, n_ks, n_users, n_columns)
+        NaN where undefined, and where the user is not of the population under the model.
+    is_there : bool, shape (n_models, n_users)
+        Whether the user is.
+    users : pyarrow.Table
+        A row for each user, with segments.
+    """
+
+    models: tuple[str, ...]
+    values: np.ndarray
+    is_there: np.ndarray
+    users: pa.Table
+
+    @classmethod
+    def of(cls, table: pa.Table, *, columns: Sequence[str], ks: Sequence[int], baseline: str | None) -> Cube:
+        """Lay out rows of a (model, user, k) each; no key occurs twice."""
+        encoded = table[C.USER_ID].combine_chunks().dictionary_encode()
+        user, n_users = encoded.indices.to_numpy(), len(encoded.dictionary)
+        named = set(pc.unique(table[C.MODEL_ID]).to_pylist()) | ({baseline} if baseline is not None else set())
+        models = in_order(named, baseline)
+        model = pc.index_in(table[C.MODEL_ID], value_set=pa.array(models, pa.string())).to_numpy()
+        order = np.argsort(ks)
+        k = order[np.searchsorted(np.asarray(ks)[order], table[C.K].to_numpy())]
+        values = np.full((len(models), len(ks), n_users, len(columns)), np.nan)
+        values[model, k, user] = np.column_stack([doubles(table, name) for name in columns])
+        is_there = np.zeros((len(models), n_users), dtype=np.bool_)
+        is_there[model, user] = True
+        return cls(models, values, is_there, pc.take(table, pa.array(np.unique(user, return_index=True)[1])))
+
+    @property
+    def hashes(self) -> np.ndarray:
+        """Hash of each user's id."""
+        hashes: np.ndarray = self.users[USER_HASH].to_numpy()
+        return hashes
+
+    def pairs(self, *, all_pairs: bool) -> list[tuple[int, int]]:
+        """List the positions of the models that are compared, the one that is compared with first."""
+        return [(one, other) for one, other in combinations(range(len(self.models)), 2) if all_pairs or one == 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Slicing:
+    """One slice: the values that occur, and the group of each user among them."""
+
+    index: int
+    values: list[tuple[str | None, ...]]
+    group: np.ndarray
+
+    def has_any(self, is_one: np.ndarray) -> np.ndarray:
+        """Tell which groups have a user who is one."""
+        counts: np.ndarray = np.bincount(self.group[is_one], minlength=len(self.values))
+        return counts > 0
+
+
+def in_order(models: Iterable[str], baseline: str | None) -> tuple[str, ...]:
+    """Order models by name, the baseline before all others; of each two the earlier one is compared with."""
+    return tuple(sorted(models, key=lambda name: (name != baseline, name)))
+
+
+def slicings_of(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slicing]:
+    """Find the groups of users of each slice."""
+    n_users = users.num_rows
+    plain = pa.Table.from_pydict(
+        {
+            **{name: users[name] for names in slices for name in names},
+            C.MODEL_ID: pa.array([""] * n_users, pa.string()),  # users are grouped, not rows of a model and cutoff
+            C.K: pa.array(np.zeros(n_users, dtype=np.int32)),
+        }
+    )
+    found = [groups_of(plain, names, (0,)) for names in slices]
+    return [Slicing(index, [key[1] for key in keys], group) for index, (keys, group) in enumerate(found)]
+
+
+def whole_users(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join batches, sorted by user, to chunks that cut no user's rows in two."""
+    held: pa.Table | None = None
+    for chunk in in_chunks(batches):
+        table = chunk if held is None else pa.concat_tables([held, chunk])
+        ids = table[C.USER_ID]
+        n_before_last = table.num_rows - pc.sum(pc.equal(ids, ids[-1])).as_py()
+        if n_before_last:
+            yield table.slice(0, n_before_last)
+        held = table.slice(n_before_last)
+    if held is not None:
+        yield held

@@ -1,0 +1,285 @@
+"""The worker of comparisons: values of users in, aggregates of their differences by pair, slice and cutoff out.
+
+It contains no formula. Aggregates of two partitions merge; :mod:`rankeval_spark.stages.compared` makes rows of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from rankeval_spark.stages import partials
+from rankeval_spark.stages.cubes import Cube, Slicing, slicings_of, whole_users
+from rankeval_spark.stages.partials import Held, Key, Partial
+from rankeval_spark.statistics import bootstrap, differences, moments, randomization, ranks, ratio_pairs, tukey
+from rankeval_spark.statistics.differences import Pairs
+from rankeval_spark.statistics.moments import membership_of
+from rankeval_spark.statistics.replicates import members
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.config.comparisons import TestName
+
+MOST_SUMMED: Final = 1 << 26
+"""Bytes of sums of replicates that are made in one go, or those of one pair and group of users where these are more:
+with more pairs and groups than fit, they take turns."""
+
+_ARRAYS_A_COLUMN: Final = 6
+"""Of the bootstrap: weights, sums and squares, and a copy of each."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is compared, and how.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Column of each measure that is compared.
+    weights : tuple of str or None
+        Column of its denominators, where it is a ratio of sums.
+    cutoffs : tuple of frozenset of int
+        Cutoffs at which it was asked for.
+    ks : tuple of int
+        The cutoffs that occur.
+    tests : tuple of str
+        Tests that are made.
+    """
+
+    columns: tuple[str, ...]
+    weights: tuple[str | None, ...]
+    cutoffs: tuple[frozenset[int], ...]
+    ks: tuple[int, ...]
+    tests: tuple[TestName, ...]
+    replicates: int
+    seed: int
+    baseline: str | None
+    all_pairs: bool
+
+    @property
+    def of_sums(self) -> list[int]:
+        """Positions of the measures that are ratios of sums."""
+        return [position for position, weight in enumerate(self.weights) if weight is not None]
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """Columns that are read: those of the measures, then those of denominators."""
+        return (*self.columns, *(weight for weight in self.weights if weight is not None))
+
+    def at(self, k: int) -> list[int]:
+        """Positions of the measures asked for at a cutoff."""
+        return [position for position, ks in enumerate(self.cutoffs) if k in ks]
+
+    def means_at(self, k: int) -> list[int]:
+        """Positions of those that are means over users: only they have other tests than t."""
+        return [position for position in self.at(k) if self.weights[position] is None]
+
+    @cached_property
+    def slots(self) -> tuple[np.ndarray, np.ndarray]:
+        """Place of the cutoff, and position of the measure, of every mean that was asked for."""
+        places = [(place, position) for place, k in enumerate(self.ks) for position in self.means_at(k)]
+        place, position = np.array(places, dtype=np.int64).reshape(-1, 2).T
+        return place, position
+
+    def has_any(self, *tests: TestName) -> bool:
+        """Whether one of these tests is made, of any measure."""
+        return not set(tests).isdisjoint(self.tests) and self.slots[0].size > 0
+
+
+@dataclass(frozen=True)
+class Aggregator:
+    """What the workers need to aggregate their users."""
+
+    asked: Asked
+    slices: tuple[tuple[str, ...], ...]
+
+    def aggregate(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Aggregate one partition, sorted by user: rows of ``partials.PARTIAL``."""
+        yield from partials.to_batches(self._partials(batches))
+
+    def _partials(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Partial]:
+        """Give sums of replicates added up over the chunks of the partition, all else chunk by chunk."""
+        asked, held = self.asked, Held()
+        for table in whole_users(batches):
+            cube = Cube.of(table, columns=asked.stored, ks=asked.ks, baseline=asked.baseline)
+            chunk = _Chunk(asked, cube, slicings_of(cube.users, self.slices))
+            yield from chunk.of_pairs()
+            if asked.has_any("wilcoxon"):
+                yield from chunk.values()
+            if asked.has_any("bootstrap", "randomization"):
+                yield from chunk.drawn(held)
+            if asked.has_any("tukey", "randomized_tukey"):
+                yield from chunk.of_all_models(held)
+        yield from held.release()
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Some users, all of their values and all of their slices."""
+
+    asked: Asked
+    cube: Cube
+    slicings: list[Slicing]
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        return self.cube.pairs(all_pairs=self.asked.all_pairs)
+
+    def of_pairs(self) -> Iterator[Partial]:
+        """Aggregate the differences, and the parts of ratios of sums."""
+        n, of_sums, n_ks = len(self.asked.columns), self.asked.of_sums, len(self.asked.ks)
+        for pair in self.pairs:
+            first, values = (self.cube.values[each].reshape(-1, len(self.asked.stored)) for each in pair)
+            pairs = Pairs.of(values[:, :n], first[:, :n])
+            model, baseline = ((each[:, of_sums] * each[:, n:], each[:, n:]) for each in (values, first))
+            for slicing in self.slicings:
+                n_groups = len(slicing.values)
+                group = (np.arange(n_ks)[:, None] * n_groups + slicing.group).ravel()
+                states = {partials.DIFFERENCES: differences.by_group(pairs, group, n_ks * n_groups).to_bytes()}
+                if of_sums:
+                    states[partials.RATIOS] = ratio_pairs.by_group(model, baseline, group, n_ks * n_groups).to_bytes()
+                for one in np.flatnonzero(self._is_shown(pair, slicing)).tolist():
+                    key = self._key(pair, slicing, one)
+                    for place, k in enumerate(self.asked.ks):
+                        for kind, of_groups in states.items():
+                            yield key._replace(k=k), kind, of_groups[place * n_groups + one]
+
+    def values(self) -> Iterator[Partial]:
+        """Give the differences themselves, which ranks cannot do without."""
+        for pair in self.pairs:
+            difference = self.cube.values[pair[1]] - self.cube.values[pair[0]]
+            for slicing in self.slicings:
+                is_shown = self._is_shown(pair, slicing)
+                for group, users in members(slicing.group):
+                    key = self._key(pair, slicing, group)
+                    for place, k in enumerate(self.asked.ks):
+                        columns = self.asked.means_at(k)
+                        if is_shown[group] and columns:
+                            own = difference[place][users][:, columns]
+                            yield key._replace(k=k), partials.VALUES, ranks.to_bytes(own)
+
+    def drawn(self, held: Held) -> Iterator[Partial]:
+        """Add up the differences with random weights and signs.
+
+        The draws of a user serve all pairs, measures, cutoffs and slices, unless there are so many sums that pairs and
+        groups of users have to take turns.
+        """
+        n_of_pair = self.asked.slots[0].size * _ARRAYS_A_COLUMN
+        at_once = max(1, self._n_columns // n_of_pair)
+        for start in range(0, len(self.pairs), at_once):
+            pairs = self.pairs[start : start + at_once]
+            shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in pairs}
+            difference = np.concatenate([self._differences(pair) for pair in pairs]).T
+            for groups, meaning in self._blocks(len(pairs) * n_of_pair):
+                sums = self._sums(difference, groups, len(meaning))
+                for local, (index, group) in enumerate(meaning):
+                    of_group = {kind: np.split(each[local], len(pairs), axis=1) for kind, each in sums.items()}
+                    for number, pair in enumerate(pairs):
+                        if shown[pair][index][group]:
+                            key = self._key(pair, self.slicings[index], group)
+                            for kind, of_pairs in of_group.items():
+                                yield from self._held(held, key, kind, of_pairs[number])
+
+    def _differences(self, pair: tuple[int, int]) -> np.ndarray:
+        """Take the differences of the means: shape (n_slots, n_users)."""
+        place, position = self.asked.slots
+        of_means: np.ndarray = (self.cube.values[pair[1]] - self.cube.values[pair[0]])[place, :, position]
+        return of_means
+
+    @property
+    def _n_columns(self) -> int:
+        """Columns of sums that fit at a time."""
+        return MOST_SUMMED // (8 * self.asked.replicates)
+
+    def _sums(self, difference: np.ndarray, groups: np.ndarray, n_groups: int) -> dict[str, np.ndarray]:
+        """Add up with random factors: by kind, shape (n_groups, n_parts, n_columns, replicates)."""
+        asked, sums = self.asked, {}
+        options: dict[str, Any] = {"seed": asked.seed, "replicates": asked.replicates}
+        options |= {"groups": groups, "n_groups": n_groups}
+        if "bootstrap" in asked.tests:
+            found = bootstrap.by_group(difference, self.cube.hashes, with_squares=True, **options)
+            sums[partials.WEIGHTS] = np.stack([found.weights, found.sums, *_known(found.squares)], axis=1)
+        if "randomization" in asked.tests:
+            sums[partials.SIGNS] = randomization.sign_sums(difference, self.cube.hashes, **options)[:, None]
+        return sums
+
+    def of_all_models(self, held: Held) -> Iterator[Partial]:
+        """Aggregate all models at once: those with users in the group, on the users that have values under all."""
+        present = [np.stack([slicing.has_any(own) for own in self.cube.is_there]) for slicing in self.slicings]
+        for pattern in np.unique(np.concatenate(present, axis=1), axis=1).T:
+            own = [(each == pattern[:, None]).all(axis=0) for each in present]
+            yield from self._of_models(np.flatnonzero(pattern), own, held)
+
+    def _of_models(self, models: np.ndarray, own: Sequence[np.ndarray], held: Held) -> Iterator[Partial]:
+        """Aggregate some models over the groups that have them, by slice, and no others."""
+        place, position = self.asked.slots
+        names = tuple(self.cube.models[each] for each in models)
+        values = self.cube.values[models][:, place, :, position].transpose(2, 1, 0)  # users, models, slots
+        centred = tukey.row_centred(values)
+        with_means = np.concatenate([centred, values.mean(axis=1, keepdims=True)], axis=1).reshape(len(values), -1)
+        for slicing, is_own in zip(self.slicings, own, strict=True):
+            users = np.flatnonzero(is_own[slicing.group])
+            group, n_groups = slicing.group[users], len(slicing.values)
+            found = moments.by_group(with_means[users], group, n_groups)
+            absolute = membership_of(group, n_groups) @ np.nan_to_num(np.abs(centred[users])).sum(axis=1)
+            parts = np.concatenate([found.n, found.mean, found.m2, absolute], axis=1)
+            states = parts.reshape(n_groups, -1, len(place))
+            for one in np.flatnonzero(is_own).tolist():
+                key = Key(None, None, slicing.index, slicing.values[one], 0, names)
+                yield from ((each, partials.CENTRED, state.tobytes()) for each, state in self._by_k(key, states[one]))
+        if "randomized_tukey" in self.asked.tests:
+            yield from self._orders(names, centred, own, held)
+
+    def _orders(
+        self, names: tuple[str, ...], centred: np.ndarray, own: Sequence[np.ndarray], held: Held
+    ) -> Iterator[Partial]:
+        """Add up users whose models are in random order."""
+        asked = self.asked
+        options = {"seed": asked.seed, "replicates": asked.replicates}
+        for groups, meaning in self._blocks(centred[0].size):
+            sums = tukey.permuted_sums(centred, self.cube.hashes, groups=groups, n_groups=len(meaning), **options)
+            for local, (index, group) in enumerate(meaning):
+                if own[index][group]:
+                    key = Key(None, None, index, self.slicings[index].values[group], 0, names)
+                    yield from self._held(held, key, partials.ORDERS, sums[local])
+
+    def _held(self, held: Held, key: Key, kind: str, sums: np.ndarray) -> Iterator[Partial]:
+        for each, own in self._by_k(key, sums):
+            yield from held.add(each, kind, own)
+
+    def _by_k(self, key: Key, parts: np.ndarray) -> Iterator[tuple[Key, np.ndarray]]:
+        """Take parts of shape (n_parts, n_slots, ...) apart by cutoff."""
+        for place, k in enumerate(self.asked.ks):
+            is_own = self.asked.slots[0] == place
+            if is_own.any():
+                yield key._replace(k=k), parts[:, is_own]
+
+    def _key(self, pair: tuple[int, int], slicing: Slicing, group: int) -> Key:
+        first, model = (self.cube.models[each] for each in pair)
+        return Key(first, model, slicing.index, slicing.values[group], 0)
+
+    def _is_shown(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
+        """Tell which groups have rows: those with a user of the model, and of both where neither is the baseline."""
+        first, model = pair
+        is_of_baseline = self.cube.models[first] == self.asked.baseline
+        return slicing.has_any(self.cube.is_there[model] & (self.cube.is_there[first] | is_of_baseline))
+
+    def _blocks(self, n_columns: int) -> Iterator[tuple[np.ndarray, list[tuple[int, int]]]]:
+        """Give as many groups of users at a time as fit: each user's code by slice, and what each code means."""
+        meaning = [(slicing.index, group) for slicing in self.slicings for group in range(len(slicing.values))]
+        starts = np.cumsum([0, *(len(slicing.values) for slicing in self.slicings[:-1])])
+        codes = np.stack([slicing.group + start for slicing, start in zip(self.slicings, starts, strict=True)])
+        size = max(1, self._n_columns // n_columns)
+        for start in range(0, len(meaning), size):
+            block = meaning[start : start + size]
+            is_own = (codes >= start) & (codes < start + len(block))
+            yield np.where(is_own, codes - start, -1)[is_own.any(axis=1)], block
+
+
+def _known(squares: np.ndarray | None) -> list[np.ndarray]:
+    return [] if squares is None else [squares]

@@ -1,0 +1,269 @@
+"""From merged aggregates to the numbers of each test; :mod:`rankeval_spark.stages.compared` names their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import combinations
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from rankeval_spark import columns as C
+from rankeval_spark.stages import partials
+from rankeval_spark.statistics import bootstrap, paired, ranks, ratio_pairs, tukey
+from rankeval_spark.statistics.bootstrap import Replicates
+from rankeval_spark.statistics.differences import Differences
+from rankeval_spark.statistics.moments import Moments
+from rankeval_spark.statistics.ratio_pairs import RatioPairs
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.comparisons import TestName
+
+Numbers: TypeAlias = dict[str, np.ndarray]
+"""By column of the table, shape (n_measures,)."""
+
+States: TypeAlias = Mapping[str, Sequence[bytes]]
+"""Aggregates of all partitions by their kind, in an order of their own."""
+
+MONTE_CARLO: Final = "monte_carlo"
+"""How a p from random draws was found."""
+
+_RELATIVE_ENDS: Final = ("relative_ci_low", "relative_ci_high")
+_COUNTS: Final = ("n_wins", "n_ties", "n_losses")
+
+
+@dataclass(frozen=True)
+class OfPair:
+    """All tests of two models on one slice at one cutoff.
+
+    Parameters
+    ----------
+    states : mapping
+        Their aggregates.
+    wanted : sequence of int
+        Measures asked for at the cutoff, among those in the aggregates of differences.
+    of_sums : sequence of int
+        All measures that are ratios of sums: those in the aggregates of ratios. The others of ``wanted`` are those in
+        the sums of replicates.
+    level : float
+        Nominal coverage of the intervals.
+    least_users : int
+        Users below which there is no p.
+    replicates : int
+        Random draws.
+    """
+
+    states: States
+    wanted: Sequence[int]
+    of_sums: Sequence[int]
+    level: float
+    least_users: int
+    replicates: int
+
+    def numbers(self, test: TestName) -> Numbers:
+        """Make the numbers of a test: of all measures for t, of the means for the others."""
+        if test == "t":
+            return {name: values[list(self.wanted)] for name, values in self._t.items()}
+        of_t = {name: values[self._means] for name, values in self._t.items()}
+        return of_t | _TESTS[test](self, of_t)
+
+    def by_bootstrap(self, of_t: Numbers) -> Numbers:
+        """Replace interval and p of t by those of the bootstrap; where all differences are equal they stay."""
+        replicates = Replicates(*self._sums(partials.WEIGHTS)[:, None])
+        low, high = bootstrap.percentile_interval(replicates.means[0], self.level)
+        p = bootstrap.studentized_p(self._of_means.moments.numerator, replicates)[0]
+        is_equal = of_t["method"] == "equal"
+        return {
+            "ci_low": np.where(is_equal, of_t["ci_low"], low),
+            "ci_high": np.where(is_equal, of_t["ci_high"], high),
+            **{name: np.full(len(p), np.nan) for name in _RELATIVE_ENDS},
+            **_tested(of_t, np.where(is_equal, of_t["p_value"], p), np.where(is_equal, "equal", MONTE_CARLO)),
+        }
+
+    def by_randomization(self, of_t: Numbers) -> Numbers:
+        """Replace the p of t by that of random signs; that of all signs of few differences stays."""
+        found = paired.randomized(self._of_means, self._sums(partials.SIGNS), least_users=self.least_users)
+        method = np.where(found.test[0] == "randomization", MONTE_CARLO, found.test[0])
+        return _tested(of_t, found.p[0], method)
+
+    def by_wilcoxon(self, of_t: Numbers) -> Numbers:
+        """Replace the p of t by that of Wilcoxon's signed ranks; without any difference it is 1."""
+        means = self._of_means
+        mean_absolute = (means.absolute / np.maximum(means.n, 1))[0].tolist()
+        columns = zip(ranks.from_bytes(self.states[partials.VALUES]), mean_absolute, strict=True)
+        found = [ranks.wilcoxon(ranks.magnitudes(values, mean), zeros="wilcox").p for values, mean in columns]
+        return _tested(of_t, np.where(means.is_nothing[0], 1.0, found), np.full(len(found), "wilcox"))
+
+    def by_sign(self, of_t: Numbers) -> Numbers:
+        """Replace the p of t by that of the sign test."""
+        p = ranks.sign_test(of_t["n_wins"], of_t["n_losses"])
+        return _tested(of_t, p, np.full(len(p), "binomial"))
+
+    @cached_property
+    def _means(self) -> list[int]:
+        return [position for position in self.wanted if position not in self.of_sums]
+
+    @cached_property
+    def _differences(self) -> Differences:
+        return reduce(Differences.merge, map(Differences.from_bytes, self.states[partials.DIFFERENCES]))
+
+    @cached_property
+    def _of_means(self) -> Differences:
+        return self._differences.columns(self._means)
+
+    def _sums(self, kind: str) -> np.ndarray:
+        """Add up sums of shape (n_parts, n_means, replicates)."""
+        parts = (np.frombuffer(state) for state in self.states[kind])
+        return reduce(np.add, parts).reshape(-1, len(self._means), self.replicates)
+
+    @cached_property
+    def _t(self) -> Numbers:
+        """Numbers of the t test of all measures."""
+        differences = self._differences
+        found = paired.compare(differences, level=self.level, least_users=self.least_users)
+        change = paired.relative_change(differences, level=self.level)
+        below = differences.moments.denominator.mean
+        numbers = {
+            "n_users": found.n,
+            "baseline_value": below,
+            C.VALUE: below + found.delta,
+            "delta": found.delta,
+            "ci_low": found.low,
+            "ci_high": found.high,
+            "relative_delta": change.value,
+            **dict(zip(_RELATIVE_ENDS, (change.low, change.high), strict=True)),
+            "p_value": found.p,
+            "effect_size": found.effect_size,
+            **dict(zip(_COUNTS, (found.n_wins, found.n_ties, found.n_losses), strict=True)),
+            "method": found.test.astype(object),
+            "reason": np.where(found.n == 0, "no_common_users", found.reason).astype(object),
+        }
+        of_t = {name: values[0].copy() for name, values in numbers.items()}
+        if self.of_sums:
+            own = list(self.of_sums)
+            of_sums = self._by_delta_method({name: values[own] for name, values in of_t.items()})
+            for name, values in of_sums.items():
+                of_t[name][own] = values
+        return of_t
+
+    def _by_delta_method(self, of_values: Numbers) -> Numbers:
+        """Replace the numbers of the users' own ratios by those of the ratios of sums."""
+        pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[partials.RATIOS]))
+        found = ratio_pairs.compare(pairs, level=self.level, least_users=self.least_users)
+        below = pairs.baseline_ratio
+        numbers = {
+            "baseline_value": below,
+            C.VALUE: below + found.delta,
+            "delta": found.delta,
+            "ci_low": found.low,
+            "ci_high": found.high,
+            "relative_delta": found.change.value,
+            **dict(zip(_RELATIVE_ENDS, (found.change.low, found.change.high), strict=True)),
+            "effect_size": np.full(found.n.shape, np.nan),
+        }
+        method = np.full(len(self.of_sums), "delta", dtype=object)
+        return {name: values[0] for name, values in numbers.items()} | _tested(of_values, found.p[0], method)
+
+
+_TESTS: Final[Mapping[TestName, Callable[[OfPair, Numbers], Numbers]]] = {
+    "bootstrap": OfPair.by_bootstrap,
+    "randomization": OfPair.by_randomization,
+    "wilcoxon": OfPair.by_wilcoxon,
+    "sign": OfPair.by_sign,
+}
+
+
+@dataclass(frozen=True)
+class OfModels:
+    """Tukey's tests of all pairs of some models on one slice at one cutoff.
+
+    Parameters
+    ----------
+    states : mapping
+        Their aggregates; none where no user is complete.
+    n_models, n_measures : int
+        Models, and means asked for at the cutoff.
+    level, least_users, replicates
+        As of :class:`OfPair`.
+    """
+
+    states: States
+    n_models: int
+    n_measures: int
+    level: float
+    least_users: int
+    replicates: int
+
+    def numbers(self, test: TestName) -> list[Numbers]:
+        """Make the numbers of a test of every pair of models, in their order."""
+        found, n = self._found, self._moments.n[0]
+        at_random = test == "randomized_tukey"
+        p = self._randomized() if at_random else found.p
+        grand = self._moments.mean[-1]
+        pairs = combinations(range(self.n_models), 2)
+        return [
+            {
+                "n_users": n,
+                "baseline_value": grand + self._moments.mean[first],
+                C.VALUE: grand + self._moments.mean[model],
+                "delta": -found.delta[:, pair],  # theirs are of the first model minus the second
+                "ci_low": np.full(len(n), np.nan) if at_random else -found.high[:, pair],
+                "ci_high": np.full(len(n), np.nan) if at_random else -found.low[:, pair],
+                "relative_delta": self._relative(first, model),
+                "effect_size": -found.effect_size[:, pair],
+                **_tested(
+                    {"reason": self._reasons},
+                    p[:, pair],
+                    np.full(len(n), MONTE_CARLO if at_random else "studentized_range"),
+                ),
+            }
+            for pair, (first, model) in enumerate(pairs)
+        ]
+
+    @cached_property
+    def _parts(self) -> list[np.ndarray]:
+        """Aggregates of each partition: n, means and squared deviations of models and users, and sums of ``|x|``."""
+        states = (np.frombuffer(state).reshape(-1, self.n_measures) for state in self.states.get(partials.CENTRED, ()))
+        empty = np.zeros((3 * (self.n_models + 1) + 1, self.n_measures))
+        return [*states] or [empty]
+
+    @cached_property
+    def _moments(self) -> Moments:
+        """Moments of each model's centred values and, last, of the users' means: shape (n_models + 1, n_measures)."""
+        parts = (part[:-1].reshape(3, -1, self.n_measures) for part in self._parts)
+        found = reduce(Moments.merge, (Moments(n.astype(np.int64), mean, m2) for n, mean, m2 in parts))
+        return Moments(found.n, np.where(found.n > 0, found.mean, np.nan), found.m2)
+
+    @cached_property
+    def _found(self) -> tukey.Tukey:
+        found = self._moments
+        return tukey.compare_all(found.n[0], found.mean[:-1].T, found.m2[:-1].T, level=self.level)
+
+    def _randomized(self) -> np.ndarray:
+        n_models, found = self.n_models, self._moments
+        totals = np.nan_to_num(found.mean[:-1]) * found.n[:-1]
+        absolute = np.sum([part[-1] for part in self._parts], axis=0)
+        nothing = np.zeros(n_models * self.n_measures * self.replicates)
+        sums = reduce(np.add, (np.frombuffer(state) for state in self.states.get(partials.ORDERS, ())), nothing)
+        return tukey.randomised_p(totals, absolute, sums.reshape(n_models, self.n_measures, self.replicates))
+
+    def _relative(self, first: int, model: int) -> np.ndarray:
+        centred, grand = self._moments.mean, self._moments.mean[-1]
+        below = grand + centred[first]
+        change: np.ndarray = (centred[model] - centred[first]) / np.where(below > 0, below, np.nan)
+        return change
+
+    @property
+    def _reasons(self) -> np.ndarray:
+        n = self._moments.n[0]
+        names = ["no_common_users", "one_user", "few_users"]
+        return np.select([n == 0, n == 1, n < self.least_users], names, "").astype(object)
+
+
+def _tested(before: Mapping[str, np.ndarray], p: np.ndarray, method: np.ndarray) -> Numbers:
+    """Give p, how it was found and why there is none: what holds for t, or that it is not defined."""
+    p = np.where(before["reason"] == "", p, np.nan)
+    reason = np.where((before["reason"] == "") & np.isnan(p), "undefined", before["reason"])
+    return {"p_value": p, "method": method.astype(object), "reason": reason}

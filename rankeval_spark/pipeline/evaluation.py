@@ -17,6 +17,7 @@ from rankeval_spark.stages import (
     compare,
     describe,
     exposure,
+    fairness,
     groups,
     match,
     models,
@@ -282,7 +283,7 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
     asked = request.measures
     user_metrics = population.keep_population(scored)
     if exposures is not None and not asked.columns:
-        return Frames(scored, user_metrics, exposures)
+        return Frames(scored, user_metrics, _with_group_rows(exposures, request))
     users = scored if has_one_list else summarise.to_users(scored, measures=asked.columns, weights=asked.weights)
     metrics = summarise.to_metrics(
         users,
@@ -292,7 +293,12 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
         confidence=request.confidence,
     )
     every = metrics if exposures is None else metrics.unionByName(exposures)
-    return Frames(scored, user_metrics, every, _comparisons(users, request))
+    return Frames(scored, user_metrics, _with_group_rows(every, request), _comparisons(users, request))
+
+
+def _with_group_rows(metrics: DataFrame, request: Request) -> DataFrame:
+    """Say of each slicing how far its groups lie apart; nothing where nothing is sliced."""
+    return metrics.transform(fairness.with_group_rows) if request.slices else metrics
 
 
 def _comparisons(users: DataFrame, request: Request) -> DataFrame | None:

@@ -10,7 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.measures import of_groups
 from rankeval_spark.stages.jackknifed import N_GROUPS
+from rankeval_spark.statistics import links
 from rankeval_spark.statistics.gaps import gap_of
 
 NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
@@ -45,8 +47,9 @@ def to_gaps(metrics: DataFrame) -> DataFrame:
     counts = F.col(C.VALUE).isNotNull() & ~F.col("is_small") & is_known
     freedom = F.when(F.col("ci_method") == "jackknife", N_GROUPS - 1).otherwise(F.col("n_users") - 1).cast("double")
     group = F.struct(C.SLICE_VALUE, C.VALUE, "std_error", freedom.alias("freedom"))
+    of_one_group = (F.col(C.SLICE) != C.ALL_USERS) & ~F.col(C.MEASURE).rlike(of_groups.PATTERN)
     return (
-        metrics.where(F.col(C.SLICE) != C.ALL_USERS)
+        metrics.where(of_one_group)
         .groupBy(*night, *KEY)
         .agg(
             F.array_sort(F.collect_list(F.when(counts, group))).alias("_groups"),
@@ -86,6 +89,8 @@ def _row(row: dict[str, object]) -> dict[str, object]:
         np.array([np.nan if one[name] is None else one[name] for one in groups], dtype=np.float64)
         for name in (C.VALUE, "std_error", "freedom")
     )
+    measure = of_groups.measure_of(str(row[C.MEASURE]))
+    errors = links.std_error(measure.link if measure else "identity", values, errors)
     found = gap_of(values, errors, freedom, float(str(row["ci_level"])))
     numbers = dict(zip(_RANGES, (found.gap, found.low, found.high, found.ratio, found.mad), strict=True))
     extremes = {"lowest": values.argmin, "highest": values.argmax} if groups else {}
@@ -93,7 +98,7 @@ def _row(row: dict[str, object]) -> dict[str, object]:
     return {
         **row,
         "n_groups": len(groups),
-        **{name: None if np.isnan(number) else number for name, number in numbers.items()},
+        **{name: None if np.isnan(number) else float(number) for name, number in numbers.items()},
         **{f"{end}_group": named[end][C.SLICE_VALUE] if named else None for end in ("lowest", "highest")},
         **{f"{end}_value": named[end][C.VALUE] if named else None for end in ("lowest", "highest")},
     }

@@ -22,6 +22,7 @@ EVALUATE: Final = {
     "measures": "required, by name",
     "segments": None,
     "slices": (),
+    "bands": None,
     "models": None,
     "preset": None,
     "population": None,

@@ -10,11 +10,11 @@ from pydantic import Field, field_validator
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Comparisons, Policies, validate
-from rankeval_spark.config.asked import tie_faults
+from rankeval_spark.config.asked import tie_faults, with_item_slices
 from rankeval_spark.config.bands import Band, band_faults, of_train
 from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
 from rankeval_spark.config.comparisons import ModelName, comparison_faults
-from rankeval_spark.config.models import Slice
+from rankeval_spark.config.models import ItemSlice, Slice
 from rankeval_spark.config.presets import PresetName, options_of, with_preset
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import MeasureSet
@@ -42,6 +42,8 @@ class Arguments(Model):
     """Segments and crossings of segments."""
     bands: Mapping[str, Band] = {}
     """How numbers become segments."""
+    item_slices: tuple[ItemSlice, ...] = ()
+    """Groups of items."""
     min_slice_size: Annotated[Whole, Field(ge=1)] = 30
     """Slices with fewer users are small."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
@@ -102,7 +104,8 @@ def request_of(
     is_compared = compared["baseline"] is not None or compared["pairs"] != "baseline"
     comparisons = attempt(lambda: validate(Comparisons, compared, locate=_place)) if is_compared else None
     texts = arguments.measures if arguments else _texts(asked["measures"])
-    measures = attempt(lambda: _measures(texts, preset)) if texts is not None else None
+    within = arguments.item_slices if arguments else ()
+    measures = attempt(lambda: _measures(texts, preset, within)) if texts is not None else None
     if measures:
         faults += _missing(measures, given)
     if arguments:
@@ -139,8 +142,12 @@ def _missing(measures: MeasureSet, given: Given) -> list[Fault]:
     ]
 
 
-def _measures(texts: Sequence[str], preset: str | None) -> MeasureSet:
-    return MeasureSet.parse(texts, where="evaluate(measures=)", defaults=options_of(preset))
+def _measures(texts: Sequence[str], preset: str | None, item_slices: Sequence[str]) -> MeasureSet:
+    whole = MeasureSet.parse(texts, where="evaluate(measures=)", defaults=options_of(preset))
+    try:
+        return with_item_slices(whole, item_slices)
+    except ConfigError as error:
+        raise ConfigError(*(replace(fault, where=_place(("item_slices",))) for fault in error.faults)) from None
 
 
 def _texts(measures: Any) -> Sequence[str] | None:  # noqa: ANN401 - whatever was given

@@ -37,6 +37,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     segments: DataFrame | None = None,
     slices: Sequence[str | Sequence[str]] = (),
     bands: Mapping[str, Mapping[str, Any]] | None = None,
+    item_slices: Sequence[str] = (),
     models: Sequence[str] | None = None,
     preset: str | None = None,
     population: str | None = None,
@@ -80,6 +81,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     bands : mapping, optional
         How numbers become segments, by name: ``{"age": {"edges": [18, 25, 40]}, "income": {"quantiles": 4}}``;
         ``{"activity": {"of": "train"}}`` is how many interactions the user has in `train`: none, low, middle or high.
+    item_slices : sequence of str
+        Groups of items within which every measure that reads judgements is computed too, as ``R(group='drama')``:
+        categories of `items`; or ``head``, ``middle`` and ``tail``, by popularity in `train`.
     models : sequence of str, optional
         The models expected; those in the log where left out (one lazy distinct).
     preset : str, optional
@@ -156,6 +160,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "models": models,
         "slices": slices,
         "bands": bands or {},
+        "item_slices": item_slices,
         "min_slice_size": min_slice_size,
         "confidence": confidence,
     }

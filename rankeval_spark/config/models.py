@@ -103,6 +103,7 @@ _NAMES_SCHEMA = {"type": "array", "items": {"type": "string"}, "minItems": 1, "u
 Slice = Annotated[
     tuple[str, ...], BeforeValidator(_crossing), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES_SCHEMA]})
 ]
+ItemSlice = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^'\"]+$")]
 SegmentName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 SettingValue = Annotated[str, PlainValidator(_setting), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 
@@ -194,6 +195,9 @@ class EvaluationConfig(Model):
     bands: Mapping[SegmentName, Band] = {}
     """Segments of `slices` that are made of numbers: given edges, or quantiles; or of the number of a user's training
     interactions. The edges that came of it are in the table `checks`."""
+    item_slices: tuple[ItemSlice, ...] = ()
+    """Groups of items within which every measure that reads judgements is computed too, as R(group='drama'): categories
+    of inputs.items; or head, middle and tail, by popularity in inputs.train."""
     min_slice_size: Annotated[Whole, Field(ge=1)] = 30
     """Slices with fewer users are marked as small."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
@@ -239,8 +243,18 @@ class EvaluationConfig(Model):
         refuse_repeated([C.CROSSING.join(sorted(names)) for names in slices], "slice")
         return slices
 
+    @field_validator("item_slices")
+    @classmethod
+    def _item_slices_once(cls, item_slices: tuple[str, ...]) -> tuple[str, ...]:
+        refuse_repeated(item_slices, "item slice")
+        return item_slices
+
     @model_validator(mode="after")
     def _parts_fit_together(self) -> EvaluationConfig:
+        try:
+            self.measure_set()
+        except ConfigError as error:  # the measures by themselves are valid by now
+            raise fault_error(*(replace(fault, where=".item_slices") for fault in error.faults)) from None
         faults = [
             *self._slice_faults(),
             *self._band_faults(),
@@ -318,8 +332,9 @@ class EvaluationConfig(Model):
         return measures
 
     def measure_set(self) -> MeasureSet:
-        """Return every measure at every cutoff asked for, each once, in order of first mention."""
-        return asked.measure_set(self.measures, self.cutoffs, defaults=options_of(self.preset))
+        """Return every measure at every cutoff asked for, each once, in order of first mention, then in item slices."""
+        whole = asked.measure_set(self.measures, self.cutoffs, defaults=options_of(self.preset))
+        return asked.with_item_slices(whole, self.item_slices)
 
     def segment_names(self) -> tuple[str, ...]:
         """Return the segment columns that are read: those of `inputs.segments.columns`, then those sliced by.

@@ -23,6 +23,7 @@ EVALUATE: Final = {
     "segments": None,
     "slices": (),
     "bands": None,
+    "item_slices": (),
     "models": None,
     "preset": None,
     "population": None,

@@ -65,3 +65,25 @@ def test_activity_needs_no_segment_table_and_is_no_column_of_one(config_file: Pa
     train = "inputs.train={format: parquet, path: train}"
     config = load_config(config_file, [*changes, train, "bands.activity.of=train"])
     assert config.segment_names() == ()
+
+
+def test_item_slices_ask_for_every_measure_of_judgements_within_a_category_too(config_file: Path) -> None:
+    items = ["inputs.items={format: parquet, path: items}", "inputs.train={format: parquet, path: train}"]
+    config = load_config(config_file, [*items, "measures=[R@5, ItemCoverage@5]", "item_slices=[drama, tail]"])
+    expected = ["R@5", "ItemCoverage@5", "R(group='drama')@5", "R(group='tail')@5"]
+    assert [str(one) for one in config.measure_set().measures] == expected
+    assert '"item_slices":["drama","tail"]' in config.public_json()
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        (["item_slices=[drama]"], r"R\(group='drama'\), but no inputs\.items"),
+        (["item_slices=[drama, drama]"], "item slice 'drama' a second time"),
+        (['item_slices=["it\'s"]'], "item_slices"),
+        (["measures=[ItemCoverage@5]", "item_slices=[tail]"], r"item_slices.*none of which reads judgements"),
+    ],
+)
+def test_item_slices_need_what_they_are_made_of(config_file: Path, changes: list[str], found: str) -> None:
+    with pytest.raises(ConfigError, match=found):
+        load_config(config_file, ["measures=[R@5]", *changes])

@@ -335,11 +335,13 @@ CHECKS: Final = Schema(
         _key("input", "string", "Input that was checked"),
         _key("check", "string", "What was counted"),
         Field("severity", "string", "info, warn or error: what the check can at most amount to", nullable=False),
-        Field("count", "bigint", "How often it happened", nullable=False),
+        Field("count", "bigint", "How often it happened; of bands.<name>: users without a number", nullable=False),
         Field("share", "double", "count as a share of the rows (or users) looked at; NULL where there were none"),
         Field("threshold", "double", "Share above which the verdict is not ok; NULL where the check only counts"),
         Field("verdict", "string", "ok, warn or error", nullable=False),
-        Field("sample_keys", "array<string>", "A few of the keys concerned", nullable=False),
+        Field(
+            "sample_keys", "array<string>", "A few of the keys concerned; of bands.<name>: the edges", nullable=False
+        ),
     ),
 )
 

@@ -10,9 +10,8 @@ import pytest
 from rankeval_spark import columns as C
 from rankeval_spark.app.history import past_nights, score_night
 from rankeval_spark.errors import InputError
-from rankeval_spark.measures import MeasureSet
+from rankeval_spark.measures import MeasureSet, of_groups
 from rankeval_spark.results import Results
-from rankeval_spark.measures import of_groups
 from tests.support.cli import rankeval
 from tests.support.frames import by
 from tests.support.nights import FIRST, WITHOUT_ROWS

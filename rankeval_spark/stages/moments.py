@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages.population import IS_EVALUATED, has_judgements, has_list
-from rankeval_spark.stages.slicing import Encoded, Key, doubles, groups_of, in_chunks, segments_of
+from rankeval_spark.stages.slicing import Key, doubles, groups_of, in_chunks, segments_of
 from rankeval_spark.statistics import ratios
 from rankeval_spark.statistics.moments import Moments, by_group
 from rankeval_spark.statistics.ratios import Ratios
@@ -91,9 +91,8 @@ def _summariser(
             denominators = np.column_stack([doubles(table, name) for name in weights.values()]) if weights else None
             if denominators is not None:
                 values[:, weighted] *= denominators
-            known: dict[str, Encoded] = {}
             for names, total in zip(slices, totals, strict=True):
-                keys, group = groups_of(table, names, ks, known=known)
+                keys, group = groups_of(table, names, ks)
                 total.add(keys, by_group(values, group, len(keys)), _sums(counts, group, len(keys)))
                 if denominators is not None:
                     total.add_ratios(keys, ratios.by_group(values[:, weighted], denominators, group, len(keys)))

@@ -17,9 +17,6 @@ ROWS_AT_ONCE: Final = 65_536
 Key: TypeAlias = tuple[str, tuple[str | None, ...], int]
 """Model, values of the other columns, cutoff."""
 
-Encoded: TypeAlias = tuple[np.ndarray, list[str | None]]
-"""A column as the position of each row's value, and the distinct values."""
-
 
 def segments_of(slices: Sequence[Sequence[str]]) -> tuple[list[Column], list[tuple[str, ...]]]:
     """Give each segment that a slice is by a column of its own: the columns, and their names by slice."""
@@ -47,18 +44,9 @@ def doubles(table: pa.Table, name: str) -> np.ndarray:
     return values
 
 
-def groups_of(
-    table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...], *, known: dict[str, Encoded] | None = None
-) -> tuple[list[Key], np.ndarray]:
-    """Find the groups (model, slice values, k) that occur: their keys, and the group of each row.
-
-    ``known`` keeps what was found of a column of this table, for the next slice that it is part of.
-    """
-    kept = {} if known is None else known
-    for name in (C.MODEL_ID, *names):
-        if name not in kept:
-            kept[name] = _encode(table[name])
-    encoded = [kept[name] for name in (C.MODEL_ID, *names)]
+def groups_of(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tuple[list[Key], np.ndarray]:
+    """Find the groups (model, slice values, k) that occur: their keys, and the group of each row."""
+    encoded = [_encode(table[name]) for name in (C.MODEL_ID, *names)]
     order = np.argsort(ks)
     code = order[np.searchsorted(np.asarray(ks)[order], table[C.K].to_numpy())].astype(np.int64)
     for codes, values in encoded:
@@ -67,13 +55,13 @@ def groups_of(
     return [_key(one, encoded, ks) for one in found.tolist()], group
 
 
-def _encode(column: pa.ChunkedArray) -> Encoded:
+def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
     """Find the distinct values of a text column, NULL as a value of its own, and the position of each row's."""
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
 
 
-def _key(code: int, encoded: Sequence[Encoded], ks: tuple[int, ...]) -> Key:
+def _key(code: int, encoded: Sequence[tuple[np.ndarray, list[str | None]]], ks: tuple[int, ...]) -> Key:
     values: list[str | None] = []
     for _, labels in reversed(encoded):
         code, position = divmod(code, len(labels))

@@ -129,7 +129,7 @@ def request_of(
         arguments.confidence,
         given.evaluation_date,
         comparisons,
-        arguments.bands,
+        bands=arguments.bands,
     )
 
 

@@ -77,7 +77,7 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
         config.confidence,
         evaluation_date,
         config.comparisons,
-        config.bands,
+        bands=config.bands,
     )
 
 

@@ -38,14 +38,14 @@ def name_of(kind: str, label: str) -> str:
 
 
 def parts_of(text: str) -> tuple[str, str] | None:
-    """Take such a name apart into kind and measure; None where it is none. Kinds are read in any case.
+    """Take such a name apart into kind and measure; None where it is none. Kinds are read in any case, no cutoff.
 
     Examples
     --------
-    >>> parts_of("groupgap( ndcg )"), parts_of("nDCG")
+    >>> parts_of("groupgap( ndcg )@10"), parts_of("nDCG")
     (('GroupGap', 'ndcg'), None)
     """
-    found = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text, re.DOTALL)
+    found = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*(?:@.*)?", text, re.DOTALL)
     kinds = {kind.casefold(): kind for kind in KINDS}
     if found is None or found[1].casefold() not in kinds:
         return None

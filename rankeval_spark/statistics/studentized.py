@@ -17,6 +17,10 @@ _S, _S_WEIGHTS = np.polynomial.legendre.leggauss(48)
 _FAR: Final = 8.5
 """Standard deviations beyond which the normal density counts for nothing in doubles."""
 
+_POINTS: Final = _FAR * _Z
+_BELOW: Final = special.ndtr(_POINTS)
+_OUTER: Final = _FAR * _Z_WEIGHTS * stats.norm.pdf(_POINTS)
+
 _ROWS_AT_ONCE: Final = 256
 
 _LEAST_FREEDOM: Final = 4
@@ -100,17 +104,17 @@ def _of_rows(q: Values, n_groups: int, freedom: Values) -> Values:
 
 
 def _scales(freedom: Values) -> tuple[Values, Values]:
-    """Give points of chi / sqrt(freedom) for each row, and their weights, which do not quite add up to 1."""
-    low, high = (np.sqrt(stats.chi2.ppf(end, freedom) / freedom) for end in (1e-14, 1 - 1e-14))
+    """Give points of chi / sqrt(freedom) for each row, and weights of them in proportion to its density."""
+    ends = special.gammaincinv(freedom / 2, 1e-14), special.gammainccinv(freedom / 2, 1e-14)  # a gamma is half a chi2
+    low, high = (np.sqrt(2 * end / freedom) for end in ends)
     half = (high - low)[:, None] / 2
     s: Values = (high + low)[:, None] / 2 + half * _S
-    density: Values = stats.chi2.pdf(freedom[:, None] * s**2, freedom[:, None]) * s * half * _S_WEIGHTS
+    logarithm = freedom[:, None] * (np.log(s) - s**2 / 2) - np.log(s)
+    density: Values = np.exp(logarithm - logarithm.max(axis=1, keepdims=True)) * half * _S_WEIGHTS
     return s, density
 
 
 def _range_below(width: Values, n_groups: int) -> Values:
-    z = _FAR * _Z
-    outer = n_groups * _FAR * _Z_WEIGHTS * stats.norm.pdf(z)
-    inner = special.ndtr(z) - special.ndtr(z - width[..., None])
-    below: Values = (inner ** (n_groups - 1)) @ outer
+    inner = _BELOW - special.ndtr(_POINTS - width[..., None])
+    below: Values = n_groups * ((inner ** (n_groups - 1)) @ _OUTER)
     return below

@@ -48,6 +48,14 @@ MEASURES: Final = (
 
 FLOOR: Final = "floor: exchange by user, window, rank <= 100, one sum"
 WHOLE: Final = "the whole evaluation"
+NO_SLICES: Final = "whole, without slices"
+MANY_SLICES: Final = "whole, by 20 segments and 10 crossings"
+MORE_SEGMENTS: Final = {f"segment_{index:02}": 2 + index for index in range(20)}
+"""Values of each segment that is made on the way, beside those of the generated tables."""
+MORE_SLICES: Final = (
+    *((name,) for name in MORE_SEGMENTS),
+    *(tuple(list(MORE_SEGMENTS)[index : index + 2]) for index in range(10)),
+)
 NIGHT: Final = "the nightly job: checked, audited, published as Delta tables"
 DAY: Final = date(2026, 1, 1)
 
@@ -95,6 +103,8 @@ class Workloads:
         return [
             Contender("whole, models found in the log", lambda: self.whole(self._with(models=None))),
             Contender("whole, repeated items removed (duplicates: best)", lambda: self.whole(self._best())),
+            Contender(NO_SLICES, lambda: self.whole(self._with(slices=()))),
+            Contender(MANY_SLICES, lambda: self.whole(self._with(slices=MORE_SLICES))),
             Contender("checks by themselves", self.checks),
             Contender(NIGHT, self.night),
         ]
@@ -182,7 +192,8 @@ class Workloads:
 
     @cached_property
     def _inputs(self) -> Inputs:
-        return inputs_of(sources_of(self.spark, self.tables), self._request)
+        inputs = inputs_of(sources_of(self.spark, self.tables), self._request)
+        return replace(inputs, segments=_with_more(inputs.segments)) if inputs.segments else inputs
 
     @cached_property
     def _config(self) -> EvaluationConfig:
@@ -234,6 +245,18 @@ def sources_of(spark: SparkSession, tables: Tables) -> Sources:
             for name, schema in known.items()
         }
     )
+
+
+def _with_more(segments: DataFrame) -> DataFrame:
+    """Add ``MORE_SEGMENTS``, which cost nothing where no slice names them; two users in a hundred have no value."""
+    columns = {
+        name: F.when(
+            F.pmod(F.xxhash64("user_id", F.lit(f"{name} is known")), F.lit(50)) > 0,
+            F.concat(F.lit("value "), F.pmod(F.xxhash64("user_id", F.lit(name)), F.lit(size)).cast("string")),
+        )
+        for name, size in MORE_SEGMENTS.items()
+    }
+    return segments.withColumns(columns)
 
 
 def _throw_away(frame: DataFrame) -> None:

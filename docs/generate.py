@@ -105,7 +105,8 @@ on one small input AP@5 runs from 0.19 to 0.52 over the definitions in use.
 | how evenly it is shown, whether few items take all places | `Gini@k` (0 = even), `Entropy@k` |
 | whether users get different lists | `Personalization@k`; with short lists `Personalization(denom='min')@k` |
 | how many users get a list | `UserCoverage@k` |
-| how far groups of users lie apart, in any measure | `rankeval show --gaps`, `evaluate(...).gaps` |
+| how far groups of users lie apart, in any measure | `GroupGap(...)`, `GroupRatio(...)` and others in `metrics`, \
+[explained with slices](slices.md); `rankeval show --gaps` |
 | how much two models' lists differ, user by user | `evaluate(...).agreement("baseline")` |
 
 Beside accuracy, for which a run is given `train` or `items`:

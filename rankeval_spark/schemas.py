@@ -187,8 +187,18 @@ METRICS: Final = Schema(
         _key(C.MODEL_ID, "string", "Model"),
         _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
         _key(C.SLICE_VALUE, "string", "Readable form of slice_values; '' for the slice 'all'"),
-        _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
-        _key(C.MEASURE, "string", "Canonical name without its cutoff"),
+        _key(
+            C.SLICE_VALUES,
+            "array<string>",
+            "Segment values of the slice; a NULL element is unknown. Of GroupGap, GroupRatio, UserMAD empty, of "
+            "WorstGroup those of that group",
+        ),
+        _key(
+            C.MEASURE,
+            "string",
+            "Canonical name without its cutoff; GroupGap(...), GroupRatio(...), UserMAD(...), WorstGroup(...) of it: "
+            "how the groups of a slice compare",
+        ),
         _key(C.K, "int", "Cutoff; 0 = whole list"),
         Field(
             C.VALUE,
@@ -196,18 +206,30 @@ METRICS: Final = Schema(
             "Mean over users, with agg='micro' the ratio of sums over them, or the value of a measure of all lists "
             "together; NULL where no user has a value",
         ),
-        Field("n_users", "bigint", "Users in the mean; for a measure of all lists, those with a list", nullable=False),
+        Field(
+            "n_users",
+            "bigint",
+            "Users in the mean; for a measure of all lists, those with a list; of groups, those of the "
+            "groups that are compared",
+            nullable=False,
+        ),
         Field(
             "n_undefined",
             "bigint",
             "Users of the population for whom the measure is undefined, n_zero_relevant among them; NULL, as the next "
-            "three, for a measure of all lists together, which asks for no judgement",
+            "three, for a measure of all lists together, which asks for no judgement. Where groups are compared: the "
+            "users of those left out, which are small, unknown or without a value",
         ),
         Field("n_missing", "bigint", "Judged users whom the model gave no list"),
         Field("n_zero_relevant", "bigint", "Judged users without a relevant judgement (gain >= 1)"),
         Field("n_extra_users", "bigint", "Users with a list but no judgement"),
         Field("tie_share", "double", "Share of judged users' lists whose ties can change the measure at k"),
-        Field("is_small", "boolean", "The slice has fewer users than min_slice_size", nullable=False),
+        Field(
+            "is_small",
+            "boolean",
+            "The slice has fewer users than min_slice_size; or fewer than two groups could be compared",
+            nullable=False,
+        ),
         Field(
             "std_dev",
             "double",
@@ -221,7 +243,8 @@ METRICS: Final = Schema(
         Field(
             "ci_method",
             "string",
-            "t, wilson, delta (of a ratio of sums), jackknife (of 20 groups of users) or none",
+            "t, wilson, delta (of a ratio of sums), jackknife (of 20 groups of users), games-howell or simultaneous "
+            "(all groups of a slice at once), or none",
             nullable=False,
         ),
     ),
@@ -341,11 +364,13 @@ CHECKS: Final = Schema(
         _key("input", "string", "Input that was checked; metrics where it is what was measured"),
         _key("check", "string", "What was counted; drift: means that left the band of the nights before"),
         Field("severity", "string", "info, warn or error: what the check can at most amount to", nullable=False),
-        Field("count", "bigint", "How often it happened", nullable=False),
+        Field("count", "bigint", "How often it happened; of bands.<name>: users without a number", nullable=False),
         Field("share", "double", "count as a share of the rows (or users) looked at; NULL where there were none"),
         Field("threshold", "double", "Share above which the verdict is not ok; NULL where the check only counts"),
         Field("verdict", "string", "ok, warn or error", nullable=False),
-        Field("sample_keys", "array<string>", "A few of the keys concerned", nullable=False),
+        Field(
+            "sample_keys", "array<string>", "A few of the keys concerned; of bands.<name>: the edges", nullable=False
+        ),
     ),
 )
 

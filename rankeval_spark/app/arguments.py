@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -10,17 +10,18 @@ from pydantic import Field, field_validator
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Comparisons, Policies, validate
-from rankeval_spark.config.asked import tie_faults
+from rankeval_spark.config.asked import tie_faults, with_item_slices
+from rankeval_spark.config.bands import Band, band_faults, of_train
 from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
 from rankeval_spark.config.comparisons import ModelName, comparison_faults
-from rankeval_spark.config.models import Slice
+from rankeval_spark.config.models import ItemSlice, Slice
 from rankeval_spark.config.presets import PresetName, options_of, with_preset
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import date
 
     from pyspark.sql import DataFrame
@@ -39,6 +40,10 @@ class Arguments(Model):
     """Models that are expected."""
     slices: tuple[Slice, ...] = ()
     """Segments and crossings of segments."""
+    bands: Mapping[str, Band] = {}
+    """How numbers become segments."""
+    item_slices: tuple[ItemSlice, ...] = ()
+    """Groups of items."""
     min_slice_size: Annotated[Whole, Field(ge=1)] = 30
     """Slices with fewer users are small."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
@@ -99,14 +104,18 @@ def request_of(
     is_compared = compared["baseline"] is not None or compared["pairs"] != "baseline" or compared["tests"] != ("t",)
     comparisons = attempt(lambda: validate(Comparisons, compared, locate=_place)) if is_compared else None
     texts = arguments.measures if arguments else _texts(asked["measures"])
-    measures = attempt(lambda: _measures(texts, preset)) if texts is not None else None
+    within = arguments.item_slices if arguments else ()
+    measures = attempt(lambda: _measures(texts, preset, within)) if texts is not None else None
     if measures:
         faults += _missing(measures, given)
     if arguments:
-        faults += _unknown_segments(arguments.slices, segments)
+        faults += _unknown_segments(arguments, segments)
+        there = [name for name, frame in (("segments", segments), ("train", given.train)) if frame is not None]
+        found = band_faults(arguments.bands, slices=arguments.slices, given=there)
+        faults += (replace(fault, where=_place(("bands",))) for _, fault in found)
     if arguments and comparisons and measures:
-        found = comparison_faults(comparisons, measures=measures, models=arguments.models)
-        faults += (replace(fault, where=_place((fault.where,))) for fault in found)
+        unfit = comparison_faults(comparisons, measures=measures, models=arguments.models)
+        faults += (replace(fault, where=_place((fault.where,))) for fault in unfit)
     if measures and chosen:
         faults += (replace(fault, where="evaluate(measures=)") for fault in tie_faults(measures, chosen.ties))
     if faults or arguments is None or chosen is None or measures is None:
@@ -120,6 +129,7 @@ def request_of(
         arguments.confidence,
         given.evaluation_date,
         comparisons,
+        bands=arguments.bands,
     )
 
 
@@ -132,8 +142,12 @@ def _missing(measures: MeasureSet, given: Given) -> list[Fault]:
     ]
 
 
-def _measures(texts: Sequence[str], preset: str | None) -> MeasureSet:
-    return MeasureSet.parse(texts, where="evaluate(measures=)", defaults=options_of(preset))
+def _measures(texts: Sequence[str], preset: str | None, item_slices: Sequence[str]) -> MeasureSet:
+    whole = MeasureSet.parse(texts, where="evaluate(measures=)", defaults=options_of(preset))
+    try:
+        return with_item_slices(whole, item_slices)
+    except ConfigError as error:
+        raise ConfigError(*(replace(fault, where=_place(("item_slices",))) for fault in error.faults)) from None
 
 
 def _texts(measures: Any) -> Sequence[str] | None:  # noqa: ANN401 - whatever was given
@@ -142,10 +156,10 @@ def _texts(measures: Any) -> Sequence[str] | None:  # noqa: ANN401 - whatever wa
     return measures if is_list else None
 
 
-def _unknown_segments(slices: Sequence[Sequence[str]], segments: DataFrame | None) -> list[Fault]:
+def _unknown_segments(arguments: Arguments, segments: DataFrame | None) -> list[Fault]:
     known = [] if segments is None else [name for name in segments.columns if name != C.USER_ID]
     expected = f"a column of segments: {', '.join(known)}" if known else "segments=, a frame with the users' segments"
-    names = dict.fromkeys(name for one in slices for name in one)
+    names = dict.fromkeys(name for one in arguments.slices for name in one if name not in of_train(arguments.bands))
     return [
         Fault("evaluate(slices=)", repr(name), expected, nearest(name, known)) for name in names if name not in known
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,6 +36,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     measures: Sequence[str],
     segments: DataFrame | None = None,
     slices: Sequence[str | Sequence[str]] = (),
+    bands: Mapping[str, Mapping[str, Any]] | None = None,
+    item_slices: Sequence[str] = (),
     models: Sequence[str] | None = None,
     preset: str | None = None,
     population: str | None = None,
@@ -79,6 +81,12 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         ``user_id`` and segment columns, one row a user.
     slices : sequence of str or of sequences of str
         Segments, and crossings of segments, to report on beside everyone: ``("country", ("country", "device"))``.
+    bands : mapping, optional
+        How numbers become segments, by name: ``{"age": {"edges": [18, 25, 40]}, "income": {"quantiles": 4}}``;
+        ``{"activity": {"of": "train"}}`` is how many interactions the user has in `train`: none, low, middle or high.
+    item_slices : sequence of str
+        Groups of items within which every measure that reads judgements is computed too, as ``R(group='drama')``:
+        categories of `items`; or ``head``, ``middle`` and ``tail``, by popularity in `train`.
     models : sequence of str, optional
         The models expected; those in the log where left out (one lazy distinct).
     preset : str, optional
@@ -160,6 +168,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "preset": preset,
         "models": models,
         "slices": slices,
+        "bands": bands or {},
+        "item_slices": item_slices,
         "min_slice_size": min_slice_size,
         "confidence": confidence,
     }
@@ -172,7 +182,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "correction": correction,
     }
     request = request_of(asked_for, policies, compared, segments, Given(train, items, evaluation_date))
-    sources = _sources(recommendations, held_out, segments, request.segments, train=train, items=items)
+    names = tuple(name for name in request.segments if name not in request.absent)
+    sources = _sources(recommendations, held_out, segments, names, numbers=request.bands, train=train, items=items)
     return Evaluation(inputs_of(sources, request), request)
 
 
@@ -343,6 +354,7 @@ def _sources(  # noqa: PLR0913 - a frame each
     segments: DataFrame | None,
     names: tuple[str, ...],
     *,
+    numbers: Collection[str],
     train: DataFrame | None,
     items: DataFrame | None,
 ) -> Sources:
@@ -358,7 +370,7 @@ def _sources(  # noqa: PLR0913 - a frame each
 
     log = attempt("recommendations", recommendations, schemas.RECOMMENDATIONS)
     judged = attempt("held_out", held_out, schemas.HELD_OUT)
-    users = attempt("segments", segments, segments_schema(names))
+    users = attempt("segments", segments, segments_schema(names, numbers=numbers))
     trained = attempt("train", train, schemas.TRAIN)
     catalogue = attempt("items", items, schemas.ITEMS)
     if log is None or judged is None or faults:

@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C, pipeline
+from rankeval_spark.config.bands import of_train
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import needs
 from rankeval_spark.sources import IS_UNPARSABLE, estimated_bytes
-from rankeval_spark.stages import check, clean, models
+from rankeval_spark.stages import bands, check, clean, models
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame
 
+    from rankeval_spark.config.bands import Band
     from rankeval_spark.pipeline import Request
     from rankeval_spark.sources import Source, Sources
 
@@ -34,6 +38,7 @@ class Inputs:
     train: DataFrame | None = None
     items: DataFrame | None = None
     has_small_catalogue: bool = False
+    band_facts: tuple[DataFrame, ...] = ()
 
 
 def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) -> Inputs:
@@ -52,14 +57,35 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
     return Inputs(
         clean.keep_sample(recommendations, share=sample_share),
         clean.keep_sample(_judged(sources.held_out, request), share=sample_share),
-        sources.segments.frame if sources.segments else None,
+        _segments_of(sources, request),
         not sources.recommendations.has_list_id,
         request.policies.held_out_duplicates,
         # All of it, whatever the sample: how popular an item is does not hang on who is evaluated.
         sources.train.frame if sources.train else None,
         sources.items.frame if sources.items else None,
         sources.items is not None and estimated_bytes(sources.items) <= SMALL_CATALOGUE,
+        tuple(bands.to_facts(frame, bands=rules, name=name) for name, frame, rules in _numbers(sources, request)),
     )
+
+
+def _segments_of(sources: Sources, request: Request) -> DataFrame | None:
+    """Take the segments of the users, numbers in bands, and how active they were where that is asked for."""
+    frames = {name: bands.with_bands(frame, bands=rules) for name, frame, rules in _numbers(sources, request)}
+    plain = sources.segments.frame if sources.segments else None
+    return bands.with_activity(frames.get(check.SEGMENTS, plain), activity=frames.get(check.TRAIN))
+
+
+def _numbers(sources: Sources, request: Request) -> list[tuple[str, DataFrame, Mapping[str, Band]]]:
+    """List the inputs whose numbers become segments: name, users with their numbers, and the bands."""
+    counted = of_train(request.bands)
+    rules = {name: band for name, band in request.bands.items() if name not in counted}
+    found: list[tuple[str, DataFrame, Mapping[str, Band]]] = []
+    if rules and sources.segments:
+        found.append((check.SEGMENTS, sources.segments.frame, rules))
+    if counted and sources.train:
+        activity = bands.to_activity(sources.train.frame, names=counted)
+        found.append((check.TRAIN, activity, {name: request.bands[name] for name in counted}))
+    return found
 
 
 def _refuse_missing_columns(sources: Sources, request: Request) -> None:
@@ -124,6 +150,7 @@ def row_facts(inputs: Inputs) -> list[DataFrame]:
         check.to_join_facts(usable, usable_recommendations=listed),
         *([] if inputs.train is None else [check.to_train_facts(inputs.train)]),
         *([] if inputs.items is None else [_item_facts(inputs.items)]),
+        *inputs.band_facts,
     ]
 
 

@@ -16,7 +16,7 @@ from rankeval_spark.cli.tables import OTHER_TESTS
 from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.measures import Measure, MeasureSet, of_groups
 from rankeval_spark.results import Results
 from rankeval_spark.session import build_session
 from rankeval_spark.stages import gaps
@@ -112,7 +112,10 @@ class Filter:
 
 
 def _label_of(text: str) -> str:
-    """Read a measure with its cutoff or without, also where it cannot be computed without one."""
+    """Read a measure with its cutoff or without, also where it cannot be computed without one, or ``GroupGap(...)``."""
+    parts = of_groups.parts_of(text)
+    if parts is not None:
+        return of_groups.name_of(parts[0], _label_of(parts[1]))
     try:
         return Measure.parse(text, where="--measure").label
     except ConfigError as error:

@@ -45,6 +45,32 @@ def measure_set(
         raise ConfigError(*(Fault("", fault.found, fault.expected, fault.fix) for fault in error.faults)) from None
 
 
+def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> MeasureSet:
+    """Ask for each measure that reads judgements within each group of items too: with its option ``group``.
+
+    Raises
+    ------
+    ConfigError
+        If no measure can be restricted, or there are too many groups.
+
+    Examples
+    --------
+    >>> asked = with_item_slices(MeasureSet.parse(["R@5", "ItemCoverage@5"]), ["drama"])
+    >>> [str(one) for one in asked.measures]
+    ['R@5', 'ItemCoverage@5', "R(group='drama')@5"]
+    """
+    whole = [one for one in measures.measures if registry.GROUP in one.options and one.group is None]
+    if item_slices and not whole:
+        found = f"{', '.join(measures.labels)}, none of which reads judgements"
+        raise ConfigError(Fault("", found, "a measure that can be restricted to a group of items, such as R@10"))
+    within = [
+        Measure.of(one.name, k=one.k, **{**one.options, registry.GROUP: group})
+        for group in item_slices
+        for one in whole
+    ]
+    return MeasureSet.of([*measures.measures, *within])
+
+
 def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
     """Name the measures that have no mean over all orders of ties, where such means are asked for."""
     if ties != "expected":

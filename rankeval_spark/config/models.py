@@ -25,6 +25,7 @@ from pydantic import (
 from rankeval_spark import columns as C
 from rankeval_spark.config import asked, redaction
 from rankeval_spark.config.asked import WHOLE_LIST_WORD
+from rankeval_spark.config.bands import Band, band_faults, of_train
 from rankeval_spark.config.base import FOLDER_KEY, Flag, Model, Number, Whole, fault_error, refuse_repeated
 from rankeval_spark.config.comparisons import Comparisons, ModelName, comparison_faults
 from rankeval_spark.config.gates import Gate, gate_faults
@@ -102,6 +103,8 @@ _NAMES_SCHEMA = {"type": "array", "items": {"type": "string"}, "minItems": 1, "u
 Slice = Annotated[
     tuple[str, ...], BeforeValidator(_crossing), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES_SCHEMA]})
 ]
+ItemSlice = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^'\"]+$")]
+SegmentName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 SettingValue = Annotated[str, PlainValidator(_setting), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 
 
@@ -189,6 +192,12 @@ class EvaluationConfig(Model):
     """What is done with ties, duplicates, missing lists and invalid scores."""
     slices: tuple[Slice, ...] = ()
     """Segments to report on, and crossings of them as lists; all users are always reported."""
+    bands: Mapping[SegmentName, Band] = {}
+    """Segments of `slices` that are made of numbers: given edges, or quantiles; or of the number of a user's training
+    interactions. The edges that came of it are in the table `checks`."""
+    item_slices: tuple[ItemSlice, ...] = ()
+    """Groups of items within which every measure that reads judgements is computed too, as R(group='drama'): categories
+    of inputs.items; or head, middle and tail, by popularity in inputs.train."""
     min_slice_size: Annotated[Whole, Field(ge=1)] = 30
     """Slices with fewer users are marked as small."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
@@ -234,10 +243,21 @@ class EvaluationConfig(Model):
         refuse_repeated([C.CROSSING.join(sorted(names)) for names in slices], "slice")
         return slices
 
+    @field_validator("item_slices")
+    @classmethod
+    def _item_slices_once(cls, item_slices: tuple[str, ...]) -> tuple[str, ...]:
+        refuse_repeated(item_slices, "item slice")
+        return item_slices
+
     @model_validator(mode="after")
     def _parts_fit_together(self) -> EvaluationConfig:
+        try:
+            self.measure_set()
+        except ConfigError as error:  # the measures by themselves are valid by now
+            raise fault_error(*(replace(fault, where=".item_slices") for fault in error.faults)) from None
         faults = [
             *self._slice_faults(),
+            *self._band_faults(),
             *self._input_faults(),
             *self._catalogue_faults(),
             *self._tie_faults(),
@@ -249,10 +269,18 @@ class EvaluationConfig(Model):
         return self
 
     def _slice_faults(self) -> list[Fault]:
-        if not self.slices or self.inputs.segments is not None:
+        made = of_train(self.bands)
+        if self.inputs.segments is not None or all(name in made for one in self.slices for name in one):
             return []
-        found = "slices, but no inputs.segments"
-        return [Fault(".slices", found, "an input with the users' segments", "add inputs.segments")]
+        found, fix = "slices, but no inputs.segments", "add inputs.segments"
+        if any("activity" in one for one in self.slices):
+            fix += ", or bands: {activity: {of: train}} for the activity in the training data"
+        return [Fault(".slices", found, "an input with the users' segments", fix)]
+
+    def _band_faults(self) -> list[Fault]:
+        given = [name for name, config in self.inputs if config is not None]
+        found = band_faults(self.bands, slices=self.slices, given=given)
+        return [replace(fault, where=f".bands.{name}") for name, fault in found]
 
     def _input_faults(self) -> list[Fault]:
         given = ["evaluation_date", *(name for name, config in self.inputs if config is not None)]
@@ -304,14 +332,19 @@ class EvaluationConfig(Model):
         return measures
 
     def measure_set(self) -> MeasureSet:
-        """Return every measure at every cutoff asked for, each once, in order of first mention."""
-        return asked.measure_set(self.measures, self.cutoffs, defaults=options_of(self.preset))
+        """Return every measure at every cutoff asked for, each once, in order of first mention, then in item slices."""
+        whole = asked.measure_set(self.measures, self.cutoffs, defaults=options_of(self.preset))
+        return asked.with_item_slices(whole, self.item_slices)
 
     def segment_names(self) -> tuple[str, ...]:
-        """Return the segment columns that are read: those of `inputs.segments.columns`, then those sliced by."""
+        """Return the segment columns that are read: those of `inputs.segments.columns`, then those sliced by.
+
+        Those that are made of the training data are not among them.
+        """
         declared = self.inputs.segments.columns if self.inputs.segments else {}
         sliced = [name for names in self.slices for name in names]
-        return tuple(name for name in dict.fromkeys([*declared, *sliced]) if name != C.USER_ID)
+        made = (C.USER_ID, *of_train(self.bands))
+        return tuple(name for name in dict.fromkeys([*declared, *sliced]) if name not in made)
 
     def public_json(self) -> str:
         """Return the configuration as canonical JSON: every key, sorted, without secrets."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.bands import NO_INTERACTION, of_train
 from rankeval_spark.measures.needs import VALUES
 from rankeval_spark.stages import (
     agreement,
@@ -17,6 +18,7 @@ from rankeval_spark.stages import (
     compare,
     describe,
     exposure,
+    fairness,
     groups,
     match,
     models,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rankeval_spark.config import Comparisons, Policies
+    from rankeval_spark.config.bands import Band
     from rankeval_spark.measures import MeasureSet
 
 
@@ -58,6 +61,8 @@ class Request:
         Day at which the age of items is taken.
     comparisons : Comparisons or None
         Which models are compared with which; None: none.
+    bands : mapping
+        How segments are made of numbers, by name.
     """
 
     measures: MeasureSet
@@ -68,11 +73,17 @@ class Request:
     confidence: float = 0.95
     evaluation_date: date | None = None
     comparisons: Comparisons | None = None
+    bands: Mapping[str, Band] = field(default_factory=dict)
 
     @property
     def segments(self) -> tuple[str, ...]:
         """Names of the segments that the slices use, each once, in order of first mention."""
         return tuple(dict.fromkeys(name for one in self.slices for name in one))
+
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """Values of a user of whom nothing is known, by segment, where that is a value."""
+        return dict.fromkeys(of_train(self.bands), NO_INTERACTION)
 
 
 @dataclass(frozen=True)
@@ -127,7 +138,7 @@ def to_lists(  # noqa: PLR0913 - the inputs, and what is asked of them
     named = models.to_models(usable, names=request.models)
     lists = _matched(ranked, judgements, named, knowledge, request.measures)
     return lists.transform(models.with_names, names=request.models).transform(
-        segment.with_segments, segments=segments, names=request.segments
+        segment.with_segments, segments=segments, names=request.segments, absent=request.absent
     )
 
 
@@ -189,6 +200,7 @@ def to_exposures(  # noqa: PLR0913 - one input each
     options: dict[str, Any] = {
         "segments": segments,
         "models": request.models,
+        "absent": request.absent,
         "slices": summarise.every_slice(request.slices),
         "min_slice_size": request.min_slice_size,
         "confidence": request.confidence,
@@ -285,7 +297,7 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
     asked = request.measures
     user_metrics = population.keep_population(scored)
     if exposures is not None and not asked.columns:
-        return Frames(scored, user_metrics, exposures)
+        return Frames(scored, user_metrics, _with_group_rows(exposures, request))
     users = scored if has_one_list else summarise.to_users(scored, measures=asked.columns, weights=asked.weights)
     metrics = summarise.to_metrics(
         users,
@@ -295,7 +307,12 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
         confidence=request.confidence,
     )
     every = metrics if exposures is None else metrics.unionByName(exposures)
-    return Frames(scored, user_metrics, every, _comparisons(users, request))
+    return Frames(scored, user_metrics, _with_group_rows(every, request), _comparisons(users, request))
+
+
+def _with_group_rows(metrics: DataFrame, request: Request) -> DataFrame:
+    """Say of each slicing how far its groups lie apart; nothing where nothing is sliced."""
+    return metrics.transform(fairness.with_group_rows) if request.slices else metrics
 
 
 def _comparisons(users: DataFrame, request: Request) -> DataFrame | None:

@@ -48,7 +48,7 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
     inputs = config.inputs
     recommendations = attempt("recommendations", inputs.recommendations, schemas.RECOMMENDATIONS)
     held_out = attempt("held_out", inputs.held_out, schemas.HELD_OUT)
-    schema = segments_schema(config.segment_names())
+    schema = segments_schema(config.segment_names(), numbers=config.bands)
     segments = attempt("segments", inputs.segments, schema) if inputs.segments else None
     train = attempt("train", inputs.train, schemas.TRAIN) if inputs.train else None
     items = attempt("items", inputs.items, schemas.ITEMS) if inputs.items else None

@@ -9,7 +9,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.schemas import Field, Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -105,8 +105,11 @@ class Sources:
         return tuple(source for source in every if source)
 
 
-def segments_schema(names: tuple[str, ...]) -> Schema:
-    """Return the schema of the segments input: ``user_id`` and a text column for each segment."""
+def segments_schema(names: tuple[str, ...], *, numbers: Collection[str] = ()) -> Schema:
+    """Return the schema of the segments input: ``user_id`` and a text column for each segment, or one of numbers."""
     user = Field(C.USER_ID, "string", "User", nullable=False)
-    segments = (Field(name, "string", f"Segment {name} of the user; NULL is unknown") for name in names)
+    segments = (
+        Field(name, "double" if name in numbers else "string", f"Segment {name} of the user; NULL is unknown")
+        for name in names
+    )
     return Schema("segments", "one user", (C.USER_ID,), (user, *segments))

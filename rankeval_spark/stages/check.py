@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 RECOMMENDATIONS: Final = "recommendations"
 HELD_OUT: Final = "held_out"
+SEGMENTS: Final = "segments"
 TRAIN: Final = "train"
 ITEMS: Final = "items"
 

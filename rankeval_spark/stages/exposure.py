@@ -8,7 +8,7 @@ for the items that the group was shown. Nothing that grows with users or items i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     segments: DataFrame | None,
     catalogue: DataFrame | None,
     models: Sequence[str] | None,
+    absent: Mapping[str, str] = segment.ALL_UNKNOWN,
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
     confidence: float,
@@ -47,7 +48,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         Rows of ``rank.to_ranked``.
     measures : sequence of Measure
         Of kind ``exposure``.
-    segments : DataFrame or None
+    segments, absent
         Segment values of the users, as ``segment.with_segments`` takes them.
     catalogue : DataFrame or None
         ``item_id`` of all items, each as often as it comes; None where no measure needs it.
@@ -60,7 +61,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     lengths_at = sorted({measure.k for measure in measures if needs.LIST_LENGTHS in measure.needs})
     finisher = _Finisher(tuple(measures), RowMaker(finish.slice_names(slices), min_slice_size, confidence))
     return (
-        ranked.transform(_to_places, ks=ks, lengths_at=lengths_at, segments=segments, slices=slices)
+        ranked.transform(_to_places, ks=ks, lengths_at=lengths_at, segments=segments, absent=absent, slices=slices)
         .transform(_to_items, ks=ks, lengths_at=lengths_at)
         .transform(_with_catalogue, catalogue=catalogue)
         .transform(_to_histograms, ks=ks, lengths_at=lengths_at)
@@ -71,12 +72,13 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     )
 
 
-def _to_places(
+def _to_places(  # noqa: PLR0913 - what a row of metrics is made of
     ranked: DataFrame,
     *,
     ks: Sequence[int],
     lengths_at: Sequence[int],
     segments: DataFrame | None,
+    absent: Mapping[str, str],
     slices: Sequence[Sequence[str]],
 ) -> DataFrame:
     """Make a row per (recommended item, slice): its rank, the group of its user, and whether it opens a list.
@@ -94,7 +96,7 @@ def _to_places(
     opens = {"_opens_list": (F.col(C.RANK) == 1).cast("int"), "_opens_user": is_first.cast("int")}
     return (
         cut.withColumns(opens | lengths)
-        .transform(segment.with_segments, segments=segments, names=names)
+        .transform(segment.with_segments, segments=segments, names=names, absent=absent)
         .select(
             *(C.MODEL_ID, C.ITEM_ID, C.RANK, *opens, *lengths),
             jackknifed.user_group(),

@@ -7,7 +7,7 @@ are the sums without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -60,6 +60,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     offer: Offer,
     segments: DataFrame | None,
     models: Sequence[str] | None,
+    absent: Mapping[str, str] = segment.ALL_UNKNOWN,
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
     confidence: float,
@@ -74,7 +75,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         Rows of ``rank.to_ranked``.
     measures : sequence of Measure
         Of kind ``parity``.
-    segments, models, slices
+    segments, absent, models, slices
         As ``exposure.to_rows`` takes them.
     """
     names = tuple(dict.fromkeys(name for one in slices for name in one))
@@ -84,7 +85,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         .transform(_with_relevant, measures=measures, offer=offer)
         .transform(_with_available, offer=offer)
         .transform(disparity.with_profiles, measures=measures, knowledge=describe.Knowledge(offer.train, offer.items))
-        .transform(segment.with_segments, segments=segments, names=names)
+        .transform(segment.with_segments, segments=segments, names=names, absent=absent)
         .select(
             C.MODEL_ID,
             jackknifed.user_group(),

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages.clean import policy_failure
+from rankeval_spark.stages.clean import policy_failure, quoted
 
 NO_SEGMENTS = "map<string,string>"
+ALL_UNKNOWN: Mapping[str, str] = MappingProxyType({})
 
 
-def with_segments(lists: DataFrame, *, segments: DataFrame | None, names: Sequence[str]) -> DataFrame:
+def with_segments(
+    lists: DataFrame,
+    *,
+    segments: DataFrame | None,
+    names: Sequence[str],
+    absent: Mapping[str, str] = ALL_UNKNOWN,
+) -> DataFrame:
     """Add the map ``segments``: name to value of each segment column, NULL where the value or the user is unknown.
 
     The join is n:1 on ``user_id``. A user who stands twice in ``segments`` fails the job: either row would be a guess.
+    ``absent`` has the values of a user without a row, by segment, where that says something of him.
     """
     if segments is None or not names:
         return lists.withColumn(C.SEGMENTS, F.create_map().cast(NO_SEGMENTS))
     values = F.create_map(*(part for name in names for part in (F.lit(name), F.col(_quoted(name)).cast("string"))))
     # A user without a row gets the same map with NULL values, so that "unknown" is a slice value as any other.
-    unknown = F.create_map(*(part for name in names for part in (F.lit(name), F.lit(None).cast("string"))))
+    unknown = F.create_map(*(part for name in names for part in (F.lit(name), F.lit(absent.get(name)).cast("string"))))
     per_user = segments.select(C.USER_ID, F.struct(values.alias("values")).alias("_row")).where(
         F.col(C.USER_ID).isNotNull()
     )
@@ -35,7 +44,8 @@ def with_segments(lists: DataFrame, *, segments: DataFrame | None, names: Sequen
 
 
 def _once(name: str) -> Column:
-    failure = policy_failure("segments", "a user stands twice in the segment table").cast(NO_SEGMENTS)
+    what = F.concat(F.lit("user "), quoted(F.col(C.USER_ID)), F.lit(" stands twice in the segment table"))
+    failure = policy_failure("segments", what).cast(NO_SEGMENTS)
     return F.when(F.col("_n_rows") > 1, failure).otherwise(F.col(name))
 
 

@@ -1,4 +1,8 @@
-"""How far groups of users lie apart: the gap between the extremes, with an interval that knows they were picked."""
+"""How far groups of users lie apart: the gap between the extremes, with an interval that knows they were picked.
+
+Every function takes arrays of shape (..., n_groups), a row for each measure, and answers for all rows at once; a group
+that a row leaves out has the value NaN.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +10,42 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
+
+from rankeval_spark.statistics import studentized
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rankeval_spark.statistics.intervals import Values
 
 _MOST_FREEDOM: Final = 1000
 """Degrees of freedom from which on the quantile does not change in the third digit."""
 
+_FEWEST: Final = 2
+"""Groups that a difference takes."""
+
 
 class Gap(NamedTuple):
-    """Differences between the groups of one slicing; NaN where there is none.
+    """Differences between the groups of one slicing, of shape (...,); NaN where there is none.
 
     Attributes
     ----------
-    gap : float
+    gap : float64
         Greatest value minus least.
-    low, high : float
+    low, high : float64
         Simultaneous interval of the gap.
-    ratio : float
-        Least value over greatest; NaN where the greatest is not above 0.
-    mad : float
+    ratio : float64
+        Least value over greatest; NaN where the greatest is not above 0 or the least is below it.
+    mad : float64
         Mean over all pairs of groups of the absolute difference.
     """
 
-    gap: float
-    low: float
-    high: float
-    ratio: float
-    mad: float
+    gap: Values
+    low: Values
+    high: Values
+    ratio: Values
+    mad: Values
 
 
 def gap_of(values: Values, std_errors: Values, freedom: Values, level: float) -> Gap:
@@ -42,9 +53,9 @@ def gap_of(values: Values, std_errors: Values, freedom: Values, level: float) ->
 
     Parameters
     ----------
-    values, std_errors : float64, shape (n_groups,)
+    values, std_errors : float64, shape (..., n_groups)
         The measure in each group, and its standard error; NaN where there is none, and then there is no interval.
-    freedom : float64, shape (n_groups,)
+    freedom : float64, shape (..., n_groups)
         Degrees of freedom of each standard error.
     level : float
         Nominal coverage, in (0, 1).
@@ -68,36 +79,28 @@ def gap_of(values: Values, std_errors: Values, freedom: Values, level: float) ->
     >>> [round(float(each), 3) for each in found]
     [0.3, 0.233, 0.367, 0.4, 0.2]
     """
-    n = len(values)
-    if n < 2:  # noqa: PLR2004 - a difference takes two
-        return Gap(np.nan, np.nan, np.nan, np.nan, np.nan)
-    one, other = np.triu_indices(n, 1)
-    distance = np.abs(values[one] - values[other])
-    high, low = values.max(), values.min()
-    half = _half_width(std_errors[one], std_errors[other], freedom[one], freedom[other], n, level)
-    return Gap(
-        float(high - low),
-        float(np.maximum((distance - half).max(), 0.0)),  # NaN stays
-        float((distance + half).max()),
-        float(low / high) if high > 0 else np.nan,
-        float(distance.mean()),
-    )
+    ordered = np.sort(values, axis=-1)  # NaN last
+    n = np.sum(~np.isnan(ordered), axis=-1)
+    high, low = _greatest(ordered), _least(ordered)
+    lower, upper = _of_pairs(values, std_errors, freedom, n, level)
+    found = Gap(high - low, np.maximum(lower, 0.0), upper, _ratio(low, high), _mean_difference(ordered, n))
+    return Gap(*(np.where(n < _FEWEST, np.nan, each)[()] for each in found))
 
 
-def ratio_interval(values: Values, std_errors: Values, freedom: Values, level: float) -> tuple[float, float]:
+def ratio_interval(values: Values, std_errors: Values, freedom: Values, level: float) -> tuple[Values, Values]:
     """Bound the ratio of the least to the greatest of the groups' true values.
 
     Parameters
     ----------
-    values, std_errors, freedom : float64, shape (n_groups,)
-        As for :func:`gap_of`; values of at least 0.
+    values, std_errors, freedom : float64, shape (..., n_groups)
+        As for :func:`gap_of`.
     level : float
         Nominal coverage, in (0, 1).
 
     Returns
     -------
-    low, high : float
-        In [0, 1]; NaN with fewer than two groups, without an error, or where the greatest value is not above 0.
+    low, high : float64, shape (...,)
+        In [0, 1]; NaN with fewer than two groups, without an error, or where there is no ratio.
 
     Notes
     -----
@@ -108,24 +111,36 @@ def ratio_interval(values: Values, std_errors: Values, freedom: Values, level: f
     Examples
     --------
     >>> low, high = ratio_interval(np.array([0.2, 0.5]), np.array([0.02, 0.02]), np.array([99.0, 99.0]), 0.95)
-    >>> round(low, 3), round(high, 3)
+    >>> round(float(low), 3), round(float(high), 3)
     (0.283, 0.54)
     """
-    if len(values) < 2 or not values.max() > 0:  # noqa: PLR2004 - a ratio takes two
-        return np.nan, np.nan
-    lower, upper = _simultaneous(values, std_errors, freedom, level)
-    least = np.maximum(lower.min(), 0.0)  # NaN stays
-    greatest = lower.max()
-    high = np.minimum(upper.min() / greatest, 1.0) if greatest > 0 else np.where(np.isnan(greatest), np.nan, 1.0)
-    return float(least / upper.max()), float(high)
+    found = _bounds(values, std_errors, freedom, level)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = np.maximum(found.least_lower, 0.0) / found.greatest_upper
+        high = np.minimum(found.least_upper / found.greatest_lower, 1.0)
+    high = np.where(found.greatest_lower <= 0, 1.0, high)
+    has_ratio = ~np.isnan(_ratio(_least(values), _greatest(values)))
+    is_there = has_ratio & (np.sum(~np.isnan(values), axis=-1) >= _FEWEST)
+    return np.where(is_there, low, np.nan)[()], np.where(is_there, high, np.nan)[()]
 
 
-def worst_interval(values: Values, std_errors: Values, freedom: Values, level: float) -> tuple[float, float]:
+def worst_interval(
+    values: Values, std_errors: Values, freedom: Values, level: float, *, is_greatest: bool = False
+) -> tuple[Values, Values]:
     """Bound the true value of the worst group, whichever it is.
+
+    Parameters
+    ----------
+    values, std_errors, freedom : float64, shape (..., n_groups)
+        As for :func:`gap_of`.
+    level : float
+        Nominal coverage, in (0, 1).
+    is_greatest : bool
+        Whether the worst value is the greatest, as of an error.
 
     Returns
     -------
-    low, high : float
+    low, high : float64, shape (...,)
         NaN without groups or without an error.
 
     Notes
@@ -137,30 +152,97 @@ def worst_interval(values: Values, std_errors: Values, freedom: Values, level: f
     Examples
     --------
     >>> low, high = worst_interval(np.array([0.2, 0.21]), np.array([0.02, 0.005]), np.array([99.0, 99.0]), 0.95)
-    >>> round(low, 3), round(high, 3)
+    >>> round(float(low), 3), round(float(high), 3)
     (0.154, 0.221)
     """
-    if not len(values):
-        return np.nan, np.nan
-    lower, upper = _simultaneous(values, std_errors, freedom, level)
-    return float(lower.min()), float(upper.min())
+    found = _bounds(values, std_errors, freedom, level)
+    if is_greatest:
+        return found.greatest_lower, found.greatest_upper
+    return found.least_lower, found.least_upper
 
 
-def _simultaneous(values: Values, std_errors: Values, freedom: Values, level: float) -> tuple[Values, Values]:
-    half = stats.t.ppf(1 - (1 - level) / (2 * len(values)), freedom) * std_errors
-    return values - half, values + half
+class _Bounds(NamedTuple):
+    """Extremes of the simultaneous bounds of the groups of each row; NaN where there are none."""
+
+    least_lower: Values
+    greatest_lower: Values
+    least_upper: Values
+    greatest_upper: Values
 
 
-def _half_width(  # noqa: PLR0913, PLR0917 - both groups of each pair
-    one: Values, other: Values, freedom_one: Values, freedom_other: Values, n: int, level: float
-) -> Values:
-    squares = one**2 + other**2
-    if np.isnan(squares).any() or not squares.any():
-        return np.sqrt(squares)  # without spread there is no doubt, without errors no interval
-    apart = one**4 / freedom_one + other**4 / freedom_other
-    welch = np.divide(squares**2, apart, out=np.full_like(squares, np.inf), where=apart > 0)
-    width: Values = _quantile(n, _rounded_down(float(welch.min())), level) * np.sqrt(squares / 2)
-    return width
+def _bounds(values: Values, std_errors: Values, freedom: Values, level: float) -> _Bounds:
+    is_in = ~np.isnan(values)
+    tail = (1 - level) / (2 * np.maximum(is_in.sum(axis=-1, keepdims=True), 1))
+    half = special.stdtrit(freedom, 1 - tail) * std_errors
+    lower, upper = values - half, values + half
+    is_bounded = is_in.any(axis=-1) & ~(is_in & np.isnan(half)).any(axis=-1)
+    extremes = (_least(lower), _greatest(lower), _least(upper), _greatest(upper))
+    return _Bounds(*(np.where(is_bounded, each, np.nan)[()] for each in extremes))
+
+
+def _greatest(values: Values) -> Values:
+    """Return the greatest value of each row that is not NaN; -inf where there is none."""
+    greatest: Values = np.fmax.reduce(values, axis=-1, initial=-np.inf)
+    return greatest
+
+
+def _least(values: Values) -> Values:
+    """Return the least value of each row that is not NaN; inf where there is none."""
+    least: Values = np.fmin.reduce(values, axis=-1, initial=np.inf)
+    return least
+
+
+def _ratio(low: Values, high: Values) -> Values:
+    has_ratio = (high > 0) & (low >= 0) & np.isfinite(high)
+    ratio: Values = np.divide(low, high, out=np.full(np.shape(low), np.nan), where=has_ratio)
+    return ratio
+
+
+def _mean_difference(ordered: Values, n: NDArray[np.int_]) -> Values:
+    """Average the differences of all pairs: each step between neighbours is part of as many as lie on its two sides."""
+    steps = np.nan_to_num(np.diff(ordered, axis=-1))
+    below = np.arange(1, ordered.shape[-1])
+    above = np.maximum(n[..., None] - below, 0)
+    mean: Values = (steps * below * above).sum(axis=-1) / np.maximum(n * (n - 1) / 2, 1)
+    return mean
+
+
+def _of_pairs(
+    values: Values, std_errors: Values, freedom: Values, n: NDArray[np.int_], level: float
+) -> tuple[Values, Values]:
+    """Return the greatest lower and the greatest upper end of the differences of all pairs of each row."""
+    is_in = ~np.isnan(values)
+    errors = np.where(is_in, std_errors, np.nan)
+    has_errors = ~(is_in & np.isnan(errors)).any(axis=-1)
+    q = _quantiles(n, _least_freedom(errors, freedom), level)
+    lower, upper = np.full(n.shape, np.nan), np.full(n.shape, np.nan)
+    for one in range(values.shape[-1] - 1):  # a group with all after it: as much memory as there are groups, not pairs
+        distance = np.abs(values[..., one + 1 :] - values[..., one, None])
+        half = q[..., None] * np.sqrt((errors[..., one + 1 :] ** 2 + errors[..., one, None] ** 2) / 2)
+        lower = np.fmax(lower, np.fmax.reduce(distance - half, axis=-1))
+        upper = np.fmax(upper, np.fmax.reduce(distance + half, axis=-1))
+    return np.where(has_errors, lower, np.nan), np.where(has_errors, upper, np.nan)
+
+
+def _least_freedom(errors: Values, freedom: Values) -> Values:
+    """Return the least of Welch's degrees of freedom of all pairs; infinite where no pair has any spread."""
+    squares = errors**2
+    apart = np.divide(squares**2, freedom, out=np.full(squares.shape, np.nan), where=freedom > 0)
+    least = np.full(errors.shape[:-1], np.inf)
+    for one in range(errors.shape[-1] - 1):
+        both = squares[..., one + 1 :] + squares[..., one, None]
+        below = apart[..., one + 1 :] + apart[..., one, None]
+        welch = np.divide(both**2, below, out=np.full(both.shape, np.inf), where=below > 0)
+        least = np.fmin(least, np.fmin.reduce(welch, axis=-1))
+    return least
+
+
+def _quantiles(n: NDArray[np.int_], freedom: Values, level: float) -> Values:
+    found = [
+        _quantile(n_groups, _rounded_down(least), level) if n_groups >= _FEWEST else np.nan
+        for n_groups, least in zip(n.ravel().tolist(), freedom.ravel().tolist(), strict=True)
+    ]
+    return np.array(found, dtype=np.float64).reshape(n.shape)
 
 
 def _rounded_down(freedom: float) -> int:
@@ -176,6 +258,6 @@ def _rounded_down(freedom: float) -> int:
     return max(whole // step * step, 1)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _quantile(n_groups: int, freedom: int, level: float) -> float:
-    return float(stats.studentized_range.ppf(level, n_groups, freedom))
+    return studentized.quantile(level, n_groups, freedom)

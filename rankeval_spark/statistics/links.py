@@ -27,3 +27,19 @@ def published(link: str, means: Values) -> Values:
     array([2., 0.])
     """
     return PUBLISHED[link](means)
+
+
+def std_error(link: str, values: Values, std_errors: Values) -> Values:
+    """Turn the standard error of a mean of links into that of the published value: the delta method.
+
+    Examples
+    --------
+    >>> std_error("square", np.array([2.0, 0.0]), np.array([0.4, 0.4]))
+    array([0.1, nan])
+    """
+    if link == "log":
+        return std_errors * values
+    if link == "square":
+        slope: Values = 1 / (2 * np.where(values > 0, values, np.nan))
+        return std_errors * slope
+    return std_errors

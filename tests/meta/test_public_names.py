@@ -22,6 +22,8 @@ EVALUATE: Final = {
     "measures": "required, by name",
     "segments": None,
     "slices": (),
+    "bands": None,
+    "item_slices": (),
     "models": None,
     "preset": None,
     "population": None,

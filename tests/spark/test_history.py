@@ -10,7 +10,7 @@ import pytest
 from rankeval_spark import columns as C
 from rankeval_spark.app.history import past_nights, score_night
 from rankeval_spark.errors import InputError
-from rankeval_spark.measures import MeasureSet
+from rankeval_spark.measures import MeasureSet, of_groups
 from rankeval_spark.results import Results
 from tests.support.cli import rankeval
 from tests.support.frames import by
@@ -38,7 +38,8 @@ def test_measure_of_today_is_added_to_a_past_date(spark: SparkSession, own_copy:
     after = Results(spark, own_copy.root)
     new = by(after.metrics(date=FIRST, evaluation="nightly"), *KEY, value=C.VALUE)
     assert {key: new[key] for key in old} == old
-    assert {key[3:] for key in new.keys() - old.keys()} == {("DCG", 3)}
+    added = {key[3:] for key in new.keys() - old.keys()}
+    assert added == {("DCG", 3), *((of_groups.name_of(kind, "DCG"), 3) for kind in of_groups.KINDS)}
     # als at 3: ann's items are worth 3 and 1 at ranks 1 and 3, bob's is worth 2 at rank 3, eve and kim have none.
     dcg = (3 + 1 / log2(4)) + 2 / log2(4)
     assert new["als", "all", "", "DCG", 3] == pytest.approx(dcg / 4, rel=0, abs=1e-12)

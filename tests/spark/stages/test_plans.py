@@ -218,6 +218,18 @@ def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) 
     assert python_nodes(metrics) == ["MapInArrow", "MapInArrow", "ArrowEvalPython"]
 
 
+def test_slices_and_what_they_say_of_groups_add_one_exchange_of_small_rows_however_many_there_are(
+    tables: dict[str, DataFrame],
+) -> None:
+    scored = pipeline.to_scored(lists_of(tables, replace(FEW, slices=[("country",)])), request=FEW)
+    one = pipeline.to_frames(scored, request=replace(FEW, slices=[("country",)]), has_one_list=True).metrics
+    two = pipeline.to_frames(
+        scored, request=replace(FEW, slices=[("country",), ("country",)]), has_one_list=True
+    ).metrics
+    assert final_exchanges(one) == final_exchanges(two) == ONE_EACH + 2 + 2  # the segments; partial moments, metrics
+    assert python_nodes(one) == python_nodes(two) == ["MapInArrow", "MapInArrow", "MapInArrow", "ArrowEvalPython"]
+
+
 def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:
     """Plan the table of means, with the measures of all lists together where they are asked for."""
     segments = tables["segments"] if request.segments else None

@@ -50,7 +50,7 @@ def test_without_a_segment_table_the_map_is_empty(spark: SparkSession, names: tu
 def test_a_user_twice_in_the_segment_table_fails_the_job(spark: SparkSession) -> None:
     users = table(spark, "user_id country", ("ann", "FR"), ("ann", "DE"))
     segmented = segment.with_segments(lists_of(spark, "ann"), segments=users, names=("country",))
-    with pytest.raises(PySparkException, match=r"\[rankeval:segments\]"):
+    with pytest.raises(PySparkException, match=r"\[rankeval:segments\] user 'ann' stands twice"):
         segmented.collect()
 
 

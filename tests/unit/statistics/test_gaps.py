@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankeval_spark.statistics import hashing, labels
+from rankeval_spark.statistics import hashing, labels, studentized
 from rankeval_spark.statistics.gaps import gap_of, ratio_interval, worst_interval
 
 
@@ -37,7 +37,7 @@ def test_groups_drawn_from_one_population_have_an_interval_that_holds_0() -> Non
         errors = users.std(axis=1, ddof=1) / 10
         found = gap_of(users.mean(axis=1), errors, np.full(21, 99.0), 0.95)
         assert found.gap > 0
-        missed += found.low > 0
+        missed += bool(found.low > 0)
     assert missed <= 20
 
 
@@ -132,7 +132,33 @@ def test_worst_group_lies_between_the_least_simultaneous_bounds() -> None:
         users = draw.normal(0.3, 0.3, (8, 100)) + 0.02 * np.arange(8)[:, None]
         errors = users.std(axis=1, ddof=1) / 10
         low, high = worst_interval(users.mean(axis=1), errors, np.full(8, 99.0), 0.95)
-        held += low <= 0.3 <= high
+        held += bool(low <= 0.3 <= high)
     assert held >= 285
     assert np.isnan(worst_interval(np.zeros(0), np.zeros(0), np.zeros(0), 0.95)).all()
     assert np.isnan(worst_interval(np.array([0.1, 0.2]), np.array([0.1, np.nan]), np.full(2, 9.0), 0.95)).all()
+
+
+def test_rows_are_compared_at_once_each_without_the_groups_that_it_leaves_out() -> None:
+    draw = np.random.default_rng(11)
+    values, errors = draw.uniform(0.1, 0.9, (5, 6)), draw.uniform(0.01, 0.1, (5, 6))
+    freedom = draw.integers(5, 400, (5, 6)).astype(np.float64)
+    left_out = draw.uniform(size=(5, 6)) < np.array([0, 0.3, 0.5, 0.8, 1])[:, None]
+    together = np.where(left_out, np.nan, values)
+    for function in (gap_of, ratio_interval, worst_interval):
+        rows = np.stack(function(together, errors, freedom, 0.95), axis=-1)
+        for row, out in enumerate(left_out):
+            alone = function(values[row, ~out], errors[row, ~out], freedom[row, ~out], 0.95)
+            np.testing.assert_allclose(rows[row], np.stack(alone), rtol=0, atol=1e-12)
+
+
+def test_the_worst_value_of_an_error_is_the_greatest() -> None:
+    values, errors, freedom = np.array([0.2, 0.5]), np.array([0.02, 0.03]), np.full(2, 60.0)
+    low, high = worst_interval(values, errors, freedom, 0.95, is_greatest=True)
+    mirrored = worst_interval(-values, errors, freedom, 0.95)
+    np.testing.assert_allclose((low, high), (-mirrored[1], -mirrored[0]), rtol=0, atol=1e-15)
+
+
+def test_quantile_of_the_range_is_that_of_scipy_also_with_little_freedom() -> None:
+    for n_groups, freedom in ((2, 48), (21, 99), (5, 3)):
+        expected = stats.studentized_range.ppf(0.95, n_groups, freedom)
+        assert studentized.quantile(0.95, n_groups, freedom) == pytest.approx(expected, rel=0, abs=1e-8)

@@ -1,0 +1,215 @@
+"""From the rows of ``metrics`` to what they say about whom a model serves worse: more rows of ``metrics``.
+
+Of each slicing (a segment or a crossing) and measure: how far its groups lie apart, their ratio, their mean absolute
+difference and the worst of them. The rows are few, so they cross into Python as they are; users are not read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.measures import of_groups
+from rankeval_spark.stages import finish
+from rankeval_spark.stages.jackknifed import N_GROUPS
+from rankeval_spark.statistics import gaps, links
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pyspark.sql import DataFrame
+
+Matrix = np.ndarray
+"""Measures and cutoffs as rows, the groups of a slicing as columns."""
+
+_SEPARATOR: Final = "\x1f"
+_NO_VALUE: Final = "\x00"
+
+
+def with_group_rows(metrics: DataFrame) -> DataFrame:
+    """Add the rows :data:`of_groups.KINDS` of every model, slicing, measure and cutoff to the rows of ``metrics``.
+
+    Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out: their users
+    are counted in ``n_undefined``, those of the others in ``n_users``. A slicing with fewer than two groups left has
+    rows without a value, marked ``is_small``. ``slice_values`` is empty but for the worst group.
+
+    Parameters
+    ----------
+    metrics : DataFrame
+        The columns of ``schemas.METRICS`` from the model on.
+    """
+    # All groups of a slicing in one partition; a hash that nobody reads further, of a few thousand rows.
+    names = [field.name for field in schemas.METRICS.fields if field.name not in C.RUN_KEY]
+    return metrics.select(*names).repartition(C.MODEL_ID, C.SLICE).mapInArrow(_with_groups, finish.ROW_TYPE)
+
+
+def _with_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        yield batch
+    if held:
+        rows = pa.Table.from_batches(held)
+        yield from to_rows(rows.filter(pc.not_equal(rows[C.SLICE], C.ALL_USERS)))
+
+
+def to_rows(sliced: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Make the rows of each model and slicing of a table of rows of ``metrics``, those of all users left out."""
+    model, slice_ = (sliced[name].combine_chunks().dictionary_encode() for name in (C.MODEL_ID, C.SLICE))
+    code = model.indices.to_numpy().astype(np.int64) * len(slice_.dictionary) + slice_.indices.to_numpy()
+    for each in np.unique(code).tolist():
+        yield _Slicing.of(sliced.filter(pa.array(code == each))).to_batch()
+
+
+@dataclass(frozen=True)
+class _Slicing:
+    """One model and slicing: its groups side by side; NaN where a group is left out."""
+
+    model: str
+    name: str
+    measures: list[tuple[str, int]]
+    groups: list[list[str | None]]
+    values: Matrix
+    std_errors: Matrix
+    freedom: Matrix
+    n_users: Matrix
+    level: float
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> _Slicing:
+        names = pa.ListArray.from_arrays(
+            (lists := rows[C.SLICE_VALUES].combine_chunks()).offsets, pc.fill_null(lists.values, _NO_VALUE)
+        )
+        # In the order of their names, so that of two groups that are as bad it is always the same.
+        first, group = _places(pc.binary_join(names, _SEPARATOR).to_pylist())
+        measures, measure = _distinct(zip(rows[C.MEASURE].to_pylist(), rows[C.K].to_pylist(), strict=True))
+        shape = (len(measures), len(first))
+        n, value, error = (_numbers(rows, name) for name in ("n_users", C.VALUE, "std_error"))
+        is_jackknife = np.array([method == "jackknife" for method in rows["ci_method"].to_pylist()])
+        slice_values = rows[C.SLICE_VALUES].to_pylist()
+        is_known = np.array([None not in values for values in slice_values])
+        value = np.where(is_known & ~rows["is_small"].to_numpy(), value, np.nan)
+
+        def matrix(column: np.ndarray, otherwise: float = np.nan) -> Matrix:
+            cells = np.full(shape, otherwise)
+            cells[measure, group] = column
+            return cells
+
+        values, std_errors = matrix(value), matrix(error)
+        for row, (label, _) in enumerate(measures):
+            std_errors[row] = links.std_error(_facts_of(label).link, values[row], std_errors[row])
+        return cls(
+            rows[C.MODEL_ID][0].as_py(),
+            rows[C.SLICE][0].as_py(),
+            measures,
+            [slice_values[place] for place in first],
+            values,
+            std_errors,
+            matrix(np.where(is_jackknife, N_GROUPS - 1.0, n - 1)),
+            matrix(n, 0.0),
+            rows["ci_level"][0].as_py(),
+        )
+
+    def to_batch(self) -> pa.RecordBatch:
+        estimates = (self.values, self.std_errors, self.freedom, self.level)
+        gap = gaps.gap_of(*estimates)
+        has_groups = np.sum(~np.isnan(self.values), axis=1) > 1
+        everyone: list[list[str | None]] = [[] for _ in self.measures]
+        parts = [
+            self._rows(of_groups.GROUP_GAP, everyone, (gap.gap, gap.low, gap.high), "games-howell"),
+            self._rows(of_groups.GROUP_RATIO, everyone, (gap.ratio, *gaps.ratio_interval(*estimates)), "simultaneous"),
+            self._rows(of_groups.USER_MAD, everyone, (gap.mad, *np.full((2, len(gap.mad)), np.nan)), "none"),
+            self._worst_rows(has_groups),
+        ]
+        columns = {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
+        return finish.to_batch(columns)
+
+    def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:
+        """Name the worst group of those that were compared; nobody where there are fewer than two."""
+        is_error = np.array([_facts_of(label).is_lower_better for label, _ in self.measures])
+        estimates = (self.values, self.std_errors, self.freedom, self.level)
+        lowest, highest = (gaps.worst_interval(*estimates, is_greatest=end) for end in (False, True))
+        low, high = (np.where(is_error, *ends) for ends in zip(highest, lowest, strict=True))
+        badness = np.where(is_error[:, None], 1, -1) * self.values
+        worst = np.where(np.isnan(badness), -np.inf, badness).argmax(axis=1)
+        value = np.where(has_groups, self.values[np.arange(len(worst)), worst], np.nan)
+        names = [self.groups[each] if there else [] for each, there in zip(worst, has_groups, strict=True)]
+        n_users = np.where(has_groups, self.n_users[np.arange(len(worst)), worst], 0)
+        ends = (np.where(has_groups, low, np.nan), np.where(has_groups, high, np.nan))
+        return self._rows(of_groups.WORST_GROUP, names, (value, *ends), "simultaneous", n_users=n_users)
+
+    def _rows(
+        self,
+        kind: str,
+        names: list[list[str | None]],
+        estimate: tuple[np.ndarray, np.ndarray, np.ndarray],
+        method: str,
+        *,
+        n_users: np.ndarray | None = None,
+    ) -> dict[str, pa.Array]:
+        value, low, high = estimate
+        is_compared = ~np.isnan(self.values)
+        compared = np.where(is_compared, self.n_users, 0).sum(axis=1)
+        n = len(self.measures)
+        slice_values = pa.array(names, pa.list_(pa.string()))
+        has_interval = ~np.isnan(low)
+        return {
+            C.MODEL_ID: _repeated(self.model, n),
+            C.SLICE: _repeated(self.name, n),
+            C.SLICE_VALUE: finish.readable(slice_values),
+            C.SLICE_VALUES: slice_values,
+            C.MEASURE: pa.array([of_groups.name_of(kind, label) for label, _ in self.measures], pa.string()),
+            C.K: pa.array([k for _, k in self.measures], pa.int32()),
+            C.VALUE: finish.nullable(value),
+            "n_users": pa.array((compared if n_users is None else n_users).astype(np.int64)),
+            "n_undefined": pa.array((self.n_users.sum(axis=1) - compared).astype(np.int64)),
+            **dict.fromkeys(("n_missing", "n_zero_relevant", "n_extra_users"), pa.nulls(n, pa.int64())),
+            **dict.fromkeys(("tie_share", "std_dev", "std_error"), pa.nulls(n, pa.float64())),
+            "is_small": pa.array(is_compared.sum(axis=1) <= 1),
+            "ci_low": finish.nullable(low),
+            "ci_high": finish.nullable(high),
+            "ci_level": pa.array(np.full(n, self.level)),
+            "ci_method": pa.array(np.where(has_interval, method, "none").tolist(), pa.string()),
+        }
+
+
+@dataclass(frozen=True)
+class _Facts:
+    link: str = "identity"
+    is_lower_better: bool = False
+
+
+@lru_cache(maxsize=1024)
+def _facts_of(label: str) -> _Facts:
+    """Say of a measure what is averaged, and which value is the worst; a published one may be of a later version."""
+    measure = of_groups.measure_of(label)
+    if measure is None:
+        return _Facts()
+    return _Facts(measure.link, measure.entry.definition.better == "lower")
+
+
+def _places(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Give the first place of each distinct name, in their order, and the position of each row's among them."""
+    _, first, position = np.unique(np.array(names, dtype=object), return_index=True, return_inverse=True)
+    return first, position
+
+
+def _distinct(pairs: Iterable[Any]) -> tuple[list[Any], np.ndarray]:
+    known: dict[Any, int] = {}
+    position = np.array([known.setdefault(pair, len(known)) for pair in pairs], dtype=np.int64)
+    return list(known), position
+
+
+def _numbers(rows: pa.Table, name: str) -> np.ndarray:
+    numbers: np.ndarray = rows[name].to_numpy().astype(np.float64)  # NULL arrives as NaN
+    return numbers
+
+
+def _repeated(text: str, n: int) -> pa.Array:
+    return pa.array([text] * n, pa.string())

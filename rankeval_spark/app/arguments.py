@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import Field, field_validator
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import Comparisons, Policies, validate
+from rankeval_spark.config import Comparisons, Intervals, Policies, validate
 from rankeval_spark.config.asked import tie_faults
 from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
 from rankeval_spark.config.comparisons import ModelName, comparison_faults
@@ -68,10 +68,11 @@ class Given:
     evaluation_date: date | None = None
 
 
-def request_of(
+def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the rules that they are validated by
     asked: Mapping[str, Any],
     policies: Mapping[str, Any],
     compared: Mapping[str, Any],
+    intervals: Mapping[str, Any],
     segments: DataFrame | None,
     given: Given,
 ) -> Request:
@@ -98,6 +99,7 @@ def request_of(
     chosen = attempt(lambda: validate(Policies, with_preset(preset, policies), locate=_place))
     is_compared = compared["baseline"] is not None or compared["pairs"] != "baseline"
     comparisons = attempt(lambda: validate(Comparisons, compared, locate=_place)) if is_compared else None
+    drawn = attempt(lambda: validate(Intervals, intervals, locate=_place_of_intervals))
     texts = arguments.measures if arguments else _texts(asked["measures"])
     measures = attempt(lambda: _measures(texts, preset)) if texts is not None else None
     if measures:
@@ -109,7 +111,7 @@ def request_of(
         faults += (replace(fault, where=_place((fault.where,))) for fault in found)
     if measures and chosen:
         faults += (replace(fault, where="evaluate(measures=)") for fault in tie_faults(measures, chosen.ties))
-    if faults or arguments is None or chosen is None or measures is None:
+    if faults or arguments is None or chosen is None or measures is None or drawn is None:
         raise ConfigError(*faults)
     return Request(
         measures,
@@ -120,6 +122,7 @@ def request_of(
         arguments.confidence,
         given.evaluation_date,
         comparisons,
+        drawn.draws,
     )
 
 
@@ -149,6 +152,11 @@ def _unknown_segments(slices: Sequence[Sequence[str]], segments: DataFrame | Non
     return [
         Fault("evaluate(slices=)", repr(name), expected, nearest(name, known)) for name in names if name not in known
     ]
+
+
+def _place_of_intervals(place: tuple[str | int, ...]) -> str:
+    """Write a place in ``Intervals`` as it stands in the call, where the method is ``evaluate(intervals=)``."""
+    return _place(("intervals" if place == ("method",) else place[0],))
 
 
 def _place(place: tuple[str | int, ...]) -> str:

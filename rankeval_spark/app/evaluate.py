@@ -56,6 +56,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     baseline: str | None = None,
     pairs: str = "baseline",
     correction: str = "holm",
+    intervals: str = "analytic",
+    replicates: int = 1000,
+    seed: int = 0,
 ) -> Evaluation:
     """Evaluate recommendation lists against held-out interactions.
 
@@ -118,6 +121,12 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Whether each model is compared with the baseline, or every two models are.
     correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
         What is done about the number of tests.
+    intervals : {"analytic", "bootstrap"}
+        Whether intervals of means are by formula, or percentiles of a Poisson bootstrap over users.
+    replicates : int
+        Replicates of the bootstrap, 100 to 10000.
+    seed : int
+        Of the weights, which are functions of seed, user and replicate: a rerun gives the same numbers.
 
     Returns
     -------
@@ -155,7 +164,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "confidence": confidence,
     }
     compared = {"baseline": baseline, "pairs": pairs, "correction": correction}
-    request = request_of(asked_for, policies, compared, segments, Given(train, items, evaluation_date))
+    drawn = {"method": intervals, "replicates": replicates, "seed": seed}
+    request = request_of(asked_for, policies, compared, drawn, segments, Given(train, items, evaluation_date))
     sources = _sources(recommendations, held_out, segments, request.segments, train=train, items=items)
     return Evaluation(inputs_of(sources, request), request)
 

@@ -77,6 +77,7 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
         config.confidence,
         evaluation_date,
         config.comparisons,
+        config.intervals.draws,
     )
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import Comparisons, Policies
     from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.statistics.resampled import Draws
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Request:
         Day at which the age of items is taken.
     comparisons : Comparisons or None
         Which models are compared with which; None: none.
+    draws : Draws or None
+        Of the bootstrap that makes the intervals of means; None: they are made by formula.
     """
 
     measures: MeasureSet
@@ -68,6 +71,7 @@ class Request:
     confidence: float = 0.95
     evaluation_date: date | None = None
     comparisons: Comparisons | None = None
+    draws: Draws | None = None
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -290,6 +294,7 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
         slices=request.slices,
         min_slice_size=request.min_slice_size,
         confidence=request.confidence,
+        draws=request.draws,
     )
     every = metrics if exposures is None else metrics.unionByName(exposures)
     return Frames(scored, user_metrics, every, _comparisons(users, request))

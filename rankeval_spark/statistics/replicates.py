@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Matrix: TypeAlias = NDArray[np.float64]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 Sums: TypeAlias = NDArray[np.float64]
 """Shape (n_groups, n_columns, n_replicates); those of two sets of users are added."""
@@ -67,7 +68,7 @@ def sums_by_group(
     return sums
 
 
-def distinct_columns(is_defined: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def distinct_columns(columns: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[np.int64]]:
     """Keep one of equal columns: those that are kept, and which of them each column is.
 
     Measures are mostly defined for the same users, so that one sum of weights serves many.
@@ -78,10 +79,12 @@ def distinct_columns(is_defined: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], 
     >>> kept.shape, which.tolist()
     ((2, 2), [0, 1, 0])
     """
-    packed = [np.packbits(column).tobytes() for column in is_defined.T]
-    kept = {text: position for position, text in enumerate(dict.fromkeys(packed))}
-    first = [packed.index(text) for text in kept]
-    return is_defined[:, first], np.array([kept[text] for text in packed], dtype=np.int64)
+    texts = [column.tobytes() for column in columns.T]
+    firsts: dict[bytes, int] = {}
+    for position, text in enumerate(texts):
+        firsts.setdefault(text, position)
+    places = {text: place for place, text in enumerate(firsts)}
+    return columns[:, list(firsts.values())], np.array([places[text] for text in texts], dtype=np.int64)
 
 
 def _members(codes: NDArray[np.integer]) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:

@@ -112,7 +112,7 @@ def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the 
     if measures and chosen:
         faults += (replace(fault, where="evaluate(measures=)") for fault in tie_faults(measures, chosen.ties))
     if faults or arguments is None or chosen is None or measures is None or drawn is None:
-        raise ConfigError(*faults)
+        raise ConfigError(*dict.fromkeys(faults))  # what two parts of the request share is wrong once
     return Request(
         measures,
         chosen,

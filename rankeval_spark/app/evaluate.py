@@ -124,7 +124,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     intervals : {"analytic", "bootstrap"}
         Whether intervals of means are by formula, or percentiles of a Poisson bootstrap over users.
     replicates : int
-        Replicates of the bootstrap, 100 to 10000.
+        Replicates of the bootstrap, 100 to 100000.
     seed : int
         Of the weights, which are functions of seed, user and replicate: a rerun gives the same numbers.
 

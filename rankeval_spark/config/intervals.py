@@ -9,7 +9,7 @@ from pydantic import Field
 from rankeval_spark.config.base import Model, Whole
 from rankeval_spark.statistics.resampled import Draws
 
-Replicates = Annotated[Whole, Field(ge=100, le=10_000)]
+Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 
 

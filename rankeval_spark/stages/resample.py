@@ -77,9 +77,9 @@ class Resampler:
         numerators, denominators : float64, shape (n_rows, n_measures)
             NaN where undefined; the denominator of a mean is 1.
         """
-        users = _Users.of(table, numerators, denominators, self.ks)
-        if not len(users.hashes):
+        if np.isnan(numerators).all():
             return
+        users = _Users.of(table, numerators, denominators, self.ks)
         large: list[_Slot] = []
         groups: list[np.ndarray] = []
         for index, names in enumerate(self.slices):
@@ -150,7 +150,7 @@ class _Users:
         kept = table.filter(pa.array(has_value))
         models = kept[C.MODEL_ID].combine_chunks().dictionary_encode()
         users, user = np.unique(kept[USER_HASH].to_numpy(), return_inverse=True)
-        row_of = user * max(len(models.dictionary), 1) + models.indices.to_numpy()
+        row_of = user * len(models.dictionary) + models.indices.to_numpy()
         found, first, row_of = np.unique(row_of, return_index=True, return_inverse=True)
         to_cells = membership_of(row_of * len(ks) + positions_of(kept, ks), len(found) * len(ks))
         above, below = (
@@ -158,7 +158,7 @@ class _Users:
             for values in (numerators, denominators)
         )
         one_k = pa.array(np.full(len(found), ks[0], dtype=np.int32))
-        first_rows = kept.take(pa.array(first))
+        first_rows = pc.take(kept, pa.array(first))
         first_rows = first_rows.set_column(first_rows.schema.get_field_index(C.K), C.K, one_k)
         return cls(users[user[first]], above, below, first_rows)
 
@@ -217,7 +217,9 @@ class _Merger:
             "measure_index": pa.array(np.arange(self.n_measures, dtype=np.int32)),
             **{name: pa.array(values, from_pandas=True) for name, values in zip(SPREAD, spread, strict=True)},
         }
-        return pa.concat_tables([pa.table(in_full(part, schema), schema=schema) for part in (moments, rows)])
+        return pa.concat_tables(
+            [pa.Table.from_arrays(in_full(part, schema), schema=schema) for part in (moments, rows)]
+        )
 
     def _parts(self, group: pa.Table) -> Parts:
         """Give the sums of each partition, and those of the users who came as they are."""

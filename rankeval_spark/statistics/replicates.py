@@ -20,6 +20,9 @@ Draw: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.integer]]
 USERS_AT_ONCE: Final = 1024
 """Users whose factors are drawn in one go: with 1000 replicates 8 MB of doubles."""
 
+_LEAST_AT_ONCE: Final = 64
+"""Where replicates are many; with fewer users the product would pass over the sums too often."""
+
 
 def sums_by_group(
     columns: Matrix, hashes: NDArray[np.int64], *, draw: Draw, groups: NDArray[np.integer], n_groups: int
@@ -59,8 +62,9 @@ def sums_by_group(
     """
     n_replicates = draw(hashes[:0]).shape[1]
     sums = np.zeros((n_groups, columns.shape[1], n_replicates))
-    for start in range(0, len(columns), USERS_AT_ONCE):
-        block = slice(start, start + USERS_AT_ONCE)
+    at_once = min(USERS_AT_ONCE, max(_LEAST_AT_ONCE, USERS_AT_ONCE * 1000 // max(n_replicates, 1)))
+    for start in range(0, len(columns), at_once):
+        block = slice(start, start + at_once)
         factors = draw(hashes[block]).astype(np.float64)
         for codes in groups[:, block]:
             for group, users in _members(codes):

@@ -42,6 +42,9 @@ EVALUATE: Final = {
     "baseline": None,
     "pairs": "baseline",
     "correction": "holm",
+    "intervals": "analytic",
+    "replicates": 1000,
+    "seed": 0,
 }
 EVALUATION: Final = {
     *("agreement", "cached", "checks", "comparisons", "gaps", "leaderboard"),

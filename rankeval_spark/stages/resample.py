@@ -217,9 +217,8 @@ class _Merger:
             "measure_index": pa.array(np.arange(self.n_measures, dtype=np.int32)),
             **{name: pa.array(values, from_pandas=True) for name, values in zip(SPREAD, spread, strict=True)},
         }
-        return pa.concat_tables(
-            [pa.Table.from_arrays(in_full(part, schema), schema=schema) for part in (moments, rows)]
-        )
+        parts = (moments, rows) if moments.num_rows else (moments,)  # no row for a cutoff that nobody's lists have
+        return pa.concat_tables([pa.Table.from_arrays(in_full(part, schema), schema=schema) for part in parts])
 
     def _parts(self, group: pa.Table) -> Parts:
         """Give the sums of each partition, and those of the users who came as they are."""

@@ -21,6 +21,7 @@ from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Request
 from rankeval_spark.sources import Sources, from_frame, segments_schema
 from rankeval_spark.stages import check
+from rankeval_spark.statistics.resampled import Draws
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +59,7 @@ MORE_SLICES: Final = (
 )
 NIGHT: Final = "the nightly job: checked, audited, published as Delta tables"
 DAY: Final = date(2026, 1, 1)
+DRAWS: Final = Draws(replicates=1000, seed=0)
 
 
 def measure_set(names: tuple[str, ...] = MEASURES, cutoffs: tuple[int, ...] = CUTOFFS) -> MeasureSet:
@@ -105,6 +107,8 @@ class Workloads:
             Contender("whole, repeated items removed (duplicates: best)", lambda: self.whole(self._best())),
             Contender(NO_SLICES, lambda: self.whole(self._with(slices=()))),
             Contender(MANY_SLICES, lambda: self.whole(self._with(slices=MORE_SLICES))),
+            Contender("whole, 6 measures, everyone only", lambda: self.whole(self._narrow())),
+            Contender("  with 1000 bootstrap replicates", lambda: self.whole(self._narrow(DRAWS))),
             Contender("checks by themselves", self.checks),
             Contender(NIGHT, self.night),
         ]
@@ -225,6 +229,10 @@ class Workloads:
 
     def _with(self, **changes: object) -> Request:
         return replace(self._request, **changes)  # type: ignore[arg-type]  # any field of Request
+
+    def _narrow(self, draws: Draws | None = None) -> Request:
+        """Ask for 36 columns, a measure at a cutoff each."""
+        return self._with(measures=measure_set(MEASURES[:6]), slices=(), draws=draws)
 
     def _best(self) -> Request:
         return self._with(policies=Policies(duplicates="best"))

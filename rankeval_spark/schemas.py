@@ -236,15 +236,15 @@ METRICS: Final = Schema(
             "Sample standard deviation over users, of what is averaged: of logarithms for GMAP; NULL below two users "
             "and for a measure of all lists together",
         ),
-        Field("std_error", "double", "std_dev / sqrt(n_users), or that of the jackknife"),
+        Field("std_error", "double", "std_dev / sqrt(n_users), or that of the bootstrap or the jackknife"),
         Field("ci_low", "double", "Lower end of the interval"),
         Field("ci_high", "double", "Upper end of the interval"),
         Field("ci_level", "double", "Nominal coverage of the interval, such as 0.95", nullable=False),
         Field(
             "ci_method",
             "string",
-            "t, wilson, delta (of a ratio of sums), jackknife (of 20 groups of users), games-howell or simultaneous "
-            "(all groups of a slice at once), or none",
+            "t, wilson, delta (of a ratio of sums), bootstrap, jackknife (of 20 groups of users), games-howell or "
+            "simultaneous (all groups of a slice at once), or none",
             nullable=False,
         ),
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import Field, field_validator
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import Comparisons, Policies, validate
+from rankeval_spark.config import Comparisons, Intervals, Policies, validate
 from rankeval_spark.config.asked import tie_faults, with_item_slices
 from rankeval_spark.config.bands import Band, band_faults, of_train
 from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
@@ -73,10 +73,11 @@ class Given:
     evaluation_date: date | None = None
 
 
-def request_of(
+def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the rules that they are validated by
     asked: Mapping[str, Any],
     policies: Mapping[str, Any],
     compared: Mapping[str, Any],
+    intervals: Mapping[str, Any],
     segments: DataFrame | None,
     given: Given,
 ) -> Request:
@@ -101,8 +102,10 @@ def request_of(
     arguments = attempt(lambda: validate(Arguments, asked, locate=_place))
     preset = asked["preset"] if isinstance(asked["preset"], str) else None
     chosen = attempt(lambda: validate(Policies, with_preset(preset, policies), locate=_place))
-    is_compared = compared["baseline"] is not None or compared["pairs"] != "baseline" or compared["tests"] != ("t",)
+    without = {"baseline": (None,), "pairs": ("baseline",), "tests": (("t",), ["t"])}
+    is_compared = any(compared[name] not in nothing for name, nothing in without.items())
     comparisons = attempt(lambda: validate(Comparisons, compared, locate=_place)) if is_compared else None
+    drawn = attempt(lambda: validate(Intervals, intervals, locate=_place_of_intervals))
     texts = arguments.measures if arguments else _texts(asked["measures"])
     within = arguments.item_slices if arguments else ()
     measures = attempt(lambda: _measures(texts, preset, within)) if texts is not None else None
@@ -118,8 +121,8 @@ def request_of(
         faults += (replace(fault, where=_place((fault.where,))) for fault in unfit)
     if measures and chosen:
         faults += (replace(fault, where="evaluate(measures=)") for fault in tie_faults(measures, chosen.ties))
-    if faults or arguments is None or chosen is None or measures is None:
-        raise ConfigError(*faults)
+    if faults or arguments is None or chosen is None or measures is None or drawn is None:
+        raise ConfigError(*dict.fromkeys(faults))  # what two parts of the request share is wrong once
     return Request(
         measures,
         chosen,
@@ -129,6 +132,7 @@ def request_of(
         arguments.confidence,
         given.evaluation_date,
         comparisons,
+        draws=drawn.draws,
         bands=arguments.bands,
     )
 
@@ -163,6 +167,11 @@ def _unknown_segments(arguments: Arguments, segments: DataFrame | None) -> list[
     return [
         Fault("evaluate(slices=)", repr(name), expected, nearest(name, known)) for name in names if name not in known
     ]
+
+
+def _place_of_intervals(place: tuple[str | int, ...]) -> str:
+    """Write a place in ``Intervals`` as it stands in the call, where the method is ``evaluate(intervals=)``."""
+    return _place(("intervals" if place == ("method",) else place[0],))
 
 
 def _place(place: tuple[str | int, ...]) -> str:

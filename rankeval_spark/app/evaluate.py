@@ -59,6 +59,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     pairs: str = "baseline",
     correction: str = "holm",
     tests: Sequence[str] = ("t",),
+    intervals: str = "analytic",
     replicates: int = 1000,
     seed: int = 0,
 ) -> Evaluation:
@@ -131,10 +132,12 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         What is done about the number of tests.
     tests : sequence of {"t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"}
         Tests of ``comparisons``, rows of their own each; t is always one. The last two are for ``pairs="all"``.
+    intervals : {"analytic", "bootstrap"}
+        Whether intervals of means are by formula, or percentiles of a Poisson bootstrap over users.
     replicates : int
-        Random draws of the randomization test, the bootstrap and the randomized Tukey test, at least 100.
+        Random draws of the bootstrap, the randomization test and the randomized Tukey test, 100 to 100000.
     seed : int
-        Seed of these draws, which are hashes of it and the user: the same on every partitioning.
+        Seed of these draws, which are hashes of it, the user and the replicate: the same on every partitioning.
 
     Returns
     -------
@@ -181,7 +184,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "seed": seed,
         "correction": correction,
     }
-    request = request_of(asked_for, policies, compared, segments, Given(train, items, evaluation_date))
+    drawn = {"method": intervals, "replicates": replicates, "seed": seed}
+    request = request_of(asked_for, policies, compared, drawn, segments, Given(train, items, evaluation_date))
     names = tuple(name for name in request.segments if name not in request.absent)
     sources = _sources(recommendations, held_out, segments, names, numbers=request.bands, train=train, items=items)
     return Evaluation(inputs_of(sources, request), request)

@@ -79,6 +79,7 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
         config.confidence,
         evaluation_date,
         config.comparisons,
+        draws=config.intervals.draws,
         bands=config.bands,
     )
 

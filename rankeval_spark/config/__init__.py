@@ -12,6 +12,7 @@ from rankeval_spark.config.inputs import (
     SegmentsInput,
     TrainInput,
 )
+from rankeval_spark.config.intervals import Intervals
 from rankeval_spark.config.loading import load_config, parse_date, validate
 from rankeval_spark.config.models import EvaluationConfig, ResultsConfig, SparkConfig
 from rankeval_spark.config.policies import Policies
@@ -28,6 +29,7 @@ __all__ = [
     "HeldOutInput",
     "InputConfig",
     "Inputs",
+    "Intervals",
     "ItemsInput",
     "Policies",
     "Preset",

@@ -30,6 +30,7 @@ from rankeval_spark.config.base import FOLDER_KEY, Flag, Model, Number, Whole, f
 from rankeval_spark.config.comparisons import Comparisons, ModelName, comparison_faults
 from rankeval_spark.config.gates import Gate, gate_faults
 from rankeval_spark.config.inputs import Inputs
+from rankeval_spark.config.intervals import Intervals
 from rankeval_spark.config.locations import PathText, resolve_path
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, options_of, with_preset
@@ -202,6 +203,8 @@ class EvaluationConfig(Model):
     """Slices with fewer users are marked as small."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     """Nominal coverage of the intervals."""
+    intervals: Intervals = Intervals()
+    """How the intervals of means are made."""
     comparisons: Comparisons | None = None
     """Which models are compared with which; nothing is compared where this is left out."""
     gates: tuple[Gate, ...] = ()

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config import Comparisons, Policies
     from rankeval_spark.config.bands import Band
     from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.statistics.resampled import Draws
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Request:
         Day at which the age of items is taken.
     comparisons : Comparisons or None
         Which models are compared with which; None: none.
+    draws : Draws or None
+        Of the bootstrap that makes the intervals of means; None: they are made by formula.
     bands : mapping
         How segments are made of numbers, by name.
     """
@@ -73,6 +76,7 @@ class Request:
     confidence: float = 0.95
     evaluation_date: date | None = None
     comparisons: Comparisons | None = None
+    draws: Draws | None = None
     bands: Mapping[str, Band] = field(default_factory=dict)
 
     @property
@@ -305,6 +309,7 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
         slices=request.slices,
         min_slice_size=request.min_slice_size,
         confidence=request.confidence,
+        draws=request.draws,
     )
     every = metrics if exposures is None else metrics.unionByName(exposures)
     return Frames(scored, user_metrics, _with_group_rows(every, request), _comparisons(users, request))

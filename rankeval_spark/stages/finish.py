@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.stages.moments import WEIGHTED
+from rankeval_spark.stages.resample import SPREAD
 from rankeval_spark.statistics import intervals, links, ratios
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def to_rows(
     ----------
     merged : DataFrame
         One row per (model_id, slice_index, slice_values, k, measure_index) with ``n``, ``mean``, ``m2`` and the counts
-        of ``moments.COUNTS``.
+        of ``moments.COUNTS``; of a bootstrap also with ``resample.SPREAD``, which then is the spread of the means.
     slices : sequence of sequences of str
         Names of the segments of each slice, by ``slice_index``.
     """
@@ -119,6 +120,8 @@ class _Finisher:
             is_micro=self.is_micro[measure],
             confidence=self.confidence,
         )
+        if set(SPREAD) <= set(rows.schema.names):
+            spread |= drawn_spread(rows)
         linked = {C.VALUE: nullable(_doubles(rows, "mean")), **spread}
         linked |= {name: self._published(linked[name], measure) for name in (C.VALUE, "ci_low", "ci_high")}
         return {
@@ -175,6 +178,18 @@ def spread_of(
         "std_error": nullable(_divide(std_dev, np.sqrt(n))),
         "ci_low": nullable(ends[0]),
         "ci_high": nullable(ends[1]),
+        "ci_method": pa.array(method.tolist(), pa.string()),
+    }
+
+
+def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Give the standard error and the interval of a bootstrap."""
+    error, low, high = (rows[name] for name in SPREAD)
+    method = np.where(np.isnan(_doubles(rows, SPREAD[1])), "none", "bootstrap")
+    return {
+        "std_error": error,
+        "ci_low": low,
+        "ci_high": high,
         "ci_method": pa.array(method.tolist(), pa.string()),
     }
 

@@ -7,21 +7,25 @@ numpy under 1.5 s.) The worker functions convert Arrow to numpy, call the statis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.stages import resample
 from rankeval_spark.stages.population import IS_EVALUATED, has_judgements, has_list
 from rankeval_spark.stages.slicing import Key, doubles, groups_of, in_chunks, segments_of
 from rankeval_spark.statistics import ratios
 from rankeval_spark.statistics.moments import Moments, by_group
 from rankeval_spark.statistics.ratios import Ratios
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.resampled import Draws
 
 COUNTS: Final = ("n_population", "n_missing", "n_zero_relevant", "n_extra_users", "n_with_list", "n_tied")
 """Facts of a group of users that do not depend on the measure; sums of one column each."""
@@ -31,18 +35,28 @@ PARTIAL: Final = (
     "n bigint, mean double, m2 double, " + ", ".join(f"{name} double" for name in COUNTS)
 )
 
+_SCHEMA: Final = pa.schema(
+    [
+        *((C.MODEL_ID, pa.string()), ("slice_index", pa.int32()), (C.SLICE_VALUES, pa.list_(pa.string()))),
+        *((C.K, pa.int32()), ("measure_index", pa.int32()), ("n", pa.int64())),
+        *((name, pa.float64()) for name in ("mean", "m2", *COUNTS)),
+    ]
+)
+
 WEIGHTED: Final = ("weight_mean", "weight_m2", "cross")
 """More columns where some measures are ratios of sums: moments of their denominators, and with the numerators, whose
 moments then are ``mean`` and ``m2``."""
 
 
-def to_partials(
+def to_partials(  # noqa: PLR0913 - what is summarised, and how
     users: DataFrame,
     *,
     measures: Sequence[str],
     slices: Sequence[Sequence[str]],
     ks: Sequence[int],
     weights: Mapping[str, str] = MappingProxyType({}),
+    draws: Draws | None = None,
+    confidence: float = 0.95,
 ) -> DataFrame:
     """Summarise each partition: one row per (model, slice, slice values, k, measure) found in it.
 
@@ -58,12 +72,25 @@ def to_partials(
         The cutoffs that occur.
     weights : mapping
         Column of the denominators, by the column of each measure that is a ratio of sums.
+    draws : Draws, optional
+        Of a bootstrap. The rows then have the columns ``resample.SPREAD``, and there is one more for each model, slice,
+        slice values, k and measure, which has nothing else.
+    confidence : float in (0, 1)
+        Nominal coverage of the intervals of a bootstrap.
     """
     segments, sliced_by = segments_of(slices)
-    summarise = _summariser(tuple(measures), dict(weights), tuple(sliced_by), tuple(ks))
+    summariser = _Summariser(tuple(measures), dict(weights), tuple(sliced_by), tuple(ks), draws)
+
+    def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # Spark takes no method here
+        return summariser.summarise(batches)
+
     row = PARTIAL + "".join(f", {name} double" for name in WEIGHTED if weights)
-    values = (*measures, *weights.values())
-    return users.select(C.MODEL_ID, C.K, *segments, *_count_columns(), *values).mapInArrow(summarise, row)
+    hashes = [] if draws is None else [resample.user_hash()]
+    values = users.select(C.MODEL_ID, C.K, *segments, *_count_columns(), *measures, *weights.values(), *hashes)
+    if draws is None:
+        return values.mapInArrow(summarise, row)
+    with_states = values.mapInArrow(summarise, row + "".join(f", {name} binary" for name in resample.STATES))
+    return resample.with_intervals(with_states, row, n_measures=len(measures), draws=draws, level=confidence)
 
 
 def _count_columns() -> list[Column]:
@@ -79,28 +106,52 @@ def _count_columns() -> list[Column]:
     return [*(flag.cast("double").alias(name) for name, flag in flags.items()), tied.alias("n_tied")]
 
 
-def _summariser(
-    measures: tuple[str, ...], weights: dict[str, str], slices: tuple[tuple[str, ...], ...], ks: tuple[int, ...]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        weighted = [measures.index(name) for name in weights]
-        totals = [_Totals(len(measures), weighted) for _ in slices]
+@dataclass(frozen=True)
+class _Summariser:
+    """What the workers need, and what they do with their partition."""
+
+    measures: tuple[str, ...]
+    weights: dict[str, str]
+    slices: tuple[tuple[str, ...], ...]
+    ks: tuple[int, ...]
+    draws: Draws | None
+
+    def summarise(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        weighted = [self.measures.index(name) for name in self.weights]
+        totals = [_Totals(len(self.measures), weighted) for _ in self.slices]
+        resampler = None if self.draws is None else resample.Resampler(self.draws, self.slices, self.ks)
         for table in in_chunks(batches):
-            values = np.column_stack([doubles(table, name) for name in measures])
-            counts = np.column_stack([doubles(table, name) for name in COUNTS])
-            denominators = np.column_stack([doubles(table, name) for name in weights.values()]) if weights else None
-            if denominators is not None:
-                values[:, weighted] *= denominators
-            for names, total in zip(slices, totals, strict=True):
-                keys, group = groups_of(table, names, ks)
+            values = _matrix(table, self.measures)
+            counts = _matrix(table, COUNTS)
+            denominators = _matrix(table, self.weights.values())
+            values[:, weighted] *= denominators
+            for names, total in zip(self.slices, totals, strict=True):
+                keys, group = groups_of(table, names, self.ks)
                 total.add(keys, by_group(values, group, len(keys)), _sums(counts, group, len(keys)))
-                if denominators is not None:
+                if weighted:
                     total.add_ratios(keys, ratios.by_group(values[:, weighted], denominators, group, len(keys)))
+            if resampler is not None:
+                below = np.ones_like(values)
+                below[:, weighted] = denominators
+                yield from map(self._in_full, resampler.add(table, values, below))
+        if resampler is not None:
+            yield from map(self._in_full, resampler.rest())
         for index, total in enumerate(totals):
             if total.slots:
-                yield total.to_batch(index)
+                batch = total.to_batch(index)
+                yield batch if resampler is None else self._in_full(batch)
 
-    return summarise
+    def _in_full(self, columns: pa.RecordBatch | resample.States) -> pa.RecordBatch:
+        """Add the columns of moments to states, or the other way round."""
+        weighted = [(name, pa.float64()) for name in (WEIGHTED if self.weights else ())]
+        schema = pa.schema([*_SCHEMA, *weighted, *((name, pa.binary()) for name in resample.STATES)])
+        return pa.RecordBatch.from_arrays(resample.in_full(columns, schema), schema=schema)
+
+
+def _matrix(table: pa.Table, names: Collection[str]) -> np.ndarray:
+    """Put columns of numbers side by side: shape (n_rows, n_names)."""
+    columns = [doubles(table, name) for name in names]
+    return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
 
 
 def _sums(counts: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:

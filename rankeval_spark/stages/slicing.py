@@ -47,12 +47,18 @@ def doubles(table: pa.Table, name: str) -> np.ndarray:
 def groups_of(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tuple[list[Key], np.ndarray]:
     """Find the groups (model, slice values, k) that occur: their keys, and the group of each row."""
     encoded = [_encode(table[name]) for name in (C.MODEL_ID, *names)]
-    order = np.argsort(ks)
-    code = order[np.searchsorted(np.asarray(ks)[order], table[C.K].to_numpy())].astype(np.int64)
+    code = positions_of(table, ks)
     for codes, values in encoded:
         code = code * len(values) + codes
     found, group = np.unique(code, return_inverse=True)
     return [_key(one, encoded, ks) for one in found.tolist()], group
+
+
+def positions_of(table: pa.Table, ks: tuple[int, ...]) -> np.ndarray:
+    """Find the position of each row's cutoff among ``ks``."""
+    order = np.argsort(ks)
+    positions: np.ndarray = order[np.searchsorted(np.asarray(ks)[order], table[C.K].to_numpy())].astype(np.int64)
+    return positions
 
 
 def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:

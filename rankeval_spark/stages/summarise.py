@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import finish, moments
+from rankeval_spark.stages import finish, moments, resample
 from rankeval_spark.stages.population import IS_EVALUATED
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.statistics.resampled import Draws
 
 EVERYONE: tuple[str, ...] = ()
 NO_WEIGHTS: Mapping[str, str] = MappingProxyType({})
@@ -43,13 +44,14 @@ def _over_lists(name: str, weight: str | None) -> Column:
     return F.when(F.avg(weight) > 0, F.avg(F.col(name) * F.col(weight)) / F.avg(weight)).otherwise(F.avg(name))
 
 
-def to_metrics(
+def to_metrics(  # noqa: PLR0913 - what is summarised, and how
     users: DataFrame,
     *,
     measures: MeasureSet,
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
     confidence: float,
+    draws: Draws | None = None,
 ) -> DataFrame:
     """Make one row per (model, slice, slice values, measure, k) in the columns of ``schemas.METRICS`` from there on.
 
@@ -63,13 +65,21 @@ def to_metrics(
         Slices with fewer users in the mean are marked ``is_small``.
     confidence : float in (0, 1)
         Nominal coverage of the intervals.
+    draws : Draws, optional
+        Of a bootstrap, for standard errors and intervals; those of the moments where left out.
     """
     all_slices = every_slice(slices)
     return (
         moments.to_partials(
-            users, measures=measures.columns, weights=measures.weights, slices=all_slices, ks=measures.ks
+            users,
+            measures=measures.columns,
+            weights=measures.weights,
+            slices=all_slices,
+            ks=measures.ks,
+            draws=draws,
+            confidence=confidence,
         )
-        .transform(_merged, has_weights=bool(measures.weights))
+        .transform(_merged, has_weights=bool(measures.weights), is_drawn=draws is not None)
         .transform(
             finish.to_rows,
             measures=measures,
@@ -85,10 +95,10 @@ def every_slice(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     return [EVERYONE, *(tuple(one) for one in slices)]
 
 
-def _merged(partials: DataFrame, *, has_weights: bool) -> DataFrame:
+def _merged(partials: DataFrame, *, has_weights: bool, is_drawn: bool) -> DataFrame:
     """Merge the moments of all partitions: M2 = sum of M2_i + n_i (mean_i - mean)^2, which cancels nothing.
 
-    The products of the deviations of two columns merge as the squares do.
+    The products of the deviations of two columns merge as the squares do. What was drawn stands in one row each.
     """
     columns = ["n", "mean", "m2", *(moments.WEIGHTED if has_weights else ())]
     parts = F.array_sort(F.collect_list(F.when(F.col("n") > 0, F.struct(*columns))))
@@ -100,6 +110,7 @@ def _merged(partials: DataFrame, *, has_weights: bool) -> DataFrame:
         *(F.when(total > 0, sums[name] / total).alias(name) for name in means),
         parts.alias("_parts"),
         *(F.sum(name).alias(name) for name in moments.COUNTS),
+        *(F.max(name).alias(name) for name in (resample.SPREAD if is_drawn else ())),
     )
 
     def products(name: str, left: str, right: str) -> Column:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Matrix: TypeAlias = NDArray[np.float64]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 Sums: TypeAlias = NDArray[np.float64]
 """Shape (n_groups, n_columns, n_replicates); those of two sets of users are added."""
@@ -18,6 +19,9 @@ Draw: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.integer]]
 
 USERS_AT_ONCE: Final = 1024
 """Users whose factors are drawn in one go: with 1000 replicates 8 MB of doubles."""
+
+_LEAST_AT_ONCE: Final = 64
+"""Where replicates are many; with fewer users the product would pass over the sums too often."""
 
 
 def sums_by_group(
@@ -58,8 +62,9 @@ def sums_by_group(
     """
     n_replicates = draw(hashes[:0]).shape[1]
     sums = np.zeros((n_groups, columns.shape[1], n_replicates))
-    for start in range(0, len(columns), USERS_AT_ONCE):
-        block = slice(start, start + USERS_AT_ONCE)
+    at_once = min(USERS_AT_ONCE, max(_LEAST_AT_ONCE, USERS_AT_ONCE * 1000 // max(n_replicates, 1)))
+    for start in range(0, len(columns), at_once):
+        block = slice(start, start + at_once)
         factors = draw(hashes[block]).astype(np.float64)
         for codes in groups[:, block]:
             for group, users in members(codes):
@@ -67,7 +72,7 @@ def sums_by_group(
     return sums
 
 
-def distinct_columns(is_defined: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def distinct_columns(columns: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[np.int64]]:
     """Keep one of equal columns: those that are kept, and which of them each column is.
 
     Measures are mostly defined for the same users, so that one sum of weights serves many.
@@ -78,10 +83,12 @@ def distinct_columns(is_defined: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], 
     >>> kept.shape, which.tolist()
     ((2, 2), [0, 1, 0])
     """
-    packed = [np.packbits(column).tobytes() for column in is_defined.T]
-    kept = {text: position for position, text in enumerate(dict.fromkeys(packed))}
-    first = [packed.index(text) for text in kept]
-    return is_defined[:, first], np.array([kept[text] for text in packed], dtype=np.int64)
+    texts = [column.tobytes() for column in columns.T]
+    firsts: dict[bytes, int] = {}
+    for position, text in enumerate(texts):
+        firsts.setdefault(text, position)
+    places = {text: place for place, text in enumerate(firsts)}
+    return columns[:, list(firsts.values())], np.array([places[text] for text in texts], dtype=np.int64)
 
 
 def members(codes: NDArray[np.integer]) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:

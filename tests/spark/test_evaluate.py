@@ -383,6 +383,9 @@ def test_all_faults_of_the_arguments_are_reported_at_once(spark: SparkSession) -
             ties="item-asc",
             min_slice_size=0,
             confidence=95,
+            intervals="bootstrp",
+            replicates=99,
+            seed=-1,
         )
     message = str(raised.value)
     parts = [
@@ -393,6 +396,9 @@ def test_all_faults_of_the_arguments_are_reported_at_once(spark: SparkSession) -
         "did you mean 'item_asc'?",
         "evaluate(min_slice_size=)",
         "evaluate(confidence=)",
+        "did you mean 'bootstrap'?",
+        "evaluate(replicates=): found 99",
+        "evaluate(seed=): found -1",
     ]
     assert [part for part in parts if part not in message] == []
     assert len(raised.value.faults) == len(parts)

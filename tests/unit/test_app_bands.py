@@ -17,9 +17,9 @@ ASKED: Final = {"measures": ["R@5"], "preset": None, "models": None, "slices": (
 
 def requested(**asked: Any) -> Request:  # noqa: ANN401 - as `evaluate` takes them
     """Ask for something in a call without segments, training data and items."""
-    compared = {"baseline": None, "pairs": "baseline", "correction": "holm"}
+    compared = {"baseline": None, "pairs": "baseline", "tests": ("t",), "correction": "holm"}
     everything = {**ASKED, "confidence": 0.95, "bands": {}, "item_slices": (), **asked}
-    return request_of(everything, {}, compared, None, Given())
+    return request_of(everything, {}, compared, {}, None, Given())
 
 
 def test_all_that_bands_and_item_slices_lack_is_told_at_once() -> None:

@@ -16,6 +16,7 @@ from rankeval_spark.config import Policies
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Request
 from rankeval_spark.session import recommended_settings
+from rankeval_spark.statistics.resampled import Draws
 from tests.support.plans import final_exchanges, final_plan, joins, no_spark_jobs, plan, python_nodes
 
 if TYPE_CHECKING:
@@ -228,6 +229,14 @@ def test_slices_and_what_they_say_of_groups_add_one_exchange_of_small_rows_howev
     ).metrics
     assert final_exchanges(one) == final_exchanges(two) == ONE_EACH + 2 + 2  # the segments; partial moments, metrics
     assert python_nodes(one) == python_nodes(two) == ["MapInArrow", "MapInArrow", "MapInArrow", "ArrowEvalPython"]
+
+
+def test_a_bootstrap_adds_an_exchange_of_states_and_the_node_that_merges_them(tables: dict[str, DataFrame]) -> None:
+    drawn = replace(FEW, draws=Draws(replicates=100, seed=0))
+    scored = pipeline.to_scored(lists_of(tables), request=drawn)
+    metrics = pipeline.to_frames(scored, request=drawn, has_one_list=True).metrics
+    assert final_exchanges(metrics) == ONE_EACH + 1 + 1
+    assert python_nodes(metrics) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow", "ArrowEvalPython"]
 
 
 def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:

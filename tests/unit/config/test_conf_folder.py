@@ -30,7 +30,7 @@ def test_template_names_every_key() -> None:
 
 def test_template_shows_the_defaults() -> None:
     template, bare = load_config(CONF / "template.yaml"), load_config(CONF / "demo.yaml")
-    for name in ("policies", "checks", "min_slice_size", "confidence"):
+    for name in ("policies", "checks", "min_slice_size", "confidence", "intervals"):
         assert getattr(template, name) == getattr(bare, name)
     assert template.results.model_copy(update={"lists": True}).on_busy == bare.results.on_busy
     assert template.results.wait_seconds == bare.results.wait_seconds

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from rankeval_spark.statistics import bootstrap, differences, hashing, intervals, moments, nights, paired, ratios
+from rankeval_spark.statistics import (
+    bootstrap,
+    differences,
+    hashing,
+    intervals,
+    moments,
+    nights,
+    paired,
+    ratios,
+    resampled,
+)
 from rankeval_spark.statistics.differences import Pairs
 
 if TYPE_CHECKING:
@@ -48,6 +58,32 @@ def test_wilson_of_3000_rare_hits() -> None:
     assert 0.94 <= covered(low, high, 0.05) <= 0.96
 
 
+def test_wilson_of_users_with_several_lists() -> None:
+    """Shares of three lists, of users who differ: their hits are worth fewer trials than lists, more than users."""
+    draw = np.random.default_rng(SEED)
+    shares = draw.binomial(3, draw.beta(1, 4, (400, 5000))) / 3
+    found = of(shares)
+    assert 0.94 <= covered(*intervals.wilson_interval(found.n, found.mean, found.m2, 0.95), 0.2) <= 0.96
+
+
+def test_delta_method_of_a_micro_average() -> None:
+    hits, shown = hits_and_shown(np.random.default_rng(SEED), (400, 5000))
+    found = ratios.by_group(hits, shown, np.zeros(400, dtype=np.int64), 1)
+    above, below = found.numerator, found.denominator
+    ratio, m2 = ratios.linearised(above.mean, above.m2, below.mean, below.m2, found.cross)
+    assert 0.94 <= covered(*intervals.t_interval(above.n, ratio, m2, 0.95), MICRO) <= 0.96
+
+
+def hits_and_shown(draw: np.random.Generator, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Count the items that users were shown, and their hits: who is shown more hits less often."""
+    shown = draw.integers(1, 11, shape)
+    return draw.binomial(shown, 0.5 - 0.04 * shown).astype(np.float64), shown.astype(np.float64)
+
+
+MICRO = 0.5 - 0.04 * 38.5 / 5.5
+"""Hits a shown item: sum of n (.5 - .04 n) over that of n, n being 1 to 10."""
+
+
 def test_poisson_bootstrap_and_its_p() -> None:
     """2000 samples of 400 users, 100 with each of 20 seeds, for samples in one call share their users' weights."""
     draw = np.random.default_rng(SEED)
@@ -60,6 +96,24 @@ def test_poisson_bootstrap_and_its_p() -> None:
         rejects.append((bootstrap.studentized_p(of(values - 0.16), found) <= 0.05).mean())
     assert 0.935 <= np.mean(holds) <= 0.965
     assert 0.035 <= np.mean(rejects) <= 0.065
+
+
+def test_poisson_bootstrap_of_means_and_micro_averages_as_they_are_published() -> None:
+    """2000 samples as above; of the intervals, not of the p."""
+    draw = np.random.default_rng(SEED)
+    users = hashing.user_hashes([str(number) for number in range(400)])
+    of_means, of_ratios = [], []
+    for seed in range(20):
+        values = per_user_values(draw, (400, 100))
+        hits, shown = hits_and_shown(draw, (400, 100))
+        above, below = np.hstack([values, hits]), np.hstack([np.ones_like(values), shown])
+        spread = resampled.spread_of(
+            resampled.ratio_sums(above, below, users, draws=resampled.Draws(1000, seed)), level=0.95
+        )
+        of_means.append(covered(spread.low[:100], spread.high[:100], 0.16))
+        of_ratios.append(covered(spread.low[100:], spread.high[100:], MICRO))
+    assert 0.935 <= np.mean(of_means) <= 0.965
+    assert 0.935 <= np.mean(of_ratios) <= 0.965
 
 
 def test_relative_change_at_a_large_uplift() -> None:

@@ -116,5 +116,7 @@ def linearised(
     ratio = mean / below
     terms = (m2, -2 * ratio * cross, ratio**2 * below_m2)
     left = terms[0] + terms[1] + terms[2]
-    is_rounding = left <= _ROUNDING * (np.abs(terms[0]) + np.abs(terms[1]) + np.abs(terms[2]))
+    size = np.abs(terms[0]) + np.abs(terms[1]) + np.abs(terms[2])
+    # Of equal numerators even the first term is rounding, that of their mean.
+    is_rounding = left <= _ROUNDING * (size + _ROUNDING * mean**2)
     return ratio, np.where(is_rounding, 0.0, left) / below**2

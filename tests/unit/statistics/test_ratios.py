@@ -67,6 +67,11 @@ def test_interval_is_that_of_the_delta_method_with_the_user_as_the_unit() -> Non
     assert (high + low) / 2 == pytest.approx(4 / 7, rel=1e-12)
 
 
+def test_equal_numerators_whose_mean_is_rounded_have_no_spread() -> None:
+    _, m2 = linearised(of(np.full((3, 1), 0.1), np.ones((3, 1))))  # their mean is 0.10000000000000002
+    assert m2 == 0
+
+
 @given(n=st.integers(2, 30), share=st.sampled_from([0.0, 0.1, 1 / 3, 1.0]), data=st.data())
 def test_users_of_one_ratio_have_no_spread_whatever_they_weigh(n: int, share: float, data: st.DataObject) -> None:
     denominator = data.draw(arrays(np.float64, (n, 1), elements=st.integers(1, 10**6).map(float)))

@@ -196,8 +196,8 @@ METRICS: Final = Schema(
         _key(
             C.MEASURE,
             "string",
-            "Canonical name without its cutoff; GroupGap(...), GroupRatio(...), UserMAD(...), WorstGroup(...) of it: "
-            "how the groups of a slice compare",
+            "Canonical name without its cutoff; GroupGap(...), GroupRatio(...), UserMAD(...), WorstGroup(...), "
+            "ItemMAD(...) of it: how the groups of a slice, or of items, compare",
         ),
         _key(C.K, "int", "Cutoff; 0 = whole list"),
         Field(

@@ -1,6 +1,7 @@
-"""Names of what is said of a measure and the groups of a slicing together, such as ``GroupGap(nDCG)``.
+"""Names of what is said of a measure and several groups together, such as ``GroupGap(nDCG)``.
 
-The cutoff stands beside the name, as it does beside that of the measure.
+The groups are those of the users of a slicing, or of items, as the option ``group`` names them. The cutoff stands
+beside the name, as it does beside that of the measure.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 from typing import Final
 
 from rankeval_spark.errors import ConfigError
+from rankeval_spark.measures import registry
 from rankeval_spark.measures.names import Measure
 
 GROUP_GAP: Final = "GroupGap"
@@ -21,8 +23,14 @@ WORST_GROUP: Final = "WorstGroup"
 """Value of the group with the worst one."""
 
 KINDS: Final = (GROUP_GAP, GROUP_RATIO, USER_MAD, WORST_GROUP)
+"""Of groups of users."""
 
-PATTERN: Final = f"^({'|'.join(KINDS)})\\(.*\\)$"
+ITEM_MAD: Final = "ItemMAD"
+"""Mean over all pairs of groups of items of the absolute difference of the measure within them, as Elliot's."""
+
+_ALL: Final = (*KINDS, ITEM_MAD)
+
+PATTERN: Final = f"^({'|'.join(_ALL)})\\(.*\\)$"
 """Regular expression of the names, as Spark reads it too."""
 
 
@@ -46,10 +54,25 @@ def parts_of(text: str) -> tuple[str, str] | None:
     (('GroupGap', 'ndcg'), None)
     """
     found = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*(?:@.*)?", text, re.DOTALL)
-    kinds = {kind.casefold(): kind for kind in KINDS}
+    kinds = {kind.casefold(): kind for kind in _ALL}
     if found is None or found[1].casefold() not in kinds:
         return None
     return kinds[found[1].casefold()], found[2].strip()
+
+
+def whole_of(label: str) -> tuple[str, str] | None:
+    """Take the group of items out of a label: what is left, and the group; None where there is none.
+
+    Examples
+    --------
+    >>> whole_of("nDCG(gains='binary',group='drama')"), whole_of("nDCG")
+    (("nDCG(gains='binary')", 'drama'), None)
+    """
+    measure = measure_of(label)
+    if measure is None or measure.group is None:
+        return None
+    options = {name: value for name, value in measure.options.items() if name != registry.GROUP}
+    return Measure.of(measure.name, k=measure.k, **options).label, measure.group
 
 
 def measure_of(label: str) -> Measure | None:

@@ -316,8 +316,9 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
 
 
 def _with_group_rows(metrics: DataFrame, request: Request) -> DataFrame:
-    """Say of each slicing how far its groups lie apart; nothing where nothing is sliced."""
-    return metrics.transform(fairness.with_group_rows) if request.slices else metrics
+    """Say of each slicing how far its groups lie apart, and of groups of items; nothing where there are none."""
+    is_grouped = request.slices or len(request.measures.groups) > 1
+    return metrics.transform(fairness.with_group_rows) if is_grouped else metrics
 
 
 def _comparisons(users: DataFrame, request: Request) -> DataFrame | None:

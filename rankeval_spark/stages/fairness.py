@@ -1,7 +1,8 @@
 """From the rows of ``metrics`` to what they say about whom a model serves worse: more rows of ``metrics``.
 
 Of each slicing (a segment or a crossing) and measure: how far its groups lie apart, their ratio, their mean absolute
-difference and the worst of them. The rows are few, so they cross into Python as they are; users are not read again.
+difference and the worst of them. Of each slice and measure that stands for several groups of items: the mean absolute
+difference of these. The rows are few, so they cross into Python as they are; users are not read again.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ _NO_VALUE: Final = "\x00"
 def with_group_rows(metrics: DataFrame) -> DataFrame:
     """Add the rows :data:`of_groups.KINDS` of every model, slicing, measure and cutoff to the rows of ``metrics``.
 
+    And a row :data:`of_groups.ITEM_MAD` of every model, slice (everyone too), measure and cutoff that is there for two
+    groups of items or more.
+
     Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out: their users
     are counted in ``n_undefined``, those of the others in ``n_users``. A slicing with fewer than two groups left has
     rows without a value, marked ``is_small``. ``slice_values`` is empty but for the worst group.
@@ -57,14 +61,30 @@ def _with_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if held:
         rows = pa.Table.from_batches(held)
         yield from to_rows(rows.filter(pc.not_equal(rows[C.SLICE], C.ALL_USERS)))
+        yield from to_item_rows(rows)
 
 
 def to_rows(sliced: pa.Table) -> Iterator[pa.RecordBatch]:
     """Make the rows of each model and slicing of a table of rows of ``metrics``, those of all users left out."""
-    model, slice_ = (sliced[name].combine_chunks().dictionary_encode() for name in (C.MODEL_ID, C.SLICE))
+    for rows in _by_slicing(sliced):
+        yield _Slicing.of(rows).to_batch()
+
+
+def to_item_rows(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Make the rows of each model and slicing that are about groups of items, everyone among the slicings."""
+    of_items = [_item_group_of(label) is not None for label in rows[C.MEASURE].to_pylist()]
+    for each in _by_slicing(rows.filter(pa.array(of_items, pa.bool_()))):
+        slicing, names = _Slicing.of_items(each)
+        if len(slicing.groups) > 1:
+            yield slicing.to_item_batch(names)
+
+
+def _by_slicing(rows: pa.Table) -> Iterator[pa.Table]:
+    """Take the rows of each model and slicing by themselves."""
+    model, slice_ = (rows[name].combine_chunks().dictionary_encode() for name in (C.MODEL_ID, C.SLICE))
     code = model.indices.to_numpy().astype(np.int64) * len(slice_.dictionary) + slice_.indices.to_numpy()
     for each in np.unique(code).tolist():
-        yield _Slicing.of(sliced.filter(pa.array(code == each))).to_batch()
+        yield rows.filter(pa.array(code == each))
 
 
 @dataclass(frozen=True)
@@ -89,26 +109,54 @@ class _Slicing:
         # In the order of their names, so that of two groups that are as bad it is always the same.
         first, group = _places(pc.binary_join(names, _SEPARATOR).to_pylist())
         measures, measure = _distinct(zip(rows[C.MEASURE].to_pylist(), rows[C.K].to_pylist(), strict=True))
-        shape = (len(measures), len(first))
-        n, value, error = (_numbers(rows, name) for name in ("n_users", C.VALUE, "std_error"))
-        is_jackknife = np.array([method == "jackknife" for method in rows["ci_method"].to_pylist()])
         slice_values = rows[C.SLICE_VALUES].to_pylist()
         is_known = np.array([None not in values for values in slice_values])
-        value = np.where(is_known & ~rows["is_small"].to_numpy(), value, np.nan)
+        groups = [slice_values[place] for place in first]
+        return cls._laid_out(rows, measures=(measures, measure), groups=(groups, group), is_compared=is_known)
+
+    @classmethod
+    def of_items(cls, rows: pa.Table) -> tuple[_Slicing, list[list[str | None]]]:
+        """Put groups of items side by side, a row for each slice and measure; give the values of its slice too."""
+        parts = [_item_group_of(label) or ("", "") for label in rows[C.MEASURE].to_pylist()]
+        values, ks = map(tuple, rows[C.SLICE_VALUES].to_pylist()), rows[C.K].to_pylist()
+        keys, key = _distinct((*one, whole, k) for one, (whole, _), k in zip(values, parts, ks, strict=True))
+        groups, group = _distinct(name for _, name in parts)
+        slicing = cls._laid_out(
+            rows,
+            measures=([(whole, k) for *_, whole, k in keys], key),
+            groups=([[name] for name in groups], group),
+            is_compared=np.ones(rows.num_rows, dtype=np.bool_),
+        )
+        return slicing, [list(one) for *one, _, _ in keys]
+
+    @classmethod
+    def _laid_out(
+        cls,
+        rows: pa.Table,
+        *,
+        measures: tuple[list[tuple[str, int]], np.ndarray],
+        groups: tuple[list[list[str | None]], np.ndarray],
+        is_compared: np.ndarray,
+    ) -> _Slicing:
+        """Lay rows out by the positions of their measures and groups; small groups are left out too."""
+        n, value, error = (_numbers(rows, name) for name in ("n_users", C.VALUE, "std_error"))
+        is_jackknife = np.array([method == "jackknife" for method in rows["ci_method"].to_pylist()])
+        value = np.where(is_compared & ~rows["is_small"].to_numpy(), value, np.nan)
+        shape = len(measures[0]), len(groups[0])
 
         def matrix(column: np.ndarray, otherwise: float = np.nan) -> Matrix:
             cells = np.full(shape, otherwise)
-            cells[measure, group] = column
+            cells[measures[1], groups[1]] = column
             return cells
 
         values, std_errors = matrix(value), matrix(error)
-        for row, (label, _) in enumerate(measures):
+        for row, (label, _) in enumerate(measures[0]):
             std_errors[row] = links.std_error(_facts_of(label).link, values[row], std_errors[row])
         return cls(
             rows[C.MODEL_ID][0].as_py(),
             rows[C.SLICE][0].as_py(),
-            measures,
-            [slice_values[place] for place in first],
+            measures[0],
+            groups[0],
             values,
             std_errors,
             matrix(np.where(is_jackknife, N_GROUPS - 1.0, n - 1)),
@@ -129,6 +177,14 @@ class _Slicing:
         ]
         columns = {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
         return finish.to_batch(columns)
+
+    def to_item_batch(self, names: list[list[str | None]]) -> pa.RecordBatch:
+        mad = gaps.gap_of(self.values, self.std_errors, self.freedom, self.level).mad
+        fewest = np.where(np.isnan(self.values), np.inf, self.n_users).min(axis=1)
+        nothing = np.full(len(mad), np.nan)
+        n_users = np.where(np.isnan(mad), 0, fewest)
+        rows = self._rows(of_groups.ITEM_MAD, names, (mad, nothing, nothing), "none", n_users=n_users)
+        return finish.to_batch(rows)
 
     def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:
         """Name the worst group of those that were compared; nobody where there are fewer than two."""
@@ -192,6 +248,11 @@ def _facts_of(label: str) -> _Facts:
     if measure is None:
         return _Facts()
     return _Facts(measure.link, measure.entry.definition.better == "lower")
+
+
+@lru_cache(maxsize=4096)
+def _item_group_of(label: str) -> tuple[str, str] | None:
+    return of_groups.whole_of(label)
 
 
 def _places(names: list[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -29,12 +29,15 @@ ITEMS: Final = {"a": date(2025, 12, 31), "b": date(2025, 12, 2), "c": date(2026,
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """Make a workspace with both inputs, which asks for measures that read them."""
-    made = nights.workspace(tmp_path / "workspace", measures=["MIUF", "Freshness", "RR", TAIL], slices=[])
+    made = nights.workspace(tmp_path / "workspace", measures=["MIUF", "Freshness", "RR", TAIL], slices=["tier"])
     made.write("train", [dict(zip(("user_id", "item_id"), row.split(), strict=True)) for row in TRAIN])
     made.write("items", [{"item_id": item, "released": day} for item, day in ITEMS.items()])
     made.change(
         inputs__train={"format": "delta", "path": "inputs/train"},
         inputs__items={"format": "delta", "path": "inputs/items", "columns": {"published_at": "released"}},
+        bands={"tier": {"of": "train", "edges": [2], "labels": ["new", "known"]}},
+        item_slices=["head", "tail"],
+        min_slice_size=1,
     )
     return made
 
@@ -67,19 +70,24 @@ def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(
     of_pop = results.user_metrics(date=FIRST, evaluation="nightly", model_id="pop", k=2)
     assert by(of_pop, "user_id", value=tail)["eve"] == 1
     means = results.metrics(date=FIRST, evaluation="nightly", model_id="als", k=2, measure="MIUF")
-    assert by(means, C.SLICE, value="n_users") == {"all": 3}
+    assert by(means, C.SLICE_VALUE, value="n_users") == {"": 3, "new": 3, "none": 0}
+    of_ranks = results.metrics(date=FIRST, evaluation="nightly", model_id="als", k=2, slice="all")
+    values = by(of_ranks, C.MEASURE, value=C.VALUE)
+    apart = abs(values["RR(group='head')"] - values["RR(group='tail')"])
+    assert values["ItemMAD(RR)"] == pytest.approx(apart, rel=0, abs=1e-12)
     published = results.lists(date=FIRST, evaluation="nightly").drop(*C.RUN_KEY)
     assert published.columns == [field.name for field in after_run(schemas.LISTS)]
 
     counts = by(results.checks(date=FIRST, evaluation="nightly"), "input", "check", value="count")
     assert {key: counts[key] for key in counts if key[0] in {"train", "items"}} == {
         **{("train", "rows"): 4, ("train", "null_keys"): 0, ("items", "rows"): 4, ("items", "null_keys"): 0},
-        **{("items", "duplicates"): 0, ("items", "invalid_facts"): 0},
+        **{("items", "duplicates"): 0, ("items", "invalid_facts"): 0, ("train", "bands.tier"): 0},
     }
 
     again = rankeval("score", workspace.root, "-m", "DCG@3")
     assert again.code == 4
-    assert f"found MIUF, {TAIL}, Freshness, which need train, items.published_at, evaluation_date" in again.message
+    assert "found MIUF, RR(group='head')" in again.message
+    assert f"{TAIL}, Freshness, which need train, items.published_at, evaluation_date" in again.message
     assert "run the date again with them" in again.message
 
 

@@ -96,3 +96,31 @@ def test_values_of_all_lists_have_the_freedom_of_the_groups_that_were_left_out_i
     found = said_of(row(["AT"], 0.5, 0.05, 900, **shares), row(["DE"], 0.3, 0.05, 900, **shares))
     expected = gap_of(np.array([0.5, 0.3]), np.full(2, 0.05), np.full(2, 19.0), 0.9)
     assert estimate(found["country", "GroupGap(ItemCoverage)"]) == pytest.approx(tuple(expected[:3]), rel=0, abs=1e-12)
+
+
+def test_groups_of_items_are_compared_within_each_slice_and_small_ones_left_out() -> None:
+    """In all: |1/2 - 1/4|, |1/2 - 1/8| and |1/4 - 1/8| have the mean 1/4; in DE the tail is small."""
+    everyone = {C.SLICE: "all"}
+    rows = [
+        row([], 1 / 2, 0.01, 90, **{C.MEASURE: "R(group='head')"}, **everyone),
+        row([], 1 / 4, 0.01, 80, **{C.MEASURE: "R(group='middle')"}, **everyone),
+        row([], 1 / 8, 0.01, 70, **{C.MEASURE: "R(group='tail')"}, **everyone),
+        row([], 0.9, 0.01, 90, **{C.MEASURE: "R"}, **everyone),
+        row(["DE"], 1 / 2, 0.01, 40, **{C.MEASURE: "R(group='head')"}),
+        row(["DE"], 1 / 8, 0.01, 30, **{C.MEASURE: "R(group='middle')"}),
+        row(["DE"], 0.9, 0.01, 10, **{C.MEASURE: "R(group='tail')"}),
+        row(["AT"], 1 / 2, 0.01, 40, **{C.MEASURE: "R(group='head')"}),
+    ]
+    table = pa.Table.from_pylist(rows, schema=TYPES)
+    found = [each for batch in fairness.to_item_rows(table) for each in batch.to_pylist()]
+    facts = (C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, C.VALUE, "n_users", "n_undefined", "is_small", "ci_method")
+    assert sorted([tuple(each[name] for name in facts) for each in found], key=str) == [
+        ("all", [], "ItemMAD(R)", 10, 0.25, 70, 0, False, "none"),
+        ("country", ["AT"], "ItemMAD(R)", 10, None, 0, 0, True, "none"),
+        ("country", ["DE"], "ItemMAD(R)", 10, 0.375, 30, 10, False, "none"),
+    ]
+
+
+def test_one_group_of_items_is_compared_with_nothing() -> None:
+    table = pa.Table.from_pylist([row([], 0.5, 0.1, 90, **{C.MEASURE: "R(group='head')"})], schema=TYPES)
+    assert list(fairness.to_item_rows(table)) == []

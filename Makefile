@@ -86,12 +86,13 @@ unit: setup-test  ## The tests that start no JVM, in seconds
 	@echo "==> pytest, without Spark"
 	@$(IN_VENV) -m pytest tests/unit tests/meta rankeval_spark/measures rankeval_spark/statistics $(ARGS)
 
-# Two processes at a time, each with a Spark session of its own (some 3 GB); tests of a module stay together.
+# Two processes at a time, each with a Spark session of its own (some 3 GB). Tests of a file stay together, for its fixtures;
+# files go in their order, because the short ones come last and fill the gap at the end.
 WORKERS ?= 2
 
 pytest: setup-test  ## All tests; ARGS="tests/spark/test_session.py -k delta" for some
 	@echo "==> pytest"
-	@$(IN_VENV) -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadgroup)
+	@$(IN_VENV) -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
 test-cluster: setup-test  ## Only the tests on a standalone cluster of their own
 	@echo "==> pytest, on a cluster"

@@ -36,13 +36,6 @@ TEST_SETTINGS = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tell pytest-xdist which tests stay in one process: those of a module, and all that read the published nights."""
-    for item in items:
-        needs_nights = "_published" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("published" if needs_nights else item.nodeid.partition("::")[0]))
-
-
 @pytest.fixture(scope="session")
 def _shared_session() -> Iterator[SparkSession]:
     """Start one session, at the first test that asks for it: unit tests never do."""

@@ -86,8 +86,8 @@ def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(
 
     again = rankeval("score", workspace.root, "-m", "DCG@3")
     assert again.code == 4
-    assert "found MIUF, RR(group='head')" in again.message
-    assert f"{TAIL}, Freshness, which need train, items.published_at, evaluation_date" in again.message
+    assert f"nightly, 2026-01-01: found MIUF, {TAIL}, " in again.message
+    assert "which need train, items.published_at, evaluation_date" in again.message
     assert "run the date again with them" in again.message
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from pydantic import Field, field_validator
 
@@ -64,6 +64,10 @@ class Arguments(Model):
         return slices
 
 
+_NOTHING_COMPARED: Final = {"baseline": (None,), "pairs": ("baseline",), "tests": (("t",), ["t"])}
+"""What the arguments of comparisons are where none is asked for."""
+
+
 @dataclass(frozen=True)
 class Given:
     """Arguments that only some measures need."""
@@ -102,8 +106,7 @@ def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the 
     arguments = attempt(lambda: validate(Arguments, asked, locate=_place))
     preset = asked["preset"] if isinstance(asked["preset"], str) else None
     chosen = attempt(lambda: validate(Policies, with_preset(preset, policies), locate=_place))
-    without = {"baseline": (None,), "pairs": ("baseline",), "tests": (("t",), ["t"])}
-    is_compared = any(compared[name] not in nothing for name, nothing in without.items())
+    is_compared = any(compared[name] not in defaults for name, defaults in _NOTHING_COMPARED.items())
     comparisons = attempt(lambda: validate(Comparisons, compared, locate=_place)) if is_compared else None
     drawn = attempt(lambda: validate(Intervals, intervals, locate=_place_of_intervals))
     texts = arguments.measures if arguments else _texts(asked["measures"])

@@ -59,9 +59,9 @@ def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequen
     except FaultsError:  # nothing was published there yet
         return set()
     expected = (config.config_hash, __version__, versions)
-    return {
-        night.row[C.EVALUATION_DATE] for night in nights if night.read == expected and not night.was_scored_again
-    } & set(dates)
+    return {night.evaluation_date for night in nights if night.read == expected and not night.was_scored_again} & set(
+        dates
+    )
 
 
 def score_night(
@@ -74,14 +74,14 @@ def score_night(
     _refuse_exposures(measures)
     steps = Steps(progress or Silent())
     row = night.row
-    then = request_of(night.config, row[C.EVALUATION_DATE])
+    then = request_of(night.config, night.evaluation_date)
     request = replace(then, measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
     faults = tie_faults(measures, request.policies.ties)
     if faults:
         raise ConfigError(*(replace(fault, where="--measures") for fault in faults))
     facts = RunFacts(
-        row[C.EVALUATION],
-        row[C.EVALUATION_DATE],
+        night.evaluation,
+        night.evaluation_date,
         new_run_id(),
         config=row["config"],
         config_hash=row["config_hash"],

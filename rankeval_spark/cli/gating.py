@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rankeval_spark import columns as C
 from rankeval_spark.app import changes, gates
 from rankeval_spark.app.backfill import GATE_FAILED
 from rankeval_spark.app.past import PastNight, earlier_nights, published_nights
@@ -32,9 +31,9 @@ def gate(root: str, day: str | None, evaluation: str | None, path: Path | None) 
     dates = [parse_date(day, where="--date")] if day else []
     spark = build_session("rankeval gate")
     nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
-    newest = max(night.row[C.EVALUATION_DATE] for night in nights)
+    newest = max(night.evaluation_date for night in nights)
     rows = []
-    for night in (night for night in nights if night.row[C.EVALUATION_DATE] == newest):
+    for night in (night for night in nights if night.evaluation_date == newest):
         if night.is_empty:
             console().print(f"{night}: nothing to judge, {night.row['reason']}", markup=False, soft_wrap=True)
             continue
@@ -46,7 +45,7 @@ def gate(root: str, day: str | None, evaluation: str | None, path: Path | None) 
 def _judged(spark: SparkSession, root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
     if not config.gates:
         raise ConfigError(Fault(str(night), "no rule", "gates in the config", "add them, or give others by --config"))
-    of_night = {"date": night.row[C.EVALUATION_DATE], "evaluation": night.row[C.EVALUATION]}
+    of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
     results = Results(spark, root)
     previous = None
     if changes.rules_of(config):

@@ -224,7 +224,7 @@ def score(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: 
     spark = build_session("rankeval score")
     out = console()
     for night in past_nights(spark, root, evaluation=evaluation, dates=days, needs=asked.needs):
-        name, day = night.row[C.EVALUATION], night.row[C.EVALUATION_DATE]
+        name, day = night.evaluation, night.evaluation_date
         if night.is_empty:
             out.print(f"{night}: nothing to score, {night.row['reason']}", markup=False, soft_wrap=True)
             continue

@@ -63,11 +63,16 @@ def with_score_precision(recommendations: DataFrame, *, precision: str) -> DataF
     return recommendations.withColumn(C.SCORE, F.col(C.SCORE).cast("float").cast("double"))
 
 
+def user_hash() -> Column:
+    """Hash a user's id, as text in UTF-8 whatever its type: a user's draws and his group hang on it alone."""
+    return F.xxhash64(F.col(C.USER_ID).cast("string"))
+
+
 def keep_sample(frame: DataFrame, *, share: float) -> DataFrame:
     """Keep the rows of a share of the users, chosen by a hash of the user id: the same users in every input and run."""
     if share >= 1:
         return frame
-    bucket = F.pmod(F.xxhash64(F.col(C.USER_ID).cast("string")), F.lit(SAMPLE_BUCKETS))
+    bucket = F.pmod(user_hash(), F.lit(SAMPLE_BUCKETS))
     return frame.where(bucket < round(share * SAMPLE_BUCKETS))
 
 

@@ -13,13 +13,13 @@ import numpy as np
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.stages.clean import user_hash
 from rankeval_spark.stages.compared import ROW_TYPE, Finisher
-from rankeval_spark.stages.cubes import USER_HASH
 from rankeval_spark.stages.differing import Aggregator, Asked
 from rankeval_spark.stages.finish import slice_names
 from rankeval_spark.stages.partials import GROUP, PARTIAL
 from rankeval_spark.stages.population import IS_EVALUATED
-from rankeval_spark.stages.slicing import segments_of
+from rankeval_spark.stages.slicing import USER_HASH, segments_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,10 +65,9 @@ def to_comparisons(  # noqa: PLR0913 - what is compared, and how
     def finish(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:  # Spark takes no method here
         return finisher.finish(key, group)
 
-    user_hash = F.xxhash64(F.col(C.USER_ID).cast("string")).alias(USER_HASH)
     return (
         users.where(F.col(IS_EVALUATED))
-        .select(C.MODEL_ID, C.USER_ID, user_hash, C.K, *segments, *asked.stored)
+        .select(C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, *segments, *asked.stored)
         .repartition(C.USER_ID)
         .sortWithinPartitions(USER_HASH, C.USER_ID)
         .mapInArrow(Aggregator(asked, tuple(sliced_by)).aggregate, PARTIAL)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages.slicing import doubles, groups_of, in_chunks
-
-USER_HASH: Final = "_user_hash"
+from rankeval_spark.stages.slicing import USER_HASH, doubles, groups_of, in_chunks
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from pyspark.sql import Column, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages import finish
+from rankeval_spark.stages.clean import user_hash
 from rankeval_spark.statistics import jackknife
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)
 
 def user_group() -> Column:
     """Group of the user, by a hash of his id."""
-    return F.pmod(F.xxhash64(F.col(C.USER_ID).cast("string")), F.lit(N_GROUPS)).cast("int").alias(GROUP)
+    return F.pmod(user_hash(), F.lit(N_GROUPS)).cast("int").alias(GROUP)
 
 
 def slices_of(slices: Sequence[Sequence[str]]) -> Column:

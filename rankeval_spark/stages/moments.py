@@ -18,8 +18,9 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages import resample
+from rankeval_spark.stages.clean import user_hash
 from rankeval_spark.stages.population import IS_EVALUATED, has_judgements, has_list
-from rankeval_spark.stages.slicing import Key, doubles, groups_of, in_chunks, segments_of
+from rankeval_spark.stages.slicing import USER_HASH, Key, doubles, groups_of, in_chunks, segments_of
 from rankeval_spark.statistics import ratios
 from rankeval_spark.statistics.moments import Moments, by_group
 from rankeval_spark.statistics.ratios import Ratios
@@ -85,7 +86,7 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
         return summariser.summarise(batches)
 
     row = PARTIAL + "".join(f", {name} double" for name in WEIGHTED if weights)
-    hashes = [] if draws is None else [resample.user_hash()]
+    hashes = [] if draws is None else [user_hash().alias(USER_HASH)]
     values = users.select(C.MODEL_ID, C.K, *segments, *_count_columns(), *measures, *weights.values(), *hashes)
     if draws is None:
         return values.mapInArrow(summarise, row)

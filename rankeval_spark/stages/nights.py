@@ -16,7 +16,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.stages import summarise
 from rankeval_spark.stages.finish import nullable, readable, slice_names
+from rankeval_spark.stages.population import IS_EVALUATED
 from rankeval_spark.stages.slicing import Key, doubles, groups_of, in_chunks, segments_of
 from rankeval_spark.statistics import nights
 from rankeval_spark.statistics.nights import Nights
@@ -88,7 +90,7 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
     segments, sliced_by = segments_of(slices)
     names = sorted({name for one in sliced_by for name in one})
     sides = (
-        frame.transform(to_users, columns=measures.columns, ks=measures.ks).select(
+        frame.transform(_to_users, columns=measures.columns, ks=measures.ks).select(
             C.MODEL_ID, C.USER_ID, C.K, *segments, *measures.columns
         )
         for frame in (now, before)
@@ -105,13 +107,10 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
     )
 
 
-def to_users(user_metrics: DataFrame, *, columns: Sequence[str], ks: Sequence[int]) -> DataFrame:
-    """Average the lists of each user, as for the means: one row per (model, user, k) of the cutoffs asked for."""
-    return (
-        user_metrics.where(F.col(C.K).isin(*ks))
-        .groupBy(C.MODEL_ID, C.USER_ID, C.K)
-        .agg(F.first(C.SEGMENTS).alias(C.SEGMENTS), *(F.avg(name).alias(name) for name in columns))
-    )
+def _to_users(user_metrics: DataFrame, *, columns: Sequence[str], ks: Sequence[int]) -> DataFrame:
+    """Average the lists of each user as the means do; whoever is published belongs to the population."""
+    evaluated = user_metrics.where(F.col(C.K).isin(*ks)).withColumn(IS_EVALUATED, F.lit(True))
+    return summarise.to_users(evaluated, measures=columns)
 
 
 def _earlier(name: str) -> str:

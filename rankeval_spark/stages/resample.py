@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages.slicing import Key, groups_of, positions_of
+from rankeval_spark.stages.slicing import USER_HASH, Key, groups_of, positions_of
 from rankeval_spark.statistics.moments import membership_of
 from rankeval_spark.statistics.resampled import Draws, Parts, ratio_sums, spread_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-USER_HASH: Final = "_user_hash"
-"""Hash of the user's id as text; what travels to Python of it."""
 
 GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)
 
@@ -48,11 +44,6 @@ States: TypeAlias = dict[str, pa.Array]
 
 _Slot: TypeAlias = tuple[int, Key]
 """Index of the slice, and the group in it, whatever its cutoff."""
-
-
-def user_hash() -> Column:
-    """Hash a user's id, as text in UTF-8 whatever its type."""
-    return F.xxhash64(F.col(C.USER_ID).cast("string")).alias(USER_HASH)
 
 
 @dataclass

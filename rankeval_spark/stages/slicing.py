@@ -11,6 +11,9 @@ from pyspark.sql import Column, functions as F
 
 from rankeval_spark import columns as C
 
+USER_HASH: Final = "_user_hash"
+"""Column of :func:`clean.user_hash`, where it travels to Python."""
+
 ROWS_AT_ONCE: Final = 65_536
 """Rows summarised in one go: enough to make the work per slice small, little enough to stay under 50 MB."""
 

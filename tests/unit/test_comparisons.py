@@ -16,7 +16,7 @@ from scipy import stats
 from rankeval_spark.config import Comparisons
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.stages import compare, differing, partials
-from rankeval_spark.stages.cubes import USER_HASH
+from rankeval_spark.stages.slicing import USER_HASH
 from rankeval_spark.statistics import bootstrap, hashing, moments, paired, randomization, ratio_pairs, tukey
 from rankeval_spark.statistics.differences import Pairs, by_group
 

@@ -12,6 +12,7 @@ import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages import moments, resample
+from rankeval_spark.stages.slicing import USER_HASH
 from rankeval_spark.statistics import hashing
 from rankeval_spark.statistics.resampled import Draws
 
@@ -38,7 +39,7 @@ def rows() -> list[Row]:
     hashes = hashing.user_hashes([str(user) for user in range(N_USERS)]).tolist()
     return [
         {
-            **{C.MODEL_ID: model, C.K: k, "_segment_0": COUNTRIES[user % 3], resample.USER_HASH: hashes[user]},
+            **{C.MODEL_ID: model, C.K: k, "_segment_0": COUNTRIES[user % 3], USER_HASH: hashes[user]},
             **dict.fromkeys(moments.COUNTS, 1.0),
             "p": None if user % 7 == 0 else float(draw.integers(0, 4)) / 4,
             **{"r": float(draw.random()), "r__weight": float(draw.integers(1, 5))},
@@ -57,7 +58,7 @@ def expected(data: list[Row]) -> Found:
             ]
             for measure, name in enumerate(("p", "r")):
                 kept = [row for row in own if row[name] is not None]
-                users = np.array([row[resample.USER_HASH] for row in kept])
+                users = np.array([row[USER_HASH] for row in kept])
                 below = np.array([row["r__weight"] if name == "r" else 1.0 for row in kept], dtype=np.float64)
                 above = np.array([row[name] for row in kept], dtype=np.float64) * below
                 weights = hashing.poisson_weights(users, seed=3, replicates=100).astype(np.float64)
@@ -100,7 +101,7 @@ def assert_close(found: Found, wanted: Found) -> None:
 def dealt(data: list[Row], n_partitions: int) -> Iterator[list[Row]]:
     """Deal users to partitions."""
     for partition in range(n_partitions):
-        yield [row for row in data if hash(row[resample.USER_HASH]) % n_partitions == partition]
+        yield [row for row in data if hash(row[USER_HASH]) % n_partitions == partition]
 
 
 @pytest.mark.parametrize("n_partitions", [1, 3, 25])

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
+from rich.markup import escape
 
 from rankeval_spark.errors import RankevalError, first_line, visible, without_secrets
 
@@ -89,13 +90,13 @@ class LogLines:
 @contextmanager
 def progress(title: str) -> Iterator[Progress]:
     """Show the progress of one run."""
-    out = console(is_error=True)
+    out, title = console(is_error=True), visible(title)
     if not out.is_terminal:
         _log_to_stderr()
         yield LogLines(title)
         return
-    with out.status(title) as status:
-        yield Spinner(status, title)
+    with out.status(escape(title)) as status:
+        yield Spinner(status, escape(title))
 
 
 def _log_to_stderr() -> None:

@@ -23,7 +23,8 @@ REDACTED: Final = "(hidden)"
 _SHORTEST_SECRET: Final = 6
 """Characters from which on a value is looked for in messages: a shorter one would be found everywhere."""
 
-_IN_ADDRESS: Final = re.compile(r"://[^@\s]*:[^@\s]+@")
+_BEFORE_AT: Final = re.compile(r"://([^\s,]{0,4000})@")
+"""What stands before the last ``@`` of an address, which a password may hold too; a comma begins another address."""
 
 _hidden: set[str] = set()
 """Values of this process's environment that were put into settings."""
@@ -78,6 +79,11 @@ def _is_unseen(character: str) -> bool:
     return unicodedata.category(character) in _UNSEEN and character not in _OF_WRITING
 
 
+def has_password(text: str) -> bool:
+    """Tell whether a text holds an address with a password."""
+    return any(":" in found[1] for found in _BEFORE_AT.finditer(text))
+
+
 def hide(value: str) -> None:
     """Remember a value that no message of this process may hold: messages of other libraries repeat settings."""
     _hidden.add(value)
@@ -88,7 +94,7 @@ def without_secrets(text: str) -> str:
 
     Values of a few characters stay; the longest are looked for first.
     """
-    text = _IN_ADDRESS.sub(f"://{REDACTED}@", text)
+    text = _BEFORE_AT.sub(lambda found: f"://{REDACTED}@" if ":" in found[1] else found[0], text)
     for value in sorted(_hidden, key=len, reverse=True):
         if len(value) >= _SHORTEST_SECRET:
             text = text.replace(value, REDACTED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.errors import REDACTED, ConfigError, Fault, hide
+from rankeval_spark.errors import REDACTED, ConfigError, Fault, has_password, hide
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,6 @@ CREDENTIAL_NAME: Final = (
 
 _ENVIRONMENT_VALUE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _CREDENTIAL = re.compile(CREDENTIAL_NAME, re.IGNORECASE)
-_IN_ADDRESS = re.compile(r"://[^@\s]*:[^@\s]+@")
 _ASSIGNED = re.compile(r"([\w.-]+)=(\S+)")
 # Keys of which the name speaks of secrets and the value says where they are, or how they are got.
 _NO_SECRET = re.compile(r"(provider|providers|provider\.path|file|path|dir|class|type|regex|enabled|impl|ref)$", re.I)
@@ -32,7 +31,7 @@ def is_credential(key: str) -> bool:
 
 def has_secret(text: str) -> bool:
     """Tell whether a text assigns a secret, as in ``-Dpassword=x``, or is an address with a password."""
-    return _IN_ADDRESS.search(text) is not None or ("=" in text and is_credential(text))
+    return has_password(text) or ("=" in text and is_credential(text))
 
 
 def redact(settings: Mapping[str, str]) -> dict[str, str]:
@@ -54,9 +53,9 @@ def is_written_out(key: str, value: str) -> bool:
     Narrower than :func:`is_secret`: what a key says of secrets may be where they are, as in
     ``hadoop.security.credential.provider.path``.
     """
-    if _IN_ADDRESS.search(value):
-        return True
-    return any(_is_literal(name, text) for name, text in [(key, value), *_ASSIGNED.findall(value)])
+    return has_password(value) or any(
+        _is_literal(name, text) for name, text in [(key, value), *_ASSIGNED.findall(value)]
+    )
 
 
 def _is_literal(name: str, text: str) -> bool:

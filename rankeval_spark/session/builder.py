@@ -11,7 +11,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from rankeval_spark.config import redaction
-from rankeval_spark.errors import EnvironmentFaultError, Fault
+from rankeval_spark.errors import EnvironmentFaultError, Fault, hide
 from rankeval_spark.session import jars as delta, settings as ours
 from rankeval_spark.session.cache import cache_dir
 from rankeval_spark.session.java import Java, find_java
@@ -157,6 +157,8 @@ def _create(options: Settings, *, of_command_line: Settings | None = None) -> Sp
     """
     builder = SparkSession.builder
     for key, value in _with_delta_extension(options).items():
+        if redaction.is_written_out(key, value):
+            hide(value)
         builder = builder.config(key, value)
     try:
         if of_command_line is not None:

@@ -234,6 +234,7 @@ def test_secret_in_the_config_is_refused_and_not_repeated(config_file: Path, ove
         "spark.security.credentials.hive.enabled=false",
         "spark.hadoop.fs.s3a.secret.key=${env:S3_SECRET}",
         "spark.hadoop.fs.s3a.endpoint=https://host:9000",
+        "spark.jars='abfss://c@a.example/x.jar,abfss://c@a.example/y.jar'",
         "spark.driver.extraJavaOptions=-Duser.timezone=UTC",
     ],
 )

@@ -207,7 +207,7 @@ def _text_in_utc(text: Column) -> Column:
     A cast alone takes the zone of the session, in which an hour of spring does not exist and one of autumn is two.
     """
     trimmed = F.trim(text)
-    readings = (F.concat(trimmed, F.lit(zone)).try_cast("timestamp") for zone in ("Z", "T00:00:00Z", ""))
+    readings = (F.concat(trimmed, F.lit(rest)).try_cast("timestamp") for rest in ("Z", ":00Z", "T00:00:00Z", ""))
     return F.coalesce(*readings)
 
 

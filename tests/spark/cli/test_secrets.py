@@ -23,10 +23,13 @@ COLUMNS = ("model_id", "slice", "slice_value", "measure", "k", "value", "std_err
 
 
 def metrics(workspace: Workspace) -> list[tuple[Any, ...]]:
-    """Means of the first date, sorted."""
+    """Means of the first date, sorted; to 12 digits, as partitions are added up in any order."""
     night = [("evaluation", "=", "nightly"), ("evaluation_date", "=", FIRST.isoformat())]
     table = deltalake.DeltaTable(f"{workspace.root}/metrics").to_pyarrow_table(night, columns=list(COLUMNS))
-    return sorted((tuple(row.values()) for row in table.to_pylist()), key=str)
+    rows = (
+        tuple(round(one, 12) if isinstance(one, float) else one for one in row.values()) for row in table.to_pylist()
+    )
+    return sorted(rows, key=str)
 
 
 def command_lines(running: Future[Finished]) -> set[bytes]:

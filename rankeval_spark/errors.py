@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,6 +11,23 @@ from typing import ClassVar, Final
 
 CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
 """Spark's name for what went wrong, as it stands in its messages."""
+
+_UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Categories of characters that steer a terminal or the direction of text instead of being seen."""
+
+_OF_WRITING: Final = "\u200c\u200d"
+"""Those of them without which Persian and Hindi words, and many an emoji, could not be written."""
+
+REDACTED: Final = "(hidden)"
+
+_SHORTEST_SECRET: Final = 6
+"""Characters from which on a value is looked for in messages: a shorter one would be found everywhere."""
+
+_BEFORE_AT: Final = re.compile(r"://([^\s,]{0,4000})@")
+"""What stands before the last ``@`` of an address, which a password may hold too; a comma begins another address."""
+
+_hidden: set[str] = set()
+"""Values of this process's environment that were put into settings."""
 
 _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200
@@ -37,6 +55,52 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {candidates[close[0]]!r}?" if close else ""
 
 
+def visible(text: str, *, keep: str = "") -> str:
+    r"""Write characters that a terminal would obey, or that turn text round, as what they are.
+
+    Parameters
+    ----------
+    text : str
+        Anything that comes from data: a name, a key.
+    keep : str, optional
+        Characters that stay, such as the line ends of a message of several lines.
+
+    Examples
+    --------
+    >>> visible("als\x1b[2J"), visible("a\nb"), visible("a\nb", keep="\n")
+    ('als\\x1b[2J', 'a\\nb', 'a\nb')
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(each if each in keep or not _is_unseen(each) else ascii(each)[1:-1] for each in text)
+
+
+def _is_unseen(character: str) -> bool:
+    return unicodedata.category(character) in _UNSEEN and character not in _OF_WRITING
+
+
+def has_password(text: str) -> bool:
+    """Tell whether a text holds an address with a password."""
+    return any(":" in found[1] for found in _BEFORE_AT.finditer(text))
+
+
+def hide(value: str) -> None:
+    """Remember a value that no message of this process may hold: messages of other libraries repeat settings."""
+    _hidden.add(value)
+
+
+def without_secrets(text: str) -> str:
+    """Hide what stands before the ``@`` of an address, and the values that were handed to :func:`hide`.
+
+    Values of a few characters stay; the longest are looked for first.
+    """
+    text = _BEFORE_AT.sub(lambda found: f"://{REDACTED}@" if ":" in found[1] else found[0], text)
+    for value in sorted(_hidden, key=len, reverse=True):
+        if len(value) >= _SHORTEST_SECRET:
+            text = text.replace(value, REDACTED)
+    return text
+
+
 def first_line(text: str) -> str:
     """Return the first line that says something, without the names of Java's packages and Spark's conditions."""
     lines = (_PACKAGE.sub("", line).strip(": ") for line in text.splitlines())
@@ -58,7 +122,7 @@ class FaultsError(RankevalError):
 
     def __init__(self, *faults: Fault) -> None:
         self.faults = faults
-        super().__init__(f"{self.title}:\n" + "\n".join(f"  - {fault}" for fault in faults))
+        super().__init__(without_secrets(f"{self.title}:\n" + "\n".join(f"  - {fault}" for fault in faults)))
 
 
 class ConfigError(FaultsError):

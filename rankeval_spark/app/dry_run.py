@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rankeval_spark.app.inputs import inputs_of
 from rankeval_spark.app.night import request_of
+from rankeval_spark.config import check_roots
 from rankeval_spark.sources import read_all
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def planned_inputs(
     spark: SparkSession, config: EvaluationConfig, evaluation_date: date, *, sample_share: float = 1.0
 ) -> list[PlannedInput]:
     """Open every input, check its columns and types, and count its rows where that is cheap."""
+    check_roots(config, evaluation_date)
     sources = read_all(spark, config, evaluation_date)
     inputs_of(sources, request_of(config, evaluation_date), sample_share=sample_share)
     return [_planned(source, sample_share) for source in sources.all()]

@@ -18,7 +18,8 @@ from rankeval_spark.app.failures import translated
 from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, row_facts
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
-from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, InputError
+from rankeval_spark.config import check_roots
+from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, InputError, visible
 from rankeval_spark.pipeline import Request
 from rankeval_spark.results import InputFact, MeasureFact, ResultsStore, Run, RunFacts
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
@@ -107,7 +108,10 @@ def run_night(
         An input is missing, unreadable or wholly empty; likewise.
     ResultsBusyError
         Another run holds this evaluation and date.
+    ConfigError
+        A path lies outside the folders that the environment allows.
     """
+    check_roots(config, evaluation_date)
     steps = Steps(progress or Silent())
     request = request_of(config, evaluation_date)
     facts = RunFacts(
@@ -349,5 +353,5 @@ def _check_fault(row: Row) -> Fault:
 
 def _counted(row: Row) -> str:
     """Write how often a check met its case, with a few of the keys concerned."""
-    examples = f", for example {'; '.join(row['sample_keys'])}" if row["sample_keys"] else ""
+    examples = f", for example {'; '.join(map(visible, row['sample_keys']))}" if row["sample_keys"] else ""
     return f"{row['count']:,} ({row['share']:.2%}){examples}"

@@ -124,8 +124,10 @@ def earlier_nights(spark: SparkSession, root: str, night: RunFacts | PastNight, 
     published = runs.where((F.col("status") == "PUBLISHED") & (F.col(C.EVALUATION_DATE) < F.lit(night.evaluation_date)))
     # A scan of a few narrow columns, and no shuffle: every run asks, and for many a root there is nothing to find.
     has_means = F.col("n_rows")[schemas.METRICS.name].isNotNull() & (F.col("sample_share") == night.sample_share)
-    events = published.select(C.EVALUATION_DATE, "recorded_at", C.RUN_ID, has_means.alias("has_means")).collect()
-    newest = {event[C.EVALUATION_DATE]: event for event in sorted(events, key=lambda event: event["recorded_at"])}
+    # As a number: a time that is collected is that of this machine's zone, in which an hour of autumn is two.
+    recorded = F.unix_micros("recorded_at").alias("_micros")
+    events = published.select(C.EVALUATION_DATE, recorded, C.RUN_ID, has_means.alias("has_means")).collect()
+    newest = {event[C.EVALUATION_DATE]: event for event in sorted(events, key=lambda event: event["_micros"])}
     days = [day for day in sorted(newest) if newest[day]["has_means"]][-at_most:]
     if not days:
         return []

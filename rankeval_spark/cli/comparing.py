@@ -11,7 +11,7 @@ from rankeval_spark.app.compare import Compared, Wanted, with_model, with_night
 from rankeval_spark.app.past import PastNight, earlier_nights, published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.published import ANY_SLICE, COMPARISON_COLUMNS, Filter
-from rankeval_spark.cli.terminal import console
+from rankeval_spark.cli.terminal import console, write_out
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.session import build_session
@@ -55,7 +55,7 @@ def compare(root: str, against: str, wanted: Filter, format_: str) -> None:
     rows = [{**_names(night, before), **row} for row in sorted(found.rows, key=_place)]
     if format_ in writers:
         columns = COMPARISON_COLUMNS if before is None else NIGHT_COLUMNS
-        print(writers[format_](rows, columns), end="")  # what was asked for, as it is
+        write_out(writers[format_](rows, columns))
     elif rows:
         out = console()
         out.print(_table(rows, night, before, out.width))

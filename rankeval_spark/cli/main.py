@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from rankeval_spark.cli.commands import app
 from rankeval_spark.cli.terminal import console, headline
-from rankeval_spark.errors import RankevalError
+from rankeval_spark.errors import RankevalError, without_secrets
 
 DEBUG = "--debug"
 """Shows the trace of an error; read wherever it stands among the arguments."""
@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _explain(error: Exception, *, is_debug: bool) -> None:
     out = console(is_error=True)
     if is_debug:
-        out.print("".join(traceback.format_exception(error)), markup=False, style="dim", soft_wrap=True)
+        trace = without_secrets("".join(traceback.format_exception(error)))
+        out.print(trace, markup=False, style="dim", soft_wrap=True)
     out.print("error: ", style="bold red", end="")
     out.print(headline(error), markup=False, soft_wrap=True)
     if not is_debug and not isinstance(error, RankevalError):

@@ -13,7 +13,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.app.history import past_nights, score_night
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.tables import OTHER_TESTS
-from rankeval_spark.cli.terminal import console, progress
+from rankeval_spark.cli.terminal import console, progress, write_out
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import Measure, MeasureSet, of_groups
@@ -143,7 +143,7 @@ def show(root: str, wanted: Filter, format_: str, view: View = "metrics") -> Non
         hint = f"no row matches; without filters: rankeval show {shlex.quote(root)}"
         console(is_error=True).print(hint, markup=False, soft_wrap=True)
     if format_ in writers:
-        print(writers[format_](rows, columns), end="")  # what was asked for, as it is
+        write_out(writers[format_](rows, columns))
     elif rows:
         lay_out(rows)
 

@@ -18,8 +18,8 @@ from rankeval_spark.measures import Measure
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins with one of these is run as a formula by spreadsheets."""
+FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")
+"""A cell that begins with one of these is run as a formula by spreadsheets; some take their wide forms for them too."""
 
 
 WIDE: Final = 120
@@ -41,7 +41,7 @@ def leaderboard(rows: Sequence[Row], title: str) -> Table:
     """
     by_cell = {(name_of(row.asDict()), row[C.MODEL_ID]): row for row in rows}
     measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
-    table = Table(title=title, title_justify="left", show_edge=False, header_style="bold")
+    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
     table.add_column("measure", no_wrap=True)
     for model in models:
         table.add_column(escape(model), justify="right", no_wrap=True)
@@ -50,6 +50,10 @@ def leaderboard(rows: Sequence[Row], title: str) -> Table:
         values = [row[C.VALUE] for row in cells if row and row[C.VALUE] is not None]
         table.add_row(escape(measure), *(_cell(row, _best(measure, values)) for row in cells))
     return table
+
+
+def _title(text: str | None) -> str | None:
+    return None if text is None else escape(text)
 
 
 def _best(measure: str, values: Sequence[float]) -> float | None:
@@ -63,7 +67,7 @@ def _best(measure: str, values: Sequence[float]) -> float | None:
 
 def slices(rows: Sequence[Row], whole: Row, title: str) -> Table:
     """Lay out slices of one model beside the mean over everyone."""
-    table = Table(title=title, title_justify="left", show_edge=False, header_style="bold")
+    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
     for heading in ("slice", "value", "users", "mean", "interval", "against all"):
         table.add_column(heading, justify="left" if heading in ("slice", "value") else "right", no_wrap=True)
     for row in rows:
@@ -88,7 +92,7 @@ def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = W
     level = f"{100 * rows[0]['ci_level']:.4g}"
     corrected = "" if rows[0]["correction"] == "none" else f", p by {rows[0]['correction']} over {_family(rows)} tests"
     whole_title = f"{title}: {level} % intervals{corrected}"
-    table = Table(title=whole_title, title_justify="left", show_edge=False, header_style="bold")
+    table = Table(title=_title(whole_title), title_justify="left", show_edge=False, header_style="bold")
     whom, has_slices = _whom(rows), any(row[C.SLICE] != C.ALL_USERS for row in rows)
     has_nights = "earlier_value" in rows[0]
     if width < _LINE + _OF_A_SLICE * has_slices + _OF_NIGHTS * has_nights:
@@ -160,7 +164,7 @@ def _model_of(row: Mapping[str, Any], whom: str) -> str:
 
 
 def _verdict(row: Mapping[str, Any]) -> str:
-    return _VERDICTS.get(row["verdict"], f"[dim]not tested: {_reason(row)}[/dim]")
+    return _VERDICTS.get(row["verdict"], f"[dim]not tested: {escape(_reason(row))}[/dim]")
 
 
 def _change(row: Mapping[str, Any]) -> str:
@@ -214,12 +218,12 @@ def _plus(number: float) -> str:
 
 def gates(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Table:
     """Lay out what the rules say, the sentence of each verdict included."""
-    table = Table(title=title, title_justify="left", show_edge=False, header_style="bold")
+    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
     table.add_column("rule", justify="right")
     table.add_column("verdict", no_wrap=True)
     table.add_column("why", overflow="fold")
     for row in rows:
-        shown = _OUTCOMES.get(row["verdict"], f"[yellow]{row['verdict'].replace('_', ' ')}[/yellow]")
+        shown = _OUTCOMES.get(row["verdict"], f"[yellow]{escape(row['verdict'].replace('_', ' '))}[/yellow]")
         table.add_row(str(row["gate"]), shown, escape(row["explanation"]))
     return table
 

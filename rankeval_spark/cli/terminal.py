@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
+from rich.markup import escape
 
-from rankeval_spark.errors import RankevalError, first_line
+from rankeval_spark.errors import RankevalError, first_line, visible, without_secrets
 
 if TYPE_CHECKING:
     from rich.status import Status
+    from rich.text import Text
 
     from rankeval_spark.app.progress import Progress
 
@@ -27,13 +30,29 @@ def headline(error: BaseException) -> str:
     """Say what went wrong: the message of an error of ours, one line of any other instead of Java's stack trace."""
     if isinstance(error, RankevalError):
         return str(error)
-    return f"unexpected {type(error).__name__}: {first_line(str(error))}"
+    return f"unexpected {type(error).__name__}: {without_secrets(first_line(str(error)))}"
+
+
+class InertConsole(Console):
+    """A console on which names from data are only seen: they steer no terminal, turn no text round, are no emoji."""
+
+    def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - rich's own
+        """Render text; every string that is printed, cells and titles of tables too, comes this way."""
+        return super().render_str(visible(text, keep="\n\t"), **options)
 
 
 def console(*, is_error: bool = False) -> Console:
     """Return a console on standard output or standard error."""
     stream = sys.stderr if is_error else sys.stdout
-    return Console(stderr=is_error, width=None if stream.isatty() else WIDTH_OF_A_LOG, highlight=False, soft_wrap=False)
+    width = None if stream.isatty() else WIDTH_OF_A_LOG
+    return InertConsole(stderr=is_error, width=width, highlight=False, soft_wrap=False, emoji=False)
+
+
+def write_out(text: str) -> None:
+    """Write what a program asked for as it is; on a terminal, without what that would obey."""
+    if sys.stdout.isatty():
+        text = visible(text.replace("\r\n", "\n"), keep="\n\t")
+    sys.stdout.write(text)
 
 
 class Spinner:
@@ -71,20 +90,22 @@ class LogLines:
 @contextmanager
 def progress(title: str) -> Iterator[Progress]:
     """Show the progress of one run."""
-    out = console(is_error=True)
+    out, title = console(is_error=True), visible(title)
     if not out.is_terminal:
         _log_to_stderr()
         yield LogLines(title)
         return
-    with out.status(title) as status:
-        yield Spinner(status, title)
+    with out.status(escape(title)) as status:
+        yield Spinner(status, escape(title))
 
 
 def _log_to_stderr() -> None:
     if logger.handlers:
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False

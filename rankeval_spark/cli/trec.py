@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from rankeval_spark.app.trec import evaluate
+from rankeval_spark.cli.terminal import write_out
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,4 +15,5 @@ if TYPE_CHECKING:
 
 def show(qrels: Path, run: Path, settings: Settings) -> None:
     """Evaluate and print; typer ends the command quietly where nobody reads on."""
-    sys.stdout.writelines(f"{line}\n" for line in evaluate(qrels, run, settings).text())
+    for line in evaluate(qrels, run, settings).text():
+        write_out(f"{line}\n")

@@ -1,5 +1,6 @@
 """Configuration: typed, frozen, validated; a config object that exists is valid."""
 
+from rankeval_spark.config.allowed import check_roots
 from rankeval_spark.config.comparisons import Comparisons
 from rankeval_spark.config.gates import Gate
 from rankeval_spark.config.inputs import (
@@ -40,6 +41,7 @@ __all__ = [
     "SparkConfig",
     "Threshold",
     "TrainInput",
+    "check_roots",
     "load_config",
     "parse_date",
     "validate",

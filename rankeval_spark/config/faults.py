@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from rankeval_spark.config.redaction import REDACTED, is_credential
+from rankeval_spark.config.redaction import has_secret, is_credential
 from rankeval_spark.config.yaml_reader import Place, place_text
-from rankeval_spark.errors import Fault, nearest
+from rankeval_spark.errors import REDACTED, Fault, nearest
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -101,6 +101,8 @@ def _found(value: object, place: Place) -> str:
         return str(value).lower()
     if isinstance(value, dict | list):
         return "keys with values" if isinstance(value, dict) else "a list"
+    if has_secret(str(value)):
+        return REDACTED
     text = repr(value)
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
 

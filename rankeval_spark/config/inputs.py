@@ -153,7 +153,7 @@ class InputConfig(Model):
     """Ids to cast, as user_id: string. Ids of csv and json are text unless they are cast to integer."""
     filters: tuple[Filter, ...] = ()
     """Conditions that a row has to fulfil, all of them."""
-    version: Annotated[Whole, Field(ge=0)] | None = None
+    version: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None
     """Version of a Delta table; the newest where neither version nor timestamp is given."""
     timestamp: Annotated[str, AfterValidator(_timestamp)] | None = None
     """Newest version of a Delta table that was there at this time, UTC unless it has an offset."""

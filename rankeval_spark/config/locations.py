@@ -5,12 +5,11 @@ from __future__ import annotations
 import os.path
 import re
 from typing import TYPE_CHECKING, Annotated, Final
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, StringConstraints
 
 from rankeval_spark.config.base import fault_error
-from rankeval_spark.errors import Fault, nearest
+from rankeval_spark.errors import Fault, nearest, visible
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -21,6 +20,11 @@ SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")
 DATE_PLACEHOLDER: Final = "{date}"
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_AUTHORITY = re.compile(r"[^:/]+://([^/]*)")
+# A secret key may hold a slash, which ends the authority early: whatever stands between "://" and an "@" counts.
+_PASSWORD = re.compile(r"[^:/]+://[^@]*:[^@]*@")
+_QUERY = re.compile(r"\?[^/]*=")
+_USER_NAMES: Final = ("abfss", "hdfs")  # their part before the "@" is a container, or nobody's secret
 _NAME_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _MAX_NAME_PARTS = 3
 
@@ -42,12 +46,28 @@ def check_path(text: str) -> str:
     if scheme not in ("", *SCHEMES):
         fix = "did you mean 's3a'?" if scheme in ("s3", "s3n") else nearest(scheme, SCHEMES)
         raise fault_error(Fault("", f"file system {scheme!r}", f"a local path or one of {', '.join(SCHEMES)}", fix))
-    if scheme and urlsplit(text).password is not None:
-        found = "a password in the address"
+    if scheme and (found := _secret_in(text, scheme)):
         raise fault_error(Fault("", found, "an address without secrets", "use spark.settings with ${env:NAME}"))
-    if "\x00" in text or "\n" in text:
-        raise fault_error(Fault("", repr(text), "a path on one line"))
+    if visible(text) != text:
+        raise fault_error(Fault("", visible(text), "a path on one line, without control characters"))
+    if scheme == "file" and _authority(text):
+        found = f"the host {_authority(text)!r}"
+        raise fault_error(Fault("", found, "a path of this machine", "write file:/// before it, or the path alone"))
     return check_placeholders(text)
+
+
+def _secret_in(address: str, scheme: str) -> str:
+    """Say which part of an address may be a secret; empty where none is."""
+    if _PASSWORD.match(address):
+        return "a password in the address"
+    if _QUERY.search(address):
+        return "a query in the address"
+    return "a user in the address" if "@" in _authority(address) and scheme not in _USER_NAMES else ""
+
+
+def _authority(address: str) -> str:
+    found = _AUTHORITY.match(address)
+    return found.group(1) if found else ""
 
 
 def check_table_name(text: str) -> str:

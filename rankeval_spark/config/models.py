@@ -93,6 +93,12 @@ def _setting(value: Any) -> str:  # noqa: ANN401 - anything can stand in a file
     return str(value)
 
 
+def _secret_fault(key: str) -> Fault:
+    expected = "a value that the environment holds"
+    fix = "write the whole value as ${env:NAME}, or name a Hadoop credential provider"
+    return Fault(f".{key}", "a secret in the config", expected, fix)
+
+
 EvaluationName = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_name)]
 Cutoff = Annotated[
     int | Literal["all"],
@@ -148,7 +154,8 @@ class SparkConfig(Model):
     master: str | None = None
     """Master URL; that of spark-submit, else all local cores, where it is left out."""
     settings: Mapping[str, SettingValue] = {}
-    """Spark settings. A secret is written as ${env:NAME} and taken from the environment."""
+    """Spark settings. A secret is written as ${env:NAME} and taken from the environment; one that stands here itself is
+    refused."""
 
     @field_validator("settings")
     @classmethod
@@ -158,6 +165,7 @@ class SparkConfig(Model):
             for key in settings
             if not key.startswith("spark.")
         ]
+        faults += [_secret_fault(key) for key, value in settings.items() if redaction.is_written_out(key, value)]
         if faults:
             raise fault_error(*faults)
         return settings
@@ -199,7 +207,7 @@ class EvaluationConfig(Model):
     item_slices: tuple[ItemSlice, ...] = ()
     """Groups of items within which every measure that reads judgements is computed too, as R(group='drama'): categories
     of inputs.items; or head, middle and tail, by popularity in inputs.train."""
-    min_slice_size: Annotated[Whole, Field(ge=1)] = 30
+    min_slice_size: Annotated[Whole, Field(ge=1, lt=2**31)] = 30
     """Slices with fewer users are marked as small."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     """Nominal coverage of the intervals."""

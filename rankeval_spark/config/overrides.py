@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.config import yaml_reader
-from rankeval_spark.errors import ConfigError, Fault, FaultsError
+from rankeval_spark.config import redaction, yaml_reader
+from rankeval_spark.errors import REDACTED, ConfigError, Fault, FaultsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +41,8 @@ def apply(data: dict[str, Any], overrides: Sequence[str]) -> tuple[dict[Place, s
     for override in overrides:
         try:
             place, value = _parse(override)
-            _write(data, place, value, f"--set {override}")
-            written[place] = f"--set {override}"
+            _write(data, place, value, _shown(override))
+            written[place] = _shown(override)
         except FaultsError as error:
             faults.extend(error.faults)
     return written, faults
@@ -50,11 +51,23 @@ def apply(data: dict[str, Any], overrides: Sequence[str]) -> tuple[dict[Place, s
 def _parse(override: str) -> tuple[Place, Any]:
     key, equals, text = override.partition("=")
     if not equals or not _KEY.fullmatch(key):
-        raise ConfigError(Fault(f"--set {override}", repr(key), "key=value, such as policies.ties=item_desc"))
-    document = yaml_reader.parse(text, f"--set {override}")
+        raise ConfigError(Fault(_shown(override), repr(key), "key=value, such as policies.ties=item_desc"))
+    document = yaml_reader.parse(text, _shown(override))
     if document.faults:
-        raise ConfigError(*document.faults)
-    return _place(key), document.data
+        is_hidden = _shown(override).endswith(REDACTED)
+        raise ConfigError(*(replace(one, found=REDACTED) if is_hidden else one for one in document.faults))
+    place = _place(key)
+    if len(place) > yaml_reader.MAX_DEPTH:
+        expected = f"at most {yaml_reader.MAX_DEPTH}"
+        raise ConfigError(Fault("--set", f"a key of {len(place)} parts", expected))
+    return place, document.data
+
+
+def _shown(override: str) -> str:
+    """Write an override for a message, without a secret that it may set."""
+    key, _, text = override.partition("=")
+    is_hidden = redaction.is_secret(key, text) or (":" in text and redaction.is_credential(text))
+    return f"--set {key}={REDACTED}" if is_hidden else f"--set {override}"
 
 
 def _place(key: str) -> Place:

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import yaml
 
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.config.redaction import is_credential
+from rankeval_spark.errors import REDACTED, ConfigError, Fault
 
 MAX_CHARACTERS: Final = 256 * 1024
 MAX_NODES: Final = 10_000
@@ -69,6 +70,7 @@ class _Builder:
         self.faults: list[Fault] = []
         self.lines: dict[Place, int] = {}
         self.n_nodes = 0
+        self.n_characters = 0
 
     def fault(self, node: yaml.Node, place: Place, found: str, expected: str, fix: str = "") -> None:
         self.faults.append(Fault(where_of(self.where, place, node.start_mark.line + 1), found, expected, fix))
@@ -104,13 +106,18 @@ class _Builder:
         return values
 
     def _scalar(self, node: yaml.Node, place: Place) -> Any:  # noqa: ANN401 - text, number, bool or null
+        self.n_characters += len(node.value)
+        if self.n_characters > MAX_CHARACTERS:
+            expected = f"at most {MAX_CHARACTERS} characters"
+            raise ConfigError(Fault(self.where, "aliases that multiply a long text", expected))
         if node.tag not in _SCALARS:
             self._refuse_tag(node, place, "")
             return None
         try:
             return _SCALARS[node.tag](node.value)
         except ValueError:
-            self.fault(node, place, _short(node.value), f"a value of its tag {_short_tag(node.tag)}")
+            found = REDACTED if any(is_credential(str(part)) for part in place) else _short(node.value)
+            self.fault(node, place, found, f"a value of its tag {_short_tag(node.tag)}")
             return None
 
     def _refuse_tag(self, node: yaml.Node, place: Place, allowed: str) -> None:

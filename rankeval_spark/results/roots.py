@@ -64,7 +64,11 @@ def _require_ours(storage: Storage, names: list[str]) -> None:
 def _require_known_layout(storage: Storage) -> None:
     # Another process may be writing the marker this moment: an empty one is as good as a new one.
     content = storage.read(MARKER) or b"{}"
-    layout = json.loads(content).get("layout", LAYOUT)
+    try:
+        layout = int(json.loads(content).get("layout", LAYOUT))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        found, expected = f"{storage.root!r}, whose {MARKER} cannot be read", f'{{"layout": {LAYOUT}}} in it'
+        raise ConfigError(Fault("results root", found, expected, "write it again, if these are our tables")) from None
     if layout > LAYOUT:
         raise ConfigError(
             Fault(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.errors import ChecksFailedError, Fault, ResultsError
+from rankeval_spark.errors import ChecksFailedError, Fault, ResultsError, without_secrets
 from rankeval_spark.results import audit, journal, staging, tables
 from rankeval_spark.results.facts import Failure, InputFact, RunFacts
 from rankeval_spark.results.failpoints import reach
@@ -140,7 +140,7 @@ class Run:
         timings: Mapping[str, float] | None = None,
     ) -> None:
         """Record that the run failed; staging goes unless the publish had begun, for it then completes the run."""
-        failure = Failure(stage, type(error).__name__, str(error)[:LONGEST_MESSAGE])
+        failure = Failure(stage, type(error).__name__, without_secrets(str(error))[:LONGEST_MESSAGE])
         self._record(
             journal.RunEvent(
                 self.facts,

@@ -219,6 +219,8 @@ def normalise(root: str) -> str:
         # Delta pastes a location between backticks, and Spark substitutes ${...} in statements.
         raise ConfigError(Fault("results root", repr(root), "a path without backticks, '$' and control characters"))
     if scheme == "file":
+        if urlsplit(root).netloc:
+            raise ConfigError(Fault("results root", repr(root), "a folder of this machine, as file:///data/results"))
         return os.path.abspath(unquote(urlsplit(root).path))
     if not scheme:
         return os.path.abspath(root)

@@ -10,7 +10,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from rankeval_spark.errors import EnvironmentFaultError, Fault
+from rankeval_spark.config import redaction
+from rankeval_spark.errors import EnvironmentFaultError, Fault, hide
 from rankeval_spark.session import jars as delta, settings as ours
 from rankeval_spark.session.cache import cache_dir
 from rankeval_spark.session.java import Java, find_java
@@ -112,7 +113,20 @@ def _started(app_name: str, *, master: str | None, chosen: Settings, jars: Seque
     options = {"spark.app.name": app_name, **wanted, **given, **chosen, "spark.master": target}
     options |= _jars(options, java=java, jars=jars)
     with driver_environment(java, is_local=is_local(target)):
-        return _create(options)
+        return _create(options, of_command_line=_shown(options))
+
+
+def _shown(options: Settings) -> dict[str, str]:
+    """Leave out the secrets: the command line of the JVM, which these become, can be read by everyone on the machine.
+
+    The context gets them over its socket. What the JVM itself is started with cannot wait.
+    """
+    is_of_start = ("spark.driver.", "spark.jars", "spark.master")
+    return {
+        key: value
+        for key, value in _with_delta_extension(options).items()
+        if key.startswith(is_of_start) or not redaction.is_secret(key, value)
+    }
 
 
 def _jars(options: Settings, *, java: Java, jars: Sequence[Path] | None) -> dict[str, str]:
@@ -136,12 +150,19 @@ def _master(master: str | None) -> dict[str, str]:
     return {"spark.master": master} if master else {}
 
 
-def _create(options: Settings) -> SparkSession:
-    """Create the session; a driver that does not come up is a fault of the environment."""
+def _create(options: Settings, *, of_command_line: Settings | None = None) -> SparkSession:
+    """Create the session; a driver that does not come up is a fault of the environment.
+
+    ``of_command_line`` are the settings that its JVM is started with, where that does not run yet.
+    """
     builder = SparkSession.builder
     for key, value in _with_delta_extension(options).items():
+        if redaction.is_written_out(key, value):
+            hide(value)
         builder = builder.config(key, value)
     try:
+        if of_command_line is not None:
+            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*of_command_line.items()]))
         return builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise EnvironmentFaultError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rankeval_spark.config import redaction
+
 _GIGABYTE = 1 << 30
 _LOCAL_HEAP_GIGABYTES = (1, 4)
 
@@ -52,6 +54,8 @@ def job_settings() -> dict[str, str]:
         "spark.sql.variable.substitute": "false",
         # The default, INT96, is deprecated in Parquet and has no statistics for other readers to skip files by.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # What Spark hides in its event log and pages; its own pattern knows neither account keys nor private ones.
+        "spark.redaction.regex": f"(?i){redaction.CREDENTIAL_NAME}",
         # The terminal belongs to our own progress lines.
         "spark.ui.showConsoleProgress": "false",
     }

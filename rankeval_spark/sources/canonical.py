@@ -186,17 +186,29 @@ def _split(raw: Column, separator: str) -> Column:
 
 
 def _cast_time(field: Field, name: str, found: T.DataType, where: str) -> _Cast:
-    """Cast a date or a time; the day of a time is that in UTC, whatever the zone of the session."""
+    """Cast a date or a time; what has no zone is in UTC, and so is the day of a time, whatever the session's zone."""
     raw = column(name)
     if isinstance(found, _TEXT):
-        time = raw.try_cast(field.type)
+        time = _text_in_utc(raw) if field.type == "timestamp" else raw.try_cast(field.type)
         return _Cast(time, field.type, raw.isNotNull() & time.isNull())
     if field.type == "timestamp" and isinstance(found, T.NumericType):  # seconds of Unix
         return _Cast(raw.try_cast(field.type), field.type)
     if not isinstance(found, _TIMES):
         raise InputError(_type_fault(where, field, name, found))
+    if field.type == "timestamp" and isinstance(found, T.DateType | T.TimestampNTZType):
+        return _Cast(_text_in_utc(raw.cast("string")), field.type)
     is_instant = field.type == "date" and isinstance(found, T.TimestampType)
     return _Cast((F.to_utc_timestamp(raw, F.current_timezone()) if is_instant else raw).cast(field.type), field.type)
+
+
+def _text_in_utc(text: Column) -> Column:
+    """Read a time from text: by its own zone, or in UTC where it has none.
+
+    A cast alone takes the zone of the session, in which an hour of spring does not exist and one of autumn is two.
+    """
+    trimmed = F.trim(text)
+    readings = (F.concat(trimmed, F.lit(rest)).try_cast("timestamp") for rest in ("Z", ":00Z", "T00:00:00Z", ""))
+    return F.coalesce(*readings)
 
 
 def _cast(field: Field, name: str, found: T.DataType, forced: str | None, where: str) -> _Cast:

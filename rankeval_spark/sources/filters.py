@@ -134,8 +134,10 @@ def _timestamp(value: Scalar) -> Column:
     return F.lit(parse_moment(str(value)).isoformat()).cast("timestamp")
 
 
-def _local_timestamp(value: Scalar) -> Column:
-    return F.lit(parse_moment(str(value)).replace(tzinfo=None).isoformat()).cast("timestamp_ntz")
+def _zoneless_timestamp(value: Scalar) -> Column:
+    # A column without a zone is taken for UTC, as where it is read.
+    moment = parse_moment(str(value)).astimezone(dt.timezone.utc)
+    return F.lit(moment.replace(tzinfo=None).isoformat()).cast("timestamp_ntz")
 
 
 _READERS: Final[tuple[tuple[tuple[type[T.DataType], ...], Callable[[Scalar], Column]], ...]] = (
@@ -145,5 +147,5 @@ _READERS: Final[tuple[tuple[tuple[type[T.DataType], ...], Callable[[Scalar], Col
     ((T.BooleanType,), _flag),
     ((T.DateType,), _date),
     ((T.TimestampType,), _timestamp),
-    ((T.TimestampNTZType,), _local_timestamp),
+    ((T.TimestampNTZType,), _zoneless_timestamp),
 )

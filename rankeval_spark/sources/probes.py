@@ -63,6 +63,6 @@ def json_keys(spark: SparkSession, location: str, options: Mapping[str, str]) ->
 def _objects(text: str) -> list[dict[str, object]]:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return [found for found in (value if isinstance(value, list) else [value]) if isinstance(found, dict)]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DATE = dt.date(2026, 1, 2)
+HOSTILE = "a` OR 1=1 --.`b"
 
 
 @pytest.fixture
@@ -27,7 +28,8 @@ def table(spark: SparkSession) -> DataFrame:
         (3, None, None, None, None, None, None),
     ]
     schema = "id int, text string, whole bigint, number double, day date, at timestamp, flag boolean"
-    return spark.createDataFrame(rows, schema).withColumn("amount", F.col("number").cast("decimal(10,2)"))
+    table = spark.createDataFrame(rows, schema).withColumn("amount", F.col("number").cast("decimal(10,2)"))
+    return table.withColumn(HOSTILE, F.lit("1=1"))
 
 
 @pytest.mark.parametrize(
@@ -40,6 +42,9 @@ def table(spark: SparkSession) -> DataFrame:
         ("text", "in", [9.0, 11], [1]),
         ("text", "!=", "9", [2]),  # NULL fulfils nothing
         ("text", "=", "' OR 1=1 --", []),
+        ("text", "!=", "reflect('java.lang.System', 'exit', 1)", [1, 2]),
+        (HOSTILE, "=", "x", []),
+        (HOSTILE, "in", ["x", "1=1"], [1, 2, 3]),
         ("whole", ">=", 10, [2]),
         ("whole", "=", "9", [1]),
         ("whole", ">", 9.5, [2]),

@@ -99,7 +99,6 @@ def test_all_faults_are_reported_at_once_with_their_lines(config_file: Path) -> 
     ("override", "found", "fix"),
     [
         ("inputs.recommendations.path=s3://bucket/logs", "file system 's3'", "did you mean 's3a'?"),
-        ("inputs.recommendations.path=s3a://key:word@bucket/logs", "a password in the address", ""),
         ("inputs.recommendations.path='logs/{dat}'", "placeholder {dat}", ""),
         ("inputs.recommendations.columns.userid=u", "unknown key 'userid'", "did you mean 'user_id'?"),
         ("inputs.recommendations.types.model_id=string", "unknown key 'model_id'", ""),

@@ -121,8 +121,8 @@ RUNS: Final = Schema(
         Field("code_version", "string", "Version of rankeval-spark"),
         Field(
             "inputs",
-            "array<struct<name:string,location:string,format:string,version:bigint,n_rows:bigint>>",
-            "Inputs with the table version that was read (Delta only) and the rows found",
+            "array<struct<name:string,location:string,format:string,version:bigint,n_rows:bigint,schema:string>>",
+            "Inputs with the table version that was read (Delta only), the rows found and the columns of the table",
         ),
         Field(
             "measures",

@@ -20,7 +20,7 @@ from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, InputError
 from rankeval_spark.pipeline import Request
-from rankeval_spark.results import InputFact, MeasureFact, ResultsStore, Run, RunFacts
+from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
 from rankeval_spark.stages import check
 
@@ -133,6 +133,21 @@ def run_night(
         return night.run()
 
 
+def rehearse_night(
+    spark: SparkSession, config: EvaluationConfig, request: Request, rehearsal: Rehearsal, *, progress: Progress | None
+) -> NightResult:
+    """Compute a night as :func:`run_night` does, and publish nothing.
+
+    The nights before it are not asked, so there is no drift, and rules against the previous night are not judged.
+
+    Raises
+    ------
+    ChecksFailedError, InputError
+        As :func:`run_night`.
+    """
+    return _Night(spark, config, request, rehearsal, Steps(progress or Silent()), is_alone=True).run()
+
+
 def new_run_id() -> str:
     """Make an id that sorts by time and that no other run has."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
@@ -166,8 +181,9 @@ class _Night:
     spark: SparkSession
     config: EvaluationConfig
     request: Request
-    recorded: Run
+    recorded: StagedRun
     steps: Steps
+    is_alone: bool = False
     sources: Sources | None = None
     facts: list[Row] = field(default_factory=list)
     judged: list[Row] = field(default_factory=list)
@@ -176,7 +192,7 @@ class _Night:
     @cached_property
     def before(self) -> Before:
         """The nights before this one."""
-        return Before(self.spark, self.config, self.recorded.facts)
+        return Before(self.spark, self.config, self.recorded.facts, self.is_alone)
 
     def run(self) -> NightResult:
         try:
@@ -305,7 +321,10 @@ class _Night:
 
     def _input_facts(self) -> Sequence[InputFact]:
         sources = self.sources.all() if self.sources else ()
-        return [InputFact(one.name, one.location, one.format, one.version, self._n_rows(one.name)) for one in sources]
+        return [
+            InputFact(one.name, one.location, one.format, one.version, self._n_rows(one.name), one.table_schema)
+            for one in sources
+        ]
 
     def _warnings(self) -> Sequence[str]:
         warned = [row for row in self.judged if row["verdict"] == "warn"]

@@ -168,6 +168,23 @@ def score(
 
 
 @app.command()
+def reproduce(
+    results: Root,
+    run_id: Annotated[str, typer.Option("--run-id", help="Published run: run_id of any published row")],
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Take the section spark of this config: secrets are not recorded")
+    ] = None,
+    scratch: Annotated[
+        str | None, typer.Option("--scratch", help="Folder to compute in; needed where executors are elsewhere")
+    ] = None,
+) -> None:
+    """Run a published run again, at the versions it read, and compare; exit code 7 where the results differ."""
+    from rankeval_spark.cli import reproducing  # noqa: PLC0415 - imports pyspark
+
+    reproducing.reproduce(results, run_id, config, scratch)
+
+
+@app.command()
 def measures(
     name: Annotated[str | None, typer.Argument(help="Measure to explain, or preset with --presets")] = None,
     presets: Annotated[bool, typer.Option("--presets", help="The conventions of other tools instead")] = False,

@@ -186,6 +186,7 @@ class _Night:
     is_alone: bool = False
     sources: Sources | None = None
     facts: list[Row] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
     judged: list[Row] = field(default_factory=list)
     gates: list[dict[str, Any]] = field(default_factory=list)
 
@@ -222,7 +223,7 @@ class _Night:
             self.sources = read_all(self.spark, self.config, facts.evaluation_date)
             inputs = inputs_of(self.sources, self.request, sample_share=facts.sample_share)
         with self.steps.step("check") as step:
-            self.facts = check.union(*row_facts(inputs)).collect()
+            self._count(inputs)
             step.n_rows = sum(row["count"] for row in self.facts if row["check"] == check.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
@@ -234,6 +235,14 @@ class _Night:
             self._judge()
         self.recorded.stage(schemas.CHECKS.name, self._verdicts())
         return reason
+
+    def _count(self, inputs: Inputs) -> None:
+        """Count what can be seen in the rows; those of the segments for `runs` alone, no check is about them."""
+        segments = self._sources.segments
+        uncheckable = [check.to_segment_facts(segments.frame)] if segments else []
+        facts = check.union(*row_facts(inputs), *uncheckable).collect()
+        self.counts = {row["input"]: row["count"] for row in facts if row["check"] == check.ROWS}
+        self.facts = [row for row in facts if (row["input"], row["check"]) != (check.SEGMENTS, check.ROWS)]
 
     def _measure(self, inputs: Inputs) -> None:
         lists = pipeline.to_lists(
@@ -289,7 +298,7 @@ class _Night:
     def _why_empty(self) -> str | None:
         """Say which input has no rows for the date; an input without any row at all is an error."""
         sources = self._sources
-        empty = [one for one in (sources.recommendations, sources.held_out) if self._n_rows(one.name) == 0]
+        empty = [one for one in (sources.recommendations, sources.held_out) if self.counts.get(one.name) == 0]
         others = (sources.segments, sources.train, sources.items)
         doubtful = [*empty, *(source for source in others if source)]
         wholly = [source for source in doubtful if is_wholly_empty(source)]
@@ -315,14 +324,10 @@ class _Night:
             raise RuntimeError(message)
         return self.sources
 
-    def _n_rows(self, name: str) -> int | None:
-        counts = [row["count"] for row in self.facts if (row["input"], row["check"]) == (name, check.ROWS)]
-        return counts[0] if counts else None
-
     def _input_facts(self) -> Sequence[InputFact]:
         sources = self.sources.all() if self.sources else ()
         return [
-            InputFact(one.name, one.location, one.format, one.version, self._n_rows(one.name), one.table_schema)
+            InputFact(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_schema)
             for one in sources
         ]
 

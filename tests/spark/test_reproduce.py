@@ -110,7 +110,8 @@ def test_inputs_are_recorded_with_version_rows_and_columns(spark: SparkSession, 
     assert (judged["version"], judged["n_rows"]) == (None, 7)
     assert log["schema"] == "day string, model_id string, user_id string, item_id string, score double"
     assert judged["schema"] == "day string, user_id string, item_id string, gain double"
-    assert (segments["version"], segments["schema"]) == (0, "day string, user_id string, country string")
+    assert (segments["version"], segments["n_rows"]) == (0, 4)
+    assert segments["schema"] == "day string, user_id string, country string"
 
 
 def test_run_that_was_replaced_is_compared_with_what_it_published(story: Story) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from rankeval_spark import __version__, columns as C
 from rankeval_spark.app.night import measure_facts, new_run_id, rehearse_night, request_of
 from rankeval_spark.app.past import PastNight
 from rankeval_spark.app.reproduction import Compared, RecordedRun, compare, left_out
+from rankeval_spark.config import EvaluationConfig, validate
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.results import Rehearsal, Results, RunFacts
@@ -21,8 +23,6 @@ from rankeval_spark.session.builder import is_local
 
 if TYPE_CHECKING:
     from rankeval_spark.app.progress import Progress
-    from rankeval_spark.config import EvaluationConfig
-    from rankeval_spark.config.inputs import InputConfig
     from rankeval_spark.pipeline import Request
 
 
@@ -66,9 +66,12 @@ def find_run(spark: SparkSession, root: str, run_id: str) -> RecordedRun:
         If there is no such run, or it was not published.
     """
     runs = Results(spark, root).runs()
-    slim = runs.select(C.EVALUATION, C.EVALUATION_DATE, C.RUN_ID, "status", "recorded_at").collect()
-    own = [row for row in slim if row[C.RUN_ID] == run_id]
-    published = sorted((row for row in slim if row["status"] == "PUBLISHED"), key=lambda row: row["recorded_at"])
+    # As a number: a time that is collected is that of this machine's zone, in which an hour of autumn is two.
+    recorded = F.unix_micros("recorded_at").alias("_micros")
+    slim = runs.select(C.EVALUATION, C.EVALUATION_DATE, C.RUN_ID, "status", recorded).collect()
+    events = sorted(slim, key=lambda row: row["_micros"])
+    own = [row for row in events if row[C.RUN_ID] == run_id]
+    published = [row for row in events if row["status"] == "PUBLISHED"]
     if not any(row["status"] == "PUBLISHED" for row in own):
         raise InputError(_unknown(root, run_id, own, published))
     is_own = (F.col(C.RUN_ID) == run_id) & (F.col("status") == "PUBLISHED")
@@ -79,8 +82,8 @@ def find_run(spark: SparkSession, root: str, run_id: str) -> RecordedRun:
 
 def _unknown(root: str, run_id: str, own: Sequence[Row], published: Sequence[Row]) -> Fault:
     if own:
-        last = max(own, key=lambda row: row["recorded_at"])["status"]
-        return Fault(f"results {root}", f"run {run_id!r}, which ended as {last}", "a run that was published")
+        found = f"run {run_id!r}, which ended as {own[-1]['status']}"
+        return Fault(f"results {root}", found, "a run that was published")
     ids = [row[C.RUN_ID] for row in published]
     hint = nearest(run_id, ids) or (f"the newest is {ids[-1]!r}" if ids else "")
     return Fault(f"results {root}", f"no run {run_id!r}", "the run_id of a published run", hint)
@@ -110,7 +113,7 @@ def reproduce(
         If executors are on other machines and there is no ``scratch``.
     """
     night = run.night
-    config = pinned(night.config, night.row["inputs"])
+    config = pinned(night.row)
     request = _request(night, config)
     with _folder(spark, scratch) as folder:
         rehearsal = Rehearsal(spark, folder, _facts(night, request))
@@ -121,19 +124,22 @@ def reproduce(
             rehearsal.remove()
 
 
-def pinned(config: EvaluationConfig, recorded: Sequence[Row]) -> EvaluationConfig:
-    """Let a config read what a run read: the places it found, at the versions it found."""
-    facts = {one["name"]: one for one in recorded}
-    given = {name: each for name, each in config.inputs if each is not None and name in facts}
-    inputs = config.inputs.model_copy(update={name: _pinned(each, facts[name]) for name, each in given.items()})
-    return config.model_copy(update={"inputs": inputs})
+def pinned(recorded: Row) -> EvaluationConfig:
+    """Let the config of a run read what the run read: the places it found, at the versions it found.
+
+    All of it is validated: a table of results is no better than a file that somebody wrote.
+    """
+    values = json.loads(recorded["config"])
+    for fact in recorded["inputs"]:
+        values["inputs"][fact["name"]] |= _pinned(values["inputs"][fact["name"]], fact)
+    return validate(EvaluationConfig, values)
 
 
-def _pinned(given: InputConfig, fact: Row) -> InputConfig:
+def _pinned(given: Mapping[str, object], fact: Row) -> dict[str, object]:
     # The recorded path is absolute: the folder of the config file, from which a relative one starts, is not recorded.
-    place = {} if given.table is not None else {"path": fact["location"]}
+    place = {} if given.get("table") else {"path": fact["location"]}
     version = {} if fact["version"] is None else {"version": fact["version"], "timestamp": None}
-    return given.model_copy(update={**place, **version})
+    return {**place, **version}
 
 
 def _request(night: PastNight, config: EvaluationConfig) -> Request:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from pyspark.sql import Row
 from rankeval_spark.app.reproduce import ReadAgain, _unknown, pinned
 from rankeval_spark.app.reproduction import Compared
 from rankeval_spark.config import EvaluationConfig, validate
+from rankeval_spark.errors import ConfigError
 from tests.support import nights
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def test_rerun_reads_the_recorded_places_at_the_recorded_versions(tmp_path: Path
         Row(name="segments", location="users.segments", version=0),
     ]
 
-    inputs = pinned(validate(EvaluationConfig, json.loads(written)), recorded).inputs
+    inputs = pinned(Row(config=written, inputs=recorded)).inputs
 
     assert inputs.segments is not None
     assert [one.location(DAY) for one in (inputs.recommendations, inputs.held_out, inputs.segments)] == [
@@ -42,6 +42,15 @@ def test_rerun_reads_the_recorded_places_at_the_recorded_versions(tmp_path: Path
     ]
     assert [one.version for one in (inputs.recommendations, inputs.held_out, inputs.segments)] == [3, None, 0]
     assert inputs.recommendations.moment(DAY) is None
+
+
+def test_recorded_place_is_held_to_the_rules_of_a_config(tmp_path: Path) -> None:
+    values = nights.config_of("recommendations", "held_out")
+    written = validate(EvaluationConfig, values, folder=str(tmp_path)).public_json()
+    elsewhere = Row(name="held_out", location="ftp://example/held_out", version=1)
+
+    with pytest.raises(ConfigError, match="file system 'ftp'"):
+        pinned(Row(config=written, inputs=[elsewhere]))
 
 
 @pytest.mark.parametrize(
@@ -78,8 +87,8 @@ def test_table_is_equal_where_all_rows_that_are_left_came_out_again(  # noqa: PL
 
 
 def test_unknown_run_is_refused_with_the_nearest_and_a_failed_one_with_its_end() -> None:
-    published = [Row(run_id="20260101T000000-ab", status="PUBLISHED", recorded_at=1)]
-    failed = [Row(run_id="x", status="RUNNING", recorded_at=1), Row(run_id="x", status="FAILED", recorded_at=2)]
+    published = [Row(run_id="20260101T000000-ab", status="PUBLISHED")]
+    failed = [Row(run_id="x", status="RUNNING"), Row(run_id="x", status="FAILED")]
 
     assert str(_unknown("/root", "20260101T000000-aa", [], published)).endswith("did you mean '20260101T000000-ab'?")
     assert str(_unknown("/root", "nothing-like-it", [], published)).endswith("the newest is '20260101T000000-ab'")

@@ -121,8 +121,13 @@ RUNS: Final = Schema(
         Field("code_version", "string", "Version of rankeval-spark"),
         Field(
             "inputs",
-            "array<struct<name:string,location:string,format:string,version:bigint,n_rows:bigint,schema:string>>",
-            "Inputs with the table version that was read (Delta only), the rows found and the columns of the table",
+            "array<struct<name:string,location:string,format:string,version:bigint,n_rows:bigint>>",
+            "Inputs with the table version that was read (Delta only) and the rows found",
+        ),
+        Field(
+            "input_columns",
+            "map<string,string>",
+            "Columns and types of the table of each input, such as 'user_id string, day date'",
         ),
         Field(
             "measures",

@@ -327,7 +327,7 @@ class _Night:
     def _input_facts(self) -> Sequence[InputFact]:
         sources = self.sources.all() if self.sources else ()
         return [
-            InputFact(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_schema)
+            InputFact(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_columns)
             for one in sources
         ]
 

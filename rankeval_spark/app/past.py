@@ -60,6 +60,11 @@ class PastNight:
         return schemas.LISTS.name in self.row["n_rows"]
 
     @property
+    def input_columns(self) -> Mapping[str, str]:
+        """Columns of each input's table; a run of an older version may not have recorded them."""
+        return self.row["input_columns"] or {}
+
+    @property
     def definitions(self) -> Definitions:
         """How each measure and cutoff was defined, all options and policies included."""
         return {(one["measure"], one["k"]): one["definition"] for one in self.row["measures"]}

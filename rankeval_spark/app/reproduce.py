@@ -34,12 +34,12 @@ class ReadAgain:
     format: str
     version: int | None
     n_rows: tuple[int | None, int | None]
-    schemas: tuple[str | None, str | None]
+    columns: tuple[str | None, str | None]
 
     @property
     def is_changed(self) -> bool:
         """Whether what was read is certainly not what the run read; unknown numbers say nothing."""
-        return any(None not in pair and pair[0] != pair[1] for pair in (self.n_rows, self.schemas))
+        return any(None not in pair and pair[0] != pair[1] for pair in (self.n_rows, self.columns))
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _inputs(night: PastNight, rehearsal: Rehearsal) -> tuple[ReadAgain, ...]:
             now.format,
             now.version,
             (then[now.name]["n_rows"], now.n_rows),
-            (then[now.name]["schema"], now.schema),
+            (night.input_columns.get(now.name), now.columns),
         )
         for now in rehearsal.inputs
     )

@@ -85,8 +85,8 @@ def _read_again(one: again.ReadAgain) -> str:
     then, now = one.n_rows
     if None not in (then, now) and then != now:
         parts.append("other rows than then")
-    before, after = (set((text or "").split(", ")) for text in one.schemas)
-    if None not in one.schemas and before != after:
+    before, after = (set((text or "").split(", ")) for text in one.columns)
+    if None not in one.columns and before != after:
         parts.append(f"other columns: {', '.join(sorted(before ^ after))}")
     return "; ".join(parts)
 

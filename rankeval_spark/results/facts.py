@@ -88,14 +88,14 @@ class MeasureFact:
 
 @dataclass(frozen=True)
 class InputFact:
-    """An input of a run, as it was read; ``schema`` is that of the whole table, ``name type`` separated by commas."""
+    """An input of a run, as it was read; ``columns`` are those of the whole table with their types, as text."""
 
     name: str
     location: str
     format: str
     version: int | None = None
     n_rows: int | None = None
-    schema: str | None = None
+    columns: str | None = None
 
 
 @dataclass(frozen=True)

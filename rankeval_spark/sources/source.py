@@ -55,7 +55,7 @@ class Source:
     id_types: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def table_schema(self) -> str:
+    def table_columns(self) -> str:
         """Columns and types of the table as it is, such as ``user_id string, day date``; csv and json are text."""
         fields = self.unfiltered.schema.fields
         return ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in fields if one.name != CORRUPT)

@@ -105,13 +105,16 @@ def test_append_in_the_middle_of_a_run_changes_nothing(spark: SparkSession, stor
 
 def test_inputs_are_recorded_with_version_rows_and_columns(spark: SparkSession, story: Story) -> None:
     runs = Results(spark, story.workspace.root).runs().where(f"run_id = '{story.second}' AND status = 'PUBLISHED'")
-    log, judged, segments = runs.collect()[0]["inputs"]
+    (row,) = runs.collect()
+    log, judged, segments = row["inputs"]
     assert (log["version"], log["n_rows"]) == (0, 24)
     assert (judged["version"], judged["n_rows"]) == (None, 7)
-    assert log["schema"] == "day string, model_id string, user_id string, item_id string, score double"
-    assert judged["schema"] == "day string, user_id string, item_id string, gain double"
     assert (segments["version"], segments["n_rows"]) == (0, 4)
-    assert segments["schema"] == "day string, user_id string, country string"
+    assert row["input_columns"] == {
+        "recommendations": "day string, model_id string, user_id string, item_id string, score double",
+        "held_out": "day string, user_id string, item_id string, gain double",
+        "segments": "day string, user_id string, country string",
+    }
 
 
 def test_run_that_was_replaced_is_compared_with_what_it_published(story: Story) -> None:

@@ -79,15 +79,9 @@ def test_runs_tells_the_whole_story(spark: SparkSession, empty_root: str) -> Non
     assert published["table_versions"] == versions
     assert published["n_rows"] == {"lists": 3, "user_metrics": 6, "metrics": 3, "checks": 1}
     assert published["inputs"] == [
-        {
-            "name": "held_out",
-            "location": "/in",
-            "format": "delta",
-            "version": 3,
-            "n_rows": 7,
-            "schema": "user_id string",
-        }
+        {"name": "held_out", "location": "/in", "format": "delta", "version": 3, "n_rows": 7}
     ]
+    assert published["input_columns"] == {"held_out": "user_id string"}
     assert published["measures"][-1] == {
         "measure": "AP(denom='min')",
         "k": 2,

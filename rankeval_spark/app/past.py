@@ -61,8 +61,8 @@ class PastNight:
 
     @property
     def input_columns(self) -> Mapping[str, str]:
-        """Columns of each input's table; a run of an older version may not have recorded them."""
-        return self.row["input_columns"] or {}
+        """Columns of each input's table; none where an older version wrote the row, or made the table."""
+        return self.row.asDict().get("input_columns") or {}
 
     @property
     def definitions(self) -> Definitions:

@@ -74,7 +74,9 @@ def test_only_missing_dates_are_run_in_the_order_given(own_copy: Workspace) -> N
     again = rankeval(*asked)
 
     assert (filled.code, again.code) == (0, 0), filled.err
-    rows = [[cell.strip() for cell in line.split("│")] for line in filled.out.splitlines() if line.startswith("202")]
+    rows = [
+        [cell.strip() for cell in line.split("│")] for line in filled.out.splitlines() if line.strip().startswith("202")
+    ]
     assert [row[:2] for row in rows] == [[earlier, "published empty"], [str(FIRST), "kept"], [str(SECOND), "kept"]]
     assert "with another config" in " ".join(filled.out.replace("│", " ").split())
     assert filled.out.splitlines()[-1] == "1 published, 2 kept"

@@ -125,6 +125,11 @@ RUNS: Final = Schema(
             "Inputs with the table version that was read (Delta only) and the rows found",
         ),
         Field(
+            "input_columns",
+            "map<string,string>",
+            "Columns and types of the table of each input, such as 'user_id string, day date'",
+        ),
+        Field(
             "measures",
             "array<struct<measure:string,k:int,column:string,definition:string>>",
             "What was asked for: name, cutoff (0 = whole list), column in user_metrics (NULL: none), every option and "

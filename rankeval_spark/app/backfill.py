@@ -1,8 +1,9 @@
-"""Many nights in turn: one that fails does not stop the others."""
+"""Many nights in turn: one that fails does not stop the others, and one that is published can be left as it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
@@ -21,11 +22,21 @@ MOST_DATES: Final = 3660
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one date: its result, or the error that it ended with."""
+    """What became of one date: its result, the error that it ended with, or why it was not run.
+
+    Attributes
+    ----------
+    seconds : float
+        How long it took, of a date that failed too.
+    kept : str or None
+        What was published of the date before, and was left as it is.
+    """
 
     evaluation_date: date
     result: NightResult | None = None
     error: Exception | None = None
+    seconds: float = 0.0
+    kept: str | None = None
 
     @property
     def exit_code(self) -> int:
@@ -51,15 +62,41 @@ def dates_between(first: date, last: date) -> list[date]:
     return [first + timedelta(days=offset) for offset in range(n_days)]
 
 
-def backfill(dates: list[date], run: Callable[[date], NightResult]) -> Iterator[Outcome]:
-    """Run each date in turn and yield what became of it."""
+def chosen_dates(first: date | None, last: date | None, days: Sequence[date]) -> list[date]:
+    """List the dates of a backfill: those named, in the order given, then the others of the range; each once.
+
+    Raises
+    ------
+    ConfigError
+        If there is no date at all, or only one end of the range.
+    """
+    if (first is None) != (last is None):
+        found = "--from alone" if last is None else "--to alone"
+        raise ConfigError(Fault("--from, --to", found, "both ends of the range"))
+    between = dates_between(first, last) if first and last else []
+    if not between and not days:
+        raise ConfigError(Fault("backfill", "no date", "--from and --to, or --date, which may be repeated"))
+    return list(dict.fromkeys([*days, *between]))
+
+
+def backfill(
+    dates: Sequence[date], run: Callable[[date], NightResult], *, kept: Mapping[date, str] | None = None
+) -> Iterator[Outcome]:
+    """Run each date in turn and yield what became of it; those of ``kept`` are not run."""
     for day in dates:
-        try:
-            yield Outcome(day, result=run(day))
-        except Exception as error:  # a date that fails must not stop the others; it is reported
-            yield Outcome(day, error=error)
+        yield Outcome(day, kept=kept[day]) if kept and day in kept else _outcome(day, run)
 
 
-def exit_code(outcomes: list[Outcome]) -> int:
-    """Exit code of all dates: that of the first one that failed."""
-    return next((one.exit_code for one in outcomes if one.exit_code), 0)
+def _outcome(day: date, run: Callable[[date], NightResult]) -> Outcome:
+    started = time.perf_counter()
+    try:
+        result = run(day)
+    except Exception as error:  # a date that fails must not stop the others; it is reported
+        return Outcome(day, error=error, seconds=time.perf_counter() - started)
+    return Outcome(day, result=result, seconds=time.perf_counter() - started)
+
+
+def exit_code(outcomes: Sequence[Outcome]) -> int:
+    """Exit code of all dates: that of the first one that was not published, else 6 where a gate failed."""
+    codes = [one.exit_code for one in outcomes if one.exit_code]
+    return next((code for code in codes if code != GATE_FAILED), codes[0] if codes else 0)

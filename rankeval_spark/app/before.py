@@ -20,11 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Before:
-    """The nights that were published before a run; looked up once, when the first question is asked."""
+    """The nights that were published before a run; looked up once, when the first question is asked.
+
+    Attributes
+    ----------
+    is_alone : bool
+        Take the run for the first of its evaluation, whatever was published.
+    """
 
     spark: SparkSession
     config: EvaluationConfig
     facts: RunFacts
+    is_alone: bool = False
 
     def drift(self, metrics: DataFrame) -> list[Row]:
         """Count the means of a run that left the band of the nights before; no fact where these are too few."""
@@ -44,6 +51,8 @@ class Before:
     @cached_property
     def _nights(self) -> list[PastNight]:
         """As many as the band of drift can hold, oldest first."""
+        if self.is_alone:
+            return []
         days = self.config.checks.drift.window_days
         return earlier_nights(self.spark, self._root, self.facts, at_most=days)
 

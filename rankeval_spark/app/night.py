@@ -21,7 +21,7 @@ from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.config import check_roots
 from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, InputError, visible
 from rankeval_spark.pipeline import Request
-from rankeval_spark.results import InputFact, MeasureFact, ResultsStore, Run, RunFacts
+from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
 from rankeval_spark.stages import check
 
@@ -137,6 +137,21 @@ def run_night(
         return night.run()
 
 
+def rehearse_night(
+    spark: SparkSession, config: EvaluationConfig, request: Request, rehearsal: Rehearsal, *, progress: Progress | None
+) -> NightResult:
+    """Compute a night as :func:`run_night` does, and publish nothing.
+
+    The nights before it are not asked, so there is no drift, and rules against the previous night are not judged.
+
+    Raises
+    ------
+    ChecksFailedError, InputError
+        As :func:`run_night`.
+    """
+    return _Night(spark, config, request, rehearsal, Steps(progress or Silent()), is_alone=True).run()
+
+
 def new_run_id() -> str:
     """Make an id that sorts by time and that no other run has."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
@@ -170,17 +185,19 @@ class _Night:
     spark: SparkSession
     config: EvaluationConfig
     request: Request
-    recorded: Run
+    recorded: StagedRun
     steps: Steps
+    is_alone: bool = False
     sources: Sources | None = None
     facts: list[Row] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
     judged: list[Row] = field(default_factory=list)
     gates: list[dict[str, Any]] = field(default_factory=list)
 
     @cached_property
     def before(self) -> Before:
         """The nights before this one."""
-        return Before(self.spark, self.config, self.recorded.facts)
+        return Before(self.spark, self.config, self.recorded.facts, self.is_alone)
 
     def run(self) -> NightResult:
         try:
@@ -210,7 +227,7 @@ class _Night:
             self.sources = read_all(self.spark, self.config, facts.evaluation_date)
             inputs = inputs_of(self.sources, self.request, sample_share=facts.sample_share)
         with self.steps.step("check") as step:
-            self.facts = check.union(*row_facts(inputs)).collect()
+            self._count(inputs)
             step.n_rows = sum(row["count"] for row in self.facts if row["check"] == check.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
@@ -222,6 +239,14 @@ class _Night:
             self._judge()
         self.recorded.stage(schemas.CHECKS.name, self._verdicts())
         return reason
+
+    def _count(self, inputs: Inputs) -> None:
+        """Count what can be seen in the rows; those of the segments for `runs` alone, no check is about them."""
+        segments = self._sources.segments
+        uncheckable = [check.to_segment_facts(segments.frame)] if segments else []
+        facts = check.union(*row_facts(inputs), *uncheckable).collect()
+        self.counts = {row["input"]: row["count"] for row in facts if row["check"] == check.ROWS}
+        self.facts = [row for row in facts if (row["input"], row["check"]) != (check.SEGMENTS, check.ROWS)]
 
     def _measure(self, inputs: Inputs) -> None:
         lists = pipeline.to_lists(
@@ -277,7 +302,7 @@ class _Night:
     def _why_empty(self) -> str | None:
         """Say which input has no rows for the date; an input without any row at all is an error."""
         sources = self._sources
-        empty = [one for one in (sources.recommendations, sources.held_out) if self._n_rows(one.name) == 0]
+        empty = [one for one in (sources.recommendations, sources.held_out) if self.counts.get(one.name) == 0]
         others = (sources.segments, sources.train, sources.items)
         doubtful = [*empty, *(source for source in others if source)]
         wholly = [source for source in doubtful if is_wholly_empty(source)]
@@ -303,13 +328,12 @@ class _Night:
             raise RuntimeError(message)
         return self.sources
 
-    def _n_rows(self, name: str) -> int | None:
-        counts = [row["count"] for row in self.facts if (row["input"], row["check"]) == (name, check.ROWS)]
-        return counts[0] if counts else None
-
     def _input_facts(self) -> Sequence[InputFact]:
         sources = self.sources.all() if self.sources else ()
-        return [InputFact(one.name, one.location, one.format, one.version, self._n_rows(one.name)) for one in sources]
+        return [
+            InputFact(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_columns)
+            for one in sources
+        ]
 
     def _warnings(self) -> Sequence[str]:
         warned = [row for row in self.judged if row["verdict"] == "warn"]

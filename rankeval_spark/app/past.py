@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate
-from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.errors import Fault, FaultsError, InputError
 from rankeval_spark.results import Results
 
 if TYPE_CHECKING:
@@ -58,6 +58,11 @@ class PastNight:
     def has_lists(self) -> bool:
         """Whether its lists were published."""
         return schemas.LISTS.name in self.row["n_rows"]
+
+    @property
+    def input_columns(self) -> Mapping[str, str]:
+        """Columns of each input's table; none where an older version wrote the row, or made the table."""
+        return self.row.asDict().get("input_columns") or {}
 
     @property
     def definitions(self) -> Definitions:
@@ -108,6 +113,26 @@ def published_nights(
         found = f"no published run of {', '.join(map(str, missing))}"
         raise InputError(Fault(f"results {root}", found, f"one of the dates: {published}", _nearest(missing, rows)))
     return [PastNight(row) for row in rows if not dates or row[C.EVALUATION_DATE] in dates]
+
+
+def kept_nights(spark: SparkSession, config: EvaluationConfig, evaluation: str) -> dict[date, str]:
+    """Say of every published date of an evaluation what stands there; nothing where there is no root yet.
+
+    Published is published: a date that ran with another config, or found no rows, is among them, and its text says so.
+    """
+    try:
+        nights = published_nights(spark, config.results.location, evaluation=evaluation)
+    except FaultsError:  # no root, or nothing of this evaluation in it; if more is wrong, the first run says so
+        return {}
+    return {night.evaluation_date: _standing(night, config) for night in nights}
+
+
+def _standing(night: PastNight, config: EvaluationConfig) -> str:
+    """Say which run published a night, and what about it a reader of ``--missing`` may not expect."""
+    unlike = night.row["config_hash"] != config.config_hash
+    parts = [f"published by run {night.row[C.RUN_ID]}", "with another config" if unlike else ""]
+    parts += [night.row["reason"] or "" if night.is_empty else ""]
+    return ", ".join(filter(None, parts))
 
 
 def earlier_nights(spark: SparkSession, root: str, night: RunFacts | PastNight, *, at_most: int) -> list[PastNight]:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from rankeval_spark.app.progress import Steps
     from rankeval_spark.pipeline import Request
-    from rankeval_spark.results import Run
+    from rankeval_spark.results import StagedRun
 
 
 def stage_scored(  # noqa: PLR0913 - what is staged, and what stands beside it
-    run: Run,
+    run: StagedRun,
     lists: DataFrame,
     *,
     request: Request,

@@ -65,17 +65,21 @@ def run(
 
 
 @app.command()
-def backfill(
+def backfill(  # noqa: PLR0913, PLR0917 - the options of the command
     config: Config,
-    first: Annotated[str, typer.Option("--from", help="First evaluation date")],
-    last: Annotated[str, typer.Option("--to", help="Last evaluation date")],
+    first: Annotated[str | None, typer.Option("--from", help="First evaluation date")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last evaluation date")] = None,
+    date_: Annotated[
+        list[str] | None, typer.Option("--date", help="This date, before those of the range; may be repeated")
+    ] = None,
+    missing: Annotated[bool, typer.Option("--missing", help="Only dates that were not published yet")] = False,
     overrides: Overrides = None,
     sample_users: Share = 1.0,
 ) -> None:
-    """Evaluate a range of dates; one that fails does not stop the others."""
+    """Evaluate several dates, in any order; one that fails does not stop the others."""
     from rankeval_spark.cli import runs  # noqa: PLC0415 - imports pyspark
 
-    runs.backfill(config, first, last, overrides or [], sample_share=sample_users)
+    runs.backfill(config, first, last, date_ or [], overrides or [], sample_share=sample_users, only_missing=missing)
 
 
 @app.command()
@@ -161,6 +165,23 @@ def score(
     from rankeval_spark.cli import published  # noqa: PLC0415 - imports pyspark
 
     published.score(results, measures, date_ or [], evaluation)
+
+
+@app.command()
+def reproduce(
+    results: Root,
+    run_id: Annotated[str, typer.Option("--run-id", help="Published run: run_id of any published row")],
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Take the section spark of this config: secrets are not recorded")
+    ] = None,
+    scratch: Annotated[
+        str | None, typer.Option("--scratch", help="Folder to compute in; needed where executors are elsewhere")
+    ] = None,
+) -> None:
+    """Run a published run again, at the versions it read, and compare; exit code 7 where the results differ."""
+    from rankeval_spark.cli import reproducing  # noqa: PLC0415 - imports pyspark
+
+    reproducing.reproduce(results, run_id, config, scratch)
 
 
 @app.command()

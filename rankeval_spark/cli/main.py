@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``rankeval``.
 
     Exit codes: 0 published, 1 unexpected, 2 usage or config, 3 checks failed and nothing published, 4 an input is
-    missing or unreadable, 5 another run holds the results, 6 published, but a gate failed.
+    missing or unreadable, 5 another run holds the results, 6 published, but a gate failed, 7 a reproduced run differs.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     wanted = [argument for argument in given if argument != DEBUG]

@@ -13,7 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from rankeval_spark.app import backfill as filling, dry_run
+from rankeval_spark.app.gates import failed
 from rankeval_spark.app.night import NightResult, evaluation_name, run_night
+from rankeval_spark.app.past import kept_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.terminal import console, headline, progress
 from rankeval_spark.config import load_config, parse_date
@@ -38,14 +40,33 @@ def run(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, 
         raise typer.Exit(filling.GATE_FAILED)
 
 
-def backfill(path: Path, first: str, last: str, overrides: Sequence[str], *, sample_share: float) -> None:
-    """Evaluate each date of a range and end with the exit code of the first one that failed."""
-    dates = filling.dates_between(parse_date(first, where="--from"), parse_date(last, where="--to"))
+def backfill(  # noqa: PLR0913 - the options of the command
+    path: Path,
+    first: str | None,
+    last: str | None,
+    days: Sequence[str],
+    overrides: Sequence[str],
+    *,
+    sample_share: float,
+    only_missing: bool,
+) -> None:
+    """Evaluate dates in turn, say what became of each, and end with the exit code of the first that failed."""
+    dates = filling.chosen_dates(
+        parse_date(first, where="--from") if first else None,
+        parse_date(last, where="--to") if last else None,
+        [parse_date(day, where="--date") for day in days],
+    )
     config = load_config(path, overrides)
     spark = session_for(config)
-    nights = filling.backfill(dates, lambda day: run_one(spark, config, day, sample_share=sample_share))
-    outcomes = list(nights)
-    console().print(_summary(outcomes))
+    kept = kept_nights(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
+    outcomes: list[filling.Outcome] = []
+    try:
+        for one in filling.backfill(
+            dates, lambda day: run_one(spark, config, day, sample_share=sample_share), kept=kept
+        ):
+            outcomes.append(one)
+    finally:  # who stops it in the middle wants to know how far it came
+        _show_summary(outcomes, n_dates=len(dates))
     raise typer.Exit(filling.exit_code(outcomes))
 
 
@@ -79,20 +100,35 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
         out.print(line, markup=False, soft_wrap=True)  # a path that is broken into lines cannot be copied
 
 
-def _summary(outcomes: Sequence[filling.Outcome]) -> Table:
+def _show_summary(outcomes: Sequence[filling.Outcome], *, n_dates: int) -> None:
     table = Table(show_edge=False, header_style="bold")
-    for heading in ("date", "outcome", "seconds", "detail"):
+    for heading in ("date", "status", "seconds", "why"):
         table.add_column(heading, overflow="fold")
     for one in outcomes:
-        day = one.evaluation_date.isoformat()
-        if one.result is None:
-            detail = " ".join(headline(one.error).split()) if one.error else ""
-            table.add_row(day, f"[red]failed, code {one.exit_code}[/red]", "-", escape(detail))
-        else:
-            outcome = "published empty" if one.result.reason else "published"
-            detail = one.result.reason or "; ".join(one.result.warnings)
-            table.add_row(day, f"[green]{outcome}[/green]", f"{sum(one.result.seconds.values()):.1f}", escape(detail))
-    return table
+        status, style, why = _status(one)
+        seconds = "-" if one.kept else f"{one.seconds:.1f}"
+        table.add_row(one.evaluation_date.isoformat(), f"[{style}]{status}[/{style}]", seconds, escape(why))
+    console().print(table)
+    counts = {
+        "published": sum(one.result is not None for one in outcomes),
+        "failed": sum(one.error is not None for one in outcomes),
+        "kept": sum(one.kept is not None for one in outcomes),
+        "not reached": n_dates - len(outcomes),
+    }
+    console().print(", ".join(f"{n} {name}" for name, n in counts.items() if n))
+
+
+def _status(one: filling.Outcome) -> tuple[str, str, str]:
+    """Say what became of a date, in which colour, and why."""
+    if one.kept is not None:
+        return "kept", "dim", one.kept
+    if one.result is None:
+        return f"failed, code {one.exit_code}", "red", " ".join(headline(one.error).split()) if one.error else ""
+    why = one.result.reason or "; ".join(one.result.warnings)
+    if one.result.is_blocked:
+        rules = "; ".join(row["explanation"] for row in failed(one.result.gates))
+        return f"published, code {one.exit_code}", "yellow", "; ".join(filter(None, (rules, why)))
+    return "published empty" if one.result.reason else "published", "green", why
 
 
 def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float) -> None:

@@ -88,13 +88,14 @@ class MeasureFact:
 
 @dataclass(frozen=True)
 class InputFact:
-    """An input of a run, as it was read."""
+    """An input of a run, as it was read; ``columns`` are those of the whole table with their types, as text."""
 
     name: str
     location: str
     format: str
     version: int | None = None
     n_rows: int | None = None
+    columns: str | None = None
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,13 @@ class Results:
         return InputError(Fault(f"results {self._root}", "no published run", "at least one", "run an evaluation first"))
 
 
+def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]) -> Results:
+    """Read the tables as they were, at the versions that an event of ``runs`` names, while they are retained."""
+    results = Results(spark, root)
+    results._versions = dict(table_versions)
+    return results
+
+
 def _where(frame: DataFrame, equal: Mapping[str, Value]) -> DataFrame:
     conditions: list[Column] = [F.col(name) == F.lit(value) for name, value in equal.items() if value is not None]
     return frame.where(reduce(and_, conditions)) if conditions else frame

@@ -25,10 +25,16 @@ _FOUND: Final = {
     "DELTA_TABLE_NOT_FOUND": "no Delta table",
     "DELTA_SCHEMA_NOT_SET": "no Delta table",
     "DELTA_VERSION_NOT_FOUND": "no such version",
+    "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION": "a version older than the table keeps",
+    "DELTA_LOG_FILE_NOT_FOUND": "a version older than the table keeps",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS": "a version older than the table keeps",
     "CATALOG_NOT_FOUND": "no such catalog",
     "FAILED_READ_FILE": "files of another format, or damaged ones",
 }
 _READ_FAILURES: Final = ("FAILED_READ_FILE", "MALFORMED_", "CANNOT_READ_", "DELTA_FILE_NOT_FOUND")
+_FILE_GONE: Final = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND")
+"""A file that the log of a table names and that is not there: mostly one that VACUUM removed from an old version."""
+
 _HEADER_DIFFERS: Final = "CSV header does not conform"
 
 
@@ -77,6 +83,9 @@ def explain(error: BaseException, locations: dict[str, str]) -> InputError | Non
     where = f"inputs.{concerned[0]}" if len(concerned) == 1 else "inputs"
     if _HEADER_DIFFERS in text:
         return InputError(Fault(where, "csv files with different headers", "the same header in all files of an input"))
+    if any(name.startswith(_FILE_GONE) for name in _conditions(error)):
+        fix = "VACUUM removes the files of old versions: read a later one, or raise delta.deletedFileRetentionDuration"
+        return InputError(Fault(where, "a data file that is gone", "every file of the version that is read", fix))
     return InputError(Fault(where, f"a file that cannot be read ({first_line(text)})", "readable data files"))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.schemas import Field, Schema
+from rankeval_spark.sources.table import CORRUPT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -52,6 +53,12 @@ class Source:
     version: int | None
     given: frozenset[str]
     id_types: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def table_columns(self) -> str:
+        """Columns and types of the table as it is, such as ``user_id string, day date``; csv and json are text."""
+        fields = self.unfiltered.schema.fields
+        return ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in fields if one.name != CORRUPT)
 
     @property
     def has_score(self) -> bool:

@@ -76,6 +76,11 @@ def to_train_facts(train: DataFrame) -> DataFrame:
     return _row_facts(train, TRAIN, {"null_keys": ~has_keys(TRAIN_KEYS)}, key=_key_text(TRAIN_KEYS))
 
 
+def to_segment_facts(segments: DataFrame) -> DataFrame:
+    """Count the rows of the segments."""
+    return _row_facts(segments, SEGMENTS, {}, key=_key_text((C.USER_ID,)))
+
+
 def to_item_facts(items: DataFrame, *, unreadable: str | None = None) -> DataFrame:
     """Count rows, NULL keys, items that stand twice and items some of whose facts cannot be used.
 

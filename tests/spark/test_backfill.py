@@ -63,3 +63,21 @@ def test_date_that_fails_does_not_stop_the_others(own_copy: Workspace) -> None:
     runs = deltalake.DeltaTable(f"{own_copy.root}/runs").to_pyarrow_table().to_pylist()
     own = sorted((row for row in runs if row["evaluation"] == "by-folder"), key=lambda row: row["recorded_at"])
     assert {row["evaluation_date"]: row["status"] for row in own} == {FIRST: "FAILED", SECOND: "PUBLISHED"}
+
+
+def test_only_missing_dates_are_run_in_the_order_given(own_copy: Workspace) -> None:
+    """A date before those of the root, which has no rows, and the published ones, by a config that changed since."""
+    earlier = "2025-12-31"
+    asked = ("backfill", own_copy.config, "--missing", "--from", FIRST, "--to", SECOND, "--date", earlier)
+
+    filled = rankeval(*asked, "--set", "min_slice_size=3")
+    again = rankeval(*asked)
+
+    assert (filled.code, again.code) == (0, 0), filled.err
+    rows = [
+        [cell.strip() for cell in line.split("│")] for line in filled.out.splitlines() if line.strip().startswith("202")
+    ]
+    assert [row[:2] for row in rows] == [[earlier, "published empty"], [str(FIRST), "kept"], [str(SECOND), "kept"]]
+    assert "with another config" in " ".join(filled.out.replace("│", " ").split())
+    assert filled.out.splitlines()[-1] == "1 published, 2 kept"
+    assert again.out.splitlines()[-1] == "3 kept"

@@ -70,7 +70,9 @@ def test_runs_tells_the_whole_story(spark: SparkSession, empty_root: str) -> Non
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "one"):
         run = store.start(nights.facts("one", sample_share=1 / 4))
         nights.stage(spark, run, nights.RANKS)
-        versions = run.publish(inputs=[InputFact("held_out", "/in", "delta", 3, 7)], timings={"score": 1.5})
+        versions = run.publish(
+            inputs=[InputFact("held_out", "/in", "delta", 3, 7, "user_id string")], timings={"score": 1.5}
+        )
     events = Results(spark, empty_root).runs().orderBy("recorded_at").collect()
     assert [row["status"] for row in events] == ["RUNNING", "PUBLISHING", "PUBLISHED"]
     published = events[-1].asDict(recursive=True)
@@ -79,6 +81,7 @@ def test_runs_tells_the_whole_story(spark: SparkSession, empty_root: str) -> Non
     assert published["inputs"] == [
         {"name": "held_out", "location": "/in", "format": "delta", "version": 3, "n_rows": 7}
     ]
+    assert published["input_columns"] == {"held_out": "user_id string"}
     assert published["measures"][-1] == {
         "measure": "AP(denom='min')",
         "k": 2,

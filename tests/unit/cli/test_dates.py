@@ -6,7 +6,8 @@ from datetime import date
 
 import pytest
 
-from rankeval_spark.app.backfill import Outcome, backfill, dates_between, exit_code
+from rankeval_spark.app.backfill import Outcome, backfill, chosen_dates, dates_between, exit_code
+from rankeval_spark.app.night import NightResult
 from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, InputError
 
 FIRST, SECOND, THIRD = date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1)
@@ -25,6 +26,51 @@ def test_range_that_runs_backwards_is_refused_with_the_one_that_was_meant() -> N
 def test_range_of_more_than_ten_years_is_taken_for_a_typing_error() -> None:
     with pytest.raises(ConfigError, match="found 2024-02-28 to 2042-02-28; expected 1 to 3,660 days"):
         dates_between(FIRST, date(2042, 2, 28))
+
+
+def test_named_dates_come_first_in_their_order_and_each_date_once() -> None:
+    assert chosen_dates(FIRST, THIRD, [THIRD, date(2023, 1, 1)]) == [THIRD, date(2023, 1, 1), FIRST, SECOND]
+    assert chosen_dates(None, None, [SECOND, FIRST, SECOND]) == [SECOND, FIRST]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "message"),
+    [
+        (None, None, "found no date; expected --from and --to, or --date"),
+        (FIRST, None, "found --from alone; expected both ends"),
+        (None, FIRST, "found --to alone; expected both ends"),
+    ],
+)
+def test_backfill_without_dates_or_with_half_a_range_is_refused(
+    first: date | None, last: date | None, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        chosen_dates(first, last, [] if first is last else [SECOND])
+
+
+def test_date_that_is_kept_is_not_run() -> None:
+    seen: list[date] = []
+    done = NightResult("nightly", SECOND, "run", {}, {})
+
+    def run(day: date) -> NightResult:
+        seen.append(day)
+        return done
+
+    outcomes = list(backfill([SECOND, FIRST], run, kept={FIRST: "published by run r1"}))
+
+    assert seen == [SECOND]
+    assert [(one.result, one.kept, one.exit_code) for one in outcomes] == [
+        (done, None, 0),
+        (None, "published by run r1", 0),
+    ]
+
+
+def test_date_that_was_not_published_outweighs_an_earlier_gate() -> None:
+    blocked = Outcome(FIRST, result=NightResult("nightly", FIRST, "run", {}, {}, gates=({"verdict": "failed"},)))
+    missing = Outcome(SECOND, error=InputError(Fault("inputs.held_out", "nothing", "rows")))
+
+    assert exit_code([blocked, missing]) == 4
+    assert exit_code([blocked, Outcome(THIRD)]) == 6
 
 
 def test_date_that_fails_does_not_stop_the_others() -> None:

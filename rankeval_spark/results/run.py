@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ChecksFailedError, Fault, ResultsError
 from rankeval_spark.results import audit, journal, staging, tables
+from rankeval_spark.results.commits import Root
 from rankeval_spark.results.facts import Failure, InputFact, RunFacts
 from rankeval_spark.results.failpoints import reach
-from rankeval_spark.results.publish import Root, publish
+from rankeval_spark.results.publish import publish
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from rankeval_spark.results.locks import Lock
     from rankeval_spark.results.storage import Storage
 
-ALL: Final = tuple(schema.name for schema in tables.TABLES)
-"""Tables that can be compacted and cleaned."""
+ALL: Final = (*(schema.name for schema in schemas.PUBLISHED), schemas.RUNS.name)
+"""Tables that can be compacted and cleaned; ``runs``, to which each step adds a row, comes last."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Maintenance:
         """
         self._require_retention(table)
         with self._turn() as (root, state):
-            DeltaTable.forPath(self._spark, tables.path_of(self._storage, table)).vacuum()
+            statements.vacuum(self._spark, self._storage, table)
             self._publish(root, state, [table], "files that no version needs deleted")
 
     @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,13 +108,12 @@ def test_the_command_keeps_the_means_and_says_what_is_gone(spark: SparkSession, 
     assert {row[C.USER_ID] for row in results.user_metrics(date=workspaces.SECOND).collect()} == users - {"ann"}
     for schema in tables.TABLES:
         text = nights.rows_of(tables.read(spark, storage, schema.name), without=("config",))
-        assert not [row for row in text if "'ann'" in row or "ann " in row], schema.name
+        assert not [row for row in text if re.search(r"\bann\b", row)], schema.name
     published = {schema.name: delta_log.latest_version(storage, schema.name) for schema in schemas.PUBLISHED}
     assert results.table_versions() == published
 
     again = rankeval("maintain", root, "--keep-days", "1", "--evaluation", "nightly")
     assert "deleted: 0 nights" in again.out
-    assert "small files merged: none" in again.out
     assert Results(spark, root).table_versions() == published
 
     for command in (

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, InputError, ResultsError
 from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, tables
+from rankeval_spark.results.maintenance import Compacted
 from rankeval_spark.results.storage import LocalStorage
 from rankeval_spark.schemas import Field
 from tests.spark.results import nights
@@ -112,9 +113,11 @@ def test_the_command_keeps_the_means_and_says_what_is_gone(spark: SparkSession, 
     published = {schema.name: delta_log.latest_version(storage, schema.name) for schema in schemas.PUBLISHED}
     assert results.table_versions() == published
 
-    again = rankeval("maintain", root, "--keep-days", "1", "--evaluation", "nightly")
-    assert "deleted: 0 nights" in again.out
+    again = maintenance(spark, root)
+    assert (again.keep_days(1).nights, again.compact("metrics")) == ((), Compacted(0, 0))
     assert Results(spark, root).table_versions() == published
+
+    assert again.erase_user("zoe")["checks"] > 0  # the example of a user without a judgement
 
     for command in (
         ("score", root, "-m", "P@1", "--date", "2026-01-01", "--evaluation", "nightly"),

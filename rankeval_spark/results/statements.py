@@ -28,7 +28,7 @@ ENOUGH_TASKS: Final = "64"
 @contextmanager
 def _listing_in_few_tasks(spark: SparkSession) -> Iterator[None]:
     """Spare VACUUM thousands of empty tasks, a minute for each table, and leave the session as it was."""
-    before = spark.conf.get(LISTING_TASKS)
+    before = str(spark.conf.get(LISTING_TASKS))
     spark.conf.set(LISTING_TASKS, ENOUGH_TASKS)
     try:
         yield

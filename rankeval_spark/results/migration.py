@@ -124,5 +124,12 @@ def unlike(found: T.StructType, schema: Schema) -> list[Fault]:
 def _lacking_rules(root: Root, schema: Schema) -> tuple[dict[str, str], dict[str, str]]:
     present = tables.properties_of(root.spark, root.storage, schema.name)
     rules = tables.CONSTRAINTS.get(schema.name, {})
-    constraints = {name: rule for name, rule in rules.items() if present.get(f"{_CONSTRAINT}{name}") != rule}
+    constraints = {
+        name: rule for name, rule in rules.items() if _bare(present.get(f"{_CONSTRAINT}{name}", "")) != _bare(rule)
+    }
     return constraints, {key: value for key, value in tables.PROPERTIES.items() if key not in present}
+
+
+def _bare(rule: str) -> str:
+    """Leave the blanks out: Delta writes them anew between the words of a constraint that is added."""
+    return "".join(rule.split())

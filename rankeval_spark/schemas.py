@@ -112,7 +112,7 @@ RUNS: Final = Schema(
     (*C.RUN_KEY, "status", "recorded_at"),
     (
         *_RUN,
-        _key("status", "string", "RUNNING, PUBLISHING, PUBLISHED, FAILED or MAINTAINED"),
+        _key("status", "string", "RUNNING, PUBLISHING, PUBLISHED, FAILED, MAINTAINING or MAINTAINED"),
         _key("recorded_at", "timestamp", "When the event was recorded (UTC)"),
         Field("reason", "string", "Why the run ended as it did: empty date, failed stage"),
         Field("sample_share", "double", "Share of users evaluated, in (0, 1]; 1 is everyone"),

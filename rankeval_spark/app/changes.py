@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.app.gates import Previous
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import Results
@@ -106,12 +106,16 @@ def since_previous(
     rules = rules_of(config)
     if not rules or not earlier:
         return None
+    night, results = earlier[-1], Results(spark, root)
+    gone = results.deleted(date=night.evaluation_date, evaluation=night.evaluation)
+    if schemas.USER_METRICS.name in gone.get((night.evaluation, night.evaluation_date), ()):
+        return Previous(night.evaluation_date, (), has_users=False)
     rows = changes(
         now,
-        Side.of(Results(spark, root), earlier[-1]),
+        Side.of(results, night),
         measures=[gate.measured(config.preset) for gate in rules],
         slices=[gate.slice for gate in rules],
         min_slice_size=config.min_slice_size,
         confidence=config.confidence,
     )
-    return Previous(earlier[-1].evaluation_date, rows)
+    return Previous(night.evaluation_date, rows)

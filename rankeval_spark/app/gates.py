@@ -41,10 +41,13 @@ class Previous:
     rows : sequence of mapping
         Rows of :func:`rankeval_spark.stages.nights.to_changes`; none of a measure that was defined otherwise then, or
         of a slice that was not made.
+    has_users : bool
+        Whether its rows of single users are still there; ``rankeval maintain --keep-days`` deletes them.
     """
 
     day: date
     rows: Sequence[Row]
+    has_users: bool = True
 
     def change_of(self, row: Row) -> Row | None:
         """Find the change of a row of ``metrics``, if users had a value on that night."""
@@ -210,6 +213,8 @@ class _Judge:
         if self._previous is None:
             return Evidence(what, row["n_users"], value, lacking="earlier published night")
         night = f"the night of {self._previous.day}"
+        if not self._previous.has_users:
+            return Evidence(what, row["n_users"], value, lacking=f"users of {night} (deleted by rankeval maintain)")
         change = self._previous.change_of(row)
         if change is None:
             return Evidence(what, row["n_users"], value, lacking=f"value of the same definition on {night}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from rankeval_spark.config.asked import tie_faults
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import InputFact, Results, ResultsStore, Run, RunFacts
+from rankeval_spark.results.reader import DELETED, FIX
 from rankeval_spark.sources import read_all
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def past_nights(
         As :func:`published_nights`, and if one of the nights is without its lists or those facts.
     """
     nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
-    _refuse_without_lists(nights)
+    _refuse_without_lists(nights, Results(spark, root).deleted(evaluation=evaluation))
     _refuse_without_facts(nights, needs)
     return nights
 
@@ -109,12 +110,23 @@ def score_night(
     return NightResult(facts.evaluation, facts.evaluation_date, facts.run_id, run.n_rows, steps.seconds)
 
 
-def _refuse_without_lists(nights: Sequence[PastNight]) -> None:
+def _refuse_without_lists(nights: Sequence[PastNight], deleted: Mapping[tuple[str, date], frozenset[str]]) -> None:
     """Refuse all at once, before the first of them is scored."""
     without = [night for night in nights if not night.is_empty and not night.has_lists]
     fix = "set results.lists: true and run the date again, or choose others with --date and --evaluation"
-    if without:
-        raise InputError(*(Fault(str(night), "no published lists", "the lists of the night", fix) for night in without))
+    faults = [Fault(str(night), "no published lists", "the lists of the night", fix) for night in without]
+    gone = [
+        night
+        for night in nights
+        if schemas.LISTS.name in deleted.get((night.evaluation, night.evaluation_date), ()) and night not in without
+    ]
+    if gone:  # most nights of a year: one sentence for all
+        where = str(gone[0]) if len(gone) == 1 else f"{len(gone)} nights, {gone[0]} to {gone[-1]}"
+        faults.append(
+            Fault(where, f"no lists: {DELETED}", "the lists of the night", f"{FIX}, or choose others with --date")
+        )
+    if faults:
+        raise InputError(*faults)
 
 
 def _refuse_without_facts(nights: Sequence[PastNight], needs: frozenset[str]) -> None:

@@ -185,6 +185,36 @@ def reproduce(
 
 
 @app.command()
+def maintain(  # noqa: PLR0913, PLR0917 - what can be asked for
+    results: Root,
+    keep_days: Annotated[
+        int | None,
+        typer.Option("--keep-days", help="Delete lists and user_metrics older than this; means stay", metavar="N"),
+    ] = None,
+    date_: Annotated[str | None, typer.Option("--date", help="Count from this date, not the newest one")] = None,
+    erase_user: Annotated[
+        str | None, typer.Option("--erase-user", help="Erase a user from all tables", metavar="USER")
+    ] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Delete and erase in this evaluation only")] = None,
+    vacuum: Annotated[
+        bool, typer.Option("--vacuum", help="Delete the files that no version needs; else they are counted")
+    ] = False,
+    migrate: Annotated[bool, typer.Option("--migrate", help="Bring tables of an older version up to this one")] = False,
+    one_run_per_root: Annotated[
+        bool, typer.Option("--one-run-per-root", help="No run uses the root meanwhile: for stores without locks")
+    ] = False,
+) -> None:
+    """Remove leftovers, merge small files, and what the options say; safe at any time."""
+    from rankeval_spark.app.maintain import Wanted  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli import maintaining  # noqa: PLC0415 - as above
+    from rankeval_spark.config import parse_date  # noqa: PLC0415 - pydantic takes a moment
+
+    newest = parse_date(date_, where="--date") if date_ else None
+    wanted = Wanted(keep_days, newest, erase_user, evaluation, vacuum, migrate)
+    maintaining.maintain(results, wanted, one_run_per_root=one_run_per_root)
+
+
+@app.command()
 def measures(
     name: Annotated[str | None, typer.Argument(help="Measure to explain, or preset with --presets")] = None,
     presets: Annotated[bool, typer.Option("--presets", help="The conventions of other tools instead")] = False,

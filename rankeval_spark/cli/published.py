@@ -18,6 +18,7 @@ from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import Measure, MeasureSet, of_groups
 from rankeval_spark.results import Results
+from rankeval_spark.results.reader import DELETED
 from rankeval_spark.session import build_session
 from rankeval_spark.stages import gaps
 
@@ -138,7 +139,10 @@ def show(root: str, wanted: Filter, format_: str, view: View = "metrics") -> Non
     if format_ not in ("table", *writers):
         raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
     columns, read, lay_out = _VIEWS[view]
-    rows = read(build_session("rankeval show"), root, wanted)
+    spark = build_session("rankeval show")
+    rows = read(spark, root, wanted)
+    for note in _notes(spark, root, rows):
+        console(is_error=True).print(f"note: {note}", markup=False, soft_wrap=True)
     if not rows:
         hint = f"no row matches; without filters: rankeval show {shlex.quote(root)}"
         console(is_error=True).print(hint, markup=False, soft_wrap=True)
@@ -146,6 +150,17 @@ def show(root: str, wanted: Filter, format_: str, view: View = "metrics") -> Non
         write_out(writers[format_](rows, columns))
     elif rows:
         lay_out(rows)
+
+
+def _notes(spark: SparkSession, root: str, rows: Sequence[Row]) -> list[str]:
+    """Say of which nights only what is shown is left."""
+    nights = sorted({(row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows})
+    gone = Results(spark, root).deleted() if rows else {}
+    return [
+        f"{name}, {day}: {' and '.join(sorted(gone[name, day]))} were {DELETED}"
+        for name, day in nights
+        if (name, day) in gone
+    ]
 
 
 def rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:

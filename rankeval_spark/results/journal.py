@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, Row, SparkSession, functions as F
@@ -21,10 +21,17 @@ RUNNING: Final = "RUNNING"
 PUBLISHING: Final = "PUBLISHING"
 PUBLISHED: Final = "PUBLISHED"
 FAILED: Final = "FAILED"
+MAINTAINING: Final = "MAINTAINING"
+"""The intent to delete a night from the tables that ``n_rows`` names; MAINTAINED says that its rows are gone."""
 MAINTAINED: Final = "MAINTAINED"
 
 COMMITS: Final = (PUBLISHED, MAINTAINED)
 """Events that name the versions of the tables at which readers read."""
+
+INTENTS: Final = (PUBLISHING, MAINTAINING)
+
+MAINTENANCE: Final = "rankeval.maintain"
+"""``evaluation`` of the events of maintenance that are about no night; also the beginning of its run ids."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -70,11 +77,21 @@ class RunEvent:
 
 @dataclass(frozen=True)
 class State:
-    """Where the journal stands: the newest commit, and the runs that announced a publish and did not finish it."""
+    """Where the journal stands: the newest commit, and the runs that announced a change and did not finish it."""
 
     last_recorded: datetime
     versions: dict[str, int]
     pending: tuple[Row, ...]
+
+    @property
+    def pending_publishes(self) -> list[Row]:
+        """Intents of runs that were about to publish."""
+        return [intent for intent in self.pending if intent["status"] == PUBLISHING]
+
+    @property
+    def pending_deletions(self) -> list[Row]:
+        """Intents of maintenance, one a night."""
+        return [intent for intent in self.pending if intent["status"] == MAINTAINING]
 
 
 def record(spark: SparkSession, storage: Storage, event: RunEvent, *, after: datetime = _EPOCH) -> None:
@@ -95,29 +112,35 @@ def record_outcome(
     spark: SparkSession, storage: Storage, intent: Row, outcome: Outcome, *, after: datetime
 ) -> datetime:
     """Append the outcome of a recovered run: the row of its intent with what became of it; return the time."""
-    recorded_at = _now(after)
     values = {
         **intent.asDict(),
         "status": outcome.status,
         "reason": "; ".join(filter(None, (intent["reason"], outcome.reason))),
         "table_versions": dict(outcome.table_versions),
-        "recorded_at": recorded_at,
     }
-    append(spark, storage, values)
+    return record_all(spark, storage, [values], after=after)
+
+
+def record_all(
+    spark: SparkSession, storage: Storage, events: Iterable[Mapping[str, Any]], *, after: datetime
+) -> datetime:
+    """Append events in one commit, all of one time, which is later than ``after`` and is returned."""
+    recorded_at = _now(after)
+    append(spark, storage, *({**values, "recorded_at": recorded_at} for values in events))
     return recorded_at
 
 
-def append(spark: SparkSession, storage: Storage, values: Mapping[str, Any]) -> None:
-    """Append one row to ``runs``."""
-    row = tuple(values[name] for name in schemas.RUNS.field_names())
-    frame = spark.createDataFrame([row], struct_type(schemas.RUNS))
+def append(spark: SparkSession, storage: Storage, *events: Mapping[str, Any]) -> None:
+    """Append rows to ``runs`` in one commit."""
+    rows = [tuple(values[name] for name in schemas.RUNS.field_names()) for values in events]
+    frame = spark.createDataFrame(rows, struct_type(schemas.RUNS))
     frame.coalesce(1).writeTo(tables.identifier(storage, schemas.RUNS.name)).append()
 
 
 def state(spark: SparkSession, storage: Storage) -> State:
     """Read where the journal stands; the caller holds the publish lock."""
     runs = tables.read(spark, storage, schemas.RUNS.name)
-    statuses = (PUBLISHING, *COMMITS)
+    statuses = (*INTENTS, *COMMITS)
     slim = runs.where(F.col("status").isin(*statuses)).select(
         C.RUN_ID, "status", "table_versions", F.unix_micros("recorded_at").alias("_micros")
     )
@@ -132,10 +155,19 @@ def state(spark: SparkSession, storage: Storage) -> State:
     )
 
 
+def newest_date(spark: SparkSession, storage: Storage, evaluation: str | None) -> date | None:
+    """Newest published evaluation date, of one evaluation or of all; None where none was published."""
+    published = tables.read(spark, storage, schemas.RUNS.name).where(F.col("status") == PUBLISHED)
+    if evaluation is not None:
+        published = published.where(F.col(C.EVALUATION) == F.lit(evaluation))
+    newest = published.agg(F.max(C.EVALUATION_DATE)).head()
+    return newest[0] if newest else None
+
+
 def _intents(runs: DataFrame, run_ids: list[str]) -> tuple[Row, ...]:
     if not run_ids:  # nearly always: one job less
         return ()
-    intents = runs.where((F.col("status") == PUBLISHING) & F.col(C.RUN_ID).isin(*run_ids))
+    intents = runs.where(F.col("status").isin(*INTENTS) & F.col(C.RUN_ID).isin(*run_ids))
     return tuple(intents.orderBy("recorded_at").collect())
 
 

@@ -6,51 +6,24 @@ Everything here happens while the root's publish lock is held.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
-
-from delta import exceptions as delta_exceptions
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import Fault, ResultsError
-from rankeval_spark.results import delta_log, journal, tables
+from rankeval_spark.results import delta_log, journal, removal, tables
+from rankeval_spark.results.commits import Root, retried
 from rankeval_spark.results.facts import Night
 from rankeval_spark.results.failpoints import reach
 from rankeval_spark.results.staging import Staging
 from rankeval_spark.schemas import Field, Schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from datetime import datetime
 
-    from rankeval_spark.results.locks import Lock
-    from rankeval_spark.results.storage import Storage
-
-ATTEMPTS: Final = 3
+    from pyspark.sql import DataFrame, Row
 
 CREATED: Final = 0
 """Version of a table without a row."""
-
-CONFLICTS: Final = (
-    delta_exceptions.DeltaConcurrentModificationException,
-    delta_exceptions.ConcurrentWriteException,
-    delta_exceptions.MetadataChangedException,
-    delta_exceptions.ProtocolChangedException,
-    delta_exceptions.ConcurrentAppendException,
-    delta_exceptions.ConcurrentDeleteReadException,
-    delta_exceptions.ConcurrentDeleteDeleteException,
-    delta_exceptions.ConcurrentTransactionException,
-)
-"""Somebody wrote to a table without the lock; Delta's exceptions share no base class of their own."""
-
-
-@dataclass(frozen=True)
-class Root:
-    """The results root, and the lock under which its tables are written."""
-
-    spark: SparkSession
-    storage: Storage
-    lock: Lock
 
 
 def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent: Callable[[], None]) -> dict[str, int]:
@@ -72,7 +45,7 @@ def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent:
     dict
         Delta version of every table as published.
     """
-    last = recover(root)
+    last = recover(root).last_recorded
     root.lock.assert_held()
     journal.record(root.spark, root.storage, _with(event, journal.PUBLISHING, {}), after=last)
     on_intent()
@@ -84,8 +57,8 @@ def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent:
     return versions
 
 
-def recover(root: Root) -> datetime:
-    """Finish every publish that was announced and not completed; return the time of the newest event.
+def recover(root: Root) -> journal.State:
+    """Finish every publish and deletion that was announced and not completed; return where the journal stands then.
 
     A run is rolled forward from its staging area. If that is gone, its night is set back to the last published
     version, so that the next publish does not make half a run visible.
@@ -94,13 +67,17 @@ def recover(root: Root) -> datetime:
     for schema in schemas.PUBLISHED:  # all of them, before the first is touched
         tables.require_reader_version(root.storage, schema.name, after=state.versions.get(schema.name, -1))
         tables.require_declared(tables.read(root.spark, root.storage, schema.name).schema, schema)
+    if not state.pending:
+        return state
     last = state.last_recorded
-    for intent in state.pending:
-        last = _recover_run(root, intent, state)
-    return last
+    for intent in state.pending_publishes:
+        last = _recover_run(root, intent, state, after=last)
+    if state.pending_deletions:
+        removal.finish(root, [intent.asDict() for intent in state.pending_deletions], after=last)
+    return journal.state(root.spark, root.storage)
 
 
-def _recover_run(root: Root, intent: Row, state: journal.State) -> datetime:
+def _recover_run(root: Root, intent: Row, state: journal.State, *, after: datetime) -> datetime:
     night = Night(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
     staging = Staging(root.spark, root.storage, night, intent[C.RUN_ID])
     if all(staging.has(table) for table in intent["n_rows"]):
@@ -110,7 +87,7 @@ def _recover_run(root: Root, intent: Row, state: journal.State) -> datetime:
         versions = _roll_back(root, night, intent[C.RUN_ID], state.versions)
         outcome = journal.Outcome(journal.MAINTAINED, "rolled back: its staging area was lost", versions)
     root.lock.assert_held()
-    recorded_at = journal.record_outcome(root.spark, root.storage, intent, outcome, after=state.last_recorded)
+    recorded_at = journal.record_outcome(root.spark, root.storage, intent, outcome, after=after)
     staging.remove()
     return recorded_at
 
@@ -142,15 +119,8 @@ def _replace_night(root: Root, schema: Schema, night: Night, run_id: str, rows: 
     if rows is not None and schema is schemas.USER_METRICS:
         tables.add_measure_columns(root.spark, root.storage, _measure_fields(rows))
     current = tables.read(root.spark, root.storage, schema.name)
-    frame = current.limit(0) if rows is None else tables.widened(rows, current.schema, schema)
-    for attempt in range(1, ATTEMPTS + 1):
-        root.lock.assert_held()
-        try:
-            return _overwrite(root, schema.name, night, run_id, frame)
-        except CONFLICTS:
-            if attempt == ATTEMPTS:
-                raise
-    raise AssertionError  # pragma: no cover - the last attempt returned or raised
+    frame = current.limit(0) if rows is None else tables.widened(rows, current.schema)
+    return retried(root, lambda: _overwrite(root, schema.name, night, run_id, frame))
 
 
 def _measure_fields(rows: DataFrame) -> list[Field]:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import reduce
 from operator import and_
+from typing import Final
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession, functions as F
+from pyspark.sql import Column, DataFrame, Row, SparkSession, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import tables
-from rankeval_spark.results.journal import COMMITS, PUBLISHED
+from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
 from rankeval_spark.results.storage import normalise
 
 Value = str | int | date | None
+Deleted = dict[tuple[str, date], frozenset[str]]
+"""Names of tables by evaluation and date."""
+
+OF_USERS: Final = ("lists", "user_metrics")
+"""Tables from which ``rankeval maintain --keep-days`` deletes old nights."""
+
+DELETED: Final = "deleted by rankeval maintain --keep-days"
+FIX: Final = "its metrics, comparisons, gates and checks are kept; run the date again to have its users back"
 
 
 class Results:
@@ -38,6 +47,7 @@ class Results:
         self._spark = spark
         self._root = normalise(root)
         self._versions: Mapping[str, int] | None = None
+        self._pinned_at = 0
 
     def refresh(self) -> Results:
         """Look up anew which versions are published; return self."""
@@ -101,11 +111,25 @@ class Results:
         """Delta version of every table as last published."""
         if self._versions is None:
             commits = self.runs().where(F.col("status").isin(*COMMITS)).orderBy(F.desc("recorded_at"))
-            newest = commits.select("table_versions").head()
+            newest = commits.select("table_versions", F.unix_micros("recorded_at").alias("_micros")).head()
             if newest is None:
                 raise self._nothing_published()
-            self._versions = dict(newest["table_versions"])
+            self._versions, self._pinned_at = dict(newest["table_versions"]), newest["_micros"]
         return self._versions
+
+    def deleted(self, *, date: date | str | None = None, evaluation: str | None = None) -> Deleted:
+        """Nights whose rows of single users were deleted by ``rankeval maintain --keep-days``, with the tables.
+
+        As of the versions that are read: a night that was run again since is not among them.
+        """
+        self.table_versions()
+        statuses = (PUBLISHED, MAINTAINING, MAINTAINED)
+        events = self.runs(date=date, evaluation=evaluation).where(F.col("status").isin(*statuses))
+        micros = F.unix_micros("recorded_at")
+        slim = events.where(micros <= self._pinned_at).select(
+            *C.RUN_KEY, "status", F.map_keys("n_rows").alias("tables"), micros.alias("_micros")
+        )
+        return _deleted(sorted(slim.collect(), key=lambda event: event["_micros"]))
 
     def _asked(self) -> DataFrame:
         """List what each published run was asked for: ``run_id, measure, k, column``."""
@@ -118,6 +142,8 @@ class Results:
         versions = self.table_versions()
         if table not in versions:
             raise self._nothing_published()
+        if date is not None and table in OF_USERS:
+            self._require_kept(table, date, evaluation)
         frame = self._read(table, versions[table])
         unknown = sorted(set(equal) - set(frame.columns))
         if unknown:
@@ -136,6 +162,14 @@ class Results:
                 Fault("results root", f"{self._root!r} (no table {table})", "the results of an earlier run")
             ) from error
 
+    def _require_kept(self, table: str, date: date | str, evaluation: str | None) -> None:
+        """Refuse a night whose rows were deleted: none of them is not the same as none at all."""
+        gone = [night for night, names in self.deleted(date=date, evaluation=evaluation).items() if table in names]
+        if gone:
+            raise InputError(
+                *(Fault(f"{name}, {day}", f"no {table}: {DELETED}", f"its {table}", FIX) for name, day in gone)
+            )
+
     def _nothing_published(self) -> InputError:
         return InputError(Fault(f"results {self._root}", "no published run", "at least one", "run an evaluation first"))
 
@@ -150,6 +184,21 @@ def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]
 def _where(frame: DataFrame, equal: Mapping[str, Value]) -> DataFrame:
     conditions: list[Column] = [F.col(name) == F.lit(value) for name, value in equal.items() if value is not None]
     return frame.where(reduce(and_, conditions)) if conditions else frame
+
+
+def _deleted(events: Iterable[Row]) -> Deleted:
+    """Follow events in the order of time: a deletion takes tables of a night away, a publish brings all of them."""
+    found: Deleted = {}
+    announced: set[str] = set()
+    for event in events:
+        night = (event[C.EVALUATION], event[C.EVALUATION_DATE])
+        if event["status"] == MAINTAINING:
+            announced.add(event[C.RUN_ID])
+        elif event["status"] == PUBLISHED:
+            found.pop(night, None)
+        elif event[C.RUN_ID] in announced:  # any other MAINTAINED row is about the versions of tables only
+            found[night] = found.get(night, frozenset()) | frozenset(event["tables"])
+    return found
 
 
 def _date(given: date | str | None) -> date | None:

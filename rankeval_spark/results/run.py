@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.errors import without_secrets
 from rankeval_spark.results import journal, staging
+from rankeval_spark.results.commits import Root
 from rankeval_spark.results.facts import Failure, InputFact, RunFacts
 from rankeval_spark.results.failpoints import reach
-from rankeval_spark.results.publish import Root, publish
+from rankeval_spark.results.publish import publish
 from rankeval_spark.results.staged import StagedRun
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
 
 from rankeval_spark import schemas
-from rankeval_spark.errors import Fault, ResultsError
+from rankeval_spark.errors import Fault, ResultsBusyError, ResultsError
 from rankeval_spark.results import roots, tables
 from rankeval_spark.results.facts import Night, RunFacts
 from rankeval_spark.results.locks import Lock, LockTimes
+from rankeval_spark.results.maintenance import Maintenance
 from rankeval_spark.results.run import Run
 from rankeval_spark.results.storage import Storage, open_storage
 
@@ -97,6 +98,27 @@ class ResultsStore:
             raise ResultsError(Fault(f"run {facts.run_id}", "no run lock", f"to be inside run_lock of {facts.night}"))
         tables.require_declared(tables.read(self._spark, self._storage, schemas.RUNS.name).schema, schemas.RUNS)
         return Run(self._spark, self._storage, facts, run_lock=lock, publish_lock=self.publish_lock)
+
+    def maintenance(self, *, code_version: str = "") -> Maintenance:
+        """Give the steps that keep the root small and in order."""
+        return Maintenance(
+            self._spark,
+            self._storage,
+            publish_lock=self.publish_lock,
+            take_over=self._take_over,
+            code_version=code_version,
+        )
+
+    def _take_over(self, slug: str) -> bool:
+        """Take the lock of a night and give it back; False where a live run holds it.
+
+        A run that was only suspended finds that it lost the lock, and publishes nothing.
+        """
+        try:
+            with self._lock(f"run-{slug}", "maintenance", 0.0):
+                return True
+        except ResultsBusyError:
+            return False
 
     @contextmanager
     def _lock(self, name: str, owner: str, wait_seconds: float) -> Iterator[Lock]:

@@ -93,6 +93,12 @@ def read(spark: SparkSession, storage: Storage, table: str, version: int | None 
     return reader.load(path_of(storage, table))
 
 
+def properties_of(spark: SparkSession, storage: Storage, table: str) -> dict[str, str]:
+    """Properties of a table, its constraints among them; asking Delta takes a second."""
+    detail = DeltaTable.forPath(spark, path_of(storage, table)).detail().select("properties").head()
+    return dict(detail["properties"]) if detail else {}
+
+
 def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> None:
     """Refuse a table that was changed so that other readers cannot read it, or not correctly.
 
@@ -140,12 +146,15 @@ def require_declared(table_schema: T.StructType, schema: Schema) -> None:
     is_measured = schema is schemas.USER_METRICS and all(type_ == "double" for _, type_ in extra)
     if found[: len(declared)] != declared or (extra and not is_measured):
         unlike = [f"{name} {type_}" for name, type_ in set(found) ^ set(declared)] or ["another order"]
+        names = {name for name, _ in found}
+        older = "rankeval maintain --migrate brings the tables of an older version up to this one; else "
+        hint = older if any(name not in names for name, _ in declared) else ""
         raise ResultsError(
             Fault(
                 f"table {schema.name}",
                 f"other columns than this version declares ({', '.join(sorted(unlike)[:5])})",
                 "the declared columns in their order",
-                "use the version of rankeval-spark that wrote the table, or a new results root",
+                f"{hint}use the version of rankeval-spark that wrote the table, or a new results root",
             )
         )
 
@@ -171,13 +180,16 @@ def _metadata(field: Field) -> dict[str, str]:
     return {"comment": field.comment}
 
 
-def widened(staged: DataFrame, table_schema: T.StructType, schema: Schema) -> DataFrame:
-    """Bring staged rows to the columns of the table: measures that this run was not asked for are NULL."""
-    staged_names = set(staged.schema.fieldNames())
-    absent = set(measure_columns(table_schema)) - staged_names if schema is schemas.USER_METRICS else set()
+def widened(staged: DataFrame, table_schema: T.StructType) -> DataFrame:
+    """Bring staged rows to the columns of the table: what their run did not have is NULL.
+
+    That is the measures that it was not asked for, and a declared column that came after it: it was staged by an older
+    version, and a migration was between. (What a run stages is compared with the declared columns before.)
+    """
+    absent = set(table_schema.fieldNames()) - set(staged.schema.fieldNames())
     return staged.select(
         *(
-            F.lit(None).cast("double").alias(name) if name in absent else F.col(name)
-            for name in table_schema.fieldNames()
+            F.lit(None).cast(field.dataType).alias(field.name) if field.name in absent else F.col(field.name)
+            for field in table_schema.fields
         )
     )

@@ -56,6 +56,7 @@ EVALUATION: Final = {
 RESULTS: Final = {
     "checks": ("date", "evaluation", "equal"),
     "comparisons": ("date", "evaluation", "equal"),
+    "deleted": ("date", "evaluation"),
     "gates": ("date", "evaluation", "equal"),
     "lists": ("date", "evaluation", "equal"),
     "metrics": ("date", "evaluation", "equal"),

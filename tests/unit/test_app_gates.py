@@ -178,6 +178,14 @@ def test_a_value_of_a_slice_that_many_users_had_and_none_has_now_fails() -> None
     assert verdicts(rows) == [("als", "DE", "too_few_users")]
 
 
+def test_a_night_before_whose_users_were_deleted_is_nothing_to_go_by() -> None:
+    rule = {"measure": "nDCG@10", "margin": 0.1, "against": "previous"}
+    gone = gates.Previous(date(2026, 1, 31), (), has_users=False)
+    (row,) = judged(rule, metrics=[metric("als")], previous=gone)
+    assert row["verdict"] == "no_baseline"
+    assert "no users of the night of 2026-01-31 (deleted by rankeval maintain)" in row["explanation"]
+
+
 def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
     gate = Gate(measure="AP@10", at_least=0.1)
     assert str(gate.measured(None)) == "AP@10"

@@ -1,0 +1,266 @@
+"""Keeping a results root small and in order, at any time: beside runs, and after a crash at any point.
+
+Each step takes the root's publish lock for itself, finishes what another run left unfinished, and publishes the table
+versions it made with a MAINTAINED row, so that no publish waits for more than one of them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Final
+
+from delta.tables import DeltaTable
+from pyspark.sql import functions as F
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.results import delta_log, journal, migration, removal, retention, statements, tables
+from rankeval_spark.results.commits import Root, retried
+from rankeval_spark.results.facts import Night, RunFacts
+from rankeval_spark.results.failpoints import reach
+from rankeval_spark.results.publish import recover
+from rankeval_spark.results.reader import OF_USERS
+from rankeval_spark.results.staging import STAGING_FOLDER
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import Column, SparkSession
+
+    from rankeval_spark.results.locks import Lock
+    from rankeval_spark.results.storage import Storage
+
+ALL: Final = (*(schema.name for schema in schemas.PUBLISHED), schemas.RUNS.name)
+"""Tables that can be compacted and cleaned; ``runs``, to which each step adds a row, comes last."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Staging folders: those that were removed, and those that a live run still needs."""
+
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """Nights whose rows of single users were deleted.
+
+    Attributes
+    ----------
+    before : date or None
+        The first date that is kept; None where nothing was ever published.
+    """
+
+    before: date | None
+    nights: tuple[Night, ...]
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """Small files that became larger ones."""
+
+    n_before: int
+    n_after: int
+
+
+class Maintenance:
+    """Steps of maintenance of one root; made by :meth:`ResultsStore.maintenance`.
+
+    Parameters
+    ----------
+    publish_lock : callable
+        Gives the root's publish lock for an owner.
+    take_over : callable
+        Whether no live run holds the night of a slug; the lock of a dead one is taken from it.
+    code_version : str
+        Written into ``runs``.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        storage: Storage,
+        *,
+        publish_lock: Callable[[str], AbstractContextManager[Lock]],
+        take_over: Callable[[str], bool],
+        code_version: str,
+    ) -> None:
+        self._spark = spark
+        self._storage = storage
+        self._publish_lock = publish_lock
+        self._take_over = take_over
+        self._code_version = code_version
+        self._id = f"maintain-{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+    def migrate(self) -> list[str]:
+        """Bring the tables up to what this version declares; say what changed.
+
+        Raises
+        ------
+        ResultsError
+            A table differs in more than what it lacks; nothing was changed. Or rows break a constraint.
+        """
+        with self._publish_lock(self._id) as lock:
+            root = Root(self._spark, self._storage, lock)
+            plans = migration.plan_all(root)
+            for plan in plans:
+                migration.carry_out(root, plan)
+                reach("after_migration")
+            changed = [plan.schema.name for plan in plans]
+            self._publish(root, recover(root), changed, "migrated to the columns and constraints of this version")
+        return [str(plan) for plan in plans]
+
+    def remove_staging(self) -> Staged:
+        """Remove the staging folders that nobody needs: no live run has them, and no announced publish."""
+        with self._turn():
+            removed, kept = [], []
+            for name in self._storage.names(STAGING_FOLDER):
+                # A run has its folder only while it holds its night, and a later run of the night has another one.
+                night = name.rpartition(".")[0]
+                if night and self._take_over(night):
+                    self._storage.remove(f"{STAGING_FOLDER}/{name}")
+                    removed.append(name)
+                else:
+                    kept.append(name)
+        return Staged(tuple(removed), tuple(kept))
+
+    def keep_days(self, days: int, *, newest: date | None = None, evaluation: str | None = None) -> Deleted:
+        """Delete rows of ``lists`` and ``user_metrics`` of dates more than ``days`` before the newest one.
+
+        Parameters
+        ----------
+        days : int
+            How many days are kept beside the newest date.
+        newest : date, optional
+            Count from this date; from the newest published one by default.
+        evaluation : str, optional
+            Only of this evaluation; of all by default.
+        """
+        with self._turn() as (root, state):
+            published = self._newest(evaluation)
+            newest = newest or published
+            if published is None or newest is None:
+                return Deleted(None, ())
+            before = newest - timedelta(days=days)
+            found = self._tables_by_night(F.col(C.EVALUATION_DATE) < F.lit(before), evaluation)
+            if found:
+                reason = f"{' and '.join(OF_USERS)} deleted: of dates before {before}"
+                intents = [self._intent(night, names, reason) for night, names in found.items()]
+                announced = journal.record_all(self._spark, self._storage, intents, after=state.last_recorded)
+                reach("after_maintaining")
+                removal.finish(root, intents, after=announced)
+        return Deleted(before, tuple(found))
+
+    def erase_user(self, user: str, *, evaluation: str | None = None) -> dict[str, int]:
+        """Erase a user from every table that names users; return how many rows of each did.
+
+        Older versions of the tables hold the user until their files are older than the retention and VACUUM has run.
+        Means stay as they are. The id is written nowhere.
+        """
+        with self._turn() as (root, state):
+            self._newest(evaluation)
+            of_it = F.lit(True) if evaluation is None else F.col(C.EVALUATION) == F.lit(evaluation)
+            n_rows = {}
+            for table in OF_USERS:
+                rows = of_it & (F.col(C.USER_ID) == F.lit(user))
+                n_rows[table] = self._count(table, rows)
+                if n_rows[table]:
+                    removal.delete_rows(root, table, rows)
+                reach("after_erasure")
+            for table, forget, named in (
+                (schemas.CHECKS.name, removal.forget_checks, removal.named_in_checks(user)),
+                (schemas.RUNS.name, removal.forget_errors, removal.named_in_errors(user)),
+            ):
+                n_rows[table] = self._count(table, of_it & named)
+                if n_rows[table]:
+                    forget(root, user, of_it)
+            self._publish(root, state, list(n_rows), "a user was erased")
+        return n_rows
+
+    def compact(self, table: str) -> Compacted:
+        """Merge small files of each night of a table into larger ones; no row changes."""
+        with self._turn() as (root, state):
+            delta = DeltaTable.forPath(self._spark, tables.path_of(self._storage, table))
+            done = retried(root, lambda: delta.optimize().executeCompaction().select("metrics.*").head())
+            reach("after_compaction")
+            self._publish(root, state, [table], "small files merged")
+        return Compacted(done["numFilesRemoved"], done["numFilesAdded"]) if done else Compacted(0, 0)
+
+    def unneeded_files(self, table: str) -> int:
+        """Count the files that :meth:`vacuum` would delete."""
+        self._require_retention(table)
+        return statements.unneeded_files(self._spark, self._storage, table)
+
+    def vacuum(self, table: str) -> None:
+        """Delete the files that no version within the table's retention needs.
+
+        Raises
+        ------
+        ConfigError
+            The retention is shorter than what pinned readers need.
+        """
+        self._require_retention(table)
+        with self._turn() as (root, state):
+            statements.vacuum(self._spark, self._storage, table)
+            self._publish(root, state, [table], "files that no version needs deleted")
+
+    @contextmanager
+    def _turn(self) -> Iterator[tuple[Root, journal.State]]:
+        """Hold the publish lock for one step; nothing that another run announced is pending within it."""
+        with self._publish_lock(self._id) as lock:
+            root = Root(self._spark, self._storage, lock)
+            yield root, recover(root)
+
+    def _publish(self, root: Root, state: journal.State, changed: list[str], reason: str) -> None:
+        """Move the pin of readers to the new versions of some tables, if they have any."""
+        latest = {table: delta_log.latest_version(self._storage, table) for table in changed if table in state.versions}
+        versions = {**state.versions, **latest}
+        if versions == state.versions:
+            return
+        reach("before_maintained")
+        root.lock.assert_held()
+        today = Night(journal.MAINTENANCE, datetime.now(timezone.utc).date())
+        event = journal.RunEvent(
+            self._facts(today, self._id), journal.MAINTAINED, reason=reason, table_versions=versions
+        )
+        journal.record(self._spark, self._storage, event, after=state.last_recorded)
+
+    def _newest(self, evaluation: str | None) -> date | None:
+        """Newest published date; an evaluation that has none is an error, for it may be misspelt."""
+        newest = journal.newest_date(self._spark, self._storage, evaluation)
+        if newest is None and evaluation is not None:
+            raise InputError(
+                Fault("--evaluation", f"{evaluation!r}, of which nothing was published", "a published evaluation")
+            )
+        return newest
+
+    def _tables_by_night(self, rows: Column, evaluation: str | None) -> dict[Night, list[str]]:
+        """Find the nights that have rows of single users, with the tables that do."""
+        found: dict[Night, list[str]] = {}
+        for table in OF_USERS:
+            frame = tables.read(self._spark, self._storage, table).where(rows)
+            frame = frame if evaluation is None else frame.where(F.col(C.EVALUATION) == F.lit(evaluation))
+            for row in frame.select(C.EVALUATION, C.EVALUATION_DATE).distinct().collect():
+                found.setdefault(Night(*row), []).append(table)
+        return dict(sorted(found.items(), key=lambda item: (item[0].evaluation_date, item[0].evaluation)))
+
+    def _intent(self, night: Night, names: list[str], reason: str) -> dict[str, object]:
+        # Of an id of its own: what is pending is told by the id, and other steps publish in between.
+        facts = self._facts(night, f"{self._id}-delete")
+        event = journal.RunEvent(facts, journal.MAINTAINING, reason=reason, n_rows=dict.fromkeys(names, 0))
+        return event.values(datetime.now(timezone.utc))
+
+    def _facts(self, night: Night, run_id: str) -> RunFacts:
+        return RunFacts(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
+
+    def _count(self, table: str, rows: Column) -> int:
+        return tables.read(self._spark, self._storage, table).where(rows).count()
+
+    def _require_retention(self, table: str) -> None:
+        found = tables.properties_of(self._spark, self._storage, table)
+        retention.require_enough(table, found.get(retention.PROPERTY, retention.DELTA_DEFAULT))

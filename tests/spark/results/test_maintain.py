@@ -1,0 +1,160 @@
+"""Maintenance beside runs and after crashes: what readers see, what is gone, what stays."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import ConfigError, InputError, ResultsError
+from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, tables
+from rankeval_spark.results.maintenance import Compacted
+from rankeval_spark.results.storage import LocalStorage
+from rankeval_spark.schemas import Field
+from tests.spark.results import nights
+from tests.support import nights as workspaces
+from tests.support.cli import rankeval
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.results.maintenance import Maintenance
+
+DELETED_FILES = "delta.deletedFileRetentionDuration"
+THIRD = nights.SECOND.replace(day=3)
+
+
+def maintenance(spark: SparkSession, root: str) -> Maintenance:
+    return ResultsStore.open(spark, root, create=False).maintenance()
+
+
+def statuses(spark: SparkSession, root: str) -> list[str]:
+    return [row["status"] for row in Results(spark, root).runs().orderBy("recorded_at").collect()]
+
+
+def n_rows(spark: SparkSession, root: str, day: date) -> dict[str, int]:
+    """Rows of a night as anybody reads them, at the published versions."""
+    results = Results(spark, root)
+    is_night = F.col(C.EVALUATION_DATE) == F.lit(day)
+    return {schema.name: results.published(schema.name).where(is_night).count() for schema in nights.STAGED}
+
+
+def test_a_deletion_that_was_killed_is_finished_by_the_next_run(spark: SparkSession, root: str) -> None:
+    before = n_rows(spark, root, nights.FIRST)
+    early = Results(spark, root)
+    early.table_versions()
+    with failpoints.armed("after_deletion"), pytest.raises(failpoints.FailpointError):
+        maintenance(spark, root).keep_days(1, newest=THIRD)
+    assert (n_rows(spark, root, nights.FIRST), Results(spark, root).deleted()) == (before, {})
+
+    nights.publish(spark, root, nights.facts("third", THIRD))
+    gone = {(nights.NIGHTLY, nights.FIRST): {"lists", "user_metrics"}}
+    assert Results(spark, root).deleted() == gone
+    assert n_rows(spark, root, nights.FIRST) == {**before, "lists": 0, "user_metrics": 0}
+    assert n_rows(spark, root, THIRD) == before
+    assert statuses(spark, root)[-5:] == ["MAINTAINING", "RUNNING", "MAINTAINED", "PUBLISHING", "PUBLISHED"]
+    with pytest.raises(InputError, match=r"nightly, 2026-01-01: found no lists: deleted by rankeval maintain"):
+        Results(spark, root).lists(date=nights.FIRST)
+    assert early.lists(date=nights.FIRST).count() == before["lists"]  # pinned before, and told so
+
+
+def test_staging_of_dead_runs_goes_and_that_of_live_ones_stays(spark: SparkSession, root: str) -> None:
+    for failpoint, day in (("after_staging", nights.FIRST), ("after_lists", nights.SECOND)):
+        with failpoints.armed(failpoint), pytest.raises(failpoints.FailpointError):
+            nights.publish(spark, root, nights.facts(f"dead-{failpoint}", day))
+    store = ResultsStore.open(spark, root)
+    with store.run_lock(nights.NIGHTLY, THIRD, "live"):
+        run = store.start(nights.facts("live", THIRD))
+        nights.stage(spark, run, nights.RANKS)
+        done = maintenance(spark, root).remove_staging()  # the second one is rolled forward, and so removed, before
+        run.publish()
+    assert [name.rpartition(".")[2] for name in done.removed] == ["dead-after_staging"]
+    assert [name.rpartition(".")[2] for name in done.kept] == ["live"]
+    assert list(Path(root, "_staging").iterdir()) == []
+    assert all(n_rows(spark, root, day)["lists"] for day in (nights.SECOND, THIRD))
+
+
+def test_the_command_keeps_the_means_and_says_what_is_gone(spark: SparkSession, own_copy: workspaces.Workspace) -> None:
+    root, storage = own_copy.root, LocalStorage(own_copy.root)
+    means = nights.rows_of(Results(spark, root).metrics(), without=())
+    users = {row[C.USER_ID] for row in Results(spark, root).user_metrics(date=workspaces.SECOND).collect()}
+    assert "ann" in users
+
+    abandoned = Path(root, "lists", "part-of-a-write-that-was-killed.parquet")
+    abandoned.write_bytes(b"")
+    os.utime(abandoned, (0, 0))
+
+    done = rankeval("maintain", root, "--keep-days", "1", "--erase-user", "ann", "--vacuum")
+    assert (done.code, done.err.count("error")) == (0, 0), done.err
+    assert "before 2026-01-02 deleted: 2 nights (nightly, 2026-01-01 to nightly.sample-0.75, 2026-01-01)" in done.out
+    assert "one user erased, rows: lists 2, user_metrics 4" in done.out
+    assert "files that no version within the retention needs, deleted: lists 1\n" in done.out
+    assert not abandoned.exists()
+    assert "runs " in done.out.partition("small files merged: ")[2].splitlines()[0]
+
+    results = Results(spark, root)
+    assert nights.rows_of(results.metrics(), without=()) == means
+    assert {row[C.USER_ID] for row in results.user_metrics(date=workspaces.SECOND).collect()} == users - {"ann"}
+    for schema in tables.TABLES:
+        text = nights.rows_of(tables.read(spark, storage, schema.name), without=("config",))
+        assert not [row for row in text if re.search(r"\bann\b", row)], schema.name
+    published = {schema.name: delta_log.latest_version(storage, schema.name) for schema in schemas.PUBLISHED}
+    assert results.table_versions() == published
+
+    again = maintenance(spark, root)
+    assert (again.keep_days(1).nights, again.compact("metrics")) == ((), Compacted(0, 0))
+    assert Results(spark, root).table_versions() == published
+
+    assert again.erase_user("zoe")["checks"] > 0  # the example of a user without a judgement
+
+    for command in (
+        ("score", root, "-m", "P@1", "--date", "2026-01-01", "--evaluation", "nightly"),
+        ("compare", root, "--against", "previous", "--date", "2026-01-02", "--evaluation", "nightly"),
+    ):
+        refused = rankeval(*command)
+        assert (refused.code, "deleted by rankeval maintain --keep-days" in refused.message) == (4, True), refused
+    shown = rankeval("show", root, "--date", "2026-01-01", "--evaluation", "nightly")
+    assert shown.code == 0
+    assert "note: nightly, 2026-01-01: lists and user_metrics were deleted" in shown.err
+
+    spark.sql(f"ALTER TABLE delta.`{root}/lists` SET TBLPROPERTIES ('{DELETED_FILES}' = 'interval 0 hours')")
+    with pytest.raises(ConfigError, match="expected at least 7 days"):
+        maintenance(spark, root).vacuum("lists")
+
+
+def test_tables_of_an_older_version_are_brought_up_to_this_one(
+    spark: SparkSession, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with failpoints.armed("after_lists"), pytest.raises(failpoints.FailpointError):
+        nights.publish(spark, root, nights.facts("older", nights.SECOND))  # staged without the new column
+    index = schemas.CHECKS.field_names().index("share")
+    hint = Field("hint", "string", "What to do; it's new")
+    newer = replace(schemas.CHECKS, fields=(*schemas.CHECKS.fields[:index], hint, *schemas.CHECKS.fields[index:]))
+    with monkeypatch.context() as patched:
+        patched.setattr(schemas, "CHECKS", newer)
+        patched.setattr(schemas, "PUBLISHED", (*schemas.PUBLISHED[:-1], newer))
+        patched.setattr(tables, "TABLES", (schemas.RUNS, *schemas.PUBLISHED))
+        patched.setitem(tables.CONSTRAINTS, "checks", {"share": "share IS NULL OR share >= 0"})
+        with pytest.raises(ResultsError, match="--migrate"):
+            maintenance(spark, root).remove_staging()
+        assert maintenance(spark, root).migrate() == ["checks: column hint, constraint share"]
+        assert maintenance(spark, root).migrate() == []
+        checks = Results(spark, root).checks()
+        assert checks.columns == newer.field_names()
+        assert checks.schema["hint"].metadata["comment"] == hint.comment
+        assert [(str(row[C.EVALUATION_DATE]), row["hint"]) for row in checks.orderBy(C.EVALUATION_DATE).collect()] == [
+            ("2026-01-01", None),
+            ("2026-01-02", None),
+        ]
+        rules = tables.properties_of(spark, LocalStorage(root), "checks")
+        assert " ".join(rules["delta.constraints.share"].split()) == "share IS NULL OR share >= 0"
+    with pytest.raises(ResultsError, match="found other columns than this version declares"):
+        nights.publish(spark, root, nights.facts("by older code"))

@@ -13,7 +13,8 @@ from rich.table import Table
 from rankeval_spark import __version__
 from rankeval_spark.app import reproduce as again
 from rankeval_spark.cli.terminal import console, progress
-from rankeval_spark.config import load_config, redaction
+from rankeval_spark.config import load_config
+from rankeval_spark.errors import REDACTED
 from rankeval_spark.session import build_session
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def reproduce(root: str, run_id: str, path: Path | None, scratch: str | None) ->
 def _take_settings(spark: SparkSession, run: RecordedRun) -> None:
     """Make the recorded settings that a running session still takes; secrets were never recorded."""
     settings = run.night.config.spark
-    known = {key: value for key, value in settings.settings.items() if value != redaction.REDACTED}
+    known = {key: value for key, value in settings.settings.items() if value != REDACTED}
     for key, value in settings.model_copy(update={"settings": known}).resolved_settings().items():
         if spark.conf.isModifiable(key):
             spark.conf.set(key, value)

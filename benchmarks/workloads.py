@@ -151,7 +151,7 @@ class Workloads:
         """Score, write, read back, slice and summarise; return the number of metrics."""
         asked = request or self._request
         scored = self.write_scored(asked) if asked.measures.per_list else self.scored(asked)
-        return len(self._metrics(scored, asked).collect())
+        return int(self._metrics(scored, asked).toArrow().num_rows)
 
     def asking(self, measures: MeasureSet) -> Request:
         """Return the request of :meth:`whole` for other measures."""
@@ -160,7 +160,7 @@ class Workloads:
     def summarise_written(self) -> int:
         """Do the second half of :meth:`whole` on what is written already."""
         schema = self.scored().schema
-        return len(self._metrics(self.spark.read.schema(schema).parquet(self._written), self._request).collect())
+        return int(self._metrics(self.spark.read.schema(schema).parquet(self._written), self._request).toArrow().num_rows)
 
     def checks(self) -> object:
         """Count what is wrong with the inputs, and with the lists as scored."""

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.stages.moments import WEIGHTED
-from rankeval_spark.stages.resample import SPREAD
+from rankeval_spark.stages.pooled import DRAWN, WEIGHTED, State
 from rankeval_spark.statistics import intervals, links, ratios
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)
 
 
 def to_rows(
-    merged: DataFrame,
+    partials: DataFrame,
     *,
     measures: MeasureSet,
     slices: Sequence[Sequence[str]],
@@ -47,14 +46,15 @@ def to_rows(
 
     Parameters
     ----------
-    merged : DataFrame
-        One row per (model_id, slice_index, slice_values, k, measure_index) with ``n``, ``mean``, ``m2`` and the counts
-        of ``moments.COUNTS``; of a bootstrap also with ``resample.SPREAD``, which then is the spread of the means.
+    partials : DataFrame
+        Rows of ``pooled.PARTIAL``, all of a group in one partition; of a bootstrap also with ``pooled.SPREAD``, which
+        then is the spread of the means.
     slices : sequence of sequences of str
         Names of the segments of each slice, by ``slice_index``.
     """
     asked = np.column_stack([measures.asked_at(column) for column in measures.columns])
     finisher = _Finisher(
+        state=State.of(measures.columns, measures.weights),
         labels=tuple(measures.labels),
         slices=slice_names(slices),
         asked=frozenset((measures.ks[row], index) for row, index in np.argwhere(asked).tolist()),
@@ -64,7 +64,7 @@ def to_rows(
         min_slice_size=min_slice_size,
         confidence=confidence,
     )
-    return merged.mapInArrow(finisher.finish, ROW_TYPE)
+    return partials.mapInArrow(finisher.finish, ROW_TYPE)
 
 
 def slice_names(slices: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -96,6 +96,7 @@ def nullable(values: np.ndarray) -> pa.Array:
 class _Finisher:
     """What the workers need: names by index, and which (k, measure index) were asked for."""
 
+    state: State
     labels: tuple[str, ...]
     slices: tuple[str, ...]
     asked: frozenset[tuple[int, int]]
@@ -106,10 +107,13 @@ class _Finisher:
     confidence: float
 
     def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            pairs = zip(batch[C.K].to_pylist(), batch["measure_index"].to_pylist(), strict=True)
-            asked = batch.filter(pa.array([pair in self.asked for pair in pairs], pa.bool_()))
-            yield to_batch(self._columns(with_ratios(asked, self.is_micro[asked["measure_index"].to_numpy()])))
+        held = list(batches)  # a row for each group and partition, however many users there are
+        if not any(batch.num_rows for batch in held):
+            return
+        rows = self.state.pool(pa.Table.from_batches(held))
+        pairs = zip(rows[C.K].to_pylist(), rows["measure_index"].to_pylist(), strict=True)
+        asked = rows.filter(pa.array([pair in self.asked for pair in pairs], pa.bool_()))
+        yield to_batch(self._columns(with_ratios(asked, self.is_micro[asked["measure_index"].to_numpy()])))
 
     def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
         n = rows["n"].to_numpy()
@@ -120,7 +124,7 @@ class _Finisher:
             is_micro=self.is_micro[measure],
             confidence=self.confidence,
         )
-        if set(SPREAD) <= set(rows.schema.names):
+        if set(DRAWN) <= set(rows.schema.names):
             spread |= drawn_spread(rows)
         linked = {C.VALUE: nullable(_doubles(rows, "mean")), **spread}
         linked |= {name: self._published(linked[name], measure) for name in (C.VALUE, "ci_low", "ci_high")}
@@ -184,8 +188,8 @@ def spread_of(
 
 def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     """Give the standard error and the interval of a bootstrap."""
-    error, low, high = (rows[name] for name in SPREAD)
-    method = np.where(np.isnan(_doubles(rows, SPREAD[1])), "none", "bootstrap")
+    error, low, high = (rows[name] for name in DRAWN)
+    method = np.where(np.isnan(_doubles(rows, DRAWN[1])), "none", "bootstrap")
     return {
         "std_error": error,
         "ci_low": low,

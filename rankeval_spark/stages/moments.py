@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,34 +20,15 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.stages import resample
 from rankeval_spark.stages.clean import user_hash
+from rankeval_spark.stages.pooled import COUNTS, PARTIAL, State
 from rankeval_spark.stages.population import IS_EVALUATED, has_judgements, has_list
-from rankeval_spark.stages.slicing import USER_HASH, Key, doubles, groups_of, in_chunks, segments_of
+from rankeval_spark.stages.slicing import USER_HASH, Key, doubles, encoded, groups_of, in_chunks, segments_of
 from rankeval_spark.statistics import ratios
-from rankeval_spark.statistics.moments import Moments, by_group
+from rankeval_spark.statistics.moments import Columns, Moments
 from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.resampled import Draws
-
-COUNTS: Final = ("n_population", "n_missing", "n_zero_relevant", "n_extra_users", "n_with_list", "n_tied")
-"""Facts of a group of users that do not depend on the measure; sums of one column each."""
-
-PARTIAL: Final = (
-    "model_id string, slice_index int, slice_values array<string>, k int, measure_index int, "
-    "n bigint, mean double, m2 double, " + ", ".join(f"{name} double" for name in COUNTS)
-)
-
-_SCHEMA: Final = pa.schema(
-    [
-        *((C.MODEL_ID, pa.string()), ("slice_index", pa.int32()), (C.SLICE_VALUES, pa.list_(pa.string()))),
-        *((C.K, pa.int32()), ("measure_index", pa.int32()), ("n", pa.int64())),
-        *((name, pa.float64()) for name in ("mean", "m2", *COUNTS)),
-    ]
-)
-
-WEIGHTED: Final = ("weight_mean", "weight_m2", "cross")
-"""More columns where some measures are ratios of sums: moments of their denominators, and with the numerators, whose
-moments then are ``mean`` and ``m2``."""
 
 
 def to_partials(  # noqa: PLR0913 - what is summarised, and how
@@ -59,14 +41,14 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
     draws: Draws | None = None,
     confidence: float = 0.95,
 ) -> DataFrame:
-    """Summarise each partition: one row per (model, slice, slice values, k, measure) found in it.
+    """Summarise each partition: one row of ``pooled.PARTIAL`` per (model, slice, slice values, k) found in it.
 
     Parameters
     ----------
     users : DataFrame
         Rows of ``population.with_population``, one per (model, user, k).
     measures : sequence of str
-        The measure columns; ``measure_index`` counts them from 0.
+        The measure columns.
     slices : sequence of sequences of str
         Names of the segments of each slice; ``()`` is everyone. ``slice_index`` counts them from 0.
     ks : sequence of int
@@ -74,8 +56,8 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
     weights : mapping
         Column of the denominators, by the column of each measure that is a ratio of sums.
     draws : Draws, optional
-        Of a bootstrap. The rows then have the columns ``resample.SPREAD``, and there is one more for each model, slice,
-        slice values, k and measure, which has nothing else.
+        Of a bootstrap. The rows then have the column ``pooled.SPREAD``, and there is one more for each model, slice,
+        slice values and k, which has nothing else; all rows of these stand in one partition.
     confidence : float in (0, 1)
         Nominal coverage of the intervals of a bootstrap.
     """
@@ -85,13 +67,12 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
     def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # Spark takes no method here
         return summariser.summarise(batches)
 
-    row = PARTIAL + "".join(f", {name} double" for name in WEIGHTED if weights)
     hashes = [] if draws is None else [user_hash().alias(USER_HASH)]
     values = users.select(C.MODEL_ID, C.K, *segments, *_count_columns(), *measures, *weights.values(), *hashes)
     if draws is None:
-        return values.mapInArrow(summarise, row)
-    with_states = values.mapInArrow(summarise, row + "".join(f", {name} binary" for name in resample.STATES))
-    return resample.with_intervals(with_states, row, n_measures=len(measures), draws=draws, level=confidence)
+        return values.mapInArrow(summarise, PARTIAL)
+    with_states = values.mapInArrow(summarise, PARTIAL + "".join(f", {name} binary" for name in resample.STATES))
+    return resample.with_intervals(with_states, n_measures=len(measures), draws=draws, level=confidence)
 
 
 def _count_columns() -> list[Column]:
@@ -117,18 +98,26 @@ class _Summariser:
     ks: tuple[int, ...]
     draws: Draws | None
 
+    @property
+    def state(self) -> State:
+        """How a group's moments are laid out."""
+        return State.of(self.measures, self.weights)
+
     def summarise(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        weighted = [self.measures.index(name) for name in self.weights]
-        totals = [_Totals(len(self.measures), weighted) for _ in self.slices]
+        weighted = list(self.state.weighted)
+        totals = [_Totals() for _ in self.slices]
         resampler = None if self.draws is None else resample.Resampler(self.draws, self.slices, self.ks)
-        for table in in_chunks(batches):
+        texts = (C.MODEL_ID, *sorted({name for names in self.slices for name in names}))
+        for chunk in in_chunks(batches):
+            table = encoded(chunk, texts)
             values = _matrix(table, self.measures)
             counts = _matrix(table, COUNTS)
             denominators = _matrix(table, self.weights.values())
             values[:, weighted] *= denominators
-            for names, total in zip(self.slices, totals, strict=True):
+            columns = Columns.of(values)
+            for names, total in self._grouped(totals):
                 keys, group = groups_of(table, names, self.ks)
-                total.add(keys, by_group(values, group, len(keys)), _sums(counts, group, len(keys)))
+                total.add(keys, columns.by_group(group, len(keys)), _sums(counts, group, len(keys)))
                 if weighted:
                     total.add_ratios(keys, ratios.by_group(values[:, weighted], denominators, group, len(keys)))
             if resampler is not None:
@@ -137,16 +126,38 @@ class _Summariser:
                 yield from map(self._in_full, resampler.add(table, values, below))
         if resampler is not None:
             yield from map(self._in_full, resampler.rest())
-        for index, total in enumerate(totals):
+        for index, total in enumerate(self._complete(totals)):
             if total.slots:
-                batch = total.to_batch(index)
+                batch = total.to_batch(index, self.state)
                 yield batch if resampler is None else self._in_full(batch)
 
-    def _in_full(self, columns: pa.RecordBatch | resample.States) -> pa.RecordBatch:
-        """Add the columns of moments to states, or the other way round."""
-        weighted = [(name, pa.float64()) for name in (WEIGHTED if self.weights else ())]
-        schema = pa.schema([*_SCHEMA, *weighted, *((name, pa.binary()) for name in resample.STATES)])
-        return pa.RecordBatch.from_arrays(resample.in_full(columns, schema), schema=schema)
+    def _grouped(self, totals: list[_Totals]) -> Iterator[tuple[tuple[str, ...], _Totals]]:
+        """Give the slices whose rows are grouped: those that are no part of a crossing."""
+        yield from ((self.slices[index], totals[index]) for index in sorted(set(self.crossings)))
+
+    def _complete(self, totals: list[_Totals]) -> Iterator[_Totals]:
+        """Make the others of the groups of the crossings, far fewer than rows."""
+        for index, whole in enumerate(self.crossings):
+            if whole == index:
+                yield totals[index]
+            else:
+                yield totals[whole].rolled_up([self.slices[whole].index(name) for name in self.slices[index]])
+
+    @cached_property
+    def crossings(self) -> tuple[int, ...]:
+        """The crossing that each slice is a part of, the smallest there is; a slice that is in none is its own."""
+        sets = [frozenset(names) for names in self.slices]
+        whole = [
+            index
+            for index, names in enumerate(sets)
+            if not any(names < other or (names == other and place < index) for place, other in enumerate(sets))
+        ]
+        return tuple(min((len(sets[place]), place) for place in whole if names <= sets[place])[1] for names in sets)
+
+    @staticmethod
+    def _in_full(columns: pa.RecordBatch | resample.States) -> pa.RecordBatch:
+        """Add the column of moments to states, or the other way round."""
+        return pa.RecordBatch.from_arrays(resample.in_full(columns, resample.WITH_STATES), schema=resample.WITH_STATES)
 
 
 def _matrix(table: pa.Table, names: Collection[str]) -> np.ndarray:
@@ -161,10 +172,8 @@ def _sums(counts: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
 
 @dataclass
 class _Totals:
-    """Moments and counts of one slice, merged chunk by chunk; those of ratios too, at the positions ``weighted``."""
+    """Moments and counts of one slice, merged chunk by chunk; those of ratios too."""
 
-    n_measures: int
-    weighted: list[int] = field(default_factory=list)
     slots: dict[Key, int] = field(default_factory=dict)
     moments: Moments | None = None
     ratios: Ratios | None = None
@@ -186,40 +195,28 @@ class _Totals:
             before = _spread_ratios(before, np.arange(len(before.cross)), len(self.slots))
         self.ratios = spread if before is None else before.merge(spread)
 
-    def to_batch(self, slice_index: int) -> pa.RecordBatch:
-        """Lay the groups out as rows of PARTIAL, a row a measure."""
-        keys, n_measures, moments = list(self.slots), self.n_measures, self.moments
-        if moments is None:
+    def rolled_up(self, places: Sequence[int]) -> _Totals:
+        """Unite the groups that have the same values at these places."""
+        if self.moments is None:
+            return _Totals()
+        keys = [(model, tuple(values[place] for place in places), k) for model, values, k in self.slots]
+        slots: dict[Key, int] = {}
+        slot = np.array([slots.setdefault(key, len(slots)) for key in keys])
+        order = np.argsort(slot, kind="stable")
+        group, size = slot[order], len(slots)
+        return _Totals(
+            slots,
+            self.moments.at(order).united(group, size),
+            None if self.ratios is None else self.ratios.at(order).united(group, size),
+            _sums(self.counts, slot, size),
+        )
+
+    def to_batch(self, slice_index: int, state: State) -> pa.RecordBatch:
+        """Lay the groups out as rows of PARTIAL."""
+        if self.moments is None:
             message = "a slice without a group has no rows"
             raise ValueError(message)
-        repeated = np.repeat(np.arange(len(keys)), n_measures)
-        columns = {
-            C.MODEL_ID: pa.array([model for model, _, _ in keys], pa.string()).take(pa.array(repeated)),
-            "slice_index": pa.array(np.full(len(repeated), slice_index, dtype=np.int32)),
-            C.SLICE_VALUES: pa.array([list(values) for _, values, _ in keys], pa.list_(pa.string())).take(
-                pa.array(repeated)
-            ),
-            C.K: pa.array(np.array([k for _, _, k in keys], dtype=np.int32)[repeated]),
-            "measure_index": pa.array(np.tile(np.arange(n_measures, dtype=np.int32), len(keys))),
-            "n": pa.array(moments.n.ravel()),
-            "mean": pa.array(moments.mean.ravel(), from_pandas=True),
-            "m2": pa.array(moments.m2.ravel(), from_pandas=True),
-            **{name: pa.array(self.counts[repeated, index]) for index, name in enumerate(COUNTS)},
-            **self._of_weights(moments.n.shape),
-        }
-        return pa.RecordBatch.from_pydict(columns)
-
-    def _of_weights(self, shape: tuple[int, ...]) -> dict[str, pa.Array]:
-        """Give the columns WEIGHTED, 0 for a measure that is no ratio of sums; none where no measure is."""
-        if self.ratios is None:
-            return {}
-        below = self.ratios.denominator
-        columns = {}
-        for name, found in zip(WEIGHTED, (below.mean, below.m2, self.ratios.cross), strict=True):
-            matrix = np.zeros(shape)
-            matrix[:, self.weighted] = found
-            columns[name] = pa.array(matrix.ravel(), from_pandas=True)
-        return columns
+        return state.to_batch(slice_index, list(self.slots), self.moments, self.ratios, self.counts)
 
 
 def _spread(moments: Moments, slots: np.ndarray, size: int) -> Moments:

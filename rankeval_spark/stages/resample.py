@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.stages.pooled import GROUP, KEY_FIELDS, PARTIAL, SPREAD, STATE, to_bytes
 from rankeval_spark.stages.slicing import USER_HASH, Key, groups_of, positions_of
 from rankeval_spark.statistics.moments import membership_of
 from rankeval_spark.statistics.resampled import Draws, Parts, ratio_sums, spread_of
@@ -23,14 +24,12 @@ from rankeval_spark.statistics.resampled import Draws, Parts, ratio_sums, spread
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)
-
 STATES: Final = ("drawn_sums", "drawn_users")
 """What the users of a group amount to in each replicate, for all measures: sums of numerators and denominators (2,
 n_measures, n_replicates); or, where they are few, a row each of hash, numerators and denominators."""
 
-SPREAD: Final = ("drawn_error", "drawn_low", "drawn_high")
-"""Standard error and interval of a mean, from its replicates."""
+WITH_STATES: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (STATE, *STATES))])
+"""Rows of ``pooled.PARTIAL`` and of states, which have no moments."""
 
 HELD_BYTES: Final = 1 << 27
 """Sums that a worker holds before it passes them on: 128 MB, enough for 80 groups of 16 measures at 6 cutoffs."""
@@ -167,24 +166,25 @@ class _Users:
                 yield key, k, self.hashes[own].tobytes() + columns.tobytes()
 
 
-def with_intervals(partials: DataFrame, row: str, *, n_measures: int, draws: Draws, level: float) -> DataFrame:
-    """Replace the states by rows of SPREAD, one a group and measure; the rows of moments pass through.
+def with_intervals(partials: DataFrame, *, n_measures: int, draws: Draws, level: float) -> DataFrame:
+    """Replace the states by a row of ``pooled.SPREAD`` for each group; the rows of moments pass through.
 
     A group's states are added up in one place: at most ``16 n_measures n_replicates`` bytes of each partition.
 
     Parameters
     ----------
     partials : DataFrame
-        Rows of moments, and rows of STATES whose moments are NULL.
-    row : str
-        The columns of the moments, as Spark reads them.
+        Rows of :data:`WITH_STATES`.
     """
     merger = _Merger(n_measures, draws, level)
 
     def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:  # Spark takes no method here
         return merger.merge(key, group)
 
-    return partials.groupBy(*GROUP).applyInArrow(merge, row + "".join(f", {name} double" for name in SPREAD))
+    return partials.groupBy(*GROUP).applyInArrow(merge, f"{PARTIAL}, {SPREAD} binary")
+
+
+_WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary()), (SPREAD, pa.binary())])
 
 
 @dataclass(frozen=True)
@@ -194,22 +194,15 @@ class _Merger:
     level: float
 
     def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
-        is_state = pc.or_(*(pc.is_valid(group[name]) for name in STATES))
-        moments = group.filter(pc.invert(is_state)).drop_columns(list(STATES))
-        schema = moments.schema
-        for name in SPREAD:
-            schema = schema.append(pa.field(name, pa.float64()))
-        spread = spread_of(self._parts(group), self.level)
-        rows = {
-            **{
-                name: pa.array([value.as_py()] * self.n_measures, value.type)
-                for name, value in zip(GROUP, key, strict=True)
-            },
-            "measure_index": pa.array(np.arange(self.n_measures, dtype=np.int32)),
-            **{name: pa.array(values, from_pandas=True) for name, values in zip(SPREAD, spread, strict=True)},
-        }
-        parts = (moments, rows) if moments.num_rows else (moments,)  # no row for a cutoff that nobody's lists have
-        return pa.concat_tables([pa.Table.from_arrays(in_full(part, schema), schema=schema) for part in parts])
+        moments = group.filter(pc.is_valid(group[STATE])).drop_columns(list(STATES))
+        if not moments.num_rows:  # no row for a cutoff that nobody's lists have
+            return pa.Table.from_arrays(in_full(moments, _WITH_SPREAD), schema=_WITH_SPREAD)
+        spread = np.hstack(spread_of(self._parts(group), self.level))
+        own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
+        parts = (moments, {**own, SPREAD: to_bytes(spread[None])})
+        return pa.concat_tables(
+            [pa.Table.from_arrays(in_full(part, _WITH_SPREAD), schema=_WITH_SPREAD) for part in parts]
+        )
 
     def _parts(self, group: pa.Table) -> Parts:
         """Give the sums of each partition, and those of the users who came as they are."""
@@ -238,7 +231,7 @@ def _batch(states: Iterable[tuple[int, Key, int, bytes | None, bytes | None]]) -
     return {name: pa.array(values, kind) for name, kind, values in columns}
 
 
-_TYPES: Final = (pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32(), pa.binary(), pa.binary())
+_TYPES: Final = (*(field.type for field in KEY_FIELDS), pa.binary(), pa.binary())
 
 
 def in_full(

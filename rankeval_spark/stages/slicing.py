@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -47,14 +47,22 @@ def doubles(table: pa.Table, name: str) -> np.ndarray:
     return values
 
 
+def encoded(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """Replace text columns by their distinct values and the position of each row's, which every grouping needs."""
+    for name in names:
+        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    return table
+
+
 def groups_of(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tuple[list[Key], np.ndarray]:
     """Find the groups (model, slice values, k) that occur: their keys, and the group of each row."""
-    encoded = [_encode(table[name]) for name in (C.MODEL_ID, *names)]
+    columns = [_encode(table[name]) for name in (C.MODEL_ID, *names)]
     code = positions_of(table, ks)
-    for codes, values in encoded:
+    for codes, values in columns:
         code = code * len(values) + codes
     found, group = np.unique(code, return_inverse=True)
-    return [_key(one, encoded, ks) for one in found.tolist()], group
+    return [_key(one, columns, ks) for one in found.tolist()], group
 
 
 def positions_of(table: pa.Table, ks: tuple[int, ...]) -> np.ndarray:
@@ -66,13 +74,15 @@ def positions_of(table: pa.Table, ks: tuple[int, ...]) -> np.ndarray:
 
 def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
     """Find the distinct values of a text column, NULL as a value of its own, and the position of each row's."""
-    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+    column = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode(null_encoding="encode")
+    return column.indices.to_numpy(), column.dictionary.to_pylist()
 
 
-def _key(code: int, encoded: Sequence[tuple[np.ndarray, list[str | None]]], ks: tuple[int, ...]) -> Key:
+def _key(code: int, columns: Sequence[tuple[np.ndarray, list[str | None]]], ks: tuple[int, ...]) -> Key:
     values: list[str | None] = []
-    for _, labels in reversed(encoded):
+    for _, labels in reversed(columns):
         code, position = divmod(code, len(labels))
         values.append(labels[position])
     model, *slice_values = reversed(values)

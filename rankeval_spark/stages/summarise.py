@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import finish, moments, resample
+from rankeval_spark.stages import finish, moments, pooled
 from rankeval_spark.stages.population import IS_EVALUATED
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 EVERYONE: tuple[str, ...] = ()
 NO_WEIGHTS: Mapping[str, str] = MappingProxyType({})
-
-_GROUP = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K, "measure_index")
 
 
 def to_users(scored: DataFrame, *, measures: Sequence[str], weights: Mapping[str, str] = NO_WEIGHTS) -> DataFrame:
@@ -69,59 +67,25 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
         Of a bootstrap, for standard errors and intervals; those of the moments where left out.
     """
     all_slices = every_slice(slices)
-    return (
-        moments.to_partials(
-            users,
-            measures=measures.columns,
-            weights=measures.weights,
-            slices=all_slices,
-            ks=measures.ks,
-            draws=draws,
-            confidence=confidence,
-        )
-        .transform(_merged, has_weights=bool(measures.weights), is_drawn=draws is not None)
-        .transform(
-            finish.to_rows,
-            measures=measures,
-            slices=all_slices,
-            min_slice_size=min_slice_size,
-            confidence=confidence,
-        )
+    partials = moments.to_partials(
+        users,
+        measures=measures.columns,
+        weights=measures.weights,
+        slices=all_slices,
+        ks=measures.ks,
+        draws=draws,
+        confidence=confidence,
+    )
+    together = partials if draws is not None else partials.repartition(*pooled.GROUP)
+    return together.transform(
+        finish.to_rows,
+        measures=measures,
+        slices=all_slices,
+        min_slice_size=min_slice_size,
+        confidence=confidence,
     )
 
 
 def every_slice(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """Put everyone before the slices that were asked for."""
     return [EVERYONE, *(tuple(one) for one in slices)]
-
-
-def _merged(partials: DataFrame, *, has_weights: bool, is_drawn: bool) -> DataFrame:
-    """Merge the moments of all partitions: M2 = sum of M2_i + n_i (mean_i - mean)^2, which cancels nothing.
-
-    The products of the deviations of two columns merge as the squares do. What was drawn stands in one row each.
-    """
-    columns = ["n", "mean", "m2", *(moments.WEIGHTED if has_weights else ())]
-    parts = F.array_sort(F.collect_list(F.when(F.col("n") > 0, F.struct(*columns))))
-    total = F.sum("n")
-    means = [name for name in columns if name.endswith("mean")]
-    sums = {name: F.sum(F.col("n") * F.coalesce(name, F.lit(0.0))) for name in means}
-    grouped = partials.groupBy(*_GROUP).agg(
-        total.alias("n"),
-        *(F.when(total > 0, sums[name] / total).alias(name) for name in means),
-        parts.alias("_parts"),
-        *(F.sum(name).alias(name) for name in moments.COUNTS),
-        *(F.max(name).alias(name) for name in (resample.SPREAD if is_drawn else ())),
-    )
-
-    def products(name: str, left: str, right: str) -> Column:
-        def add(total: Column, part: Column) -> Column:
-            apart = (part[left] - F.col(left)) * (part[right] - F.col(right))
-            return total + part[name] + part["n"] * apart
-
-        return F.aggregate("_parts", F.lit(0.0), add)
-
-    merged = {"m2": products("m2", "mean", "mean")}
-    if has_weights:
-        merged["weight_m2"] = products("weight_m2", "weight_mean", "weight_mean")
-        merged["cross"] = products("cross", "mean", "weight_mean")
-    return grouped.withColumns(merged).drop("_parts")

@@ -64,6 +64,31 @@ class Moments:
         difference = np.where((self.n > 0) & (other.n > 0), other.mean - mean, 0.0)
         return Moments(n, mean + difference * share, self.m2 + other.m2 + difference**2 * self.n * share)
 
+    def at(self, places: NDArray[np.integer]) -> Moments:
+        """Moments of the groups at these places, in this order."""
+        return Moments(self.n[places], self.mean[places], self.m2[places])
+
+    def united(self, group: NDArray[np.integer], n_groups: int) -> Moments:
+        """Moments of all rows of each group together: what :meth:`merge` makes of them one after another.
+
+        Parameters
+        ----------
+        group : int, shape (n_rows,)
+            Group of each row of the moments, ascending, from 0 to ``n_groups - 1``; each occurs.
+
+        Examples
+        --------
+        >>> both = Moments(np.array([[2], [1]]), np.array([[1.5], [6.0]]), np.array([[0.5], [0.0]]))
+        >>> one = both.united(np.array([0, 0]), 1)
+        >>> one.n, one.mean, one.m2
+        (array([[3]]), array([[3.]]), array([[14.]]))
+        """
+        sums = membership_of(group, n_groups)
+        total = sums @ self.n.astype(np.float64)
+        apart, mean = _about_common(self, group, sums, total)
+        m2 = sums @ (self.m2 + self.n * apart**2)
+        return Moments(total.astype(np.int64), np.where(total > 0, mean, np.nan), m2)
+
     @property
     def variance(self) -> Matrix:
         """Sample variance (n - 1); NaN below two values."""
@@ -108,15 +133,53 @@ def by_group(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Momen
     >>> moments.n.ravel(), moments.mean.ravel(), moments.m2.ravel()
     (array([2, 0]), array([ 2., nan]), array([2., 0.]))
     """
-    if group.size and (group.min() < 0 or group.max() >= n_groups):
-        message = f"groups must lie between 0 and {n_groups - 1}, found {group.min()} to {group.max()}"
-        raise ValueError(message)
-    rows = max(_MIN_BLOCK_ROWS, n_groups)  # with many groups, merging blocks would cost more than the blocks
-    blocks = (
-        _of_block(values[start : start + rows], group[start : start + rows], n_groups)
-        for start in range(0, len(values), rows)
-    )
-    return reduce(Moments.merge, blocks, Moments.empty(n_groups, values.shape[1]))
+    return Columns.of(values).by_group(group, n_groups)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns of values that are grouped more than once.
+
+    Parameters
+    ----------
+    values : float64, shape (n_rows, n_columns)
+        0 where undefined.
+    is_defined : bool, shape (n_rows, n_columns), or None
+        Which are; None: all of them.
+    """
+
+    values: Matrix
+    is_defined: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, values: Matrix) -> Columns:
+        """Take values that are NaN where undefined."""
+        is_defined = ~np.isnan(values)
+        if is_defined.all():
+            return cls(values, None)
+        return cls(np.where(is_defined, values, 0.0), is_defined)
+
+    def by_group(self, group: NDArray[np.integer], n_groups: int) -> Moments:
+        """Moments of each column in each group, as the function of this name."""
+        if group.size and (group.min() < 0 or group.max() >= n_groups):
+            message = f"groups must lie between 0 and {n_groups - 1}, found {group.min()} to {group.max()}"
+            raise ValueError(message)
+        rows = max(_MIN_BLOCK_ROWS, n_groups)  # with many groups, merging blocks would cost more than the blocks
+        starts = range(0, len(self.values), rows)
+        blocks = (self._of_block(slice(start, start + rows), group[start : start + rows], n_groups) for start in starts)
+        return reduce(Moments.merge, blocks, Moments.empty(n_groups, self.values.shape[1]))
+
+    def _of_block(self, rows: slice, group: NDArray[np.integer], n_groups: int) -> Moments:
+        values, membership = self.values[rows], membership_of(group, n_groups)
+        if self.is_defined is None:
+            n = np.broadcast_to(np.bincount(group, minlength=n_groups)[:, None], (n_groups, values.shape[1]))
+        else:
+            n = membership @ self.is_defined[rows].astype(np.float64)
+        mean = _divide(membership @ values, n)
+        deviations = values - mean[group]
+        if self.is_defined is not None:
+            deviations[~self.is_defined[rows]] = 0.0
+        return Moments(n.astype(np.int64), np.where(n > 0, mean, np.nan), membership @ deviations**2)
 
 
 def membership_of(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array:
@@ -133,13 +196,25 @@ def membership_of(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array
     return sparse.csr_array((np.ones(len(group)), group, np.arange(len(group) + 1)), (len(group), n_groups)).T
 
 
-def _of_block(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Moments:
-    is_defined = ~np.isnan(values)
-    membership = membership_of(group, n_groups)
-    n = membership @ is_defined.astype(np.float64)
-    mean = _divide(membership @ np.where(is_defined, values, 0.0), n)
-    deviations = np.where(is_defined, values - mean[group], 0.0)
-    return Moments(n.astype(np.int64), np.where(n > 0, mean, np.nan), membership @ deviations**2)
+def deviations_of(parts: Moments, group: NDArray[np.integer], n_groups: int) -> Matrix:
+    """Deviation of each mean from that of its group, groups ascending; 0 where there is none."""
+    sums = membership_of(group, n_groups)
+    return _about_common(parts, group, sums, sums @ parts.n.astype(np.float64))[0]
+
+
+def _about_common(
+    parts: Moments, group: NDArray[np.integer], sums: sparse.csc_array, total: Matrix
+) -> tuple[Matrix, Matrix]:
+    """Deviation of each mean from the mean of its group, and that mean.
+
+    Taken about one of the means, so that equal means have exactly that mean and no deviation.
+    """
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    is_there = parts.n > 0
+    one = np.fmax.reduceat(np.where(is_there, parts.mean, np.nan), starts) if len(starts) else np.empty_like(total)
+    from_one = np.where(is_there, parts.mean - one[group], 0.0)
+    shift = _divide(sums @ (parts.n * from_one), total)
+    return np.where(is_there, from_one - shift[group], 0.0), one + shift
 
 
 def _divide(numerator: NDArray[np.floating | np.integer], denominator: NDArray[np.floating | np.integer]) -> Matrix:

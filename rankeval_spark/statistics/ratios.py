@@ -57,6 +57,20 @@ class Ratios:
             self.cross + other.cross + apart * weight,
         )
 
+    def at(self, places: NDArray[np.integer]) -> Ratios:
+        """Moments of the groups at these places, in this order."""
+        return Ratios(self.numerator.at(places), self.denominator.at(places), self.cross[places])
+
+    def united(self, group: NDArray[np.integer], n_groups: int) -> Ratios:
+        """Moments of all rows of each group together; ``group`` ascends, as for :meth:`Moments.united`."""
+        above, below = (moments.deviations_of(each, group, n_groups) for each in (self.numerator, self.denominator))
+        products = self.cross + self.numerator.n * above * below
+        return Ratios(
+            self.numerator.united(group, n_groups),
+            self.denominator.united(group, n_groups),
+            moments.membership_of(group, n_groups) @ products,
+        )
+
 
 def by_group(numerator: Matrix, denominator: Matrix, group: NDArray[np.integer], n_groups: int) -> Ratios:
     """Moments of each pair of columns in each group.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import moments, resample
+from rankeval_spark.stages import moments, pooled, resample
 from rankeval_spark.stages.slicing import USER_HASH
 from rankeval_spark.statistics import hashing
 from rankeval_spark.statistics.resampled import Draws
@@ -40,7 +40,7 @@ def rows() -> list[Row]:
     return [
         {
             **{C.MODEL_ID: model, C.K: k, "_segment_0": COUNTRIES[user % 3], USER_HASH: hashes[user]},
-            **dict.fromkeys(moments.COUNTS, 1.0),
+            **dict.fromkeys(pooled.COUNTS, 1.0),
             "p": None if user % 7 == 0 else float(draw.integers(0, 4)) / 4,
             **{"r": float(draw.random()), "r__weight": float(draw.integers(1, 5))},
         }
@@ -76,15 +76,14 @@ def passed_on(data: list[Row]) -> list[pa.RecordBatch]:
 def merged(batches: list[pa.RecordBatch]) -> Found:
     """Merge group by group, as Spark does."""
     table = pa.Table.from_batches(batches)
-    keys = [tuple(map(str, row.values())) for row in table.select(list(resample.GROUP)).to_pylist()]
+    keys = [tuple(map(str, row.values())) for row in table.select(list(pooled.GROUP)).to_pylist()]
     found: Found = {}
     for key in set(keys):
         group = table.filter(pa.array([each == key for each in keys]))
-        scalars = tuple(group[name][0] for name in resample.GROUP)
-        for row in MERGER.merge(scalars, group).to_pylist():
-            if row["mean"] is None and row["n"] is None:
-                where = (row[C.MODEL_ID], row["slice_index"], tuple(row[C.SLICE_VALUES]), row[C.K])
-                found[(*where, row["measure_index"])] = [_number(row[name]) for name in resample.SPREAD]
+        scalars = tuple(group[name][0] for name in pooled.GROUP)
+        for row in SUMMARISER.state.pool(MERGER.merge(scalars, group)).to_pylist():
+            where = (row[C.MODEL_ID], row["slice_index"], tuple(row[C.SLICE_VALUES]), row[C.K])
+            found[(*where, row["measure_index"])] = [_number(row[name]) for name in pooled.DRAWN]
     return found
 
 
@@ -132,7 +131,7 @@ def test_moments_pass_through_as_they_are() -> None:
     plain = moments._Summariser(("p", "r"), {"r": "r__weight"}, SLICES, KS, None)
     without = pa.Table.from_batches(plain.summarise(iter(pa.Table.from_pylist(data).to_batches())))
     batches = pa.Table.from_batches(passed_on(data))
-    kept = batches.filter(batches["n"].is_valid()).drop_columns(list(resample.STATES))
+    kept = batches.filter(batches[pooled.STATE].is_valid()).drop_columns(list(resample.STATES))
     assert kept.to_pylist() == without.to_pylist()
 
 

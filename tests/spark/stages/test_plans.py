@@ -231,11 +231,11 @@ def test_slices_and_what_they_say_of_groups_add_one_exchange_of_small_rows_howev
     assert python_nodes(one) == python_nodes(two) == ["MapInArrow", "MapInArrow", "MapInArrow", "ArrowEvalPython"]
 
 
-def test_a_bootstrap_adds_an_exchange_of_states_and_the_node_that_merges_them(tables: dict[str, DataFrame]) -> None:
+def test_a_bootstrap_adds_the_node_that_merges_its_states_and_no_exchange(tables: dict[str, DataFrame]) -> None:
     drawn = replace(FEW, draws=Draws(replicates=100, seed=0))
     scored = pipeline.to_scored(lists_of(tables), request=drawn)
     metrics = pipeline.to_frames(scored, request=drawn, has_one_list=True).metrics
-    assert final_exchanges(metrics) == ONE_EACH + 1 + 1
+    assert final_exchanges(metrics) == ONE_EACH + 1
     assert python_nodes(metrics) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow", "ArrowEvalPython"]
 
 

@@ -24,8 +24,12 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"
 TEST_SETTINGS = {
     # The driver is its own executor; tests are small and share the machine with other test processes.
     "spark.driver.memory": "2g",
-    # ALS serialises a deep lineage, for which the default stack can be too small.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m",
+    # ALS serialises a deep lineage, for which the default stack can be too small. A test runs each plan once or twice:
+    # of the CPU of a test process 40 % went into HotSpot's second compiler and Spark's generated code, which pay later.
+    # Processes that tests start run as in production.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m -XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Two partitions show what a shuffle does and cost two tasks; the default is 200.
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",

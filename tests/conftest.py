@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support import nights
-from tests.support.cli import rankeval
+from tests.support.cli import Finished, rankeval
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from tests.support.cli import Finished
 
 # ranx takes a minute to compile for a tenth of a second of work, and numba reads this once, when it is imported.
 os.environ["NUMBA_DISABLE_JIT"] = "1"
@@ -23,8 +24,12 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"
 TEST_SETTINGS = {
     # The driver is its own executor; tests are small and share the machine with other test processes.
     "spark.driver.memory": "2g",
-    # ALS serialises a deep lineage, for which the default stack can be too small.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m",
+    # ALS serialises a deep lineage, for which the default stack can be too small. A test runs each plan once or twice:
+    # of the CPU of a test process 40 % went into HotSpot's second compiler and Spark's generated code, which pay later.
+    # Processes that tests start run as in production.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m -XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Two partitions show what a shuffle does and cost two tasks; the default is 200.
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
@@ -72,14 +77,27 @@ def _restore_settings(session: SparkSession, before: dict[str, str]) -> None:
 def _published(
     _shared_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[nights.Workspace, Finished, Finished]:
-    workspace = nights.workspace(tmp_path_factory.mktemp("nightly") / "workspace")
+    """Publish it once, whichever of the test processes comes first: it is four nights on a cold JVM."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with (folder / "nightly.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        said = folder / "nightly.json"
+        if not said.exists():
+            said.write_text(json.dumps([asdict(command) for command in _publish(folder / "nightly")]))
+        filled, sample = (Finished(**command) for command in json.loads(said.read_text()))
+    return nights.Workspace(folder / "nightly"), filled, sample
+
+
+def _publish(folder: Path) -> tuple[Finished, Finished]:
+    workspace = nights.workspace(folder)
     last = nights.WITHOUT_ROWS.isoformat()
     filled = rankeval("backfill", workspace.config, "--from", nights.FIRST.isoformat(), "--to", last)
     sample = rankeval(
         *("run", workspace.config, "--date", nights.FIRST.isoformat()),
         *("--sample-users", "0.75", "--set", "results.lists=false", "--set", "models=[als]"),
     )
-    return workspace, filled, sample
+    return filled, sample
 
 
 @pytest.fixture

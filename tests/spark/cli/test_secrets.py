@@ -24,10 +24,11 @@ COLUMNS = ("model_id", "slice", "slice_value", "measure", "k", "value", "std_err
 
 def metrics(workspace: Workspace) -> list[tuple[Any, ...]]:
     """Means of the first date, sorted; to 12 digits, as partitions are added up in any order."""
-    night = [("evaluation", "=", "nightly"), ("evaluation_date", "=", FIRST.isoformat())]
-    table = deltalake.DeltaTable(f"{workspace.root}/metrics").to_pyarrow_table(night, columns=list(COLUMNS))
+    table = deltalake.DeltaTable(f"{workspace.root}/metrics").to_pyarrow_table().to_pylist()
     rows = (
-        tuple(round(one, 12) if isinstance(one, float) else one for one in row.values()) for row in table.to_pylist()
+        tuple(round(row[name], 12) if isinstance(row[name], float) else row[name] for name in COLUMNS)
+        for row in table
+        if (row["evaluation"], row["evaluation_date"]) == ("nightly", FIRST)
     )
     return sorted(rows, key=str)
 

@@ -157,4 +157,4 @@ def test_tables_of_an_older_version_are_brought_up_to_this_one(
         rules = tables.properties_of(spark, LocalStorage(root), "checks")
         assert " ".join(rules["delta.constraints.share"].split()) == "share IS NULL OR share >= 0"
     with pytest.raises(ResultsError, match="found other columns than this version declares"):
-        nights.publish(spark, root, nights.facts("by older code"))
+        nights.publish(spark, root, nights.facts("by-older-code"))

@@ -205,16 +205,15 @@ def deviations_of(parts: Moments, group: NDArray[np.integer], n_groups: int) -> 
 def _about_common(
     parts: Moments, group: NDArray[np.integer], sums: sparse.csc_array, total: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """Deviation of each mean from the mean of its group, and that mean.
-
-    Taken about one of the means, so that equal means have exactly that mean and no deviation.
-    """
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    """Deviation of each mean from the mean of its group, and that mean; equal means have it, and no deviation."""
     is_there = parts.n > 0
-    one = np.fmax.reduceat(np.where(is_there, parts.mean, np.nan), starts) if len(starts) else np.empty_like(total)
-    from_one = np.where(is_there, parts.mean - one[group], 0.0)
-    shift = _divide(sums @ (parts.n * from_one), total)
-    return np.where(is_there, from_one - shift[group], 0.0), one + shift
+    means = np.where(is_there, parts.mean, np.nan)
+    common = _divide(sums @ (parts.n * np.nan_to_num(means)), total)
+    if len(group):
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        least, greatest = (extreme.reduceat(means, starts) for extreme in (np.fmin, np.fmax))
+        common = np.where(least == greatest, least, common)
+    return np.where(is_there, parts.mean - common[group], 0.0), common
 
 
 def _divide(numerator: NDArray[np.floating | np.integer], denominator: NDArray[np.floating | np.integer]) -> Matrix:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j has no types
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from rankeval_spark.errors import CONDITION, Fault, InputError, first_line, nearest

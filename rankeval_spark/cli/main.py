@@ -10,7 +10,7 @@ from typing import NoReturn
 from rankeval_spark.cli.commands import app
 from rankeval_spark.cli.signals import stoppable
 from rankeval_spark.cli.terminal import console, headline, keep_libraries_quiet
-from rankeval_spark.errors import RankevalError, exit_code_of, without_secrets
+from rankeval_spark.errors import RankevalError, Stopped, exit_code_of, note, notes_of, without_secrets
 
 DEBUG = "--debug"
 """Shows the trace of an error; read wherever it stands among the arguments."""
@@ -29,13 +29,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     with stoppable() as ending:
         try:
             app(wanted, prog_name="rankeval")
-        except Exception as error:  # the last resort
-            _end(ending.stopped or error, is_debug=DEBUG in given)
-        except SystemExit:
-            if ending.stopped is None:
+        except (Exception, SystemExit) as error:  # the last resort
+            if ending.stopped is not None:  # typer makes a status of Ctrl-C out of it, and a failed clean-up an error
+                _take_notes(ending.stopped, error)
+                _end(ending.stopped, is_debug=DEBUG in given)
+            if isinstance(error, SystemExit):
                 raise
-            _end(ending.stopped, is_debug=DEBUG in given)  # typer has made a status of Ctrl-C out of it
+            _end(error, is_debug=DEBUG in given)
     sys.exit(0)
+
+
+def _take_notes(stopped: Stopped, error: BaseException) -> None:
+    for line in notes_of(error):
+        note(stopped, line)
 
 
 def _end(error: BaseException, *, is_debug: bool) -> NoReturn:

@@ -84,11 +84,14 @@ def test_an_error_that_a_signal_led_to_does_not_hide_it(monkeypatch: pytest.Monk
         try:
             stop(TERM)
         except KeyboardInterrupt:
-            message = "Job 3 cancelled"
-            raise RuntimeError(message) from None
+            failure = RuntimeError("Job 3 cancelled")
+            note(failure, "run r could not be recorded as FAILED: gone")
+            raise failure from None
 
     monkeypatch.setattr(sys.modules["rankeval_spark.cli.main"], "app", app)  # the package gives that name to a function
-    assert (rankeval("run").code, rankeval("run").err) == (143, "error: stopped by SIGTERM\n")
+    done = rankeval("run")
+    told = "error: stopped by SIGTERM\nrun r could not be recorded as FAILED: gone\n"
+    assert (done.code, done.err) == (143, told)
 
 
 def test_a_signal_that_is_ignored_stays_ignored() -> None:

@@ -19,7 +19,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --requi
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
-.PHONY: help setup setup-test demo doctor test test-cluster test-peers test-peers-torch lint types unit pytest format docs bench bench-peers lock clean
+.PHONY: help setup setup-test demo doctor test test-cluster test-faults test-peers test-peers-torch lint types unit pytest format docs bench bench-peers lock clean
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
@@ -70,7 +70,7 @@ doctor: setup  ## Check Java, the jars, Python and the disk of this machine
 
 # ---- to work on it ---------------------------------------------------------------------------------------------
 
-test: setup-test  ## Lint, types and all tests
+test: setup-test  ## Lint, types and all tests but those of test-faults
 	@$(MAKE) --no-print-directory lint types pytest
 
 lint: setup-test  ## ruff: rules and format
@@ -90,9 +90,13 @@ unit: setup-test  ## The tests that start no JVM, in seconds
 # files go in their order, because the short ones come last and fill the gap at the end.
 WORKERS ?= 2
 
-pytest: setup-test  ## All tests; ARGS="tests/spark/test_session.py -k delta" for some
+pytest: setup-test  ## All tests but those of test-faults; ARGS="tests/spark/test_session.py -k delta" for some
 	@echo "==> pytest"
-	@$(IN_VENV) -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
+	@$(IN_VENV) -m pytest $(or $(ARGS),-m "not faults" -n $(WORKERS) --dist loadfile --no-loadscope-reorder)
+
+test-faults: setup-test  ## Only the tests that kill, stop and starve runs, in minutes
+	@echo "==> pytest, with faults"
+	@$(IN_VENV) -m pytest tests/faults $(ARGS)
 
 test-cluster: setup-test  ## Only the tests on a standalone cluster of their own
 	@echo "==> pytest, on a cluster"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ _hidden: set[str] = set()
 
 _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200
+
+_OF_A_SIGNAL: Final = 128
+"""Added to the number of a signal it is the exit code of whoever ends by it."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,35 @@ def first_line(text: str) -> str:
     said = (line for line in lines if line and not line.startswith(("An error occurred while calling", "at ")))
     line = CONDITION.sub("", re.sub(r"\s+SQLSTATE: \w+.*", "", next(said, "no message"))).strip()
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
+
+
+def note(error: BaseException, text: str) -> None:
+    """Add a line to what is told of an error, which stays what it is; as ``add_note``, which Python 3.10 lacks."""
+    vars(error).setdefault("__notes__", []).append(without_secrets(text))
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """Lines that were added to an error."""
+    return list(vars(error).get("__notes__", ()))
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Exit code of a command that ends with an error."""
+    if isinstance(error, RankevalError | Stopped):
+        return error.exit_code
+    return _OF_A_SIGNAL + signal.SIGINT if isinstance(error, KeyboardInterrupt) else RankevalError.exit_code
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked this process to end.
+
+    As a KeyboardInterrupt it passes every handler of mere errors, and py4j gives up the connection to the driver on
+    which an answer is still to come.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.exit_code = _OF_A_SIGNAL + number
+        super().__init__(f"stopped by {signal.Signals(number).name}")
 
 
 class RankevalError(Exception):

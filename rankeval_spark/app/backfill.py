@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.errors import ConfigError, Fault, RankevalError
+from rankeval_spark.errors import ConfigError, Fault, exit_code_of
 
 if TYPE_CHECKING:
     from rankeval_spark.app.night import NightResult
@@ -34,7 +34,7 @@ class Outcome:
 
     evaluation_date: date
     result: NightResult | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
     seconds: float = 0.0
     kept: str | None = None
 
@@ -43,7 +43,7 @@ class Outcome:
         """Exit code of this date alone."""
         if self.error is None:
             return GATE_FAILED if self.result is not None and self.result.is_blocked else 0
-        return self.error.exit_code if isinstance(self.error, RankevalError) else 1
+        return exit_code_of(self.error)
 
 
 def dates_between(first: date, last: date) -> list[date]:
@@ -82,16 +82,25 @@ def chosen_dates(first: date | None, last: date | None, days: Sequence[date]) ->
 def backfill(
     dates: Sequence[date], run: Callable[[date], NightResult], *, kept: Mapping[date, str] | None = None
 ) -> Iterator[Outcome]:
-    """Run each date in turn and yield what became of it; those of ``kept`` are not run."""
+    """Run each date in turn and yield what became of it; those of ``kept`` are not run.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Whoever stops one date stops them all; its outcome is yielded before.
+    """
     for day in dates:
-        yield Outcome(day, kept=kept[day]) if kept and day in kept else _outcome(day, run)
+        outcome = Outcome(day, kept=kept[day]) if kept and day in kept else _outcome(day, run)
+        yield outcome
+        if isinstance(outcome.error, KeyboardInterrupt):
+            raise outcome.error
 
 
 def _outcome(day: date, run: Callable[[date], NightResult]) -> Outcome:
     started = time.perf_counter()
     try:
         result = run(day)
-    except Exception as error:  # a date that fails must not stop the others; it is reported
+    except (Exception, KeyboardInterrupt) as error:  # a date that fails must not stop the others; it is reported
         return Outcome(day, error=error, seconds=time.perf_counter() - started)
     return Outcome(day, result=result, seconds=time.perf_counter() - started)
 

@@ -1,12 +1,24 @@
-"""Say what a failed Spark job means: a policy or a measure met data it refuses, an input cannot be read, or neither."""
+"""Say what a failure means: a policy or a measure met data it refuses, an input, the disk or the driver is gone."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
-from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, JudgementError, RankevalError
+from py4j.protocol import Py4JError, Py4JNetworkError
+
+from rankeval_spark.errors import (
+    ChecksFailedError,
+    EnvironmentFaultError,
+    Fault,
+    FaultsError,
+    JudgementError,
+    RankevalError,
+    note,
+    notes_of,
+)
 from rankeval_spark.sources import explain
 
 _POLICY: Final = re.compile(r"\[rankeval:(?P<policy>\w+)\] (?P<what>[^\n]+?), and the policy")
@@ -28,16 +40,57 @@ _FIXES: Final = {
     "invalid_scores": "remove them, or choose the policy drop",
 }
 
+_NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded|File too large")
+"""What the system says of a disk that takes no more, in the words of Python and of Java alike."""
+
 _INPUTS: Final = ("segments", "items")
 """Inputs whose rows may be refused without a policy."""
 
 
 def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
-    """Return the error that a user can act on; ``error`` itself where nothing is known of it."""
+    """Return the error that a user can act on, with the notes of ``error``, or that itself: nothing is known of it."""
     if isinstance(error, RankevalError):
         return error
     text = str(error)
-    return _policy_failure(text) or _judgement_failure(text) or explain(error, dict(locations)) or error
+    known = _full_disk(text) or _lost_driver(error) or _policy_failure(text) or _judgement_failure(text)
+    known = known or explain(error, dict(locations))
+    if known is None:
+        return error
+    for line in notes_of(error):
+        note(known, line)
+    return known
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Raise what goes wrong within the block as the error that a user can act on."""
+    try:
+        yield
+    except Exception as error:
+        known = translated(error, {})
+        if known is error:
+            raise
+        raise known from error
+
+
+def _full_disk(text: str) -> FaultsError | None:
+    found = _NO_ROOM.search(text)
+    if found is None:
+        return None
+    expected = "room for staging, for the tables and for what Spark spills"
+    fix = "free space for the results root, or let Spark spill elsewhere (SPARK_LOCAL_DIRS), and run again"
+    return EnvironmentFaultError(Fault("disk", f"no room: {found[0]}", expected, fix))
+
+
+def _lost_driver(error: Exception) -> FaultsError | None:
+    """Say that the JVM is gone: then py4j has no answer, no connection, or an error without Java's trace."""
+    is_unanswered = type(error) is Py4JError and "Trace:" not in str(error)
+    if not (is_unanswered or isinstance(error, Py4JNetworkError | ConnectionError)):
+        return None
+    fix = "was it killed for its memory (spark.driver.memory), or by the scheduler? Run again"
+    return EnvironmentFaultError(
+        Fault("Spark driver", "its JVM gone in the middle of the run", "one that answers", fix)
+    )
 
 
 def _policy_failure(text: str) -> FaultsError | None:

@@ -104,7 +104,7 @@ def score_night(
                     InputFact(**one.asDict(), columns=night.input_columns.get(one["name"])) for one in row["inputs"]
                 ]
                 run.publish(inputs=inputs, timings=steps.seconds, reason=f"scored again, after run {row[C.RUN_ID]}")
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             run.fail(steps.current, error, timings=steps.seconds)
             raise
     return NightResult(facts.evaluation, facts.evaluation_date, facts.run_id, run.n_rows, steps.seconds)

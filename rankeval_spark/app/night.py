@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 from rankeval_spark import __version__, columns as C, pipeline, schemas
 from rankeval_spark.app import gates
 from rankeval_spark.app.before import Before
-from rankeval_spark.app.failures import translated
+from rankeval_spark.app.failures import told, translated
 from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, row_facts
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.config import check_roots
-from rankeval_spark.errors import ChecksFailedError, Fault, FaultsError, InputError, visible
+from rankeval_spark.errors import ChecksFailedError, Fault, InputError, visible
 from rankeval_spark.pipeline import Request
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
@@ -125,16 +125,17 @@ def run_night(
         measures=measure_facts(request.measures, request.policies),
     )
     results = config.results
-    store = ResultsStore.open(spark, results.location, one_run_per_root=results.one_run_per_root)
-    with store.run_lock(
-        facts.evaluation,
-        evaluation_date,
-        facts.run_id,
-        on_busy=results.on_busy,
-        wait_seconds=results.wait_seconds,
-    ):
-        night = _Night(spark, config, request, store.start(facts), steps)
-        return night.run()
+    with told():
+        store = ResultsStore.open(spark, results.location, one_run_per_root=results.one_run_per_root)
+        with store.run_lock(
+            facts.evaluation,
+            evaluation_date,
+            facts.run_id,
+            on_busy=results.on_busy,
+            wait_seconds=results.wait_seconds,
+        ):
+            night = _Night(spark, config, request, store.start(facts), steps)
+            return night.run()
 
 
 def rehearse_night(
@@ -206,6 +207,9 @@ class _Night:
                 self.recorded.audit()
             with self.steps.step("publish"):
                 self.recorded.publish(inputs=self._input_facts(), timings=self.steps.seconds, reason=reason)
+        except KeyboardInterrupt as stopped:
+            self._record_failure(stopped)
+            raise
         except Exception as error:
             raise self._failed(error) from error
         facts = self.recorded.facts
@@ -340,18 +344,21 @@ class _Night:
         return [f"{row['input']}, {row['check']}: {_counted(row)}" for row in warned]
 
     def _failed(self, error: Exception) -> Exception:
-        """Record the failure with its stage and cause."""
+        """Record the failure with its stage and cause; return the cause as it is told to people."""
         sources = self.sources.all() if self.sources else ()
         cause = translated(error, {source.name: source.location for source in sources})
-        checks = [fault.where for fault in cause.faults] if isinstance(cause, FaultsError) else []
+        self._record_failure(cause)
+        return cause
+
+    def _record_failure(self, cause: BaseException) -> None:
+        checks = [fault.where for fault in cause.faults] if isinstance(cause, ChecksFailedError) else ()
         self.recorded.fail(
             self.steps.current,
             cause,
-            failed_checks=checks if isinstance(cause, ChecksFailedError) else (),
+            failed_checks=checks,
             inputs=self._input_facts(),
             timings=self.steps.seconds,
         )
-        return cause
 
 
 def with_text_ids(frame: DataFrame) -> DataFrame:

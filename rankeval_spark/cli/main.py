@@ -8,37 +8,50 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from rankeval_spark.cli.commands import app
-from rankeval_spark.cli.terminal import console, headline
-from rankeval_spark.errors import RankevalError, without_secrets
+from rankeval_spark.cli.signals import stoppable
+from rankeval_spark.cli.terminal import console, headline, keep_libraries_quiet
+from rankeval_spark.errors import RankevalError, Stopped, exit_code_of, note, notes_of, without_secrets
 
 DEBUG = "--debug"
 """Shows the trace of an error; read wherever it stands among the arguments."""
-
-UNEXPECTED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``rankeval``.
 
     Exit codes: 0 published, 1 unexpected, 2 usage or config, 3 checks failed and nothing published, 4 an input is
-    missing or unreadable, 5 another run holds the results, 6 published, but a gate failed, 7 a reproduced run differs.
+    missing or unreadable, 5 another run holds the results, 6 published, but a gate failed, 7 a reproduced run differs,
+    130 stopped by Ctrl-C, 143 stopped by SIGTERM.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     wanted = [argument for argument in given if argument != DEBUG]
-    try:
-        app(wanted, prog_name="rankeval")
-    except Exception as error:  # the last resort
-        _explain(error, is_debug=DEBUG in given)
-        sys.exit(error.exit_code if isinstance(error, RankevalError) else UNEXPECTED)
+    keep_libraries_quiet()
+    with stoppable() as ending:
+        try:
+            app(wanted, prog_name="rankeval")
+        except (Exception, SystemExit) as error:  # the last resort
+            if ending.stopped is not None:  # typer makes a status of Ctrl-C out of it, and a failed clean-up an error
+                _take_notes(ending.stopped, error)
+                _end(ending.stopped, is_debug=DEBUG in given)
+            if isinstance(error, SystemExit):
+                raise
+            _end(error, is_debug=DEBUG in given)
     sys.exit(0)
 
 
-def _explain(error: Exception, *, is_debug: bool) -> None:
+def _take_notes(stopped: Stopped, error: BaseException) -> None:
+    for line in notes_of(error):
+        note(stopped, line)
+
+
+def _end(error: BaseException, *, is_debug: bool) -> NoReturn:
+    """Say what went wrong and end with its exit code."""
     out = console(is_error=True)
     if is_debug:
         trace = without_secrets("".join(traceback.format_exception(error)))
         out.print(trace, markup=False, style="dim", soft_wrap=True)
     out.print("error: ", style="bold red", end="")
     out.print(headline(error), markup=False, soft_wrap=True)
-    if not is_debug and not isinstance(error, RankevalError):
+    if not is_debug and isinstance(error, Exception) and not isinstance(error, RankevalError):
         out.print(f"{DEBUG} shows the trace", style="dim")
+    sys.exit(exit_code_of(error))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.markup import escape
 
-from rankeval_spark.errors import RankevalError, first_line, visible, without_secrets
+from rankeval_spark.errors import RankevalError, first_line, notes_of, visible, without_secrets
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -28,8 +28,14 @@ logger = logging.getLogger("rankeval")
 
 def headline(error: BaseException) -> str:
     """Say what went wrong: the message of an error of ours, one line of any other instead of Java's stack trace."""
+    return "\n".join([_said(error), *notes_of(error)])
+
+
+def _said(error: BaseException) -> str:
     if isinstance(error, RankevalError):
         return str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return str(error) or "stopped"
     return f"unexpected {type(error).__name__}: {without_secrets(first_line(str(error)))}"
 
 
@@ -97,6 +103,16 @@ def progress(title: str) -> Iterator[Progress]:
         return
     with out.status(escape(title)) as status:
         yield Spinner(status, escape(title))
+
+
+def keep_libraries_quiet() -> None:
+    """Keep the log of libraries off the terminal: py4j writes a trace of every call that a dead driver did not answer.
+
+    What they have to say reaches the user as the error that they raise; whoever logs by himself gets it all.
+    """
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
 
 
 def _log_to_stderr() -> None:

@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from delta import exceptions as delta_exceptions
 
+from rankeval_spark.errors import Fault, ResultsError
+from rankeval_spark.results.locks import Lock, LockTimes
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.locks import Lock
     from rankeval_spark.results.storage import Storage
 
 Made = TypeVar("Made")
 
 ATTEMPTS: Final = 3
+
+RUNS_LOCK: Final = "runs"
+RUNS_WAIT_SECONDS: Final = 600.0
+"""Patience with another commit to ``runs``, which takes a second; a lock that was left behind is free after five
+minutes."""
 
 CONFLICTS: Final = (
     delta_exceptions.DeltaConcurrentModificationException,
@@ -50,3 +57,24 @@ def retried(root: Root, commit: Callable[[], Made]) -> Made:
             if attempt == ATTEMPTS:
                 raise
     raise AssertionError  # pragma: no cover - the last attempt returned or raised
+
+
+def turn_for_runs(storage: Storage, owner: str) -> Lock:
+    """Give the lock under which one process at a time commits to ``runs``.
+
+    Runs append to it side by side, and on a local disk Delta looks whether a commit exists before it renames its own
+    into place: of two drivers that do so at once, the second would replace the commit of the first.
+    """
+    return Lock(storage, RUNS_LOCK, owner=owner, wait_seconds=RUNS_WAIT_SECONDS, times=LockTimes(poll=0.05))
+
+
+def lost(table: str, run_id: str, before: int) -> ResultsError:
+    """Say that a commit that was just made is not in the log of its table."""
+    return ResultsError(
+        Fault(
+            f"table {table}",
+            f"no commit of run {run_id} after version {before}",
+            "the commit that this run just made",
+            "another writer without the lock, or a store that loses writes: let nothing else write to the root",
+        )
+    )

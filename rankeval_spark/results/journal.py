@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.results import tables
+from rankeval_spark.results import delta_log, tables
+from rankeval_spark.results.commits import lost, turn_for_runs
+from rankeval_spark.results.facts import Failure
 from rankeval_spark.stages.frames import struct_type
 
 if TYPE_CHECKING:
-    from rankeval_spark.results.facts import Failure, InputFact, RunFacts
+    from rankeval_spark.results.facts import InputFact, RunFacts
     from rankeval_spark.results.storage import Storage
 
 RUNNING: Final = "RUNNING"
@@ -32,6 +34,10 @@ INTENTS: Final = (PUBLISHING, MAINTAINING)
 
 MAINTENANCE: Final = "rankeval.maintain"
 """``evaluation`` of the events of maintenance that are about no night; also the beginning of its run ids."""
+
+UNKNOWN_STAGE: Final = "unknown"
+DIED: Final = "Died"
+"""Type of the error of a run that did not record its end itself."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -121,6 +127,31 @@ def record_outcome(
     return record_all(spark, storage, [values], after=after)
 
 
+def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by: str, holder: str) -> None:
+    """Record FAILED for a run that ended without a word; not where it had more to say than that it is RUNNING.
+
+    Parameters
+    ----------
+    run_id : str
+        Whose lock was taken over: it is not at work any more.
+    found_by : str
+        Who took it over.
+    holder : str
+        What the lock said of its process.
+    """
+    events = tables.read(spark, storage, schemas.RUNS.name).where(F.col(C.RUN_ID) == F.lit(run_id)).collect()
+    if [event["status"] for event in events] != [RUNNING]:  # published, failed, or to be rolled forward
+        return
+    reason = f"died: its process was gone, or silent for too long, when {found_by} took over"
+    values = {
+        **events[0].asDict(),
+        "status": FAILED,
+        "reason": reason,
+        "error": astuple(Failure(UNKNOWN_STAGE, DIED, f"{holder} ended without a word")),
+    }
+    record_all(spark, storage, [values], after=_EPOCH)
+
+
 def record_all(
     spark: SparkSession, storage: Storage, events: Iterable[Mapping[str, Any]], *, after: datetime
 ) -> datetime:
@@ -131,10 +162,15 @@ def record_all(
 
 
 def append(spark: SparkSession, storage: Storage, *events: Mapping[str, Any]) -> None:
-    """Append rows to ``runs`` in one commit."""
+    """Append rows to ``runs`` in one commit, and find that commit in the log."""
+    table, run_id = schemas.RUNS.name, str(events[0][C.RUN_ID])
     rows = [tuple(values[name] for name in schemas.RUNS.field_names()) for values in events]
     frame = spark.createDataFrame(rows, struct_type(schemas.RUNS))
-    frame.coalesce(1).writeTo(tables.identifier(storage, schemas.RUNS.name)).append()
+    with turn_for_runs(storage, run_id):
+        before = delta_log.latest_version(storage, table)
+        frame.coalesce(1).writeTo(tables.identifier(storage, table)).option("userMetadata", run_id).append()
+        if delta_log.find_commit(storage, table, tag=run_id, after=before) is None:
+            raise lost(table, run_id, before)
 
 
 def state(spark: SparkSession, storage: Storage) -> State:

@@ -77,6 +77,11 @@ class Lock:
         How long to wait for another holder before giving up with :class:`ResultsBusyError`.
     times : LockTimes
         Heartbeat and patience.
+
+    Attributes
+    ----------
+    taken_from : Holder or None
+        Who held the lock before, and never gave it back.
     """
 
     def __init__(
@@ -87,6 +92,7 @@ class Lock:
         self._holder = Holder(owner, this_process(), _now())
         self._wait_seconds = wait_seconds
         self._times = times or LockTimes()
+        self.taken_from: Holder | None = None
         self._number = 0
         self._stop = threading.Event()
         self._writing = threading.Lock()  # a heartbeat must not undo a release
@@ -123,12 +129,17 @@ class Lock:
             raise self._busy()
 
     def release(self) -> None:
-        """Give the lock back; nothing happens if it is not ours any more."""
+        """Give the lock back; nothing happens if it is not ours any more.
+
+        A full disk, or a store that is out of reach, does not undo what was done under the lock: it is then free when
+        this process has ended, or when its heartbeat has stopped for long enough.
+        """
         self._stop.set()
         with self._writing:
-            if self._storage.has_locks and self.is_held:
-                released = replace(self._holder, released_at=_now())
-                self._storage.replace(self._file(self._number), released.to_json())
+            with suppress(Exception):
+                if self._storage.has_locks and self.is_held:
+                    released = replace(self._holder, released_at=_now())
+                    self._storage.replace(self._file(self._number), released.to_json())
             self._number = 0
 
     def _try_to_acquire(self) -> bool:
@@ -151,6 +162,7 @@ class Lock:
     def _is_free(self, number: int) -> bool:
         try:
             holder = Holder.from_json(self._storage.read(self._file(number)))
+            self.taken_from = None if holder is None or holder.released_at else holder
             if holder and (holder.released_at or holder.process.is_gone()):
                 return True
             return self._storage.age(self._file(number)) > self._times.stale_after

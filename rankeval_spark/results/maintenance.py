@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.results import delta_log, journal, migration, removal, retention, statements, tables
-from rankeval_spark.results.commits import Root, retried
+from rankeval_spark.results.commits import Root, retried, turn_for_runs
 from rankeval_spark.results.facts import Night, RunFacts
 from rankeval_spark.results.failpoints import reach
 from rankeval_spark.results.publish import recover
@@ -186,7 +186,8 @@ class Maintenance:
         """Merge small files of each night of a table into larger ones; no row changes."""
         with self._turn() as (root, state):
             delta = DeltaTable.forPath(self._spark, tables.path_of(self._storage, table))
-            done = retried(root, lambda: delta.optimize().executeCompaction().select("metrics.*").head())
+            with turn_for_runs(self._storage, self._id) if table == schemas.RUNS.name else nullcontext():
+                done = retried(root, lambda: delta.optimize().executeCompaction().select("metrics.*").head())
             reach("after_compaction")
             self._publish(root, state, [table], "small files merged")
         return Compacted(done["numFilesRemoved"], done["numFilesAdded"]) if done else Compacted(0, 0)

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results import delta_log, journal, removal, tables
-from rankeval_spark.results.commits import Root, retried
+from rankeval_spark.results.commits import Root, lost, retried
 from rankeval_spark.results.facts import Night
 from rankeval_spark.results.failpoints import reach
 from rankeval_spark.results.staging import Staging
@@ -38,7 +37,8 @@ def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent:
     staging : Staging
         The tables of the run.
     on_intent : callable
-        Called once the intent stands in the journal: from here on the staging area belongs to whoever finds it.
+        Called before the intent is written into the journal: from here on it may stand there, even where its writer
+        was interrupted, and the staging area belongs to whoever finds it.
 
     Returns
     -------
@@ -47,8 +47,8 @@ def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent:
     """
     last = recover(root).last_recorded
     root.lock.assert_held()
-    journal.record(root.spark, root.storage, _with(event, journal.PUBLISHING, {}), after=last)
     on_intent()
+    journal.record(root.spark, root.storage, _with(event, journal.PUBLISHING, {}), after=last)
     reach("after_intent")
     versions = _write_tables(root, event.facts.night, event.facts.run_id, staging)
     reach("before_marker")
@@ -139,14 +139,7 @@ def _overwrite(root: Root, table: str, night: Night, run_id: str, frame: DataFra
     now = delta_log.latest_version(root.storage, table)
     if _is_empty(root, table, night, now) and frame.isEmpty():
         return now
-    raise ResultsError(
-        Fault(
-            f"table {table}",
-            f"no commit of run {run_id} after version {before}",
-            "the commit that this run just made",
-            "another writer without the lock, or a store that loses writes: let nothing else write to the root",
-        )
-    )
+    raise lost(table, run_id, before)
 
 
 def _is_empty(root: Root, table: str, night: Night, version: int) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.errors import without_secrets
+from rankeval_spark.errors import first_line, note, without_secrets
 from rankeval_spark.results import journal, staging
 from rankeval_spark.results.commits import Root
 from rankeval_spark.results.facts import Failure, InputFact, RunFacts
@@ -26,7 +27,7 @@ LONGEST_MESSAGE: Final = 2000
 
 
 class Run(StagedRun):
-    """A run that has been recorded as RUNNING; made by :meth:`ResultsStore.start`."""
+    """A run that is recorded from its start to its end; made by :meth:`ResultsStore.start`."""
 
     def __init__(
         self,
@@ -41,8 +42,16 @@ class Run(StagedRun):
         self._run_lock = run_lock
         self._publish_lock = publish_lock
         self._is_announced = False
-        self._record(journal.RunEvent(facts, journal.RUNNING))
-        reach("before_staging")
+        self._is_published = False
+
+    def begin(self) -> None:
+        """Record that the run has started."""
+        try:
+            self._record(journal.RunEvent(self.facts, journal.RUNNING))
+            reach("before_staging")
+        except (Exception, KeyboardInterrupt) as error:
+            self.fail("start", error)
+            raise
 
     def publish(
         self,
@@ -70,7 +79,9 @@ class Run(StagedRun):
         with self._publish_lock(self.facts.run_id) as lock:
             root = Root(self._spark, self._storage, lock)
             versions = publish(root, event, self._staging, on_intent=self._announce)
-        staging.remove_all(self._storage, self.facts.night)
+            self._is_published = True
+        with suppress(Exception):  # the run is published; what stays is removed by the next run of the night
+            staging.remove_all(self._storage, self.facts.night)
         return versions
 
     def fail(
@@ -82,21 +93,30 @@ class Run(StagedRun):
         inputs: Sequence[InputFact] = (),
         timings: Mapping[str, float] | None = None,
     ) -> None:
-        """Record that the run failed; staging goes unless the publish had begun, for it then completes the run."""
-        failure = Failure(stage, type(error).__name__, without_secrets(str(error))[:LONGEST_MESSAGE])
-        self._record(
-            journal.RunEvent(
-                self.facts,
-                journal.FAILED,
-                reason=f"failed in {stage}",
-                inputs=tuple(inputs),
-                timings=timings or {},
-                error=failure,
-                failed_checks=tuple(failed_checks),
+        """Record that the run failed, and remove its staging unless a publish may have been announced that needs it.
+
+        Whatever goes wrong here, ``error`` stays what the run ends with: a note says what could not be recorded.
+        """
+        if self._is_published:
+            note(error, f"run {self.facts.run_id} was published before that")
+            return
+        try:
+            if not self._is_announced:
+                with suppress(Exception):  # first: on a full disk, it makes room for the row
+                    self._staging.remove()
+            self._record(
+                journal.RunEvent(
+                    self.facts,
+                    journal.FAILED,
+                    reason=f"failed in {stage}",
+                    inputs=tuple(inputs),
+                    timings=timings or {},
+                    error=Failure(stage, type(error).__name__, without_secrets(str(error))[:LONGEST_MESSAGE]),
+                    failed_checks=tuple(failed_checks),
+                )
             )
-        )
-        if not self._is_announced:
-            self._staging.remove()
+        except Exception as failure:
+            note(error, f"run {self.facts.run_id} could not be recorded as FAILED: {first_line(str(failure))}")
 
     def _record(self, event: journal.RunEvent) -> None:
         journal.record(self._spark, self._storage, event)

@@ -91,14 +91,21 @@ class LocalStorage:
                 file.write(content)
         except FileExistsError:
             return False
+        except OSError:  # made, but not written: on a full disk, an empty lock would pass for one that is held
+            target.unlink(missing_ok=True)
+            raise
         return True
 
     def replace(self, path: str, content: bytes) -> None:
         """Write a file in place of the old one, atomically."""
         target = self._path(path)
         draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-        draft.write_bytes(content)
-        draft.replace(target)
+        try:
+            draft.write_bytes(content)
+            draft.replace(target)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
 
     def age(self, path: str) -> float:
         """Seconds since a file was last written."""

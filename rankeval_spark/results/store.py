@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsBusyError, ResultsError
-from rankeval_spark.results import roots, tables
+from rankeval_spark.results import journal, roots, tables
 from rankeval_spark.results.facts import Night, RunFacts
 from rankeval_spark.results.locks import Lock, LockTimes
 from rankeval_spark.results.maintenance import Maintenance
@@ -97,7 +97,10 @@ class ResultsStore:
         if lock is None:
             raise ResultsError(Fault(f"run {facts.run_id}", "no run lock", f"to be inside run_lock of {facts.night}"))
         tables.require_declared(tables.read(self._spark, self._storage, schemas.RUNS.name).schema, schemas.RUNS)
-        return Run(self._spark, self._storage, facts, run_lock=lock, publish_lock=self.publish_lock)
+        self._record_death(lock, found_by=f"run {facts.run_id}")
+        run = Run(self._spark, self._storage, facts, run_lock=lock, publish_lock=self.publish_lock)
+        run.begin()
+        return run
 
     def maintenance(self, *, code_version: str = "") -> Maintenance:
         """Give the steps that keep the root small and in order."""
@@ -115,10 +118,16 @@ class ResultsStore:
         A run that was only suspended finds that it lost the lock, and publishes nothing.
         """
         try:
-            with self._lock(f"run-{slug}", "maintenance", 0.0):
+            with self._lock(f"run-{slug}", "maintenance", 0.0) as lock:
+                self._record_death(lock, found_by="rankeval maintain")
                 return True
         except ResultsBusyError:
             return False
+
+    def _record_death(self, lock: Lock, *, found_by: str) -> None:
+        """Record what became of the run whose lock was taken over, if it did not say so itself."""
+        if (dead := lock.taken_from) is not None:
+            journal.record_death(self._spark, self._storage, dead.owner, found_by=found_by, holder=str(dead))
 
     @contextmanager
     def _lock(self, name: str, owner: str, wait_seconds: float) -> Iterator[Lock]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from rankeval_spark.config import redaction
@@ -18,6 +23,8 @@ from rankeval_spark.session.java import Java, find_java
 from rankeval_spark.session.spark_home import driver_environment, find_spark_home, spark_defaults
 
 Settings = Mapping[str, str]
+Gateway: TypeAlias = Any
+"""The connection to a JVM: py4j has no types."""
 
 
 def build_session(
@@ -161,9 +168,10 @@ def _create(options: Settings, *, of_command_line: Settings | None = None) -> Sp
             hide(value)
         builder = builder.config(key, value)
     try:
-        if of_command_line is not None:
-            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*of_command_line.items()]))
-        return builder.getOrCreate()
+        if of_command_line is not None and SparkContext._gateway is None:
+            SparkContext._ensure_initialized(gateway=_launched(of_command_line))
+        with _handled_as_before(signal.SIGINT):
+            return builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise EnvironmentFaultError(
             Fault(
@@ -173,6 +181,31 @@ def _create(options: Settings, *, of_command_line: Settings | None = None) -> Sp
                 fix="see the lines above, and run 'rankeval doctor'",
             )
         ) from error
+
+
+def _launched(options: Settings) -> Gateway:
+    """Start the driver's JVM in a session of its own.
+
+    A scheduler that ends our process group would end it too, and with it the way to say so in ``runs``. It ends by
+    itself when this process does, whose end of a pipe it reads.
+    """
+    conf = SparkConf(loadDefaults=False).setAll([*options.items()])
+    return launch_gateway(conf, popen_kwargs={"start_new_session": True})  # type: ignore[no-untyped-call]  # its own
+
+
+@contextmanager
+def _handled_as_before(number: signal.Signals) -> Iterator[None]:
+    """Put a handler that was made on purpose back after pyspark has put its own in place.
+
+    Its own speaks to the JVM on a connection that may be waiting for an answer, so that the jobs are cancelled when
+    the one under way is over: then perhaps the one that records the interruption.
+    """
+    before = signal.getsignal(number)
+    try:
+        yield
+    finally:
+        if before is not signal.default_int_handler and threading.current_thread() is threading.main_thread():
+            signal.signal(number, before)
 
 
 def _with_delta_extension(options: Settings) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j has no types
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from rankeval_spark.errors import CONDITION, Fault, InputError, first_line, nearest
@@ -53,7 +53,7 @@ def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
     """
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise InputError(missing(name, location, expected, _describe(error))) from error
 
 
@@ -89,7 +89,7 @@ def explain(error: BaseException, locations: dict[str, str]) -> InputError | Non
     return InputError(Fault(where, f"a file that cannot be read ({first_line(text)})", "readable data files"))
 
 
-def _describe(error: PySparkException | Py4JError) -> str:
+def _describe(error: PySparkException | Py4JJavaError) -> str:
     if "ClassNotFoundException" in str(error) and "FileSystem" in str(error):
         return "a file system for which Spark has no jar"
     known = _FOUND.get(_condition(error).partition(".")[0])

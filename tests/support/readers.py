@@ -21,7 +21,8 @@ def read_with_duckdb(table: str, columns: Sequence[str]) -> Rows:
     extension = next(Path(duckdb_extension_delta.__file__).parent.rglob("delta.duckdb_extension"))
     with duckdb.connect() as connection:
         connection.load_extension(str(extension))
-        relation = connection.execute(f"SELECT {', '.join(columns)} FROM delta_scan(?)", [table])
+        quoted = ", ".join(f'"{column}"' for column in columns)  # one is called check, which is a word of SQL
+        relation = connection.execute(f"SELECT {quoted} FROM delta_scan(?)", [table])
         return sorted_rows(relation.fetchall())
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import traceback
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from rankeval_spark.app import failures
-from rankeval_spark.errors import ChecksFailedError, Fault, JudgementError
+from rankeval_spark.cli.terminal import headline
+from rankeval_spark.errors import ChecksFailedError, EnvironmentFaultError, Fault, JudgementError, note
 from rankeval_spark.measures import Lists, MeasureSet, Ranking
 
 
@@ -48,4 +50,40 @@ def test_policy_that_met_its_case_is_named() -> None:
 
 def test_other_failures_stay_what_they_are() -> None:
     error = RuntimeError("Job aborted due to stage failure: out of memory")
+    assert failures.translated(error, {}) is error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Errno 28] No space left on device: '/results/_locks/runs/00000001'",
+        "Job aborted: Task 0 in stage 3.0: java.io.IOException: No space left on device\n\tat java.io.X",
+    ],
+)
+def test_a_full_disk_is_told_as_one(text: str) -> None:
+    error = OSError(text)
+    note(error, "run r could not be recorded as FAILED: no room")
+
+    known = failures.translated(error, {})
+
+    assert isinstance(known, EnvironmentFaultError)
+    assert "disk: found no room: No space left on device; expected room for staging" in str(known)
+    assert headline(known).endswith("\nrun r could not be recorded as FAILED: no room")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Py4JNetworkError("Answer from Java side is empty"),
+        Py4JError("An error occurred while calling o57.save"),
+        ConnectionRefusedError(111, "Connection refused"),
+    ],
+)
+def test_a_driver_that_is_gone_is_told_as_such(error: Exception) -> None:
+    with pytest.raises(EnvironmentFaultError, match="Spark driver: found its JVM gone"), failures.told():
+        raise error
+
+
+def test_a_call_that_java_refused_is_no_driver_that_is_gone() -> None:
+    error = Py4JError("An error occurred while calling o5.f. Trace:\npy4j.Py4JException: Method f([]) does not exist")
     assert failures.translated(error, {}) is error

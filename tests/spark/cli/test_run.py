@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import deltalake
 import pytest
 
+from rankeval_spark import schemas
 from tests.support import nights
 from tests.support.cli import rankeval, rankeval_process
 from tests.support.nights import FIRST
@@ -66,3 +69,37 @@ def test_run_in_a_process_of_its_own_fails_in_one_message(published: Workspace, 
     )
     ours = [line for line in failed.err.splitlines() if not line.startswith("WARNING: Using incubator modules")]
     assert next(line for line in ours if " INFO rankeval nightly 2026-01-01 stage=" not in line).startswith("error: ")
+
+
+def test_a_file_system_that_takes_no_more_changes_nothing(
+    spark: SparkSession, own_copy: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver may write files of 1 KB only, from the moment on at which the run is recorded as RUNNING."""
+    driver = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]  # py4j has no types
+    limits = resource.prlimit(driver, resource.RLIMIT_FSIZE)
+    monkeypatch.setattr(
+        "rankeval_spark.results.run.reach",
+        lambda _: resource.prlimit(driver, resource.RLIMIT_FSIZE, (1024, limits[1])),
+    )
+    before = published_rows(own_copy)
+    try:
+        full = rankeval("run", own_copy.config, "--date", FIRST)
+    finally:
+        resource.prlimit(driver, resource.RLIMIT_FSIZE, limits)
+
+    assert full.code == 1
+    full.assert_readable()
+    assert "disk: found no room: File too large; expected room for staging" in full.message
+    assert "could not be recorded as FAILED: " in full.message
+    assert published_rows(own_copy) == before
+    assert list(Path(own_copy.root, "_staging").iterdir()) == []
+
+
+def published_rows(workspace: Workspace) -> dict[str, list[str]]:
+    """Rows of every published table, whichever run wrote them."""
+    return {
+        schema.name: sorted(
+            map(str, deltalake.DeltaTable(f"{workspace.root}/{schema.name}").to_pyarrow_table().to_pylist())
+        )
+        for schema in schemas.PUBLISHED
+    }

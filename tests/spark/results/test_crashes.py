@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.results import Results, ResultsStore, failpoints
+from rankeval_spark.errors import ResultsError, notes_of
+from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, locks
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
@@ -22,13 +21,6 @@ CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 
 UNTOUCHED = ("after_staging",)
 ANNOUNCED = ("after_intent", "after_metrics", "before_marker")
-
-CHILD = """
-import sys
-from rankeval_spark.session import build_session
-from tests.spark.results import nights
-nights.publish(build_session("crash", master="local[1]"), sys.argv[1], nights.facts("crashed"), nights.RANKS)
-"""
 
 
 def crash(spark: SparkSession, root: str, failpoint: str, ranks: nights.Ranks) -> None:
@@ -113,15 +105,43 @@ def test_a_run_that_failed_says_where_and_why_and_leaves_nothing(spark: SparkSes
     assert leftovers(root) == []
 
 
-@pytest.mark.slow
-def test_a_killed_process_is_taken_over_and_its_publish_completed(spark: SparkSession, root: str) -> None:
-    environment = {**os.environ, failpoints.ENVIRONMENT_VARIABLE: "after_lists=exit"}
-    here = Path(__file__).parents[3]
-    child = subprocess.run([sys.executable, "-c", CHILD, root], env=environment, cwd=here, check=False, timeout=300)
-    assert child.returncode == failpoints.EXIT_STATUS
-    nights.publish(spark, root, nights.facts("next"), CHANGED)  # the same night: its lock was left behind
-    assert [event for event in events(spark, root) if event[0] == "crashed"] == [
+def test_the_run_whose_lock_was_left_behind_is_recorded_as_failed(spark: SparkSession, root: str) -> None:
+    """What a killed process leaves: RUNNING, its staging and its lock; ``tests/faults`` kills them for good."""
+    crash(spark, root, "after_staging", CHANGED)
+    night = nights.facts("crashed").night
+    folder = Path(root, locks.LOCKS_FOLDER, f"run-{night.slug}")
+    (last,) = folder.iterdir()
+    held = locks.Holder.from_json(last.read_bytes())
+    assert held is not None
+    last.write_bytes(replace(held, process=replace(held.process, started="1"), released_at="").to_json())
+
+    nights.publish(spark, root, nights.facts("next"), CHANGED)
+
+    assert events(spark, root)[-5:] == [
         ("crashed", "RUNNING"),
-        ("crashed", "PUBLISHING"),
-        ("crashed", "PUBLISHED"),
+        ("crashed", "FAILED"),
+        ("next", "RUNNING"),
+        ("next", "PUBLISHING"),
+        ("next", "PUBLISHED"),
     ]
+    failed = Results(spark, root).runs().where("status = 'FAILED'").collect()[0]
+    assert failed["reason"] == "died: its process was gone, or silent for too long, when run next took over"
+    assert (failed["error"]["stage"], failed["error"]["type"]) == ("unknown", "Died")
+    assert failed["config_hash"] == "c0ffee"
+    assert leftovers(root) == []
+
+
+def test_an_event_that_is_lost_or_cannot_be_written_does_not_hide_what_happened(
+    spark: SparkSession, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ResultsStore.open(spark, root)
+    with store.run_lock(nights.NIGHTLY, nights.FIRST, "bad"):
+        run = store.start(nights.facts("bad"))
+        nights.stage(spark, run, CHANGED)
+        monkeypatch.setattr(delta_log, "find_commit", lambda *_, **__: None)
+        error = ValueError("no such thing")
+        run.fail("score", error)
+        assert notes_of(error) == [f"run bad could not be recorded as FAILED: {ResultsError.title}"]
+        with pytest.raises(ResultsError, match=r"table runs: found no commit of run bad after version \d+"):
+            run.publish()
+    assert leftovers(root) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -159,3 +160,30 @@ def test_a_lock_says_who_holds_it_in_readable_json(tmp_path: Path) -> None:
         content = json.loads((tmp_path / "_locks" / "night" / "00000001").read_text())
     assert content["owner"] == "first"
     assert content["process"]["pid"] == os.getpid()
+
+
+def test_a_lock_that_a_full_disk_does_not_take_is_not_left_behind(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            lock(tmp_path, "first").acquire()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with lock(tmp_path, "second") as second:
+        assert second.taken_from is None
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+        try:
+            second.release()  # it cannot say so, and what was done under it stands
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.name for path in (tmp_path / "_locks" / "night").iterdir()] == ["00000001"]
+
+
+def test_a_lock_says_from_whom_it_was_taken_over(tmp_path: Path) -> None:
+    leave_behind(tmp_path, process_that_ended())
+    with lock(tmp_path, "next") as taken:
+        assert taken.taken_from is not None
+        assert taken.taken_from.owner == "old"
+    with lock(tmp_path, "later") as later:
+        assert later.taken_from is None

@@ -160,7 +160,9 @@ class Workloads:
     def summarise_written(self) -> int:
         """Do the second half of :meth:`whole` on what is written already."""
         schema = self.scored().schema
-        return int(self._metrics(self.spark.read.schema(schema).parquet(self._written), self._request).toArrow().num_rows)
+        return int(
+            self._metrics(self.spark.read.schema(schema).parquet(self._written), self._request).toArrow().num_rows
+        )
 
     def checks(self) -> object:
         """Count what is wrong with the inputs, and with the lists as scored."""

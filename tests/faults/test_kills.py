@@ -1,0 +1,161 @@
+"""A publish that is killed at every point: whoever reads sees whole runs, and the next run mends what was left."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import deltalake
+import pytest
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.results import Results
+from tests.spark.results import nights
+from tests.support.processes import SETTINGS, held_at, started
+from tests.support.readers import read_with_duckdb
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.faults
+
+TABLES: Final = [schema.name for schema in schemas.PUBLISHED]
+POINTS: Final = (
+    *("before_staging", "after_staging", "after_intent"),
+    *(f"after_{table}" for table in TABLES),
+    "before_marker",
+)
+"""Every named place of a publish, in the order in which a run comes by them."""
+
+UNTOUCHED: Final = POINTS[:2]
+CHANGED: Final[nights.Ranks] = {"ann": 2, "kim": 1}
+
+CHILD: Final = f"""
+import sys
+from rankeval_spark.session import build_session
+from tests.spark.results import nights
+spark = build_session("killed", master="local[1]", settings={SETTINGS!r})
+nights.publish(spark, sys.argv[1], nights.facts("killed"), {CHANGED!r})
+"""
+
+AT_A_TIME: Final = 2
+
+
+@pytest.fixture(scope="module")
+def roots(_shared_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with a root in which the first night was published, and one in which all went well afterwards."""
+    folder = tmp_path_factory.mktemp("roots")
+    nights.publish(_shared_session, str(folder / "before"), nights.facts("first"))
+    shutil.copytree(folder / "before", folder / "clean")
+    nights.publish(_shared_session, str(folder / "clean"), nights.facts("next", nights.SECOND))
+    nights.publish(_shared_session, str(folder / "clean"), nights.facts("rerun"), CHANGED)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def killed(roots: Path, request: pytest.FixtureRequest) -> Iterator[Mapping[str, Future[str]]]:
+    """Give the roots in which the first night was run again and killed at a point; made while others are looked at."""
+    of_tests = (getattr(item, "callspec", None) for item in request.session.items)
+    chosen = [spec.params["point"] for spec in of_tests if spec is not None and "point" in spec.params]
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        yield {point: pool.submit(kill_at, point, roots / point, before=roots / "before") for point in chosen}
+        pool.shutdown(cancel_futures=True)
+
+
+def kill_at(point: str, folder: Path, *, before: Path) -> str:
+    root = shutil.copytree(before, folder / "results")
+    with started([sys.executable, "-c", CHILD, root], folder, held_at(point)) as running:
+        running.wait_until_it_says(f"failpoint {point} holds")
+        running.kill()
+    return str(root)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_publish_that_was_killed_shows_whole_runs_and_is_mended(
+    spark: SparkSession, roots: Path, killed: Mapping[str, Future[str]], point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = killed[point].result()
+
+    assert rows_by_helper(spark, root) == rows_by_helper(spark, str(roots / "before"))
+    assert_whole(spark, root, {nights.FIRST: {"first"}})
+    plain_runs = {run for table in TABLES for run in runs_by_night(f"{root}/{table}").get(nights.FIRST, set())}
+    assert plain_runs <= ({"first"} if point in (*UNTOUCHED, "after_intent") else {"first", "killed"})
+    own = ["RUNNING"] if point in UNTOUCHED else ["RUNNING", "PUBLISHING"]
+    assert [status for run, status in events(root) if run == "killed"] == own
+    assert events(root)[2] == ("first", "PUBLISHED")
+
+    publish_and_look_at_every_step(spark, root, monkeypatch)
+    of_first = {"first"} if point in UNTOUCHED else {"killed"}
+    assert_whole(spark, root, {nights.FIRST: of_first, nights.SECOND: {"next"}})
+    assert [event for event in events(root)[len(own) + 3 :] if event[1] != "RUNNING"] == [
+        *([] if point in UNTOUCHED else [("killed", "PUBLISHED")]),  # before the other night is touched
+        ("next", "PUBLISHING"),
+        ("next", "PUBLISHED"),
+    ]
+
+    nights.publish(spark, root, nights.facts("rerun"), CHANGED)
+    assert_whole(spark, root, {nights.FIRST: {"rerun"}, nights.SECOND: {"next"}})
+    for table in TABLES:
+        assert rows_of(f"{root}/{table}") == rows_of(f"{roots}/clean/{table}"), table
+    assert list(Path(root, "_staging").iterdir()) == []
+    assert ("killed", "FAILED" if point in UNTOUCHED else "PUBLISHED") in events(root)
+
+
+def publish_and_look_at_every_step(spark: SparkSession, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Publish the second night, and look at the first one whenever something was written."""
+    steps = []
+
+    def look(name: str) -> None:
+        steps.append(name)
+        assert_whole(spark, root)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rankeval_spark.results.publish.reach", look)
+        nights.publish(spark, root, nights.facts("next", nights.SECOND))
+    assert steps[-len(POINTS) + 2 :] == list(POINTS[2:])
+
+
+def assert_whole(spark: SparkSession, root: str, expected: Mapping[date, set[str]] | None = None) -> None:
+    """Check what readers see: through the helper one run a night in all tables, in each table alone one run a night."""
+    versions = Results(spark, root).table_versions()
+    pinned: dict[date, set[str]] = {}
+    for schema in schemas.PUBLISHED:
+        path = f"{root}/{schema.name}"
+        plain = list(map(str, read_with_duckdb(path, schema.key)))
+        assert len(set(plain)) == len(plain), f"{schema.name}: a key twice"
+        assert all(len(runs) == 1 for runs in runs_by_night(path).values()), f"{schema.name}: {runs_by_night(path)}"
+        for night, runs in runs_by_night(path, versions[schema.name]).items():
+            pinned.setdefault(night, set()).update(runs)
+    assert all(len(runs) == 1 for runs in pinned.values()), f"through the helper: {pinned}"
+    assert expected is None or pinned == expected
+
+
+def runs_by_night(path: str, version: int | None = None) -> dict[date, set[str]]:
+    table = deltalake.DeltaTable(path, version=version).to_pyarrow_table(columns=[C.EVALUATION_DATE, C.RUN_ID])
+    found: dict[date, set[str]] = {}
+    for row in table.to_pylist():
+        found.setdefault(row[C.EVALUATION_DATE], set()).add(row[C.RUN_ID])
+    return found
+
+
+def rows_by_helper(spark: SparkSession, root: str) -> list[list[str]]:
+    results = Results(spark, root)
+    return [nights.rows_of(results.published(table), without=()) for table in TABLES]
+
+
+def rows_of(path: str) -> list[str]:
+    """Rows as they are in the newest version, whoever wrote them."""
+    rows = deltalake.DeltaTable(path).to_pyarrow_table().to_pylist()
+    return sorted(str({name: value for name, value in row.items() if name != C.RUN_ID}) for row in rows)
+
+
+def events(root: str) -> list[tuple[str, str]]:
+    columns = ["recorded_at", C.RUN_ID, "status"]
+    rows = deltalake.DeltaTable(f"{root}/runs").to_pyarrow_table(columns=columns).to_pylist()
+    return [(row[C.RUN_ID], row["status"]) for row in sorted(rows, key=lambda row: row["recorded_at"])]

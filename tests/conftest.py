@@ -26,8 +26,9 @@ TEST_SETTINGS = {
     "spark.driver.memory": "2g",
     # ALS serialises a deep lineage, for which the default stack can be too small. A test runs each plan once or twice:
     # of the CPU of a test process 40 % went into HotSpot's second compiler and Spark's generated code, which pay later.
-    # Processes that tests start run as in production.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m -XX:TieredStopAtLevel=1",
+    # (The first one alone has a small cache for its code unless told otherwise, and when that is full, nothing is
+    # compiled any more.) Processes that tests start run as in production.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Two partitions show what a shuffle does and cost two tasks; the default is 200.

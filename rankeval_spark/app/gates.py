@@ -89,7 +89,8 @@ def _of_the_rules(frame: DataFrame, config: EvaluationConfig) -> list[dict[str, 
     labels = {gate.measured(config.preset).label for gate in config.gates}
     slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
     wanted = F.col(C.MEASURE).isin(*labels) & F.col(C.SLICE).isin(*slices)
-    return [row.asDict() for row in frame.where(wanted).collect()]
+    found = frame.where(wanted).collect()  # in any order
+    return [row.asDict() for row in sorted(found, key=lambda row: (row[C.MODEL_ID], row[C.SLICE_VALUE]))]
 
 
 def judge_rows(

@@ -265,35 +265,34 @@ NAMES: Final = {
 """Canonical column: its name in the tables of a user, each of which has names of its own."""
 
 
-FORMATS: Final = {"recommendations": "csv", "held_out": "json", "segments": "parquet"}
-
-
-def write_renamed(workspace: Workspace) -> None:
-    """Write each input in a format of its own, under other column names, and the config that knows them."""
+def write_renamed(workspace: Workspace, format_: str) -> None:
+    """Write the inputs under other column names, and the config that knows them."""
     inputs = {
         "recommendations": nights.recommendations(),
         "held_out": nights.held_out(),
         "segments": nights.segments(),
     }
-    config = nights.config_of(*inputs)
+    config = nights.config_of(*inputs, format_=format_)
     for name, table in inputs.items():
-        format_ = FORMATS[name]
-        workspace.write(f"{name}_renamed", nights.renamed(table, NAMES[name]), format_)
-        config["inputs"][name].update(format=format_, path=f"inputs/{name}_renamed", columns=NAMES[name])
+        workspace.write(f"{name}_{format_}", nights.renamed(table, NAMES[name]), format_)
+        config["inputs"][name].update(path=f"inputs/{name}_{format_}", columns=NAMES[name])
     config["results"]["lists"] = False
-    workspace.configure({**config, "evaluation": "renamed"})
+    workspace.configure({**config, "evaluation": format_})
 
 
-def test_other_formats_with_other_column_names_give_the_same_numbers(spark: SparkSession, own_copy: Workspace) -> None:
-    write_renamed(own_copy)
+@pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
+def test_other_formats_with_other_column_names_give_the_same_numbers(
+    spark: SparkSession, own_copy: Workspace, format_: str
+) -> None:
+    write_renamed(own_copy, format_)
 
     run(spark, own_copy)
 
     for table in ("user_metrics", "metrics"):
         columns = f"{C.EVALUATION} {C.RUN_ID}"
-        found = rows(spark, own_copy, table, evaluation="renamed", without=columns)
+        found = rows(spark, own_copy, table, evaluation=format_, without=columns)
         assert found == rows(spark, own_copy, table, evaluation="nightly", day=FIRST, without=columns)
-    assert results(spark, own_copy).lists(evaluation="renamed").isEmpty()
+    assert results(spark, own_copy).lists(evaluation=format_).isEmpty()
 
 
 def test_number_ids_and_several_lists_a_user(spark: SparkSession, own_copy: Workspace) -> None:
@@ -332,16 +331,22 @@ def with_tie(table: nights.Rows) -> nights.Rows:
     return [{**row, "score": 1.0} if row["user_id"] == "ann" else row for row in table]
 
 
+def with_nan(table: nights.Rows) -> nights.Rows:
+    return [{**table[0], "score": float("nan")}, *table[1:]]
+
+
 def with_repeat(table: nights.Rows) -> nights.Rows:
     return [*table, table[0]]
 
 
 POLICIES: Final = {
     "ties": ("recommendations", with_tie, "two items of one list have the same score"),
+    "duplicates": ("recommendations", with_repeat, "an item stands twice in one list"),
     "held_out_duplicates": ("held_out", with_repeat, "a (user, item) "),
+    "invalid_scores": ("recommendations", with_nan, "a recommendation with a NULL, NaN or infinite score or rank"),
     "segments": ("segments", with_repeat, "user 'ann' stands twice in the segment table"),
 }
-"""Policy: the input that breaks it, how, and what the message says was found; one for each input and stage."""
+"""Policy: the input that breaks it, how, and what the message says was found."""
 
 
 @pytest.mark.parametrize("policy", POLICIES)

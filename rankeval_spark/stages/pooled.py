@@ -64,8 +64,8 @@ class State:
 
     @classmethod
     def of(cls, measures: Sequence[str], weights: Collection[str]) -> State:
-        """Lay out these columns; those of ``weights`` are ratios of sums."""
-        return cls(len(measures), tuple(index for index, name in enumerate(measures) if name in weights))
+        """Lay out these columns; those of ``weights`` are ratios of sums, in its order, as their denominators are."""
+        return cls(len(measures), tuple(measures.index(name) for name in weights))
 
     @property
     def parts(self) -> tuple[str, ...]:

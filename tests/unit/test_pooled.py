@@ -148,3 +148,14 @@ def test_group_without_a_value_is_united_with_one_that_has_some() -> None:
     assert united.mean[0].item() == 1.5
     assert math.isnan(united.mean[1].item())
     assert united.m2.tolist() == [[0.5], [0.0]]
+
+
+def test_denominators_stay_with_their_measures_whatever_their_order() -> None:
+    data = [{**row, "q": row["r"], "q__weight": 2.0} for row in rows()]
+    table = pa.Table.from_pylist(data)
+    found = []
+    for weights in ({"q": "q__weight", "r": "r__weight"}, {"r": "r__weight", "q": "q__weight"}):
+        own = moments._Summariser(("q", "r"), weights, ((),), KS, None)
+        found.append(own.state.pool(pa.Table.from_batches(own.summarise(iter(table.to_batches())))).to_pylist())
+    assert found[0] == found[1]
+    assert {row["weight_mean"] for row in found[0] if row["measure_index"] == 0} == {2.0}

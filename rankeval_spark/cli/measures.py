@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from rich.markup import escape
-from rich.table import Table
 
 from rankeval_spark.cli.layout import print_facts, print_heading, reflowed
+from rankeval_spark.cli.tables import headed
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.measures import Measure, options as measure_options, registry
 from rankeval_spark.measures.golden import UNDEFINED
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from rankeval_spark.cli.layout import Fact
     from rankeval_spark.measures import Golden
@@ -45,9 +46,7 @@ def show(name: str | None) -> None:
 
 
 def _listing() -> Table:
-    table = Table(show_edge=False, header_style="bold")
-    for heading in ("measure", "formula", "options, default first", "range", "undefined", "source"):
-        table.add_column(heading, overflow="fold")
+    table = headed("measure", "formula", "options, default first", "range", "undefined", "source")
     for entry in registry.entries():
         definition = entry.definition
         cells = (definition.formula, _options(entry), entry.range, definition.undefined, definition.source)

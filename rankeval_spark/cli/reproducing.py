@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from rankeval_spark import __version__
 from rankeval_spark.app import reproduce as again
+from rankeval_spark.cli.tables import headed
 from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import REDACTED
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+    from rich.table import Table
 
     from rankeval_spark.app.reproduction import Compared, RecordedRun
 
@@ -73,7 +74,7 @@ def _heading(run: RecordedRun) -> list[str]:
 
 
 def _inputs(inputs: Sequence[again.ReadAgain]) -> Table:
-    table = _table("input", "format", "version", "rows then", "rows now", "read again")
+    table = headed("input", "format", "version", "rows then", "rows now", "read again")
     for one in inputs:
         then, now = ("-" if n is None else f"{n:,}" for n in one.n_rows)
         version = "-" if one.version is None else str(one.version)
@@ -93,7 +94,7 @@ def _read_again(one: again.ReadAgain) -> str:
 
 
 def _tables(tables: Sequence[Compared]) -> Table:
-    shown = _table("table", "rows then", "outcome", "missing", "extra", "differing", "rounded")
+    shown = headed("table", "rows then", "outcome", "missing", "extra", "differing", "rounded")
     for one in tables:
         outcome, style = ("equal", "green") if one.is_equal else ("different", "red")
         numbers = (f"{n:,}" for n in (one.n_missing, one.n_extra, one.n_differing, one.n_rounded))
@@ -124,10 +125,3 @@ def _verdict(found: again.Reproduction) -> list[str]:
     changed = [one.name for one in found.inputs if one.is_changed]
     because = f"; other inputs than then: {', '.join(changed)}" if changed else ""
     return [*lines, f"different: {names}{because}"]
-
-
-def _table(*headings: str) -> Table:
-    table = Table(show_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from rankeval_spark.app import backfill as filling, dry_run
 from rankeval_spark.app.gates import failed
@@ -101,9 +100,7 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
 
 
 def _show_summary(outcomes: Sequence[filling.Outcome], *, n_dates: int) -> None:
-    table = Table(show_edge=False, header_style="bold")
-    for heading in ("date", "status", "seconds", "why"):
-        table.add_column(heading, overflow="fold")
+    table = tables.headed("date", "status", "seconds", "why")
     for one in outcomes:
         status, style, why = _status(one)
         seconds = "-" if one.kept else f"{one.seconds:.1f}"
@@ -133,9 +130,7 @@ def _status(one: filling.Outcome) -> tuple[str, str, str]:
 
 def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float) -> None:
     inputs = dry_run.planned_inputs(spark, config, evaluation_date, sample_share=sample_share)
-    table = Table(title="would read", title_justify="left", show_edge=False, header_style="bold")
-    for heading in ("input", "location", "format", "version", "files", "rows"):
-        table.add_column(heading, overflow="fold")
+    table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")
     for one in inputs:
         numbers = ("-" if value is None else f"{value:,}" for value in (one.version, one.n_files, one.n_rows))
         table.add_row(one.name, escape(one.location), one.format, *numbers)

@@ -29,6 +29,14 @@ OTHER_TESTS: Final = "other_tests"
 """Adjusted p of the tests that were asked for beside t, by their names."""
 
 
+def headed(*headings: str, title: str | None = None) -> Table:
+    """Begin a table whose cells go on in the next line where they are too long."""
+    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
 def name_of(row: Mapping[str, Any]) -> str:
     """Write measure and cutoff together, such as ``nDCG@10``."""
     return f"{row[C.MEASURE]}@{row[C.K]}" if row[C.K] else str(row[C.MEASURE])

@@ -20,6 +20,7 @@ from rankeval_spark.errors import EnvironmentFaultError, Fault, hide
 from rankeval_spark.session import jars as delta, settings as ours
 from rankeval_spark.session.cache import cache_dir
 from rankeval_spark.session.java import Java, find_java
+from rankeval_spark.session.jvm_classes import remember_classes
 from rankeval_spark.session.spark_home import driver_environment, find_spark_home, spark_defaults
 
 Settings = Mapping[str, str]
@@ -54,7 +55,12 @@ def build_session(
     EnvironmentFaultError
         When Java or the Delta jars are missing, or Spark does not start.
     """
-    chosen = dict(settings or {})
+    session = _built(app_name, master=master, chosen=dict(settings or {}), jars=jars)
+    remember_classes(session)
+    return session
+
+
+def _built(app_name: str, *, master: str | None, chosen: Settings, jars: Sequence[Path] | None) -> SparkSession:
     if (active := SparkSession.getActiveSession()) is not None:
         return _with_settings(active, chosen)
     if is_under_spark_submit():

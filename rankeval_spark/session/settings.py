@@ -58,6 +58,9 @@ def job_settings() -> dict[str, str]:
         "spark.redaction.regex": f"(?i){redaction.CREDENTIAL_NAME}",
         # The terminal belongs to our own progress lines.
         "spark.ui.showConsoleProgress": "false",
+        # Python's stack would be walked for every expression of every plan, for messages that ours replace; and with
+        # it a module be looked for that is mostly not there. No setting of a running session: it is read once.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession, functions as F
+import pytest
+from py4j.java_gateway import GatewayClient
+from pyspark.sql import DataFrame, SparkSession, Window, functions as F
 
 from rankeval_spark.session import build_session, recommended_settings
 
@@ -26,6 +29,24 @@ def test_recommended_settings_hold_in_a_session_of_ours(spark: SparkSession) -> 
 
 def test_recommended_settings_can_be_made_on_a_running_session(spark: SparkSession) -> None:
     assert [key for key in recommended_settings() if not spark.conf.isModifiable(key)] == []
+
+
+@pytest.mark.usefixtures("spark")
+def test_expressions_look_no_class_of_the_jvm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    send = GatewayClient.send_command
+
+    def listened(client: GatewayClient, command: str, *options: Any) -> Any:  # noqa: ANN401 - py4j has no types
+        sent.append(command)
+        return send(client, command, *options)
+
+    monkeypatch.setattr(GatewayClient, "send_command", listened)
+
+    place = F.row_number().over(Window.partitionBy("user_id").orderBy(F.col("score").desc()))
+    F.struct(F.coalesce(F.col("gain"), F.lit(0)) + 1, place)
+
+    assert sent
+    assert [command for command in sent if command.startswith("r\nu\n")] == []
 
 
 def test_workers_run_the_python_of_the_driver(spark: SparkSession) -> None:

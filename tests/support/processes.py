@@ -22,7 +22,7 @@ SECONDS: Final = 180
 SETTINGS: Final = {
     "spark.driver.memory": "1g",
     # Short-lived: the first compiler alone warms up in less time.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
 }

@@ -367,14 +367,22 @@ CHECKS: Final = Schema(
     (
         *_RUN,
         _key("input", "string", "Input that was checked; metrics where it is what was measured"),
-        _key("check", "string", "What was counted; drift: means that left the band of the nights before"),
+        _key("check", "string", "What was counted, by the name that it has in the config"),
         Field("severity", "string", "info, warn or error: what the check can at most amount to", nullable=False),
-        Field("count", "bigint", "How often it happened; of bands.<name>: users without a number", nullable=False),
+        Field(
+            "count",
+            "bigint",
+            "How often it happened; of bands.<name>: users without a number; of volume: rows more or fewer than usual",
+            nullable=False,
+        ),
         Field("share", "double", "count as a share of the rows (or users) looked at; NULL where there were none"),
         Field("threshold", "double", "Share above which the verdict is not ok; NULL where the check only counts"),
         Field("verdict", "string", "ok, warn or error", nullable=False),
         Field(
-            "sample_keys", "array<string>", "A few of the keys concerned; of bands.<name>: the edges", nullable=False
+            "sample_keys",
+            "array<string>",
+            "A few of the keys concerned, or of the numbers; of bands.<name>: the edges",
+            nullable=False,
         ),
     ),
 )

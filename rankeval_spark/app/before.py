@@ -1,4 +1,4 @@
-"""What a run asks the nights before it: whether its means drifted, and how it differs from the last of them."""
+"""What a run asks the nights before it: is there as much as then, did means drift, and what changed since the last."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rankeval_spark.app import changes, drift
-from rankeval_spark.app.past import PastNight, earlier_nights
+from pyspark.sql import functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.app import changes, drift, recent
+from rankeval_spark.app.past import PastNight, earlier_nights, means_of
+from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from rankeval_spark.app.gates import Previous
@@ -33,12 +39,29 @@ class Before:
     facts: RunFacts
     is_alone: bool = False
 
-    def drift(self, metrics: DataFrame) -> list[Row]:
-        """Count the means of a run that left the band of the nights before; no fact where these are too few."""
-        first = self.facts.evaluation_date - timedelta(days=self.config.checks.drift.window_days)
-        recent = [night for night in self._nights if night.evaluation_date >= first]
-        fact = drift.to_fact(self.spark, self._root, self.facts, metrics, recent)
-        return [fact] if fact else []
+    def volume(self, counts: Mapping[str, int]) -> list[Row]:
+        """Hold the rows of the inputs against those of the nights before; no fact where these are too few."""
+        return recent.to_volume_facts(counts, self.facts, self._within(self.config.checks.volume.window_days))
+
+    def of_means(self, metrics: DataFrame) -> list[Row]:
+        """Count the means of a run that left the band of the nights before, and models that are absent or shrank.
+
+        No fact where these nights are too few.
+        """
+        within = self._within(self.config.checks.drift.window_days)
+        band = within if len(within) >= LEAST_NIGHTS else []
+        last = recent.last_alike(self.facts, self._nights)
+        read = [*band, *([last] if last and last not in band else [])]
+        if not read:
+            return []
+        rows = means_of(self.spark, self._root, self.facts.evaluation, read)
+        tonight = [row.asDict() for row in metrics.where(F.col(C.SLICE) == C.ALL_USERS).collect()]
+        drifted = drift.to_fact(self.facts, tonight, rows, band)
+        if last is None:
+            return [drifted] if drifted else []
+        before = [row for row in rows if row[C.EVALUATION_DATE] == last.evaluation_date]
+        of_models = recent.to_model_facts(self.facts, tonight, before, last)
+        return [*([drifted] if drifted else []), *of_models]
 
     def previous(self, user_metrics: DataFrame) -> Previous | None:
         """Compare the users of a run with those of the last night, as far as rules ask for it."""
@@ -50,11 +73,16 @@ class Before:
 
     @cached_property
     def _nights(self) -> list[PastNight]:
-        """As many as the band of drift can hold, oldest first."""
+        """As many as any question looks at, oldest first."""
         if self.is_alone:
             return []
-        days = self.config.checks.drift.window_days
+        checks = self.config.checks
+        days = max(checks.drift.window_days, checks.volume.window_days)
         return earlier_nights(self.spark, self._root, self.facts, at_most=days)
+
+    def _within(self, days: int) -> list[PastNight]:
+        first = self.facts.evaluation_date - timedelta(days=days)
+        return [night for night in self._nights if night.evaluation_date >= first]
 
     @property
     def _root(self) -> str:

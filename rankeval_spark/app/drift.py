@@ -7,16 +7,13 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-from pyspark.sql import Row, functions as F
+from pyspark.sql import Row
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.results import Results
 from rankeval_spark.stages import check
 from rankeval_spark.statistics.drift import LEAST_NIGHTS, Band, band_of, has_drifted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from rankeval_spark.app.past import PastNight
     from rankeval_spark.results import RunFacts
 
@@ -28,14 +25,14 @@ MOST_SHOWN: Final = 3
 
 
 def to_fact(
-    spark: SparkSession, root: str, facts: RunFacts, tonight: DataFrame, recent: Sequence[PastNight]
+    facts: RunFacts, tonight: Sequence[Numbers], earlier: Sequence[Numbers], recent: Sequence[PastNight]
 ) -> Row | None:
     """Hold the means of a night over all users against those of the nights before; None where these are too few.
 
     Parameters
     ----------
-    tonight : DataFrame
-        Rows of ``metrics``.
+    tonight, earlier : sequence of mapping
+        Rows of ``metrics`` of everyone; those of nights that are not recent are left aside.
     recent : sequence of PastNight
         Published nights before it that make the band.
 
@@ -46,18 +43,15 @@ def to_fact(
     """
     if len(recent) < LEAST_NIGHTS:
         return None
-    is_recent = F.col(C.EVALUATION_DATE).isin(*(night.evaluation_date for night in recent))
-    published = Results(spark, root).metrics(evaluation=facts.evaluation, slice=C.ALL_USERS).where(is_recent)
     definitions = {(one.measure, one.k): one.definition for one in facts.measures}
     defined_then = {night.evaluation_date: night.definitions for night in recent}
     rows = [
-        row.asDict()
-        for row in published.collect()
-        if defined_then[row[C.EVALUATION_DATE]].get((row[C.MEASURE], row[C.K]))
+        row
+        for row in earlier
+        if defined_then.get(row[C.EVALUATION_DATE], {}).get((row[C.MEASURE], row[C.K]))
         == definitions.get((row[C.MEASURE], row[C.K]), "")
     ]
-    everyone = [row.asDict() for row in tonight.where(F.col(C.SLICE) == C.ALL_USERS).collect()]
-    return fact_of(everyone, rows, linked={one.measure for one in facts.measures if one.link != "identity"})
+    return fact_of(tonight, rows, linked={one.measure for one in facts.measures if one.link != "identity"})
 
 
 def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: Collection[str] = ()) -> Row:

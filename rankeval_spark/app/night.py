@@ -143,7 +143,8 @@ def rehearse_night(
 ) -> NightResult:
     """Compute a night as :func:`run_night` does, and publish nothing.
 
-    The nights before it are not asked, so there is no drift, and rules against the previous night are not judged.
+    The nights before it are not asked, so there is none of the checks that do (:data:`check.OF_NIGHTS`), and rules
+    against the previous night are not judged.
 
     Raises
     ------
@@ -251,6 +252,7 @@ class _Night:
         facts = check.union(*row_facts(inputs), *uncheckable).collect()
         self.counts = {row["input"]: row["count"] for row in facts if row["check"] == check.ROWS}
         self.facts = [row for row in facts if (row["input"], row["check"]) != (check.SEGMENTS, check.ROWS)]
+        self.facts += self.before.volume(self.counts)
 
     def _measure(self, inputs: Inputs) -> None:
         lists = pipeline.to_lists(
@@ -279,7 +281,7 @@ class _Night:
         )
         metrics = self.recorded.staged(schemas.METRICS.name)
         with self.steps.step("drift"):
-            self.facts += [] if metrics is None else self.before.drift(metrics)
+            self.facts += [] if metrics is None else self.before.of_means(metrics)
 
     def _judge(self) -> None:
         """Hold what is staged against the rules of the config; the results are published whatever comes of it."""
@@ -377,8 +379,8 @@ def _check_fault(row: Row) -> Fault:
     fix = f"mend the input, or raise checks.{row['check']}.error"
     if (row["input"], row["check"]) == (check.ITEMS, check.DUPLICATES):
         expected, fix = "each item once", "keep one row an item in the catalogue"
-    if row["check"] == check.DRIFT:
-        fix = "find out what changed; if the change is meant, raise checks.drift.error"
+    if row["check"] in check.OF_NIGHTS:
+        fix = f"find out what changed; if the change is meant, raise checks.{row['check']}.error"
     return Fault(f"{row['input']}, {row['check']}", _counted(row), expected, fix)
 
 

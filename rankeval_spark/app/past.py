@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
@@ -31,7 +31,18 @@ class PastNight:
     @property
     def config(self) -> EvaluationConfig:
         """The config it ran with."""
-        return validate(EvaluationConfig, json.loads(self.row["config"]))
+        return validate(EvaluationConfig, self.recorded_config)
+
+    @property
+    def recorded_config(self) -> dict[str, Any]:
+        """The config it ran with as it was recorded; a later version may not take it for valid any more."""
+        config: dict[str, Any] = json.loads(self.row["config"])
+        return config
+
+    @property
+    def n_input_rows(self) -> dict[str, int]:
+        """Rows that were read of each input."""
+        return {one["name"]: one["n_rows"] for one in self.row["inputs"] if one["n_rows"] is not None}
 
     @property
     def read(self) -> tuple[str, str, dict[str, int | None]]:
@@ -159,6 +170,15 @@ def earlier_nights(spark: SparkSession, root: str, night: RunFacts | PastNight, 
     is_wanted = F.col(C.RUN_ID).isin(*(newest[day][C.RUN_ID] for day in days)) & F.col(C.EVALUATION_DATE).isin(*days)
     rows = {row[C.EVALUATION_DATE]: row for row in published.where(is_wanted).collect()}
     return [PastNight(rows[day]) for day in days]
+
+
+def means_of(spark: SparkSession, root: str, evaluation: str, nights: Sequence[PastNight]) -> list[dict[str, Any]]:
+    """Read the rows of ``metrics`` over all users of some published nights: a few hundred a night."""
+    if not nights:
+        return []
+    is_wanted = F.col(C.EVALUATION_DATE).isin(*(night.evaluation_date for night in nights))
+    published = Results(spark, root).metrics(evaluation=evaluation, slice=C.ALL_USERS).where(is_wanted)
+    return [row.asDict() for row in published.collect()]
 
 
 def _newest_commits(published: DataFrame) -> DataFrame:

@@ -87,7 +87,8 @@ def left_out(run: RecordedRun) -> tuple[str, ...]:
         return (f"{' and '.join(CARRIED)}, which `rankeval score` took over from the run before",)
     rules = ", ".join(map(str, _previous_rules(run.night)))
     of_gates = [f"rules {rules} of gates, which look at the night before"] if rules else []
-    return ("the check drift, which looks at the nights before", *of_gates)
+    of_checks = f"the checks {', '.join(check.OF_NIGHTS)}, which look at the nights before"
+    return (of_checks, *of_gates)
 
 
 def compare(spark: SparkSession, root: str, run: RecordedRun, rehearsal: Rehearsal) -> tuple[Compared, ...]:
@@ -133,7 +134,7 @@ def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Sche
     staged = rehearsal.staged(schema.name)
     pair = [published, published.limit(0) if staged is None else staged]
     if schema is schemas.CHECKS:
-        pair = [frame.where(F.col("check") != check.DRIFT) for frame in pair]
+        pair = [frame.where(~F.col("check").isin(*check.OF_NIGHTS)) for frame in pair]
     if schema is schemas.GATES:
         pair = [frame.where(~F.col("gate").isin(*_previous_rules(run.night))) for frame in pair]
     return unlike.to_rows(*pair, key=schema.key)

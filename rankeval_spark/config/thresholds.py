@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field, model_validator
 
 from rankeval_spark.config.base import Model, Share, Whole, fault_error
 from rankeval_spark.errors import Fault
 from rankeval_spark.statistics.drift import LEAST_NIGHTS
+
+LEAST_COUNTED: Final = 3
+"""Earlier nights below which nothing is said about the rows of an input."""
 
 
 class Threshold(Model):
@@ -33,6 +36,13 @@ class Drift(Threshold):
 
     window_days: Annotated[Whole, Field(ge=LEAST_NIGHTS, le=366)] = 28
     """Days before the night whose published means make the band; no mean has one with fewer than 7 nights."""
+
+
+class Volume(Threshold):
+    """Thresholds of the check that inputs have as many rows as they used to."""
+
+    window_days: Annotated[Whole, Field(ge=LEAST_COUNTED, le=366)] = 28
+    """Days before the night whose rows are counted; nothing is said with fewer than 3 published nights among them."""
 
 
 class Checks(Model):
@@ -74,6 +84,15 @@ class Checks(Model):
     zero_relevant: Threshold = Threshold(warn=0.5)
     """Judged users without a relevant judgement; share of the judged users."""
 
+    volume: Volume = Volume(warn=0.5)
+    """How far the rows of an input are from the median of the nights before that read it alike: 1 - fewer / more, so
+    that half and twice as many rows are 0.5."""
+    absent_models: Threshold = Threshold(warn=0)
+    """Models that gave lists on the last night before and give none tonight; share of those that are still asked
+    for."""
+    fewer_users: Threshold = Threshold(warn=0.5)
+    """Users with a list that a model lost since the last night before; share of those it had, of the model that lost
+    most."""
     drift: Drift = Drift(warn=0)
     """Means over all users that left the band of the nights before, of the same definition; share of those that have a
     band."""

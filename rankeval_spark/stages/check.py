@@ -45,6 +45,18 @@ UNMATCHED_ITEMS: Final = "unmatched_items"
 DRIFT: Final = "drift"
 """The check that means stay in the band of the nights before; its input is what was measured."""
 
+VOLUME: Final = "volume"
+"""The check that an input has as many rows as on the nights before."""
+
+ABSENT_MODELS: Final = "absent_models"
+"""The check that every model of the last night has lists again."""
+
+FEWER_USERS: Final = "fewer_users"
+"""The check that no model lost many of the users to whom it gave a list."""
+
+OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
+"""Checks that hang on what other nights were published, not on the inputs and the config alone."""
+
 FACTS: Final = ("input", "check", "count", "total", "sample_keys")
 
 

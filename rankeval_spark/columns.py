@@ -52,6 +52,11 @@ TIED_RANKS: Final = "tied_ranks"
 HIT_SCORES: Final = "hit_scores"
 """Scores of the hits; also the name under which a measure says that it needs them."""
 
+HAS_RANK_GAPS: Final = "has_rank_gaps"
+IS_OUT_OF_ORDER: Final = "is_out_of_order"
+OF_RANKS: Final = (HAS_RANK_GAPS, IS_OUT_OF_ORDER)
+"""What is wrong with the ranks of the log, list by list; there where the log has ranks that are given anew."""
+
 ITEM_FACTS: Final = "_items"
 """Facts of the recommended items of a list, where a measure needs them; not published."""
 PROFILE: Final = "_profile"
@@ -61,6 +66,8 @@ TOTALS: Final = "_totals"
 PAIRS: Final = "_pairs"
 """Similar items of a list, likewise."""
 FACTS: Final = (ITEM_FACTS, TOTALS, PROFILE, PAIRS)
+SEEN: Final = "_seen"
+"""How many of the recommended items that are looked at the user has in the training data; not published."""
 
 GROUPS: Final = "_groups"
 """Item groups of a judged item as bits, where a measure is restricted to one; not published."""
@@ -73,7 +80,8 @@ HIT_VALUES: Final = "_hit_values"
 JUDGED_VALUES: Final = "_judged_values"
 """Values of all judgements of the user, in the order of ``judged_gains``."""
 OF_JUDGEMENTS: Final = (HIT_VALUES, JUDGED_VALUES, HIT_GROUPS, JUDGED_GROUPS)
-UNPUBLISHED: Final = (*FACTS, *OF_JUDGEMENTS)
+READ_BY_MEASURES: Final = (*FACTS, *OF_JUDGEMENTS)
+UNPUBLISHED: Final = (*READ_BY_MEASURES, SEEN)
 """Columns of compact rows that the table ``lists`` does not have."""
 
 WHOLE_LIST: Final = 0

@@ -158,6 +158,17 @@ LISTS: Final = Schema(
         Field(C.JUDGED_GAINS, "array<double>", "Gains of all judgements of the user, descending", nullable=False),
         Field(C.TIED_RANKS, "array<int>", "Ranks whose score is that of the rank before, ascending", nullable=False),
         Field(C.HIT_SCORES, "array<double>", "Scores of the hits; NULL where no measure of the run needs them"),
+        Field(
+            C.HAS_RANK_GAPS,
+            "boolean",
+            "The ranks of the log are not 1, 2, 3, ...; NULL without a list, or where the log has none or keeps them",
+        ),
+        Field(
+            C.IS_OUT_OF_ORDER,
+            "boolean",
+            "An item has a lower score than the one before it and a better rank in the log; NULL likewise, and where "
+            "there is no score",
+        ),
     ),
 )
 

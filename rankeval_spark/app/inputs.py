@@ -14,6 +14,7 @@ from rankeval_spark.stages import bands, check, clean, models
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import date
 
     from pyspark.sql import DataFrame
 
@@ -39,6 +40,7 @@ class Inputs:
     items: DataFrame | None = None
     has_small_catalogue: bool = False
     band_facts: tuple[DataFrame, ...] = ()
+    evaluation_date: date | None = None
 
 
 def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) -> Inputs:
@@ -61,10 +63,11 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
         not sources.recommendations.has_list_id,
         request.policies.held_out_duplicates,
         # All of it, whatever the sample: how popular an item is does not hang on who is evaluated.
-        sources.train.frame if sources.train else None,
+        _trained(sources.train) if sources.train else None,
         sources.items.frame if sources.items else None,
         sources.items is not None and estimated_bytes(sources.items) <= SMALL_CATALOGUE,
         tuple(bands.to_facts(frame, bands=rules, name=name) for name, frame, rules in _numbers(sources, request)),
+        request.evaluation_date,
     )
 
 
@@ -148,14 +151,18 @@ def row_facts(inputs: Inputs) -> list[DataFrame]:
         check.to_held_out_facts(inputs.held_out),
         check.to_judgement_facts(usable, duplicates=inputs.held_out_duplicates),
         check.to_join_facts(usable, usable_recommendations=listed),
-        *([] if inputs.train is None else [check.to_train_facts(inputs.train)]),
-        *([] if inputs.items is None else [_item_facts(inputs.items)]),
+        *([] if inputs.train is None else [check.to_train_facts(inputs.train, evaluation_date=inputs.evaluation_date)]),
+        *([] if inputs.items is None else _item_facts(inputs.items, listed)),
         *inputs.band_facts,
     ]
 
 
-def _item_facts(items: DataFrame) -> DataFrame:
-    return check.to_item_facts(items, unreadable=IS_UNPARSABLE if IS_UNPARSABLE in items.columns else None)
+def _item_facts(items: DataFrame, usable_recommendations: DataFrame) -> list[DataFrame]:
+    unreadable = IS_UNPARSABLE if IS_UNPARSABLE in items.columns else None
+    return [
+        check.to_item_facts(items, unreadable=unreadable),
+        check.to_catalogue_facts(items, usable_recommendations=usable_recommendations),
+    ]
 
 
 def list_facts(scored: DataFrame, request: Request) -> DataFrame:
@@ -182,6 +189,11 @@ def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:
 def _judged(source: Source, request: Request) -> DataFrame:
     """Drop the values where no measure reads them."""
     return source.frame if needs.VALUES in request.measures.needs else source.frame.drop(C.VALUE)
+
+
+def _trained(source: Source) -> DataFrame:
+    """Drop the times that the table does not have, so that nothing is said about them."""
+    return source.frame if source.has_interacted_at else source.frame.drop(C.INTERACTED_AT)
 
 
 def _ordered(source: Source, *, rank_gaps: str) -> DataFrame:

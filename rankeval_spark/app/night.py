@@ -18,7 +18,7 @@ from rankeval_spark.app.failures import told, translated
 from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, row_facts
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
-from rankeval_spark.config import check_roots
+from rankeval_spark.config import Threshold, check_roots
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, visible
 from rankeval_spark.pipeline import Request
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
@@ -82,6 +82,7 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
         config.comparisons,
         draws=config.intervals.draws,
         bands=config.bands,
+        counts_seen=config.checks.seen_in_train != Threshold(),
     )
 
 

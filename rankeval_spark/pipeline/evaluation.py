@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.bands import NO_INTERACTION, of_train
-from rankeval_spark.measures.needs import VALUES
+from rankeval_spark.measures.needs import ITEM_SEEN, VALUES
 from rankeval_spark.stages import (
     agreement,
     clean,
@@ -66,6 +66,8 @@ class Request:
         Of the bootstrap that makes the intervals of means; None: they are made by formula.
     bands : mapping
         How segments are made of numbers, by name.
+    counts_seen : bool
+        Whether items that the user has in the training data are counted though no measure asks for it; costs a join.
     """
 
     measures: MeasureSet
@@ -78,6 +80,7 @@ class Request:
     comparisons: Comparisons | None = None
     draws: Draws | None = None
     bands: Mapping[str, Band] = field(default_factory=dict)
+    counts_seen: bool = False
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -123,7 +126,8 @@ def to_lists(  # noqa: PLR0913 - the inputs, and what is asked of them
 ) -> DataFrame:
     """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
 
-    ``hit_scores`` is there only where a measure needs it; so are the columns :data:`columns.OF_JUDGEMENTS`.
+    ``hit_scores`` is there only where a measure needs it; so are the columns :data:`columns.OF_JUDGEMENTS`. The columns
+    :data:`columns.OF_RANKS` are there where the log has ranks, :data:`columns.SEEN` where it is known.
 
     Parameters
     ----------
@@ -140,27 +144,30 @@ def to_lists(  # noqa: PLR0913 - the inputs, and what is asked of them
     judgements = _judgements(held_out, request, knowledge)
     ranked = _ranked(usable, request, judgements)
     named = models.to_models(usable, names=request.models)
-    lists = _matched(ranked, judgements, named, knowledge, request.measures)
+    lists = _matched(ranked, judgements, named, knowledge, request)
     return lists.transform(models.with_names, names=request.models).transform(
         segment.with_segments, segments=segments, names=request.segments, absent=request.absent
     )
 
 
 def _matched(
-    ranked: DataFrame, judgements: DataFrame, models_: DataFrame, knowledge: Knowledge, measures: MeasureSet
+    ranked: DataFrame, judgements: DataFrame, models_: DataFrame, knowledge: Knowledge, request: Request
 ) -> DataFrame:
     """Join ranked items with the judgements and, where a measure needs them, with facts of items and users."""
-    needs = measures.needs
+    measures = request.measures
+    needs = measures.needs | ({ITEM_SEEN} if request.counts_seen and knowledge.train is not None else set())
     if not describe.is_described(needs):
         lists = match.to_lists(ranked, judgements=judgements, models=models_)
         return lists.transform(describe.with_totals, knowledge=knowledge, needs=needs)
     n_places = max((k for k in measures.ks if k != C.WHOLE_LIST), default=0)
-    return (
+    has_measures = describe.is_described(measures.needs)
+    depth = measures.item_depth if has_measures else n_places
+    lists = (
         ranked.transform(
             describe.with_item_facts,
             knowledge=knowledge,
             needs=needs,
-            depth=measures.item_depth,
+            depth=depth,
             n_places=n_places,
         )
         .transform(
@@ -168,10 +175,11 @@ def _matched(
             judgements=judgements,
             models=models_,
             profiles=describe.to_profiles(knowledge, needs=needs, judgements=judgements),
-            pairs=describe.to_pairs(ranked, knowledge=knowledge, needs=needs, depth=measures.item_depth),
+            pairs=describe.to_pairs(ranked, knowledge=knowledge, needs=needs, depth=depth),
         )
         .transform(describe.with_totals, knowledge=knowledge, needs=needs)
     )
+    return lists.transform(describe.with_seen, keep_items=has_measures) if ITEM_SEEN in needs else lists
 
 
 def to_exposures(  # noqa: PLR0913 - one input each

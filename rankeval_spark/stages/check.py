@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, datetime, time, timezone
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ from rankeval_spark.stages.clean import (
     HELD_OUT_KEYS,
     ITEM_KEYS,
     RECOMMENDATION_KEYS,
+    SEGMENT_KEYS,
     TRAIN_KEYS,
     has_keys,
     has_valid_order,
@@ -41,6 +43,9 @@ DUPLICATES: Final = "duplicates"
 
 UNMATCHED_ITEMS: Final = "unmatched_items"
 """The check of the join: judgements whose item stands in no list."""
+
+SEEN_IN_TRAIN: Final = "seen_in_train"
+"""The check of recommended items that the user has in the training data; it costs a join, so it is made on demand."""
 
 DRIFT: Final = "drift"
 """The check that means stay in the band of the nights before; its input is what was measured."""
@@ -83,14 +88,31 @@ def to_held_out_facts(held_out: DataFrame) -> DataFrame:
     return _row_facts(held_out, HELD_OUT, flags, key=_key_text(HELD_OUT_KEYS))
 
 
-def to_train_facts(train: DataFrame) -> DataFrame:
-    """Count rows and NULL keys of the training data; one pass, no shuffle of the rows."""
-    return _row_facts(train, TRAIN, {"null_keys": ~has_keys(TRAIN_KEYS)}, key=_key_text(TRAIN_KEYS))
+def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> DataFrame:
+    """Count rows, NULL keys and interactions of the evaluation date or later; one pass, no shuffle of the rows.
+
+    Parameters
+    ----------
+    evaluation_date : date, optional
+        Where it is left out, or the rows have no column ``interacted_at``, nothing is said about it.
+    """
+    has_key = has_keys(TRAIN_KEYS)
+    flags = {"null_keys": ~has_key}
+    if evaluation_date is not None and C.INTERACTED_AT in train.columns:
+        flags["train_after_cut"] = has_key & _is_since(evaluation_date)
+    return _row_facts(train, TRAIN, flags, key=_key_text(TRAIN_KEYS))
+
+
+def _is_since(day: date) -> Column:
+    """Tell whether an interaction is of a day (UTC) or later; as a number, for a literal has the session's zone."""
+    midnight = datetime.combine(day, time(), tzinfo=timezone.utc)
+    return F.coalesce(F.col(C.INTERACTED_AT) >= F.timestamp_seconds(F.lit(int(midnight.timestamp()))), F.lit(False))
 
 
 def to_segment_facts(segments: DataFrame) -> DataFrame:
-    """Count the rows of the segments."""
-    return _row_facts(segments, SEGMENTS, {}, key=_key_text((C.USER_ID,)))
+    """Count the rows of the segments, and those without a user, which are nobody's."""
+    has_user = has_keys(SEGMENT_KEYS)
+    return _row_facts(segments, SEGMENTS, {"null_keys": ~has_user}, key=_key_text(SEGMENT_KEYS))
 
 
 def to_item_facts(items: DataFrame, *, unreadable: str | None = None) -> DataFrame:
@@ -130,7 +152,7 @@ def to_judgement_facts(usable_held_out: DataFrame, *, duplicates: str) -> DataFr
 
 def to_join_facts(usable_held_out: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
     """Count judgements whose item stands in no list at all: the sign of ids that do not fit together."""
-    listed = usable_recommendations.select(C.ITEM_ID).distinct().withColumn("_is_listed", F.lit(True))
+    listed = _to_listed(usable_recommendations).withColumn("_is_listed", F.lit(True))
     joined = usable_held_out.join(listed, on=[C.ITEM_ID], how="left")
     is_unmatched = F.col("_is_listed").isNull()
     item = F.col(C.ITEM_ID).cast("string")
@@ -138,8 +160,28 @@ def to_join_facts(usable_held_out: DataFrame, *, usable_recommendations: DataFra
     return _stacked(facts)
 
 
+def to_catalogue_facts(items: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
+    """Count the different items that are recommended and that the catalogue does not have.
+
+    Different items, not rows: the aggregate that finds them is that of :func:`to_join_facts`, which Spark then makes
+    once for both.
+    """
+    known = items.select(C.ITEM_ID).distinct().withColumn("_is_known", F.lit(True))
+    joined = _to_listed(usable_recommendations).join(known, on=[C.ITEM_ID], how="left")
+    is_unknown = F.col("_is_known").isNull()
+    item = F.col(C.ITEM_ID).cast("string")
+    of = RECOMMENDATIONS
+    return _stacked(joined.agg(_fact(of, "unknown_items", F.count_if(is_unknown), F.count("*"), is_unknown, item)))
+
+
+def _to_listed(usable_recommendations: DataFrame) -> DataFrame:
+    return usable_recommendations.select(C.ITEM_ID).distinct()
+
+
 def to_list_facts(scored: DataFrame, *, k: int) -> DataFrame:
-    """Count repeated items, short lists, ties that matter and users on one side only.
+    """Count repeated items, short lists, ties that matter, ranks that cannot be, and users on one side only.
+
+    With the column :data:`columns.SEEN` also the recommended items that their users have in the training data.
 
     Parameters
     ----------
@@ -160,8 +202,24 @@ def to_list_facts(scored: DataFrame, *, k: int) -> DataFrame:
         _fact(of, "short_lists", F.count_if(is_short), n_lists, is_short, user),
         _fact(of, "ties", F.count_if(has_ties), F.count_if(has_judgements() & has_list()), has_ties, user),
         _fact(of, "extra_users", F.count_if(is_extra), n_lists, is_extra, user),
+        *(_rank_fact(lists, check, name, user) for check, name in _RANK_CHECKS.items()),
+        *([_seen_fact(user)] if C.SEEN in lists.columns else []),
     )
     return _stacked(facts).unionByName(_missing_users(lists, is_missing))
+
+
+_RANK_CHECKS: Final = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
+
+
+def _rank_fact(lists: DataFrame, check: str, name: str, user: Column) -> Column:
+    """Count the lists with a flag among those that were looked at: none where the log has no ranks."""
+    flag = F.col(name) if name in lists.columns else F.lit(None).cast("boolean")
+    return _fact(RECOMMENDATIONS, check, F.count_if(flag), F.count(flag), flag, user)
+
+
+def _seen_fact(user: Column) -> Column:
+    n_seen, n_items = F.col(f"{C.SEEN}.n_seen"), F.col(f"{C.SEEN}.n_items")
+    return _fact(RECOMMENDATIONS, SEEN_IN_TRAIN, F.sum(n_seen), F.sum(n_items), n_seen > 0, user)
 
 
 def with_verdicts(facts: DataFrame, *, checks: Checks) -> DataFrame:

@@ -248,6 +248,21 @@ def with_totals(lists: DataFrame, *, knowledge: Knowledge, needs: frozenset[str]
     return lists.crossJoin(F.broadcast(totals.select(struct.alias(C.TOTALS))))
 
 
+def with_seen(lists: DataFrame, *, keep_items: bool) -> DataFrame:
+    """Add the struct ``_seen``: how many of the ``n_items`` items of a list that are described the user has in `train`.
+
+    Parameters
+    ----------
+    keep_items : bool
+        Whether the facts of the items stay, for measures that read them.
+    """
+    items = F.col(C.ITEM_FACTS)
+    n_seen = F.size(F.filter(items, lambda item: item[N.ITEM_SEEN] > 0))
+    seen = F.struct(n_seen.alias("n_seen"), F.size(items).alias("n_items"))
+    counted = lists.withColumn(C.SEEN, F.when(items.isNotNull(), seen))
+    return counted if keep_items else counted.drop(C.ITEM_FACTS)
+
+
 def to_owned(train: DataFrame) -> DataFrame:
     """Make one row per (user, item) of the training data."""
     return _to_pairs(train).select(C.USER_ID, C.ITEM_ID)

@@ -10,7 +10,16 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages.clean import is_finite, policy_failure
-from rankeval_spark.stages.rank import IS_LAST, IS_TIED, N_COPIES, facts_of, list_order, with_gains
+from rankeval_spark.stages.rank import (
+    IS_CONTRARY,
+    IS_LAST,
+    IS_TIED,
+    N_COPIES,
+    RANK_DIFFERS,
+    facts_of,
+    list_order,
+    with_gains,
+)
 
 
 def to_judgements(held_out: DataFrame, *, duplicates: str, keep_values: bool = False) -> DataFrame:
@@ -80,6 +89,7 @@ def to_lists(
     outer joined on (user, model): 1:n, so that neither a user without a list nor a list without a judged user vanishes.
     Ranked items with a column ``score`` give the lists a column ``hit_scores``.
     Values and bits of item groups of the judgements give the lists the columns :data:`columns.OF_JUDGEMENTS`.
+    What is wrong with the ranks of the log becomes the columns :data:`columns.OF_RANKS`.
     Facts of items in the ranked rows are collected; profiles join the lists n:1 on the user, pairs 1:1.
     """
     hits = _to_hits(ranked, judgements=judgements)
@@ -108,7 +118,7 @@ def to_lists(
                 for fact in facts_of(judgements)
                 for name, element, alias in _OF_FACT[fact]
             ),
-            *(name for name in (C.ITEM_FACTS, C.PROFILE, C.PAIRS) if name in hits.columns),
+            *(name for name in (*C.OF_RANKS, C.ITEM_FACTS, C.PROFILE, C.PAIRS) if name in hits.columns),
         )
     )
 
@@ -128,10 +138,14 @@ def _to_hits(ranked: DataFrame, *, judgements: DataFrame) -> DataFrame:
     """Group the ranked items: one row per list with the ranks and gains of its judged items.
 
     Most items have nothing to tell and are dropped before the grouping, which is not compiled and takes them one by
-    one; the last of a list stays for its length, and all whose facts a measure reads.
+    one; the last of a list stays for its length, and all whose facts a measure reads or whose ranks the log has wrong.
     """
     facts = [C.ITEM_FACTS] if C.ITEM_FACTS in ranked.columns else []
     tells = F.col(C.GAIN).isNotNull() | F.col(IS_TIED) | (F.col(N_COPIES) > 1) | F.col(IS_LAST)
+    if RANK_DIFFERS in ranked.columns:
+        tells |= F.col(RANK_DIFFERS).isNotNull()
+    if IS_CONTRARY in ranked.columns:
+        tells |= F.col(IS_CONTRARY)
     of_hits = [C.RANK, C.GAIN, *([C.SCORE] if C.SCORE in ranked.columns else []), *facts_of(judgements)]
     hit = F.when(F.col(C.GAIN).isNotNull(), F.struct(*of_hits))
     tied_rank = F.when(F.col(IS_TIED), F.col(C.RANK))
@@ -145,8 +159,19 @@ def _to_hits(ranked: DataFrame, *, judgements: DataFrame) -> DataFrame:
             F.array_sort(F.collect_list(hit)).alias("_hits"),
             F.array_sort(F.collect_list(tied_rank)).alias(C.TIED_RANKS),
             *(F.array_sort(F.collect_list(fact)).alias(fact) for fact in facts),
+            *_of_ranks(ranked),
         )
     )
+
+
+def _of_ranks(ranked: DataFrame) -> list[Column]:
+    """Say of each list what is wrong with its ranks in the log; a gap that a repeated item left is none."""
+    n_repeated, differs = F.sum(F.col(N_COPIES) - 1), F.coalesce(F.sum(RANK_DIFFERS), F.lit(0))
+    columns = {
+        RANK_DIFFERS: ((differs != 0) & (n_repeated == 0)).alias(C.HAS_RANK_GAPS),
+        IS_CONTRARY: F.bool_or(IS_CONTRARY).alias(C.IS_OUT_OF_ORDER),
+    }
+    return [column for name, column in columns.items() if name in ranked.columns]
 
 
 _OF_FACT: Final = {

@@ -19,8 +19,16 @@ IS_TIED = "_is_tied"
 IS_LAST = "_is_last"
 """Whether no item of the list stands below: the rank is the length of the list."""
 
+RANK_DIFFERS = "_rank_differs"
+"""Number that adds up to 0 over a list whose ranks in the log are 1 to n in any order; NULL where the log agrees."""
+
+IS_CONTRARY = "_is_contrary"
+"""Whether the item has a lower score than the one before it, and a better rank in the log."""
+
 _BY_GAIN: Final[Mapping[str, Callable[[Column], Column]]] = {"optimistic": F.desc, "pessimistic": F.asc}
 """Policies for ties that look at the gains."""
+
+_LOGGED, _LOGGED_BEFORE = "_logged", "_logged_before"
 
 
 def needs_gains(ties: str, *, judged_only: bool) -> bool:
@@ -42,7 +50,8 @@ def to_ranked(  # noqa: PLR0913 - the policies of a list
 
     Ranks start at 1, have no gaps, and are given after repeated items were removed. The frame is repartitioned by
     user here and nowhere else: the windows, the join with the judgements and the grouping per list reuse that exchange.
-    With ``judgements`` the rows have their ``gain`` too, NULL without a judgement.
+    With ``judgements`` the rows have their ``gain`` too, NULL without a judgement. Where the log has ranks that are
+    given anew the rows say how these differ, in :data:`RANK_DIFFERS` and, with scores, :data:`IS_CONTRARY`.
 
     Parameters
     ----------
@@ -66,13 +75,16 @@ def to_ranked(  # noqa: PLR0913 - the policies of a list
     keep_scores : bool
         Whether the score of each item is kept, for measures that need it; the log then has scores.
     """
+    is_checked = C.RANK in recommendations.columns and rank_gaps == "renumber" and not judged_only
+    if not is_checked and ties != "rank" and rank_gaps == "renumber" and order_column(recommendations) != C.RANK:
+        recommendations = recommendations.drop(C.RANK)
     items = recommendations.repartition(C.USER_ID)
     if judgements is not None:
         items = items.transform(with_gains, judgements=judgements)
     if judged_only:
         items = items.where(F.col(C.GAIN).isNotNull())
     return items.transform(_once_per_list, duplicates=duplicates, ties=ties).transform(
-        _with_rank, ties=ties, rank_gaps=rank_gaps, keep_scores=keep_scores
+        _with_rank, ties=ties, rank_gaps=rank_gaps, keep_scores=keep_scores, is_checked=is_checked
     )
 
 
@@ -104,7 +116,9 @@ def best_first(recommendations: DataFrame, *, ties: str) -> list[Column]:
     by_gain = [_BY_GAIN[ties](F.coalesce(C.GAIN, F.lit(0.0)))] if ties in _BY_GAIN else []
     # The bytes of the text, as trec_eval: 'd2' before 'd10'. Spark orders strings by their UTF-8 bytes.
     item = F.desc(F.col(C.ITEM_ID).cast("string")) if ties == "item_desc" else F.asc(C.ITEM_ID)
-    return [best, *by_rank, *by_gain, item]
+    # It decides nothing between two items; but whoever reads the ranked rows then reads it, and they share an exchange.
+    last = [F.asc_nulls_last(C.RANK)] if C.RANK in recommendations.columns and not by_rank and score != C.RANK else []
+    return [best, *by_rank, *by_gain, item, *last]
 
 
 def _list_window(recommendations: DataFrame, *, ties: str) -> WindowSpec:
@@ -132,18 +146,23 @@ def _once_per_list(recommendations: DataFrame, *, duplicates: str, ties: str) ->
     return counted.where(is_best).drop("_copy")
 
 
-def _with_rank(recommendations: DataFrame, *, ties: str, rank_gaps: str, keep_scores: bool) -> DataFrame:
+def _with_rank(
+    recommendations: DataFrame, *, ties: str, rank_gaps: str, keep_scores: bool, is_checked: bool
+) -> DataFrame:
     """Give ranks from 1; mark the items that tie with the one before, and the last: one window, one sort."""
     window = _list_window(recommendations, ties=ties)
     order = order_column(recommendations)
     gain = [name for name in (C.GAIN, C.VALUE, C.GROUPS) if name in recommendations.columns]
     rank = F.row_number().over(window) if rank_gaps == "renumber" else F.col(C.RANK)
     is_tied = _is_tied(F.col("_before") == F.col(order), policy="rank_gaps" if rank_gaps == "keep" else ties)
+    faults = _rank_faults(order) if is_checked else []
+    logged = {_LOGGED: F.col(C.RANK), _LOGGED_BEFORE: F.lag(C.RANK).over(window)} if faults else {}
     return recommendations.select(
         *(F.col(name) for name in (*list_order(recommendations), C.ITEM_ID, N_COPIES, order, *gain)),
         rank.alias("_rank"),
         F.lag(order).over(window).alias("_before"),
         F.lead(order).over(window).isNull().alias(IS_LAST),  # the order is never NULL: clean saw to that
+        *(column.alias(name) for name, column in logged.items()),
     ).select(
         *list_order(recommendations),
         C.ITEM_ID,
@@ -153,7 +172,22 @@ def _with_rank(recommendations: DataFrame, *, ties: str, rank_gaps: str, keep_sc
         IS_LAST,
         *([C.SCORE] if keep_scores else []),
         *gain,
+        *faults,
     )
+
+
+def _rank_faults(order: str) -> list[Column]:
+    """Tell where the ranks of the log are others than those given; an item that has none is left aside.
+
+    Hashes, because a sum of ranks is right by accident, and differences, because a row that agrees then has nothing to
+    tell: it need not reach the grouping per list. 32 bits of them, whose sum over a list overflows nothing.
+    """
+    given, logged = F.col("_rank"), F.col(_LOGGED)
+    differs = F.when(logged != given, F.hash(logged).cast("bigint") - F.hash(given).cast("bigint"))
+    if order != C.SCORE:
+        return [differs.alias(RANK_DIFFERS)]
+    is_contrary = (F.col(order) < F.col("_before")) & (logged < F.col(_LOGGED_BEFORE))
+    return [differs.alias(RANK_DIFFERS), F.coalesce(is_contrary, F.lit(False)).alias(IS_CONTRARY)]
 
 
 def _is_tied(has_equal_score: Column, *, policy: str) -> Column:

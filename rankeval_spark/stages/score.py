@@ -40,6 +40,7 @@ RELEVANT = 1.0
 _SPARK_TYPES = {pa.int32(): "int", pa.bool_(): "boolean", pa.float64(): "double"}
 _COMPACT = (C.N_RECOMMENDED, C.HIT_RANKS, C.HIT_GAINS, C.JUDGED_GAINS, C.TIED_RANKS)
 _PASSED_ON = (*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES, N_LISTED)
+_PASSED_ON_WHERE_THERE = (*C.OF_RANKS, C.SEEN)
 
 
 def to_user_metrics(
@@ -51,6 +52,7 @@ def to_user_metrics(
     ----------
     lists : DataFrame
         The compact rows of ``match.to_lists`` with their segments, and with ``hit_scores`` where a measure needs them.
+        What only checks look at (:data:`columns.OF_RANKS`, :data:`columns.SEEN`) is passed on.
     measures : MeasureSet
         What is asked for. A column is NULL where its measure is undefined for the user or not asked for at this k;
         with agg='micro' a second one holds the denominators.
@@ -62,17 +64,18 @@ def to_user_metrics(
         order that the lists are in. Any other policy was decided when they were ranked.
     """
     scores = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
-    facts = (*(name for name in C.UNPUBLISHED if name in lists.columns), *scores)
+    facts = (*(name for name in C.READ_BY_MEASURES if name in lists.columns), *scores)
     score = _score_udf(
         measures, fill=_fills(measures).get(zero_relevant), has_expected_ties=ties == "expected", facts=facts
     )
     scored = score(*(F.col(name) for name in (*_COMPACT, *facts)))
     names = [*_COUNTS, *measures.stored]
+    for_checks = [name for name in _PASSED_ON_WHERE_THERE if name in lists.columns]
     return (
         lists.withColumn(N_LISTED, F.col(C.N_RECOMMENDED) + F.col(C.N_DUPLICATES))
-        .select(*_PASSED_ON, F.explode(scored).alias("_scored"))
-        .select(*_PASSED_ON, *(F.col(f"_scored.{name}") for name in names))
-        .select(*C.LIST_KEY, C.K, C.SEGMENTS, C.N_DUPLICATES, N_LISTED, *names[1:])
+        .select(*_PASSED_ON, *for_checks, F.explode(scored).alias("_scored"))
+        .select(*_PASSED_ON, *for_checks, *(F.col(f"_scored.{name}") for name in names))
+        .select(*C.LIST_KEY, C.K, C.SEGMENTS, C.N_DUPLICATES, N_LISTED, *for_checks, *names[1:])
     )
 
 

@@ -116,6 +116,14 @@ CHECKS: Final = {
     "extra_users",
     "missing_users",
     "zero_relevant",
+    "rank_gaps",
+    "score_rank_disagree",
+    "unknown_items",
+    "seen_in_train",
+    "train_after_cut",
+    "volume",
+    "absent_models",
+    "fewer_users",
     "drift",
 }
 MEASURES: Final = {
@@ -173,7 +181,7 @@ MEASURE_OPTIONS: Final = {
 }
 TABLES: Final = {
     "lists": "evaluation evaluation_date run_id model_id user_id list_id segments n_recommended n_duplicates hit_ranks "
-    "hit_gains judged_gains tied_ranks hit_scores",
+    "hit_gains judged_gains tied_ranks hit_scores has_rank_gaps is_out_of_order",
     "user_metrics": "evaluation evaluation_date run_id model_id user_id list_id k segments n_judged n_relevant "
     "n_recommended n_hits has_ties",
     "metrics": "evaluation evaluation_date run_id model_id slice slice_value slice_values measure k value n_users "

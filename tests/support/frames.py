@@ -35,6 +35,8 @@ _TYPES: Final = {
     C.JUDGED_GAINS: "array<double>",
     C.TIED_RANKS: "array<int>",
     C.HIT_SCORES: "array<double>",
+    C.HAS_RANK_GAPS: "boolean",
+    C.IS_OUT_OF_ORDER: "boolean",
     C.SEGMENTS: "map<string,string>",
     N_COPIES: "int",
     IS_TIED: "boolean",
@@ -53,6 +55,7 @@ _LIST_DEFAULTS: Final[dict[str, Any]] = {
     C.N_DUPLICATES: 0,
     **{name: () for name in (C.HIT_RANKS, C.HIT_GAINS, C.JUDGED_GAINS, C.TIED_RANKS)},
     C.SEGMENTS: {},
+    **dict.fromkeys(C.OF_RANKS),
 }
 _SCORED_DEFAULTS: Final[dict[str, Any]] = {
     **_LIST_DEFAULTS,

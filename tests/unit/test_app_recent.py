@@ -33,7 +33,7 @@ def facts(**changes: Any) -> RunFacts:  # noqa: ANN401 - as above
     return RunFacts("nightly", FIRST + timedelta(days=9), "run", config=config(**changes))
 
 
-def volumes(n_rows: int, *nights: PastNight, **changes: Any) -> list[tuple[int, int, list[str]]]:  # noqa: ANN401
+def volumes(n_rows: int, *nights: PastNight, **changes: Any) -> list[tuple[int, int, list[str]]]:  # noqa: ANN401 - as above
     """Count, total and samples; the input has rows tonight, and so has one that no night before had."""
     rows = recent.to_volume_facts({"recommendations": n_rows, "train": 5}, facts(**changes), nights)
     assert all((row["input"], row["check"]) == ("recommendations", "volume") for row in rows)
@@ -91,7 +91,7 @@ def test_users_with_a_list_follow_from_the_counts_beside_the_means(policies: dic
 def of_models(
     tonight: Sequence[Mapping[str, Any]],
     before: Sequence[Mapping[str, Any]],
-    **changes: Any,  # noqa: ANN401
+    **changes: Any,  # noqa: ANN401 - as above
 ) -> dict[str, tuple[int, int, list[str]]]:
     rows = recent.to_model_facts(facts(**changes), tonight, before, night(8, 1))
     assert {row["input"] for row in rows} <= {"recommendations"}

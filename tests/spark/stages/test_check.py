@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rankeval_spark import schemas
-from rankeval_spark.config import Checks, Threshold
+from rankeval_spark import columns as C, pipeline, schemas
+from rankeval_spark.config import Checks, Policies, Threshold
+from rankeval_spark.measures import MeasureSet
+from rankeval_spark.pipeline import Request
 from rankeval_spark.stages import check
 from tests.support.frames import (
     after_run,
@@ -70,7 +74,11 @@ def test_rows_null_keys_null_and_negative_gains_of_the_held_out_table_are_counte
 
 
 def test_faults_of_the_training_data_and_of_the_catalogue_are_counted(spark: SparkSession) -> None:
-    train = table(spark, "user_id item_id", ("ann", "a"), ("ann", "a"), (None, "a"), ("bob", None))
+    zone = timezone.utc
+    days = [None, datetime(2026, 1, 1, tzinfo=zone), datetime(2025, 12, 31, 23, 59, 59, tzinfo=zone)]
+    rows_of_train = [("ann", "a", days[2]), ("ann", "a", days[0]), (None, "a", days[1]), ("bob", None, days[1])]
+    train = table(spark, "user_id item_id interacted_at", *rows_of_train, ("cat", "a", days[1]))
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")  # the day is one in UTC, whatever the session's
     good, bad = [1.0, 2.0], [1.0, math.nan]
     rows = [
         *(("a", good, False), ("b", bad, False), ("c", [None], False), ("d", None, True)),
@@ -78,15 +86,19 @@ def test_faults_of_the_training_data_and_of_the_catalogue_are_counted(spark: Spa
     ]
     items = spark.createDataFrame(rows, "item_id string, vector array<double>, lost boolean")
     with no_spark_jobs(spark):
-        facts = check.union(check.to_train_facts(train), check.to_item_facts(items, unreadable="lost"))
+        facts = check.union(
+            check.to_train_facts(train, evaluation_date=date(2026, 1, 1)),
+            check.to_item_facts(items, unreadable="lost"),
+        )
         verdicts = check.with_verdicts(facts, checks=Checks(duplicates=Threshold(error=1)))
     assert tuples(verdicts, "input", "check", "count", "share", "verdict", "sample_keys") == [
         ("items", "duplicates", 2, 2 / 7, "error", ["a"]),
         ("items", "invalid_facts", 3, 3 / 8, "warn", ["b", "d"]),
         ("items", "null_keys", 1, 1 / 8, "warn", ["NULL"]),
         ("items", "rows", 8, None, "ok", []),
-        ("train", "null_keys", 2, 2 / 4, "warn", ["NULL a", "bob NULL"]),
-        ("train", "rows", 4, None, "ok", []),
+        ("train", "null_keys", 2, 2 / 5, "warn", ["NULL a", "bob NULL"]),
+        ("train", "rows", 5, None, "ok", []),
+        ("train", "train_after_cut", 1, 1 / 5, "warn", ["cat a"]),
     ]
     assert python_nodes(verdicts) == []
 
@@ -99,12 +111,19 @@ def test_repeated_judgements_and_users_without_a_relevant_one_are_counted(spark:
     assert facts_of(facts) == [("duplicates", 2, 5, ["ann"]), ("zero_relevant", 2, 3, ["bob", "cat"])]
 
 
-def test_judgements_of_items_that_no_list_holds_are_counted(spark: SparkSession) -> None:
+def test_items_that_no_list_holds_and_those_that_the_catalogue_does_not_have_are_counted(spark: SparkSession) -> None:
     log = recommendations(spark, "user_id item_id score", ("ann", "a", 1.0), ("bob", "a", 1.0))
     judged = held_out(spark, "user_id item_id", ("zoe", "a"), ("ann", "x"), ("bob", "x"), ("ann", "y"))
+    items = table(spark, "item_id", ("x",), ("x",), ("a",), (None,))
     with no_spark_jobs(spark):
         facts = check.to_join_facts(judged, usable_recommendations=log)
-    assert facts_of(facts) == [("unmatched_items", 3, 4, ["x", "y"])]
+        catalogue = check.to_catalogue_facts(items.where("item_id != 'a'"), usable_recommendations=log)
+        known = check.to_catalogue_facts(items, usable_recommendations=log)
+    assert facts_of(facts.unionByName(catalogue).unionByName(known)) == [
+        ("unknown_items", 0, 1, []),
+        ("unknown_items", 1, 1, ["a"]),
+        ("unmatched_items", 3, 4, ["x", "y"]),
+    ]
 
 
 def test_lists_are_looked_at_at_the_largest_cutoff(spark: SparkSession) -> None:
@@ -128,9 +147,66 @@ def test_lists_are_looked_at_at_the_largest_cutoff(spark: SparkSession) -> None:
         ("duplicates", 3, 10 + 3 + 9 + 12, ["m ann"]),
         ("extra_users", 1, 3, ["m dan"]),
         ("missing_users", 1, 3, ["m"]),
+        ("rank_gaps", 0, 0, []),  # these lists do not know of ranks
+        ("score_rank_disagree", 0, 0, []),
         ("short_lists", 1, 3, ["m bob"]),
         ("ties", 1, 2, ["m bob"]),
     ]
+
+
+def list_facts(log: DataFrame, *, train: DataFrame | None = None) -> dict[str, tuple[Any, ...]]:
+    """Count in lists that come of a log, at the cutoff 3; nobody but Ann is judged."""
+    request = Request(MeasureSet.parse(["RR@3"]), Policies(), counts_seen=train is not None)
+    judged = held_out(log.sparkSession, "user_id item_id", ("ann", "b"))
+    lists = pipeline.to_lists(log, held_out=judged, segments=None, request=request, train=train)
+    assert C.ITEM_FACTS not in lists.columns
+    facts = check.to_list_facts(pipeline.to_scored(lists, request=request), k=3)
+    return {str(name): tuple(rest) for name, *rest in facts_of(facts)}
+
+
+RANKS: dict[str, Sequence[int | None]] = {
+    "ann": (1, 2, 3),
+    "bob": (1, 3, 4),
+    "cat": (0, 1, 2),
+    "dan": (2, 1, 3),
+    "eve": (3, 2, 1),  # of these the second stands where its rank says, and is better all the same
+    "fay": (1, 1, 3),
+    "gus": (None, None, None),
+    "hal": (2, 1, 3),  # his first two have the same score
+    "kim": (4, 4, 1, 1),  # adds up as 1 to 4 does
+}
+"""Ranks of the log, from the highest score to the lowest."""
+
+
+def test_ranks_that_are_not_1_to_n_or_contradict_the_scores_are_counted_list_by_list(spark: SparkSession) -> None:
+    rows = [
+        (user, item, -1.0 if (user, place) == ("hal", 0) else -float(place), rank)
+        for user, ranks in RANKS.items()
+        for place, (item, rank) in enumerate(zip("abcd", ranks, strict=False))
+    ]
+    rows += [("leo", item, -float(place), place + 1) for place, item in enumerate("aab")]
+    log = recommendations(spark, "user_id item_id score rank", *rows)
+    found = list_facts(log)
+    assert found["rank_gaps"] == (4, 10, ["m bob", "m kim"])  # cat and fay too; of leo's a repeated item is counted
+    assert found["score_rank_disagree"] == (3, 10, ["m dan", "m kim"])
+    assert found["duplicates"] == (1, 3 * 8 + 4 + 3, ["m leo"])
+
+    of_ranks = list_facts(log.drop("score"))
+    assert of_ranks["rank_gaps"] == (3, 9, ["m bob", "m kim"])  # rank 0 is none, so cat has 1 and 2, and gus nothing
+    assert of_ranks["score_rank_disagree"] == (0, 0, [])
+
+
+def test_recommended_items_that_the_user_has_in_the_training_data_are_counted_on_demand(spark: SparkSession) -> None:
+    log = recommendations(
+        spark,
+        "user_id item_id score",
+        *(("ann", item, -float(place)) for place, item in enumerate("abcde")),
+        ("bob", "a", 1.0),
+    )
+    train = table(spark, "user_id item_id", ("ann", "c"), ("ann", "c"), ("ann", "e"), ("ann", None), ("bob", "b"))
+    found = list_facts(log, train=train)
+    assert found["seen_in_train"] == (1, 3 + 1, ["m ann"])  # e stands below the cutoff
+    assert "seen_in_train" not in list_facts(log)
 
 
 def test_without_a_cutoff_no_list_is_short(spark: SparkSession) -> None:
@@ -163,13 +239,14 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         check.to_judgement_facts(judged, duplicates="max"),
         check.to_join_facts(judged, usable_recommendations=log),
         check.to_list_facts(scored_rows(spark), k=10),
-        check.to_train_facts(table(spark, "user_id item_id")),
+        check.to_train_facts(table(spark, "user_id item_id interacted_at"), evaluation_date=date(2026, 1, 1)),
         check.to_item_facts(spark.createDataFrame([], "item_id string, vector array<double>")),
+        check.to_catalogue_facts(table(spark, "item_id"), usable_recommendations=log),
     )
     verdicts = check.with_verdicts(facts, checks=Checks())
     found = tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
     more = ["duplicates", "null_keys"] * 2 + ["null_keys"] + ["rows"] * 4
-    of_inputs = Checks.model_fields.keys() - {check.DRIFT}  # that is of the results, and of earlier nights
+    of_inputs = Checks.model_fields.keys() - {*check.OF_NIGHTS, check.SEEN_IN_TRAIN}  # that one is made on demand
     assert [name for name, *_ in found] == sorted([*of_inputs, *more])
     assert {(count, share, verdict, *keys) for _, count, share, verdict, keys in found} == {(0, None, "ok")}
     assert_key(verdicts, ("input", "check"))

@@ -9,13 +9,16 @@ import pytest
 from pyspark.errors import PySparkException
 
 from rankeval_spark import schemas
-from rankeval_spark.columns import HIT_SCORES, LIST_KEY, SEGMENTS
+from rankeval_spark.columns import HIT_SCORES, LIST_KEY, OF_RANKS, SEGMENTS
 from rankeval_spark.stages import match, rank
 from tests.support.frames import after_run, assert_columns, assert_key, by, held_out, recommendations, table, tuples
 from tests.support.plans import no_spark_jobs, python_nodes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+ABSENT = (SEGMENTS, *OF_RANKS)
+"""Columns of the table that these lists do not have: segments come later, and the log is one of scores."""
 
 RANKED = "model_id user_id list_id item_id _n_copies rank _is_tied _is_last"
 COMPACT = ("n_recommended", "n_duplicates", "hit_ranks", "hit_gains", "judged_gains", "tied_ranks")
@@ -49,7 +52,7 @@ def test_a_list_holds_the_ranks_and_gains_of_its_hits_and_all_gains_of_its_user(
     assert tuples(lists, *LIST_KEY, *COMPACT) == [
         ("m", "ann", "", 5, 0, [2, 4, 5], [1.0, 3.0, 0.0], [5.0, 3.0, 1.0, 0.0], [])
     ]
-    assert_columns(lists, [field for field in after_run(schemas.LISTS) if field.name not in (SEGMENTS, HIT_SCORES)])
+    assert_columns(lists, [field for field in after_run(schemas.LISTS) if field.name not in (*ABSENT, HIT_SCORES)])
 
 
 def test_nobody_is_lost_on_either_side(spark: SparkSession) -> None:
@@ -94,7 +97,7 @@ def test_hits_have_their_scores_where_the_ranked_items_have_them(spark: SparkSes
         ("ann", [1, 3], [3.0, 1.0], [0.9, -2.0]),
         ("bob", [], [], []),
     ]
-    assert_columns(lists, [field for field in after_run(schemas.LISTS) if field.name != SEGMENTS])
+    assert_columns(lists, [field for field in after_run(schemas.LISTS) if field.name not in ABSENT])
 
 
 def test_copies_and_ties_are_counted_on_the_way(spark: SparkSession) -> None:

@@ -270,6 +270,19 @@ def test_measures_of_all_lists_reuse_the_exchange_of_the_items(tables: dict[str,
     assert python_nodes(both) == ["MapInArrow", "MapInArrow", "ArrowEvalPython", "MapInArrow"]
 
 
+def test_ranks_beside_scores_are_looked_at_without_another_exchange(
+    spark: SparkSession, tables: dict[str, DataFrame], folder: Path
+) -> None:
+    both = {**tables, "recommendations": spark.read.parquet(f"{folder}/recommendations")}
+    user_metrics = user_metrics_of(both)
+    assert final_exchanges(user_metrics) == ONE_EACH
+    assert joins(user_metrics) == joins(user_metrics_of(tables))
+    of_lists = metrics_of(
+        both, replace(FEW, measures=MeasureSet.parse(["P@5", "ItemCoverage@5", "Gini@10", "Entropy"]))
+    )
+    assert final_exchanges(of_lists) == ONE_EACH + 1 + 4
+
+
 def test_without_a_measure_of_all_lists_nothing_is_planned_for_them(tables: dict[str, DataFrame]) -> None:
     log, held_out = tables["recommendations"], tables["held_out"]
     assert pipeline.to_exposures(log, held_out=held_out, segments=None, catalogue=None, request=FEW) is None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Row
+
 from rankeval_spark import columns as C, pipeline
 from rankeval_spark.config.bands import of_train
 from rankeval_spark.errors import Fault, InputError
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 SMALL_CATALOGUE: Final = 32 << 20
 """Bytes up to which the catalogue is sent to every task: some 100,000 items with 32 numbers each."""
+
+
+MOST_COLUMNS: Final = 3
+"""Columns that a check names."""
 
 
 @dataclass(frozen=True)
@@ -157,10 +163,28 @@ def row_facts(inputs: Inputs) -> list[DataFrame]:
     ]
 
 
-def _item_facts(items: DataFrame, usable_recommendations: DataFrame) -> list[DataFrame]:
-    unreadable = IS_UNPARSABLE if IS_UNPARSABLE in items.columns else None
+def column_facts(sources: Sources) -> list[Row]:
+    """Name the columns that nothing reads: one is harmless, and may be one whose name is misspelt."""
     return [
-        check.to_item_facts(items, unreadable=unreadable),
+        Row(
+            input=one.name,
+            check=check.EXTRA_COLUMNS,
+            count=len(one.unread),
+            total=one.n_columns,
+            sample_keys=list(one.unread[:MOST_COLUMNS]),
+        )
+        for one in sources.all()
+    ]
+
+
+def unreadable_of(items: DataFrame) -> str | None:
+    """Name the column that tells whether a cell of the row could not be read; None where every one could."""
+    return IS_UNPARSABLE if IS_UNPARSABLE in items.columns else None
+
+
+def _item_facts(items: DataFrame, usable_recommendations: DataFrame) -> list[DataFrame]:
+    return [
+        check.to_item_facts(items, unreadable=unreadable_of(items)),
         check.to_catalogue_facts(items, usable_recommendations=usable_recommendations),
     ]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
 from rankeval_spark import __version__, columns as C, pipeline, schemas
-from rankeval_spark.app import gates
+from rankeval_spark.app import gates, quarantine
 from rankeval_spark.app.before import Before
 from rankeval_spark.app.failures import told, translated
-from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, row_facts
+from rankeval_spark.app.inputs import Inputs, column_facts, exposures_of, inputs_of, row_facts
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.config import Threshold, check_roots
@@ -23,7 +23,7 @@ from rankeval_spark.errors import ChecksFailedError, Fault, InputError, visible
 from rankeval_spark.pipeline import Request
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
-from rankeval_spark.stages import check
+from rankeval_spark.stages import check, flags
 
 if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig, Policies
@@ -238,6 +238,7 @@ class _Night:
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
                 self.facts = [fact for fact in self.facts if fact["check"] != check.UNMATCHED_ITEMS]
+            self._quarantine()
             self._refuse()
         if reason is None:
             self._measure(inputs)
@@ -253,7 +254,14 @@ class _Night:
         facts = check.union(*row_facts(inputs), *uncheckable).collect()
         self.counts = {row["input"]: row["count"] for row in facts if row["check"] == check.ROWS}
         self.facts = [row for row in facts if (row["input"], row["check"]) != (check.SEGMENTS, check.ROWS)]
-        self.facts += self.before.volume(self.counts)
+        self.facts += [*column_facts(self._sources), *self.before.volume(self.counts)]
+
+    def _quarantine(self) -> None:
+        """Keep what cannot be used before anything is refused for it."""
+        rows = None
+        if self.config.results.quarantine and quarantine.is_needed(self.facts):
+            rows = quarantine.to_rows(self._sources, self.request, sample_share=self.recorded.facts.sample_share)
+        self.recorded.quarantine(rows)
 
     def _measure(self, inputs: Inputs) -> None:
         lists = pipeline.to_lists(
@@ -304,7 +312,8 @@ class _Night:
         self.judged = self._verdicts().collect()
         failed = [row for row in self.judged if row["verdict"] == "error"]
         if failed:
-            raise ChecksFailedError(*map(_check_fault, failed))
+            kept = self.recorded.quarantine_path if self.config.results.quarantine else ""
+            raise ChecksFailedError(*(_check_fault(row, kept) for row in failed))
 
     def _why_empty(self) -> str | None:
         """Say which input has no rows for the date; an input without any row at all is an error."""
@@ -375,9 +384,11 @@ def with_all_columns(lists: DataFrame) -> DataFrame:
     return lists.withColumns({field.name: F.lit(None).cast(field.type) for field in absent})
 
 
-def _check_fault(row: Row) -> Fault:
+def _check_fault(row: Row, quarantined: str) -> Fault:
+    """Say what was refused, and where its rows are kept, if they are."""
     expected = f"at most {row['threshold']:.2%}"
-    fix = f"mend the input, or raise checks.{row['check']}.error"
+    kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in flags.REFUSALS else ""
+    fix = f"mend the input{kept}, or raise checks.{row['check']}.error"
     if (row["input"], row["check"]) == (check.ITEMS, check.DUPLICATES):
         expected, fix = "each item once", "keep one row an item in the catalogue"
     if row["check"] in check.OF_NIGHTS:

@@ -122,6 +122,9 @@ class ResultsConfig(Model):
     """Folder of the published tables, relative to the config file."""
     lists: Flag = False
     """Publish the compact row per list too, so that past dates can be scored with a later measure."""
+    quarantine: Flag = False
+    """Keep rows of the inputs that could not be used, as they stand there, in _quarantine under the root, one table a
+    night; costs one more pass over the inputs where there are any. They hold what the inputs hold, of users too."""
     on_busy: Literal["fail", "wait"] = "fail"
     """What to do while another run holds the results."""
     wait_seconds: Annotated[Whole, Field(ge=0, le=86_400)] = 600

@@ -98,6 +98,8 @@ class Checks(Model):
     a join."""
     train_after_cut: Threshold = Threshold(warn=0)
     """Training interactions of the evaluation date (UTC) or later, where they have a time; share of the rows."""
+    extra_columns: Threshold = Threshold()
+    """Columns of an input's table that nothing reads; share of its columns."""
     volume: Volume = Volume(warn=0.5)
     """How far the rows of an input are from the median of the nights before that read it alike: 1 - fewer / more, so
     that half and twice as many rows are 0.5."""

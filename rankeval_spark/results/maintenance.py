@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import Fault, InputError
-from rankeval_spark.results import delta_log, journal, migration, removal, retention, statements, tables
+from rankeval_spark.results import delta_log, journal, migration, quarantine, removal, retention, statements, tables
 from rankeval_spark.results.commits import Root, retried, turn_for_runs
 from rankeval_spark.results.facts import Night, RunFacts
 from rankeval_spark.results.failpoints import reach
@@ -132,6 +132,8 @@ class Maintenance:
     def keep_days(self, days: int, *, newest: date | None = None, evaluation: str | None = None) -> Deleted:
         """Delete rows of ``lists`` and ``user_metrics`` of dates more than ``days`` before the newest one.
 
+        Quarantined rows of these dates go with them.
+
         Parameters
         ----------
         days : int
@@ -147,6 +149,7 @@ class Maintenance:
             if published is None or newest is None:
                 return Deleted(None, ())
             before = newest - timedelta(days=days)
+            quarantine.remove(self._storage, evaluation=_any_night(evaluation), before=before)
             found = self._tables_by_night(F.col(C.EVALUATION_DATE) < F.lit(before), evaluation)
             if found:
                 reason = f"{' and '.join(OF_USERS)} deleted: of dates before {before}"
@@ -160,10 +163,12 @@ class Maintenance:
         """Erase a user from every table that names users; return how many rows of each did.
 
         Older versions of the tables hold the user until their files are older than the retention and VACUUM has run.
-        Means stay as they are. The id is written nowhere.
+        Means stay as they are. The id is written nowhere. Quarantined rows go altogether: a row that could not be read
+        may name anybody.
         """
         with self._turn() as (root, state):
             self._newest(evaluation)
+            quarantine.remove(self._storage, evaluation=_any_night(evaluation))
             of_it = F.lit(True) if evaluation is None else F.col(C.EVALUATION) == F.lit(evaluation)
             n_rows = {}
             for table in OF_USERS:
@@ -265,3 +270,7 @@ class Maintenance:
     def _require_retention(self, table: str) -> None:
         found = tables.properties_of(self._spark, self._storage, table)
         retention.require_enough(table, found.get(retention.PROPERTY, retention.DELTA_DEFAULT))
+
+
+def _any_night(evaluation: str | None) -> Night | None:
+    return None if evaluation is None else Night(evaluation, date.min)

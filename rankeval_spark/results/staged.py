@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ChecksFailedError, Fault, ResultsError
-from rankeval_spark.results import audit, staging, tables
+from rankeval_spark.results import audit, quarantine, staging, tables
 from rankeval_spark.results.failpoints import reach
 from rankeval_spark.results.storage import open_storage
 
@@ -69,6 +69,18 @@ class StagedRun(ABC):
     def stage_temporary(self, name: str, frame: DataFrame) -> DataFrame:
         """Keep a frame beside the staged tables, to be read several times; it is not published."""
         return self._staging.write(f"{staging.TEMPORARY}{name}", frame)
+
+    def quarantine(self, rows: DataFrame | None) -> None:
+        """Keep rows of the inputs that could not be used, instead of those of the night's last run; None: none.
+
+        At once, whatever becomes of the run: most often they are why it fails.
+        """
+        quarantine.replace(self._storage, self.facts.night, rows)
+
+    @property
+    def quarantine_path(self) -> str:
+        """Where such rows are kept."""
+        return quarantine.path_of(self._storage, self.facts.night)
 
     def audit(self) -> None:
         """Look at what was staged; :class:`ChecksFailedError` names all that is wrong."""
@@ -141,6 +153,9 @@ class Rehearsal(StagedRun):
         """Keep what was read, and publish nothing."""
         self.inputs = tuple(inputs)
         return {}
+
+    def quarantine(self, rows: DataFrame | None) -> None:
+        """Keep no row: the run that is rehearsed kept them."""
 
     def fail(self, stage: str, error: BaseException, **_: object) -> None:
         """Record nothing; the error reaches the caller."""

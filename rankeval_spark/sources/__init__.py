@@ -3,10 +3,11 @@
 from rankeval_spark.sources.failures import explain
 from rankeval_spark.sources.probes import estimated_bytes, is_wholly_empty
 from rankeval_spark.sources.reading import check_id_types, from_frame, read, read_all
-from rankeval_spark.sources.source import IS_UNPARSABLE, Source, Sources, segments_schema
+from rankeval_spark.sources.source import IS_UNPARSABLE, RAW, Source, Sources, segments_schema
 
 __all__ = [
     "IS_UNPARSABLE",
+    "RAW",
     "Source",
     "Sources",
     "check_id_types",

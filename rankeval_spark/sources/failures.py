@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -36,6 +37,7 @@ _FILE_GONE: Final = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND")
 """A file that the log of a table names and that is not there: mostly one that VACUUM removed from an old version."""
 
 _HEADER_DIFFERS: Final = "CSV header does not conform"
+_CSV_FILE: Final = re.compile(r"CSV file: (\S+)")
 
 
 @contextmanager
@@ -82,7 +84,9 @@ def explain(error: BaseException, locations: dict[str, str]) -> InputError | Non
     concerned = [name for name, location in locations.items() if _local(location) and _local(location) in text]
     where = f"inputs.{concerned[0]}" if len(concerned) == 1 else "inputs"
     if _HEADER_DIFFERS in text:
-        return InputError(Fault(where, "csv files with different headers", "the same header in all files of an input"))
+        file = _CSV_FILE.search(text)
+        found = f"csv files with different headers{f', among them {unquote(file[1])}' if file else ''}"
+        return InputError(Fault(where, found, "the same header in all files of an input"))
     if any(name.startswith(_FILE_GONE) for name in _conditions(error)):
         fix = "VACUUM removes the files of old versions: read a later one, or raise delta.deletedFileRetentionDuration"
         return InputError(Fault(where, "a data file that is gone", "every file of the version that is read", fix))

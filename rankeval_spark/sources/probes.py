@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F, types as T
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from delta.tables import DeltaTable
     from pyspark.sql import SparkSession
@@ -42,6 +42,29 @@ def delta_version(table: DeltaTable, moment: dt.datetime | None) -> int | None:
     earlier = table.history().where(F.col("timestamp") <= F.lit(moment.isoformat()).cast("timestamp"))
     newest = earlier.agg(F.max("version")).collect()[0][0]
     return None if newest is None else int(newest)
+
+
+def parquet_schemas(spark: SparkSession, files: Sequence[str]) -> dict[str, T.StructType]:
+    """Read the columns of Parquet files from their footers, as Spark reads them; no job.
+
+    Spark has no call for it: it merges what it finds. A session without its JVM in reach gives none.
+    """
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        return {}
+    state = spark._jsparkSession.sessionState()
+    conf, path = state.newHadoopConf(), jvm.org.apache.hadoop.fs.Path
+    parquet = jvm.org.apache.spark.sql.execution.datasources.parquet
+    converter, read = parquet.ParquetToSparkSchemaConverter(state.conf()), _footer_reader(jvm)
+    found = {}
+    for file in files:
+        message = read(conf, path(jvm.java.net.URI(file))).getFileMetaData().getSchema()
+        found[file] = T.StructType.fromJson(json.loads(converter.convert(message).json()))
+    return found
+
+
+def _footer_reader(jvm: Any) -> Any:  # noqa: ANN401 - py4j has no types
+    return jvm.org.apache.parquet.hadoop.ParquetFileReader.readFooter
 
 
 def csv_header(spark: SparkSession, location: str, options: Mapping[str, str]) -> tuple[str | None, ...]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from rankeval_spark import schemas
 from rankeval_spark.config.inputs import ItemsInput
 from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, FaultsError, InputError
-from rankeval_spark.sources import filters
+from rankeval_spark.sources import filters, parquet_files
 from rankeval_spark.sources.canonical import IDS, canonical_columns, column_fault
 from rankeval_spark.sources.source import Source, Sources, segments_schema
+from rankeval_spark.sources.table import CORRUPT
 from rankeval_spark.sources.tables import open_table
 
 if TYPE_CHECKING:
@@ -99,7 +100,15 @@ def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, da
         raise InputError(*error.faults, *faults) from None
     if faults:
         raise InputError(*faults)
+    wanted = [config.columns.get(name, name) for name in schema.field_names()]
+    wanted += [each.column for each in config.filters]
+    if config.format == "parquet":
+        unlike = parquet_files.faults(spark, table, wanted, where, date)
+        if unlike:
+            raise InputError(*unlike)
     condition = filters.condition(config.filters, table.frame.schema, date, f"{where}.filters")
+    if condition is not None and CORRUPT in table.frame.columns:
+        condition |= filters.column(CORRUPT).isNotNull()  # nobody can tell whether it fulfils them: it is counted
     rows = table.frame if condition is None else table.frame.where(condition)
     return Source(
         name=name,
@@ -110,6 +119,9 @@ def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, da
         version=table.version,
         given=canonical.given,
         id_types=canonical.id_types,
+        unread=tuple(name for name in table.columns if name not in wanted),
+        rows=rows,
+        canonical=canonical.columns,
     )
 
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.schemas import Field, Schema
+from rankeval_spark.sources.filters import column
 from rankeval_spark.sources.table import CORRUPT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 IS_UNPARSABLE: Final = "is_unparsable"
 """Extra column of a frame whose numbers or casts may fail: true where text was there and no value came of it."""
+
+RAW: Final = "_raw"
+"""Column that holds a row as it stands in the table: JSON, or the line of csv or json that could not be split."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,12 @@ class Source:
         Canonical columns that the table has.
     id_types : mapping
         Type of each id, ``string`` or ``bigint``, by canonical column.
+    unread : tuple of str
+        Columns of the table that nothing reads, in its order.
+    rows : DataFrame or None
+        Rows of the table as it is that the filters keep; None for a DataFrame that was handed over.
+    canonical : tuple of Column
+        Expressions that make `frame` of `rows`.
     """
 
     name: str
@@ -53,6 +65,24 @@ class Source:
     version: int | None
     given: frozenset[str]
     id_types: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    rows: DataFrame | None = None
+    canonical: tuple[Column, ...] = ()
+
+    @property
+    def with_raw(self) -> Source:
+        """The same input with one more column in `frame`, :data:`RAW`; a frame that was handed over stays as it is."""
+        if self.rows is None:
+            return self
+        names = [name for name in self.rows.columns if name != CORRUPT]
+        values = F.to_json(F.struct(*map(column, names)), {"ignoreNullFields": "false"})
+        raw = F.coalesce(column(CORRUPT), values) if CORRUPT in self.rows.columns else values
+        return replace(self, frame=self.rows.select(*self.canonical, raw.alias(RAW)))
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns the table has by itself."""
+        return sum(name != CORRUPT for name in self.unfiltered.columns)
 
     @property
     def table_columns(self) -> str:
@@ -105,6 +135,11 @@ class Sources:
     segments: Source | None = None
     train: Source | None = None
     items: Source | None = None
+
+    @property
+    def with_raw(self) -> Sources:
+        """The same inputs, each with the column :data:`RAW` in its frame."""
+        return Sources(**{source.name: source.with_raw for source in self.all()})
 
     def all(self) -> tuple[Source, ...]:
         """Return the inputs that there are, in the order of the config."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime, time, timezone
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.stages import flags
 from rankeval_spark.stages.clean import (
     HELD_OUT_KEYS,
     ITEM_KEYS,
@@ -17,9 +17,6 @@ from rankeval_spark.stages.clean import (
     SEGMENT_KEYS,
     TRAIN_KEYS,
     has_keys,
-    has_valid_order,
-    is_finite,
-    is_finite_vector,
 )
 from rankeval_spark.stages.match import to_judgements
 from rankeval_spark.stages.population import has_judgements, has_list
@@ -27,6 +24,8 @@ from rankeval_spark.stages.rank import N_COPIES
 from rankeval_spark.stages.score import N_LISTED, RELEVANT
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from rankeval_spark.config import Checks
 
 RECOMMENDATIONS: Final = "recommendations"
@@ -37,6 +36,9 @@ ITEMS: Final = "items"
 
 ROWS: Final = "rows"
 """The check that only counts the rows of an input; it has no thresholds."""
+
+EXTRA_COLUMNS: Final = "extra_columns"
+"""The check of columns that an input has and nothing reads."""
 
 DUPLICATES: Final = "duplicates"
 """The check of rows that repeat another; in the catalogue none is tolerated, because either would be a guess."""
@@ -67,9 +69,8 @@ FACTS: Final = ("input", "check", "count", "total", "sample_keys")
 
 def to_recommendation_facts(recommendations: DataFrame) -> DataFrame:
     """Count rows, NULL keys and rows whose place in the list is unknown; one pass, no shuffle of the rows."""
-    has_key = has_keys(RECOMMENDATION_KEYS)
-    flags = {"null_keys": ~has_key, "invalid_scores": has_key & ~has_valid_order(recommendations)}
-    return _row_facts(recommendations, RECOMMENDATIONS, flags, key=_key_text(RECOMMENDATION_KEYS))
+    rules = flags.of_recommendations(recommendations)
+    return _row_facts(recommendations, RECOMMENDATIONS, rules, key=_key_text(RECOMMENDATION_KEYS))
 
 
 def to_held_out_facts(held_out: DataFrame) -> DataFrame:
@@ -77,15 +78,7 @@ def to_held_out_facts(held_out: DataFrame) -> DataFrame:
 
     Rows with a column ``value`` are also looked at for values that are no number.
     """
-    has_key, is_number, gain = has_keys(HELD_OUT_KEYS), is_finite(C.GAIN), F.col(C.GAIN)
-    flags = {
-        "null_keys": ~has_key,
-        "null_gains": has_key & ~is_number,
-        "negative_gains": has_key & is_number & (gain < 0),
-        "low_gains": has_key & (gain > 0) & (gain < RELEVANT),
-        **({"null_values": has_key & ~is_finite(C.VALUE)} if C.VALUE in held_out.columns else {}),
-    }
-    return _row_facts(held_out, HELD_OUT, flags, key=_key_text(HELD_OUT_KEYS))
+    return _row_facts(held_out, HELD_OUT, flags.of_held_out(held_out), key=_key_text(HELD_OUT_KEYS))
 
 
 def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> DataFrame:
@@ -96,23 +89,14 @@ def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> 
     evaluation_date : date, optional
         Where it is left out, or the rows have no column ``interacted_at``, nothing is said about it.
     """
-    has_key = has_keys(TRAIN_KEYS)
-    flags = {"null_keys": ~has_key}
-    if evaluation_date is not None and C.INTERACTED_AT in train.columns:
-        flags["train_after_cut"] = has_key & _is_since(evaluation_date)
-    return _row_facts(train, TRAIN, flags, key=_key_text(TRAIN_KEYS))
-
-
-def _is_since(day: date) -> Column:
-    """Tell whether an interaction is of a day (UTC) or later; as a number, for a literal has the session's zone."""
-    midnight = datetime.combine(day, time(), tzinfo=timezone.utc)
-    return F.coalesce(F.col(C.INTERACTED_AT) >= F.timestamp_seconds(F.lit(int(midnight.timestamp()))), F.lit(False))
+    has_days = evaluation_date is not None and C.INTERACTED_AT in train.columns
+    rules = flags.of_train(since=evaluation_date if has_days else None)
+    return _row_facts(train, TRAIN, rules, key=_key_text(TRAIN_KEYS))
 
 
 def to_segment_facts(segments: DataFrame) -> DataFrame:
     """Count the rows of the segments, and those without a user, which are nobody's."""
-    has_user = has_keys(SEGMENT_KEYS)
-    return _row_facts(segments, SEGMENTS, {"null_keys": ~has_user}, key=_key_text(SEGMENT_KEYS))
+    return _row_facts(segments, SEGMENTS, flags.of_keys(SEGMENT_KEYS), key=_key_text(SEGMENT_KEYS))
 
 
 def to_item_facts(items: DataFrame, *, unreadable: str | None = None) -> DataFrame:
@@ -123,14 +107,11 @@ def to_item_facts(items: DataFrame, *, unreadable: str | None = None) -> DataFra
     unreadable : str, optional
         Name of the column that tells whether a cell of the row could not be read; None where every one could.
     """
-    has_key = has_keys(ITEM_KEYS)
-    is_lost = F.lit(False) if unreadable is None else F.coalesce(unreadable, F.lit(False))
-    is_invalid = is_lost | ~F.coalesce(is_finite_vector(F.col(C.VECTOR)), F.lit(True))
-    flags = {"null_keys": ~has_key, "invalid_facts": has_key & is_invalid}
-    once = items.where(has_key).groupBy(C.ITEM_ID).agg(F.count("*").alias("_n_rows"))
+    once = items.where(has_keys(ITEM_KEYS)).groupBy(C.ITEM_ID).agg(F.count("*").alias("_n_rows"))
     more, item = F.col("_n_rows") - 1, F.col(C.ITEM_ID).cast("string")
     repeated = once.agg(_fact(ITEMS, DUPLICATES, F.sum(more), F.sum("_n_rows"), more > 0, item))
-    return _row_facts(items, ITEMS, flags, key=_key_text(ITEM_KEYS)).unionByName(_stacked(repeated))
+    rules = flags.of_items(unreadable=unreadable)
+    return _row_facts(items, ITEMS, rules, key=_key_text(ITEM_KEYS)).unionByName(_stacked(repeated))
 
 
 def to_judgement_facts(usable_held_out: DataFrame, *, duplicates: str) -> DataFrame:
@@ -248,11 +229,11 @@ def union(*facts: DataFrame) -> DataFrame:
     return reduce(DataFrame.unionByName, facts)
 
 
-def _row_facts(frame: DataFrame, name: str, flags: Mapping[str, Column], *, key: Column) -> DataFrame:
+def _row_facts(frame: DataFrame, name: str, rules: Mapping[str, Column], *, key: Column) -> DataFrame:
     rows = _fact(name, ROWS, F.count("*"), F.count("*"), F.lit(False), key)
     return _stacked(
         frame.agg(
-            rows, *(_fact(name, check, F.count_if(flag), F.count("*"), flag, key) for check, flag in flags.items())
+            rows, *(_fact(name, check, F.count_if(flag), F.count("*"), flag, key) for check, flag in rules.items())
         )
     )
 

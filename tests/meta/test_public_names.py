@@ -121,6 +121,7 @@ CHECKS: Final = {
     "unknown_items",
     "seen_in_train",
     "train_after_cut",
+    "extra_columns",
     "volume",
     "absent_models",
     "fewer_users",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark import schemas
@@ -13,6 +15,7 @@ from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, InputEr
 from rankeval_spark.sources import explain, from_frame, read, read_all
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -98,6 +101,59 @@ def test_file_of_another_format(spark: SparkSession, tmp_path: Path) -> None:
     assert "no json object" in held_out_fault(spark, format="json", path=path).found
 
 
+def write_parquet(path: Path, **columns: Sequence[Any]) -> str:
+    """Write a Parquet file beside others and return their folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+    return str(path.parent)
+
+
+def test_parquet_files_that_do_not_fit_together_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    ids = {"user_id": ["u"], "item_id": ["a"]}
+    folder = write_parquet(tmp_path / "h" / "2.parquet", **ids, gain=[1.0], note=["x"])
+
+    write_parquet(tmp_path / "h" / "1.parquet", **ids)  # Spark would take its columns for those of all
+    fault = held_out_fault(spark, format="parquet", path=folder)
+    assert fault.found == "no column 'gain' in h/1.parquet, while h/2.parquet has it"
+    assert fault.expected == "the same columns in all files"
+
+    write_parquet(tmp_path / "h" / "1.parquet", **ids, gain=[1.0])  # and would read the gains of this one as NULL
+    write_parquet(tmp_path / "h" / "3 b.parquet", user_id=["u"], item_id=["a"], extra=[1])
+    fault = held_out_fault(spark, format="parquet", path=folder)
+    assert fault.found == "no column 'gain' in h/3 b.parquet, while h/1.parquet has it"
+
+    write_parquet(tmp_path / "h" / "3 b.parquet", user_id=[7], item_id=["a"], gain=[1])
+    with pytest.raises(InputError) as raised:
+        read(spark, "held_out", validate(HeldOutInput, {"format": "parquet", "path": folder}), schemas.HELD_OUT, DATE)
+    assert [fault.found for fault in raised.value.faults] == [
+        "column 'user_id' of type bigint in h/3 b.parquet, and string in others",
+        "column 'gain' of type bigint in h/3 b.parquet, and double in others",
+    ]
+
+    whole = (tmp_path / "h" / "2.parquet").read_bytes()
+    (tmp_path / "h" / "3 b.parquet").write_bytes(whole[: len(whole) // 2])
+    found = held_out_fault(spark, format="parquet", path=folder).found
+    assert found.startswith("a file that cannot be read (")
+    assert "3%20b.parquet" in found or "3 b.parquet" in found
+
+
+def test_parquet_files_may_differ_in_what_is_not_read_and_in_what_spark_widens(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of a table with a folder a day, the days of others are left aside, but for the first, whose columns Spark takes."""
+    days = tmp_path / "h"
+    narrow = {"user_id": pa.array([7], "int32"), "item_id": ["a"], "gain": pa.array([1.0], "float32")}
+    write_parquet(days / "day=2026-01-01" / "0.parquet", user_id=[6], item_id=["a"], gain=[1.0], note=["x"])
+    write_parquet(days / f"day={DATE}" / "0.parquet", **narrow)
+    write_parquet(days / "day=2026-01-03" / "0.parquet", user_id=["eight"], item_id=["a"])
+    by_day = [{"column": "day", "op": "=", "value": "{date}"}]
+    config = validate(HeldOutInput, {"format": "parquet", "path": str(days), "filters": by_day})
+    source = read(spark, "held_out", config, schemas.HELD_OUT, DATE)
+    assert [tuple(row) for row in source.frame.select("user_id", "item_id", "gain").collect()] == [(7, "a", 1.0)]
+    assert source.unread == ("note",)
+    assert source.n_columns == 5
+
+
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
 def test_missing_column_lists_those_there_are(spark: SparkSession, tmp_path: Path, form: str) -> None:
     row = spark.createDataFrame([("u", "a", 1)], "user_id string, itemid string, gain int")
@@ -159,7 +215,7 @@ def test_csv_files_with_different_headers_are_explained_when_they_are_read(spark
         source.frame.collect()
     error = explain(raised.value, {source.name: source.location})
     assert error is not None
-    assert "csv files with different headers" in str(error)
+    assert f"inputs.held_out: found csv files with different headers, among them file://{tmp_path}/h/" in str(error)
     assert explain(ValueError("something else"), {}) is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
+from rankeval_spark.results.facts import Night
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
 from tests.support.nights import FIRST
@@ -162,6 +164,42 @@ def test_share_of_faulty_rows_above_its_threshold_stops_the_night(workspace: Wor
         f"found 1 ({1 / 24:.2%}), for example als ann  NULL; expected at most 1.00%; "
         "mend the input, or raise checks.null_keys.error"
     ).replace("  NULL", " NULL")
+
+
+def test_rows_that_cannot_be_used_are_kept_as_they_stand_when_they_stop_the_night(workspace: Workspace) -> None:
+    """A line that was torn off has no day: nobody can tell that it is of another night, so it is counted."""
+    rows = nights.held_out()
+    shutil.rmtree(workspace.folder / "inputs" / "held_out")
+    folder = workspace.write("held_out", [{**rows[0], "gain": None, "note": "x"}, *rows[1:]], "json")
+    torn = '{"day": "2026-01-01", "user_id": "ann", "ite'
+    (folder / "part-1.json").write_text(f"{torn}\n")
+    log = nights.recommendations()
+    workspace.write("recommendations", [{**log[0], "score": float("nan")}, *log[1:]])
+    workspace.change(
+        inputs__held_out__format="json", checks__null_keys={"error": 0.01}, results__quarantine=True, models=["als"]
+    )
+    kept = Path(workspace.root, "_quarantine", Night("nightly", FIRST).slug)
+    (kept / "of-the-last-run").mkdir(parents=True)
+
+    message = refused(workspace, code=3, recorded=True).message
+
+    assert (
+        f"held_out, null_keys: found 1 (11.11%), for example NULL NULL; expected at most 1.00%; mend the input, "
+        f"whose rows are in {kept}, or raise checks.null_keys.error" in message
+    )
+    found = {
+        (row["input"], row["check"]): row["row"] for row in deltalake.DeltaTable(kept).to_pyarrow_table().to_pylist()
+    }
+    assert found.pop(("held_out", "null_keys")) == torn
+    assert {key: json.loads(row) for key, row in found.items()} == {
+        ("held_out", "null_gains"): {
+            **{name: str(value) for name, value in rows[0].items()},
+            "gain": None,
+            "note": "x",
+        },
+        ("recommendations", "invalid_scores"): {**log[0], "score": "NaN"},
+    }
+    assert not (kept / "of-the-last-run").exists()
 
 
 @pytest.mark.parametrize("text", ["2026-13-01", "yesterday", "01/02/2026", ""])

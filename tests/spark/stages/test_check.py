@@ -246,7 +246,7 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
     verdicts = check.with_verdicts(facts, checks=Checks())
     found = tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
     more = ["duplicates", "null_keys"] * 2 + ["null_keys"] + ["rows"] * 4
-    of_inputs = Checks.model_fields.keys() - {*check.OF_NIGHTS, check.SEEN_IN_TRAIN}  # that one is made on demand
+    of_inputs = Checks.model_fields.keys() - {*check.OF_NIGHTS, check.EXTRA_COLUMNS, check.SEEN_IN_TRAIN}
     assert [name for name, *_ in found] == sorted([*of_inputs, *more])
     assert {(count, share, verdict, *keys) for _, count, share, verdict, keys in found} == {(0, None, "ok")}
     assert_key(verdicts, ("input", "check"))

@@ -1,0 +1,96 @@
+"""Parquet files that do not fit together: Spark takes the columns of one of them for those of all.
+
+A column that only other files have would be left out, and its default stand in every row; one that a file lacks would
+be NULL in its rows; both without a word.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j has no types
+
+from rankeval_spark.errors import Fault, first_line
+from rankeval_spark.sources import probes
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession, types as T
+
+    from rankeval_spark.sources.table import Table
+
+MOST_FILES: Final = 256
+"""Files whose footers are read, half a second of them; a table of years has many more."""
+
+_NARROWER: Final = ("tinyint", "smallint", "int", "bigint")
+_READ_AS: Final = {
+    *((narrow, wide) for index, narrow in enumerate(_NARROWER) for wide in _NARROWER[index:]),
+    *((narrow, "double") for narrow in ("tinyint", "smallint", "int", "float")),
+}
+"""Types that Spark reads as a wider one, number by number."""
+
+
+def faults(spark: SparkSession, table: Table, names: Iterable[str], where: str, date: dt.date) -> list[Fault]:
+    """Find the columns that some files of a table lack, or have with a type that is not the table's.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Columns that are read, by their names in the table; others may differ from file to file.
+    where : str
+        Name of the input in the config, for messages.
+    date : date
+        Where names of files or folders have it, only those files are looked at.
+    """
+    files = table.frame.inputFiles()
+    looked_at = chosen(sorted(files), date)
+    try:
+        schemas = probes.parquet_schemas(spark, looked_at)
+    except Py4JError as error:
+        found = f"a file that cannot be read ({first_line(str(error))})"
+        return [Fault(where, found, "readable data files")]
+    types = {field.name.casefold(): field.dataType.simpleString() for field in table.frame.schema.fields}
+    return [fault for name in dict.fromkeys(names) for fault in _faults_of(name, types, schemas, where)]
+
+
+def chosen(files: Sequence[str], date: dt.date) -> list[str]:
+    """Choose the files to look at: the first, whose columns Spark takes, and the last ones, of the date if these tell.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> chosen(["f/day=2025-12-31/a", "f/day=2026-01-01/a", "f/day=2026-01-02/a"], datetime.date(2026, 1, 1))
+    ['f/day=2025-12-31/a', 'f/day=2026-01-01/a']
+    """
+    of_date = [file for file in files if date.isoformat() in file]
+    return list(dict.fromkeys([*files[:1], *(of_date or files)[-MOST_FILES:]]))
+
+
+def _faults_of(name: str, types: Mapping[str, str], schemas: Mapping[str, T.StructType], where: str) -> list[Fault]:
+    """Name one file of each kind: most often all files of a day are alike."""
+    of_file = {file: _type(schema, name) for file, schema in schemas.items()}
+    having = [file for file, found in of_file.items() if found]
+    lacking = [file for file, found in of_file.items() if not found]
+    fix = "write these files anew, or read the others only, with path: or filters:"
+    if having and lacking:
+        found = f"no column {name!r} in {_short(lacking[0])}, while {_short(having[0])} has it"
+        return [Fault(where, found, "the same columns in all files", fix)]
+    wanted = types.get(name.casefold(), "")
+    unlike = [file for file in having if of_file[file] != wanted and (of_file[file], wanted) not in _READ_AS]
+    if unlike and wanted:
+        found = f"column {name!r} of type {of_file[unlike[0]]} in {_short(unlike[0])}, and {wanted} in others"
+        return [Fault(where, found, "one type in all files", fix)]
+    return []
+
+
+def _type(schema: T.StructType, name: str) -> str:
+    folded = name.casefold()
+    return next((field.dataType.simpleString() for field in schema.fields if field.name.casefold() == folded), "")
+
+
+def _short(file: str) -> str:
+    """Name a file by its last folder and its own name."""
+    return "/".join(unquote(file).split("/")[-2:])

@@ -1,0 +1,86 @@
+"""What is wrong with single rows of the inputs: conditions that the checks count, and the rows that fulfil them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, time, timezone
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.stages.clean import (
+    HELD_OUT_KEYS,
+    ITEM_KEYS,
+    RECOMMENDATION_KEYS,
+    TRAIN_KEYS,
+    has_keys,
+    has_valid_order,
+    is_finite,
+    is_finite_vector,
+)
+from rankeval_spark.stages.score import RELEVANT
+
+REFUSALS: Final = ("null_keys", "invalid_scores", "null_gains", "null_values", "invalid_facts")
+"""The checks of single rows that cannot be used, or not as they stand."""
+
+
+def of_recommendations(recommendations: DataFrame) -> dict[str, Column]:
+    """Tell of each row of the log which check it does not pass."""
+    has_key = has_keys(RECOMMENDATION_KEYS)
+    return {"null_keys": ~has_key, "invalid_scores": has_key & ~has_valid_order(recommendations)}
+
+
+def of_held_out(held_out: DataFrame) -> dict[str, Column]:
+    """Tell of each judgement which check it does not pass."""
+    has_key, is_number, gain = has_keys(HELD_OUT_KEYS), is_finite(C.GAIN), F.col(C.GAIN)
+    return {
+        "null_keys": ~has_key,
+        "null_gains": has_key & ~is_number,
+        "negative_gains": has_key & is_number & (gain < 0),
+        "low_gains": has_key & (gain > 0) & (gain < RELEVANT),
+        **({"null_values": has_key & ~is_finite(C.VALUE)} if C.VALUE in held_out.columns else {}),
+    }
+
+
+def of_train(*, since: date | None = None) -> dict[str, Column]:
+    """Tell of each training interaction which check it does not pass; there is to be none ``since`` a day."""
+    rules = of_keys(TRAIN_KEYS)
+    if since is not None:
+        rules["train_after_cut"] = has_keys(TRAIN_KEYS) & _is_since(since)
+    return rules
+
+
+def _is_since(day: date) -> Column:
+    """Tell whether an interaction is of a day (UTC) or later; as a number, for a literal has the session's zone."""
+    midnight = datetime.combine(day, time(), tzinfo=timezone.utc)
+    return F.coalesce(F.col(C.INTERACTED_AT) >= F.timestamp_seconds(F.lit(int(midnight.timestamp()))), F.lit(False))
+
+
+def of_items(*, unreadable: str | None = None) -> dict[str, Column]:
+    """Tell of each row of the catalogue which check it does not pass; parameter of ``check.to_item_facts``."""
+    has_key = has_keys(ITEM_KEYS)
+    is_lost = F.lit(False) if unreadable is None else F.coalesce(unreadable, F.lit(False))
+    is_invalid = is_lost | ~F.coalesce(is_finite_vector(F.col(C.VECTOR)), F.lit(True))
+    return {"null_keys": ~has_key, "invalid_facts": has_key & is_invalid}
+
+
+def of_keys(keys: tuple[str, ...]) -> dict[str, Column]:
+    """Tell of each row whether a key is NULL."""
+    return {"null_keys": ~has_keys(keys)}
+
+
+def to_refused(frame: DataFrame, name: str, rules: Mapping[str, Column], *, row: str) -> DataFrame:
+    """Make one row per (row, check of :data:`REFUSALS` that it does not pass): ``input``, ``check``, ``row``.
+
+    Parameters
+    ----------
+    row : str
+        Column that holds the row as it stands in the table.
+    """
+    refused = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in REFUSALS]
+    return frame.select(
+        F.lit(name).alias("input"),
+        F.explode(F.array_compact(F.array(*refused))).alias("check"),
+        F.col(row).alias("row"),
+    )

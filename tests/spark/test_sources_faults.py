@@ -140,7 +140,7 @@ def test_parquet_files_that_do_not_fit_together_are_refused_by_name(spark: Spark
 def test_parquet_files_may_differ_in_what_is_not_read_and_in_what_spark_widens(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Of a table with a folder a day, the days of others are left aside, but for the first, whose columns Spark takes."""
+    """Of a table with a folder a day, other days are left aside, but for the first, whose columns Spark takes."""
     days = tmp_path / "h"
     narrow = {"user_id": pa.array([7], "int32"), "item_id": ["a"], "gain": pa.array([1.0], "float32")}
     write_parquet(days / "day=2026-01-01" / "0.parquet", user_id=[6], item_id=["a"], gain=[1.0], note=["x"])

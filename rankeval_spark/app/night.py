@@ -248,10 +248,10 @@ class _Night:
         return reason
 
     def _count(self, inputs: Inputs) -> None:
-        """Count what can be seen in the rows; those of the segments for `runs` alone, no check is about them."""
+        """Count what can be seen in the rows; how many the segments have is for `runs` alone."""
         segments = self._sources.segments
-        uncheckable = [check.to_segment_facts(segments.frame)] if segments else []
-        facts = check.union(*row_facts(inputs), *uncheckable).collect()
+        of_segments = [check.to_segment_facts(segments.frame)] if segments else []
+        facts = check.union(*row_facts(inputs), *of_segments).collect()
         self.counts = {row["input"]: row["count"] for row in facts if row["check"] == check.ROWS}
         self.facts = [row for row in facts if (row["input"], row["check"]) != (check.SEGMENTS, check.ROWS)]
         self.facts += [*column_facts(self._sources), *self.before.volume(self.counts)]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 THEN, NOW = date(2026, 1, 8), date(2026, 1, 9)
 USERS = {THEN: range(80), NOW: range(10, 90)}
+NUMBERS = ("input", "check", "count", "share", "verdict", "sample_keys")
 MOVED = 15
 """A user who is in AT then and in DE now."""
 
@@ -78,6 +79,7 @@ def done(
         day: {model: {f"u{user}": items[rank_of(model, day, user)] for user in users} for model in ("als", "pop")}
         for day, users in USERS.items()
     }
+    lists[THEN]["old"] = {f"u{user}": items[1] for user in range(5)}  # a model that gives no list any more
     made.write("recommendations", nights.recommendations(lists))
     made.write("held_out", nights.held_out({day: {f"u{one}": {"hit": 1} for one in USERS[day]} for day in USERS}))
     segments = [
@@ -209,7 +211,8 @@ def test_a_mean_that_left_the_band_of_eight_equal_nights_is_flagged(
     done: tuple[Workspace, Finished, Finished], spark: SparkSession
 ) -> None:
     """Equal means have no spread of their own: the band is two standard errors on either side."""
-    checks = Results(spark, done[0].root).checks(check="drift")
+    everything = Results(spark, done[0].root).checks(date=NOW)
+    checks = everything.where("check = 'drift'")
     (row,) = checks.collect()
     assert (row["evaluation_date"], row["input"], row["verdict"]) == (NOW, "metrics", "warn")
     before = np.array(list(values("als", THEN).values()))
@@ -221,3 +224,16 @@ def test_a_mean_that_left_the_band_of_eight_equal_nights_is_flagged(
     assert f"expected {before.mean() - 2 * error:.4g} to {before.mean() + 2 * error:.4g} by 8 nights" in text
     assert "metrics, drift: 1 (50.00%)" in " ".join(done[2].out.split())
     assert by(checks, "check", value="threshold") == {"drift": 0.0}
+
+    of_nights = everything.where(F.col("check").isin("volume", "absent_models", "fewer_users"))
+    numbers = {tuple(row[:2]): tuple(row[2:]) for row in of_nights.select(*NUMBERS).collect()}
+    n_then, n_now = 2 * (80 + 80 + 5), 2 * (80 + 80)  # two items a list
+    words = f"{n_now} rows, {n_then} by the median of 8 nights"
+    assert numbers == {
+        ("recommendations", "volume"): (n_then - n_now, (n_then - n_now) / n_then, "ok", [words]),
+        ("held_out", "volume"): (0, 0.0, "ok", []),
+        ("segments", "volume"): (0, 0.0, "ok", []),
+        ("recommendations", "absent_models"): (1, 1 / 3, "warn", ["old"]),
+        ("recommendations", "fewer_users"): (0, 0.0, "ok", []),
+    }
+    assert Results(spark, done[0].root).checks(date=THEN).where(F.col("check").isin("volume", "drift")).isEmpty()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.support.nights import Workspace
 
 TAIL: Final = "Success(group='tail')"
-TRAIN: Final = ("ann d", "bob c", "kim a", "eve a")
+TRAIN: Final = ("ann d 2025-12-31T23:59:59", "bob c 2025-12-01", "kim a 2025-12-02", "eve a 2026-01-01T00:00:00")
 ITEMS: Final = {"a": date(2025, 12, 31), "b": date(2025, 12, 2), "c": date(2026, 1, 1), "d": date(2025, 1, 1)}
 
 
@@ -30,13 +30,14 @@ ITEMS: Final = {"a": date(2025, 12, 31), "b": date(2025, 12, 2), "c": date(2026,
 def workspace(tmp_path: Path) -> Workspace:
     """Make a workspace with both inputs, which asks for measures that read them."""
     made = nights.workspace(tmp_path / "workspace", measures=["MIUF", "Freshness", "RR", TAIL], slices=["tier"])
-    made.write("train", [dict(zip(("user_id", "item_id"), row.split(), strict=True)) for row in TRAIN])
+    made.write("train", [dict(zip(("user_id", "item_id", "interacted_at"), row.split(), strict=True)) for row in TRAIN])
     made.write("items", [{"item_id": item, "released": day} for item, day in ITEMS.items()])
     made.change(
         inputs__train={"format": "delta", "path": "inputs/train"},
         inputs__items={"format": "delta", "path": "inputs/items", "columns": {"published_at": "released"}},
         bands={"tier": {"of": "train", "edges": [2], "labels": ["new", "known"]}},
         item_slices=["head", "tail"],
+        checks__seen_in_train={"warn": 0},
         min_slice_size=1,
     )
     return made
@@ -78,11 +79,17 @@ def test_night_publishes_measures_of_items_and_keeps_their_facts_to_itself(
     published = results.lists(date=FIRST, evaluation="nightly").drop(*C.RUN_KEY)
     assert published.columns == [field.name for field in after_run(schemas.LISTS)]
 
-    counts = by(results.checks(date=FIRST, evaluation="nightly"), "input", "check", value="count")
+    checks = results.checks(date=FIRST, evaluation="nightly")
+    counts = by(checks, "input", "check", value="count")
     assert {key: counts[key] for key in counts if key[0] in {"train", "items"}} == {
         **{("train", "rows"): 4, ("train", "null_keys"): 0, ("items", "rows"): 4, ("items", "null_keys"): 0},
         **{("items", "duplicates"): 0, ("items", "invalid_facts"): 0, ("train", "bands.tier"): 0},
+        **{("train", "extra_columns"): 0, ("items", "extra_columns"): 0},
+        **{("train", "train_after_cut"): 1, ("items", "unknown_items"): 1},  # eve's a; e
     }
+    seen = checks.where("check = 'seen_in_train'").select("input", "count", "share", "verdict", "sample_keys").collect()
+    # Of the first two items of eight lists, the a's that popularity shows to eve and kim.
+    assert [tuple(row) for row in seen] == [("recommendations", 2, 2 / 16, "warn", ["pop eve", "pop kim"])]
 
     again = rankeval("score", workspace.root, "-m", "DCG@3")
     assert again.code == 4

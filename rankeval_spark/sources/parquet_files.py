@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j has no types
+from pyspark.errors import PySparkException
 
 from rankeval_spark.errors import Fault, first_line
 from rankeval_spark.sources import probes
@@ -47,11 +48,13 @@ def faults(spark: SparkSession, table: Table, names: Iterable[str], where: str, 
     """
     files = table.frame.inputFiles()
     looked_at = chosen(sorted(files), date)
-    try:
-        schemas = probes.parquet_schemas(spark, looked_at)
-    except Py4JError as error:
-        found = f"a file that cannot be read ({first_line(str(error))})"
-        return [Fault(where, found, "readable data files")]
+    schemas: dict[str, T.StructType] = {}
+    for file in looked_at:
+        try:
+            schemas |= probes.parquet_schemas(spark, [file])
+        except (PySparkException, Py4JError) as error:  # what it says need not name the file
+            found = f"a file that cannot be read, {_short(file)} ({first_line(str(error))})"
+            return [Fault(where, found, "readable data files")]
     types = {field.name.casefold(): field.dataType.simpleString() for field in table.frame.schema.fields}
     return [fault for name in dict.fromkeys(names) for fault in _faults_of(name, types, schemas, where)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j has no types
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from rankeval_spark.errors import Fault, first_line

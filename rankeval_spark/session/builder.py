@@ -19,6 +19,7 @@ from rankeval_spark.config import redaction
 from rankeval_spark.errors import EnvironmentFaultError, Fault, hide
 from rankeval_spark.session import jars as delta, settings as ours
 from rankeval_spark.session.cache import cache_dir
+from rankeval_spark.session.driver_end import leave_it_to_us
 from rankeval_spark.session.java import Java, find_java
 from rankeval_spark.session.jvm_classes import remember_classes
 from rankeval_spark.session.spark_home import driver_environment, find_spark_home, spark_defaults
@@ -177,7 +178,7 @@ def _create(options: Settings, *, of_command_line: Settings | None = None) -> Sp
         if of_command_line is not None and SparkContext._gateway is None:
             SparkContext._ensure_initialized(gateway=_launched(of_command_line))
         with _handled_as_before(signal.SIGINT):
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise EnvironmentFaultError(
             Fault(
@@ -187,6 +188,8 @@ def _create(options: Settings, *, of_command_line: Settings | None = None) -> Sp
                 fix="see the lines above, and run 'rankeval doctor'",
             )
         ) from error
+    leave_it_to_us(session)
+    return session
 
 
 def _launched(options: Settings) -> Gateway:

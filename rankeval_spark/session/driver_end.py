@@ -1,0 +1,26 @@
+"""What is said when the JVM of the driver is gone: our own message, and nothing before it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def leave_it_to_us(session: SparkSession) -> None:
+    """Keep pyspark's server of accumulators from printing a traceback when its connection to the JVM ends.
+
+    Its other errors are told as before. Whatever asks the JVM for something next fails, and that is explained.
+    """
+    server = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is None:
+        return
+    tell = server.handle_error
+
+    def handle_error(*of_request: Any) -> None:  # noqa: ANN401 - a socket and its address, handed on
+        if not isinstance(sys.exc_info()[1], EOFError):
+            tell(*of_request)
+
+    server.handle_error = handle_error

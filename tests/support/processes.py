@@ -21,8 +21,10 @@ SECONDS: Final = 180
 
 SETTINGS: Final = {
     "spark.driver.memory": "1g",
-    # Short-lived: the first compiler alone warms up in less time.
+    # Short-lived: the first compiler alone warms up in less time, and generating code does not pay (tests/conftest.py).
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
 }

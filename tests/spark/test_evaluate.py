@@ -321,6 +321,8 @@ def test_checks_tell_what_was_found(spark: SparkSession) -> None:
         ("recommendations", "duplicates"): 1,
         ("recommendations", "short_lists"): 2,
         ("recommendations", "ties"): 0,
+        ("recommendations", "rank_gaps"): 0,
+        ("recommendations", "score_rank_disagree"): 0,
         ("recommendations", "extra_users"): 1,
         ("recommendations", "missing_users"): 1,
         ("held_out", "rows"): 3,

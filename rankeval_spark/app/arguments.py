@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Comparisons, Intervals, Policies, validate
 from rankeval_spark.config.asked import tie_faults, with_item_slices
 from rankeval_spark.config.bands import Band, band_faults, of_train
 from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
-from rankeval_spark.config.comparisons import ModelName, comparison_faults
+from rankeval_spark.config.comparisons import ModelName, baseline_faults, measure_faults
+from rankeval_spark.config.faults import faults_of
 from rankeval_spark.config.models import ItemSlice, Slice
 from rankeval_spark.config.presets import PresetName, options_of, with_preset
 from rankeval_spark.errors import ConfigError, Fault, nearest
@@ -21,7 +22,6 @@ from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import date
 
     from pyspark.sql import DataFrame
@@ -103,28 +103,28 @@ def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the 
             faults.extend(error.faults)
             return None
 
-    arguments = attempt(lambda: validate(Arguments, asked, locate=_place))
+    arguments, unsound = _sound(asked, faults)
     preset = asked["preset"] if isinstance(asked["preset"], str) else None
     chosen = attempt(lambda: validate(Policies, with_preset(preset, policies), locate=_place))
     is_compared = any(compared[name] not in defaults for name, defaults in _NOTHING_COMPARED.items())
     comparisons = attempt(lambda: validate(Comparisons, compared, locate=_place)) if is_compared else None
     drawn = attempt(lambda: validate(Intervals, intervals, locate=_place_of_intervals))
-    texts = arguments.measures if arguments else _texts(asked["measures"])
-    within = arguments.item_slices if arguments else ()
-    measures = attempt(lambda: _measures(texts, preset, within)) if texts is not None else None
+    measures = None if "measures" in unsound else attempt(lambda: _measures(arguments, preset))
     if measures:
         faults += _missing(measures, given)
-    if arguments:
+    if unsound.isdisjoint(("slices", "bands")):
         faults += _unknown_segments(arguments, segments)
         there = [name for name, frame in (("segments", segments), ("train", given.train)) if frame is not None]
         found = band_faults(arguments.bands, slices=arguments.slices, given=there)
         faults += (replace(fault, where=_place(("bands",))) for _, fault in found)
-    if arguments and comparisons and measures:
-        unfit = comparison_faults(comparisons, measures=measures, models=arguments.models)
-        faults += (replace(fault, where=_place((fault.where,))) for fault in unfit)
+    if is_compared and measures:
+        faults += (replace(fault, where=_place(("measures",))) for fault in measure_faults(measures))
+    if isinstance(compared["baseline"], str) and "models" not in unsound:
+        unknown = baseline_faults(compared["baseline"], arguments.models)
+        faults += (replace(fault, where=_place(("baseline",))) for fault in unknown)
     if measures and chosen:
         faults += (replace(fault, where="evaluate(measures=)") for fault in tie_faults(measures, chosen.ties))
-    if faults or arguments is None or chosen is None or measures is None or drawn is None:
+    if faults or chosen is None or measures is None or drawn is None:
         raise ConfigError(*dict.fromkeys(faults))  # what two parts of the request share is wrong once
     return Request(
         measures,
@@ -149,18 +149,23 @@ def _missing(measures: MeasureSet, given: Given) -> list[Fault]:
     ]
 
 
-def _measures(texts: Sequence[str], preset: str | None, item_slices: Sequence[str]) -> MeasureSet:
-    whole = MeasureSet.parse(texts, where="evaluate(measures=)", defaults=options_of(preset))
+def _sound(asked: Mapping[str, Any], faults: list[Fault]) -> tuple[Arguments, set[str]]:
+    """Read the arguments; give those that are not valid as if they were left out, and name them."""
     try:
-        return with_item_slices(whole, item_slices)
+        return Arguments.model_validate(asked), set()
+    except ValidationError as error:
+        faults += faults_of(error, Arguments, _place)
+        unsound = {str(details["loc"][0]) for details in error.errors(include_url=False)}
+    sound = {name: value for name, value in asked.items() if name not in unsound}
+    return Arguments.model_validate({"measures": (), **sound}), unsound
+
+
+def _measures(arguments: Arguments, preset: str | None) -> MeasureSet:
+    whole = MeasureSet.parse(arguments.measures, where="evaluate(measures=)", defaults=options_of(preset))
+    try:
+        return with_item_slices(whole, arguments.item_slices)
     except ConfigError as error:
         raise ConfigError(*(replace(fault, where=_place(("item_slices",))) for fault in error.faults)) from None
-
-
-def _texts(measures: Any) -> Sequence[str] | None:  # noqa: ANN401 - whatever was given
-    """Return the measures where they can be read although another argument is wrong."""
-    is_list = isinstance(measures, list | tuple) and all(isinstance(text, str) for text in measures)
-    return measures if is_list else None
 
 
 def _unknown_segments(arguments: Arguments, segments: DataFrame | None) -> list[Fault]:

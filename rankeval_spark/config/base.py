@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from rankeval_spark.errors import Fault
 
@@ -39,9 +39,22 @@ class Model(BaseModel):
 def fault_error(*faults: Fault) -> PydanticCustomError:
     """Pack faults into the error a validator raises; ``where`` is relative to the validated value.
 
-    Pydantic collects the errors of all validators, so that every fault of a file is reported at once.
+    Where it begins with ``/``, it is another key of the file. Pydantic collects the errors of all validators, so that
+    every fault of a file is reported at once.
     """
     return PydanticCustomError("faults", "not valid", {"faults": faults})
+
+
+def with_faults(error: ValidationError, faults: Sequence[Fault]) -> ValidationError:
+    """Add faults to what pydantic found in the same value."""
+    found = [
+        InitErrorDetails(
+            type=PydanticCustomError(one["type"], one["msg"], one.get("ctx")), loc=one["loc"], input=one["input"]
+        )
+        for one in error.errors(include_url=False)
+    ]
+    more = [InitErrorDetails(type=fault_error(*faults), loc=(), input=None)] if faults else []
+    return ValidationError.from_exception_data(error.title, [*found, *more])
 
 
 def repeated_faults(values: Sequence[object], what: str) -> list[Fault]:

@@ -65,14 +65,16 @@ class Comparisons(Model):
         return self.pairs == "all"
 
 
-def comparison_faults(comparisons: Comparisons, *, measures: MeasureSet, models: Sequence[str] | None) -> list[Fault]:
-    """Say what of the evaluation the comparisons do not fit; ``where`` is ``baseline`` or ``measures``."""
-    faults = []
-    baseline = comparisons.baseline
-    if baseline is not None and models is not None and baseline not in models:
-        expected = f"one of the models: {', '.join(models)}"
-        faults.append(Fault("baseline", repr(baseline), expected, nearest(baseline, models)))
-    if not measures.comparable:
-        found = f"{', '.join(map(str, measures.measures))}, none of which can be compared"
-        faults.append(Fault("measures", found, "at least one measure that is a mean or a ratio of sums over users"))
-    return faults
+def baseline_faults(baseline: str, models: Sequence[str] | None) -> list[Fault]:
+    """Say whether the baseline is none of the models, where these are named."""
+    if models is None or baseline in models:
+        return []
+    return [Fault("", repr(baseline), f"one of the models: {', '.join(models)}", nearest(baseline, models))]
+
+
+def measure_faults(measures: MeasureSet) -> list[Fault]:
+    """Say whether there is nothing to compare."""
+    if measures.comparable:
+        return []
+    found = f"{', '.join(map(str, measures.measures))}, none of which can be compared"
+    return [Fault("", found, "at least one measure that is a mean or a ratio of sums over users")]

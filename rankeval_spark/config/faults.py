@@ -86,7 +86,9 @@ def _plain_fault(details: ErrorDetails, place: Place, locate: Locate) -> Fault:
 
 
 def _below(fault: Fault, place: Place, locate: Locate) -> Fault:
-    """Complete a fault that a validator raised; its place is relative to the validated value."""
+    """Complete a fault that a validator raised; its place is relative to the validated value, or a key of the file."""
+    if fault.where.startswith("/"):
+        return Fault(locate((fault.where[1:],)), fault.found, fault.expected, fault.fix)
     parts = re.findall(r"\[(\d+)\]|\.(.+)", fault.where)
     below = tuple(int(index) if index else name for index, name in parts)
     return Fault(locate((*place, *below)), fault.found, fault.expected, fault.fix)

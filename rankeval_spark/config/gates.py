@@ -106,50 +106,16 @@ class Gate(Model):
         return f"{self.measure}{whose}{where}: {', '.join(asked)}{since}"
 
 
-def gate_faults(  # noqa: PLR0913 - what of the evaluation a rule hangs on
-    gate: Gate,
-    *,
-    preset: PresetName | None,
-    computed: MeasureSet,
-    slices: Sequence[str],
-    models: Sequence[str] | None,
-    baseline: str | None,
-) -> list[Fault]:
-    """Say what of the evaluation a rule does not fit.
+def measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) -> list[Fault]:
+    """Say whether a rule is about a measure that is not computed, or cannot be compared as it asks.
 
     Parameters
     ----------
     preset : str or None
-        Its preset.
+        Preset of the evaluation.
     computed : MeasureSet
         Its measures.
-    slices : sequence of str
-        Names of its slices.
-    models : sequence of str or None
-        Its models, where they are named.
-    baseline : str or None
-        Model that the others are compared with.
     """
-    faults = _measure_faults(gate, preset, computed)
-    if gate.slice not in (C.ALL_USERS, *slices):
-        expected = f"one of: {', '.join((C.ALL_USERS, *slices))}"
-        faults.append(Fault(".slice", repr(gate.slice), expected, nearest(gate.slice, slices)))
-    if gate.needs_baseline and baseline is None:
-        found = f"{gate}, but no comparisons.baseline"
-        faults.append(
-            Fault(
-                "", found, "the model to compare with", "name it under comparisons.baseline, or set against: previous"
-            )
-        )
-    for name in gate.models or ():
-        if models is not None and name not in models:
-            faults.append(Fault(".models", repr(name), f"of the models: {', '.join(models)}", nearest(name, models)))
-        if gate.needs_baseline and name == baseline:
-            faults.append(Fault(".models", f"the baseline {name!r}", "models that are compared with it"))
-    return faults
-
-
-def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) -> list[Fault]:
     try:
         measure = gate.measured(preset)
     except ConfigError as error:
@@ -163,3 +129,32 @@ def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet)
         kind = "a mean over users" if gate.needs_previous else "a mean or a ratio of sums over users"
         return [Fault(".measure", repr(gate.measure), f"{kind}, as only these are compared")]
     return []
+
+
+def slice_faults(gate: Gate, slices: Sequence[str]) -> list[Fault]:
+    """Say whether a rule is about a slice that is none of those of the evaluation."""
+    if gate.slice in (C.ALL_USERS, *slices):
+        return []
+    expected = f"one of: {', '.join((C.ALL_USERS, *slices))}"
+    return [Fault(".slice", repr(gate.slice), expected, nearest(gate.slice, slices))]
+
+
+def baseline_faults(gate: Gate, baseline: str | None) -> list[Fault]:
+    """Say whether a rule lacks the model that others are compared with, or is about that model itself."""
+    if not gate.needs_baseline:
+        return []
+    if baseline is None:
+        fix = "name it under comparisons.baseline, or set against: previous"
+        return [Fault("", f"{gate}, but no comparisons.baseline", "the model to compare with", fix)]
+    if baseline in (gate.models or ()):
+        return [Fault(".models", f"the baseline {baseline!r}", "models that are compared with it")]
+    return []
+
+
+def model_faults(gate: Gate, models: Sequence[str] | None) -> list[Fault]:
+    """Name the models of a rule that are none of those of the evaluation, where these are named."""
+    return [
+        Fault(".models", repr(name), f"of the models: {', '.join(models)}", nearest(name, models))
+        for name in gate.models or ()
+        if models is not None and name not in models
+    ]

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -16,19 +15,21 @@ from pydantic import (
     PlainValidator,
     PrivateAttr,
     StringConstraints,
+    ValidationError,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import asked, redaction
+from rankeval_spark.config import asked, redaction, together
 from rankeval_spark.config.asked import WHOLE_LIST_WORD
-from rankeval_spark.config.bands import Band, band_faults, of_train
-from rankeval_spark.config.base import FOLDER_KEY, Flag, Model, Number, Whole, fault_error, refuse_repeated
-from rankeval_spark.config.comparisons import Comparisons, ModelName, comparison_faults
-from rankeval_spark.config.gates import Gate, gate_faults
+from rankeval_spark.config.bands import Band, of_train
+from rankeval_spark.config.base import FOLDER_KEY, Flag, Model, Number, Whole, fault_error, refuse_repeated, with_faults
+from rankeval_spark.config.comparisons import Comparisons, ModelName
+from rankeval_spark.config.gates import Gate
 from rankeval_spark.config.inputs import Inputs
 from rankeval_spark.config.intervals import Intervals
 from rankeval_spark.config.locations import PathText, resolve_path
@@ -113,6 +114,13 @@ Slice = Annotated[
 ItemSlice = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^'\"]+$")]
 SegmentName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 SettingValue = Annotated[str, PlainValidator(_setting), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+
+
+def _gate(gate: Gate, info: ValidationInfo) -> Gate:
+    faults = together.gate_faults(gate, info.data)
+    if faults:
+        raise fault_error(*faults)
+    return gate
 
 
 class ResultsConfig(Model):
@@ -204,10 +212,10 @@ class EvaluationConfig(Model):
     """What is done with ties, duplicates, missing lists and invalid scores."""
     slices: tuple[Slice, ...] = ()
     """Segments to report on, and crossings of them as lists; all users are always reported."""
-    bands: Mapping[SegmentName, Band] = {}
+    bands: Annotated[Mapping[SegmentName, Band], Field(validate_default=True)] = {}
     """Segments of `slices` that are made of numbers: given edges, or quantiles; or of the number of a user's training
     interactions. The edges that came of it are in the table `checks`."""
-    item_slices: tuple[ItemSlice, ...] = ()
+    item_slices: Annotated[tuple[ItemSlice, ...], Field(validate_default=True)] = ()
     """Groups of items within which every measure that reads judgements is computed too, as R(group='drama'): categories
     of inputs.items; or head, middle and tail, by popularity in inputs.train."""
     min_slice_size: Annotated[Whole, Field(ge=1, lt=2**31)] = 30
@@ -218,7 +226,7 @@ class EvaluationConfig(Model):
     """How the intervals of means are made."""
     comparisons: Comparisons | None = None
     """Which models are compared with which; nothing is compared where this is left out."""
-    gates: tuple[Gate, ...] = ()
+    gates: tuple[Annotated[Gate, AfterValidator(_gate)], ...] = ()
     """Rules that decide whether a model may ship; results are published whatever they say."""
     checks: Checks = Checks()
     """Shares of faulty rows or users at which a run warns or fails."""
@@ -257,83 +265,8 @@ class EvaluationConfig(Model):
         refuse_repeated([C.CROSSING.join(sorted(names)) for names in slices], "slice")
         return slices
 
-    @field_validator("item_slices")
-    @classmethod
-    def _item_slices_once(cls, item_slices: tuple[str, ...]) -> tuple[str, ...]:
-        refuse_repeated(item_slices, "item slice")
-        return item_slices
-
-    @model_validator(mode="after")
-    def _parts_fit_together(self) -> EvaluationConfig:
-        try:
-            self.measure_set()
-        except ConfigError as error:  # the measures by themselves are valid by now
-            raise fault_error(*(replace(fault, where=".item_slices") for fault in error.faults)) from None
-        faults = [
-            *self._slice_faults(),
-            *self._band_faults(),
-            *self._input_faults(),
-            *self._catalogue_faults(),
-            *self._tie_faults(),
-            *self._comparison_faults(),
-            *self._gate_faults(),
-        ]
-        if faults:
-            raise fault_error(*faults)
-        return self
-
-    def _slice_faults(self) -> list[Fault]:
-        made = of_train(self.bands)
-        if self.inputs.segments is not None or all(name in made for one in self.slices for name in one):
-            return []
-        found, fix = "slices, but no inputs.segments", "add inputs.segments"
-        if any("activity" in one for one in self.slices):
-            fix += ", or bands: {activity: {of: train}} for the activity in the training data"
-        return [Fault(".slices", found, "an input with the users' segments", fix)]
-
-    def _band_faults(self) -> list[Fault]:
-        given = [name for name, config in self.inputs if config is not None]
-        found = band_faults(self.bands, slices=self.slices, given=given)
-        return [replace(fault, where=f".bands.{name}") for name, fault in found]
-
-    def _input_faults(self) -> list[Fault]:
-        given = ["evaluation_date", *(name for name, config in self.inputs if config is not None)]
-        return [
-            Fault(".measures", f"{', '.join(labels)}, but no inputs.{name}", "the input", f"add inputs.{name}")
-            for name, labels in self.measure_set().lacking(given).items()
-        ]
-
-    def _catalogue_faults(self) -> list[Fault]:
-        needing = dict.fromkeys(one.label for one in self.measure_set().measures if one.needs_catalogue)
-        if not needing or self.inputs.items is not None or self.inputs.train is not None:
-            return []
-        found, expected = f"{', '.join(needing)}, but no catalogue", "inputs.items, or inputs.train"
-        return [Fault(".measures", found, expected, "add inputs.items")]
-
-    def _comparison_faults(self) -> list[Fault]:
-        if self.comparisons is None:
-            return []
-        places = {"baseline": ".comparisons.baseline", "measures": ".measures"}
-        faults = comparison_faults(self.comparisons, measures=self.measure_set(), models=self.models)
-        return [replace(fault, where=places[fault.where]) for fault in faults]
-
-    def _gate_faults(self) -> list[Fault]:
-        return [
-            replace(fault, where=f".gates[{index}]{fault.where}")
-            for index, gate in enumerate(self.gates)
-            for fault in gate_faults(
-                gate,
-                preset=self.preset,
-                computed=self.measure_set(),
-                slices=[C.CROSSING.join(one) for one in self.slices],
-                models=self.models,
-                baseline=self.comparisons.baseline if self.comparisons else None,
-            )
-        ]
-
-    def _tie_faults(self) -> list[Fault]:
-        faults = asked.tie_faults(self.measure_set(), self.policies.ties)
-        return [replace(fault, where=".measures") for fault in faults]
+    # What follows looks at several keys. Each stands at the last of those that it reads, and says nothing while another
+    # of them is not valid by itself: so faults of all keys are told at once, and none of them twice.
 
     @field_validator("measures")
     @classmethod
@@ -344,6 +277,40 @@ class EvaluationConfig(Model):
             except ConfigError as error:
                 raise fault_error(*error.faults) from None
         return measures
+
+    @field_validator("bands")
+    @classmethod
+    def _bands_and_slices_have_their_inputs(cls, bands: Mapping[str, Band], info: ValidationInfo) -> Mapping[str, Band]:
+        faults = together.segment_faults(bands, info.data)
+        if faults:
+            raise fault_error(*faults)
+        return bands
+
+    @field_validator("item_slices")
+    @classmethod
+    def _measures_have_what_they_need(cls, item_slices: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        refuse_repeated(item_slices, "item slice")
+        faults = together.measure_faults(item_slices, info.data)
+        if faults:
+            raise fault_error(*faults)
+        return item_slices
+
+    @field_validator("comparisons", mode="wrap")
+    @classmethod
+    def _comparisons_fit(
+        cls,
+        value: Any,  # noqa: ANN401 - anything can stand in a file
+        handler: ValidatorFunctionWrapHandler,
+        info: ValidationInfo,
+    ) -> Comparisons | None:
+        faults = together.comparison_faults(value, info.data)
+        try:
+            comparisons: Comparisons | None = handler(value)
+        except ValidationError as error:
+            raise with_faults(error, faults) from None
+        if faults:
+            raise fault_error(*faults)
+        return comparisons
 
     def measure_set(self) -> MeasureSet:
         """Return every measure at every cutoff asked for, each once, in order of first mention, then in item slices."""

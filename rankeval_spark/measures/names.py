@@ -91,9 +91,9 @@ class Measure:
             raise ConfigError(Fault(where, repr(text), _GRAMMAR))
         match = registry.find(shape["name"])
         if match is None:
-            known = ", ".join(registry.names())
+            known = f"one of the {len(registry.names())} that 'rankeval measures' lists"
             suggestion = nearest(shape["name"], registry.all_names())
-            raise UnknownMeasureError(Fault(where, f"unknown measure {shape['name']!r}", f"one of {known}", suggestion))
+            raise UnknownMeasureError(Fault(where, f"unknown measure {shape['name']!r}", known, suggestion))
         reader = _Reader(f"{where}, {text.strip()}", match, defaults.get(match.entry.name, {}))
         return reader.read(shape["options"] or "", shape["cutoff"])
 

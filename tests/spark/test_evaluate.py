@@ -388,6 +388,8 @@ def test_all_faults_of_the_arguments_are_reported_at_once(spark: SparkSession) -
             intervals="bootstrp",
             replicates=99,
             seed=-1,
+            slices=["contry"],
+            segments=spark.createDataFrame([("ann", "AT")], "user_id string, country string"),
         )
     message = str(raised.value)
     parts = [
@@ -401,9 +403,18 @@ def test_all_faults_of_the_arguments_are_reported_at_once(spark: SparkSession) -
         "did you mean 'bootstrap'?",
         "evaluate(replicates=): found 99",
         "evaluate(seed=): found -1",
+        "evaluate(slices=): found 'contry'; expected a column of segments: country; did you mean 'country'?",
     ]
     assert [part for part in parts if part not in message] == []
     assert len(raised.value.faults) == len(parts)
+
+
+def test_unknown_baseline_is_told_beside_what_is_wrong_with_other_arguments(spark: SparkSession) -> None:
+    with pytest.raises(ConfigError) as raised, no_spark_jobs(spark):
+        evaluate(*inputs(spark), measures=["P@1"], models=["als"], baseline="asl", replicates=99, confidence=2)
+    assert [fault.where for fault in raised.value.faults] == [
+        *("evaluate(confidence=)", "evaluate(replicates=)", "evaluate(baseline=)"),
+    ]
 
 
 def drop(name: str) -> Callable[[DataFrame], DataFrame]:

@@ -319,9 +319,9 @@ class _Night:
         """Say which input has no rows for the date; an input without any row at all is an error."""
         sources = self._sources
         empty = [one for one in (sources.recommendations, sources.held_out) if self.counts.get(one.name) == 0]
-        others = (sources.segments, sources.train, sources.items)
-        doubtful = [*empty, *(source for source in others if source)]
-        wholly = [source for source in doubtful if is_wholly_empty(source)]
+        others = [one for one in (sources.segments, sources.train, sources.items) if one]
+        uncounted = [one for one in others if not self.counts.get(one.name)]
+        wholly = [source for source in (*empty, *uncounted) if is_wholly_empty(source)]
         if wholly:
             fix = "is the path right, and did the job that writes it run?"
             raise InputError(*(Fault(f"inputs.{one.name}", f"no row in {one.location}", "rows", fix) for one in wholly))

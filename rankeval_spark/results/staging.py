@@ -29,9 +29,14 @@ class Staging:
         self._folder = f"{STAGING_FOLDER}/{night.slug}.{run_id}"
 
     def write(self, table: str, frame: DataFrame) -> DataFrame:
-        """Stage a frame in one Delta commit and return a frame that reads it."""
-        writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-        writer.save(tables.path_of(self._storage, self._table(table)))
+        """Stage a frame in one Delta commit and return a frame that reads it.
+
+        Raises
+        ------
+        AnalysisException
+            The run has staged this table before. (Where Delta may overwrite, it first works out what there is.)
+        """
+        frame.write.format("delta").mode("error").save(tables.path_of(self._storage, self._table(table)))
         return self.read(table)
 
     def read(self, table: str) -> DataFrame:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
+from tests.support.processes import SHORT_LIVED_JVM
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,8 +28,9 @@ TEST_SETTINGS = {
     # ALS serialises a deep lineage, for which the default stack can be too small. A test runs each plan once or twice:
     # of the CPU of a test process 40 % went into HotSpot's second compiler and Spark's generated code, which pay later.
     # (The first one alone has a small cache for its code unless told otherwise, and when that is full, nothing is
-    # compiled any more.) Processes that tests start run as in production.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+    # compiled any more.) Nor are Spark's classes verified: a sixth of the time until a first night is published.
+    # Processes that tests start run as in production.
+    "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Xss4m {SHORT_LIVED_JVM}",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Two partitions show what a shuffle does and cost two tasks; the default is 200.
@@ -40,6 +42,16 @@ TEST_SETTINGS = {
     # A worker that failed says where in Python.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
+
+
+FIRST = ("tests/cluster/", "tests/spark/results/")
+"""What each of two test processes begins with: one publishes the nights that many tests read, the other needs none."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the folders of FIRST before all others."""
+    rank = {folder: place for place, folder in enumerate(FIRST)}
+    items.sort(key=lambda item: next((rank[one] for one in FIRST if item.nodeid.startswith(one)), len(FIRST)))
 
 
 @pytest.fixture(scope="session")

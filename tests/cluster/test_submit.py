@@ -18,6 +18,7 @@ from rankeval_spark.session.spark_home import submit_script
 from tests.support.cli import JAVA_WORDS, PROJECT
 from tests.support.cluster import spark_environment, standalone_cluster
 from tests.support.nights import FIRST
+from tests.support.processes import SHORT_LIVED_JVM
 
 if TYPE_CHECKING:
     from tests.support.nights import Workspace
@@ -86,9 +87,8 @@ def submit(workspace: Workspace, master: str, package: Path, *options: str) -> s
     settings = {
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
-        # Short-lived processes: the first compiler alone warms up in less time.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
+        "spark.executor.extraJavaOptions": SHORT_LIVED_JVM,
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",

@@ -19,10 +19,20 @@ from tests.support.cli import PROJECT, Finished
 SECONDS: Final = 180
 """Patience with a process that starts a JVM beside others."""
 
+SHORT_LIVED_JVM: Final = " ".join(
+    [
+        "-XX:TieredStopAtLevel=1",
+        "-XX:ReservedCodeCacheSize=240m",
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:-BytecodeVerificationRemote",
+    ]
+)
+"""Options of a JVM that is to begin soon rather than to run fast: see tests/conftest.py."""
+
 SETTINGS: Final = {
     "spark.driver.memory": "1g",
-    # Short-lived: the first compiler alone warms up in less time, and generating code does not pay (tests/conftest.py).
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+    # As those of tests/conftest.py.
+    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC {SHORT_LIVED_JVM}",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "2",

@@ -13,6 +13,7 @@ import pytest
 from tests.support import nights
 from tests.support.cli import rankeval_process
 from tests.support.nights import FIRST, SECOND
+from tests.support.processes import SETTINGS
 
 if TYPE_CHECKING:
     from tests.support.cli import Finished
@@ -60,8 +61,7 @@ def test_secret_is_nowhere_and_the_zone_of_the_machine_does_not_matter(
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": (tmp_path / "events").as_uri(),
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.memory": "1g",
+        **SETTINGS,
     }
     workspace.change(
         inputs__held_out__path="inputs/held_out-{date}", spark={"master": "local[2]", "settings": settings}

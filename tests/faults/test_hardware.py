@@ -95,7 +95,7 @@ def size_kb(root: str) -> int:
 @pytest.mark.parametrize(
     ("master", "end"),
     [
-        pytest.param("local[2,3]", "worker", id="worker"),
+        pytest.param("local[2,3]", "worker", id="worker", marks=pytest.mark.in_ci),
         pytest.param("local-cluster[2,1,1024]", "executor", id="executor"),
     ],
 )

@@ -31,6 +31,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return nights.workspace(tmp_path / "workspace", spark={"master": "local[1]", "settings": SETTINGS})
 
 
+@pytest.mark.in_ci
 def test_two_first_runs_of_one_date_publish_one_after_the_other(
     spark: SparkSession, workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return nights.workspace(tmp_path / "workspace", spark={"master": "local[2]", "settings": {**SETTINGS}})
 
 
+@pytest.mark.in_ci
 def test_sigterm_ends_a_backfill_in_the_middle_of_a_job(
     spark: SparkSession,  # noqa: ARG001 - serves the command that runs in this process
     workspace: Workspace,

@@ -13,12 +13,25 @@ if TYPE_CHECKING:
     from rankeval_spark.results.storage import Storage
 
 LOG_FOLDER: Final = "_delta_log"
+_STAGED_COMMITS: Final = "_staged_commits"
+"""Folder that Delta makes beside the first commit."""
+
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 
 def exists(storage: Storage, table: str) -> bool:
     """Whether the folder ``table`` of the root is a Delta table."""
     return bool(versions(storage, table))
+
+
+def is_unborn(storage: Storage, table: str) -> bool:
+    """Whether whoever was about to create a table died before its first commit: a log of temporary files, and no data.
+
+    Delta takes such a folder for a table that it then cannot find.
+    """
+    if storage.names(table) != [LOG_FOLDER]:
+        return False
+    return all(name.startswith(".") or name == _STAGED_COMMITS for name in storage.names(f"{table}/{LOG_FOLDER}"))
 
 
 def versions(storage: Storage, table: str) -> list[int]:

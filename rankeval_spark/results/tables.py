@@ -70,7 +70,9 @@ def missing(storage: Storage) -> list[Schema]:
 
 
 def create(spark: SparkSession, storage: Storage, schema: Schema) -> None:
-    """Create one published table, empty; nothing happens where it exists."""
+    """Create one published table, empty; nothing happens where it exists. The caller holds the publish lock."""
+    if delta_log.is_unborn(storage, schema.name):
+        storage.remove(schema.name)
     builder = DeltaTable.createIfNotExists(spark).location(path_of(storage, schema.name))
     builder = builder.comment(f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.")
     for field in schema.fields:

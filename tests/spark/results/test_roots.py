@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,32 @@ def test_a_night_that_another_run_works_on_is_busy_and_another_night_is_not(
 def test_a_root_without_a_published_run_says_so(spark: SparkSession, empty_root: str) -> None:
     with pytest.raises(InputError, match="no published run"):
         Results(spark, empty_root).metrics()
+
+
+def test_a_first_run_that_was_killed_while_it_made_a_table_hinders_nobody(spark: SparkSession, empty_root: str) -> None:
+    """What a SIGTERM in the middle of the first commit left behind, file by file."""
+    ResultsStore.open(spark, empty_root)
+    log = Path(empty_root, "user_metrics", "_delta_log")
+    shutil.rmtree(log)
+    (log / "_staged_commits").mkdir(parents=True)
+    (log / ".00000000000000000000.json.26cf5e7c-7dd6-4d57-8197-dc280f1f5f47.tmp").write_bytes(b"")
+
+    nights.publish(spark, empty_root, nights.facts("first"))
+
+    assert Results(spark, empty_root).user_metrics().count() == len(nights.user_rows(nights.RANKS))
+    assert [path.name for path in log.iterdir() if path.name.endswith(".tmp")] == []
+
+
+def test_a_table_without_a_log_keeps_its_files(spark: SparkSession, empty_root: str) -> None:
+    """Whatever became of its log, rows are not thrown away unasked."""
+    nights.publish(spark, empty_root, nights.facts("first"))
+    for commit in Path(empty_root, "lists", "_delta_log").glob("*.json"):
+        commit.unlink()
+    files = sorted(Path(empty_root, "lists").rglob("*.parquet"))
+    assert files
+    with pytest.raises(Exception, match="lists"):
+        ResultsStore.open(spark, empty_root)
+    assert sorted(Path(empty_root, "lists").rglob("*.parquet")) == files
 
 
 def test_a_root_may_have_spaces_and_the_characters_of_patterns(spark: SparkSession, root: str, tmp_path: Path) -> None:

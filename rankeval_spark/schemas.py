@@ -308,8 +308,8 @@ COMPARISONS: Final = Schema(
             "method",
             "string",
             "How the p was found: t, delta (of a ratio of sums), exact (all signs of at most 20 differences), equal "
-            "(all differences are equal), monte_carlo, wilcox (ranks without zeros, normal approximation), binomial or "
-            "studentized_range",
+            "(all differences are equal), monte_carlo, wilcox or pratt (signed ranks, normal approximation; users "
+            "without a difference are not ranked, or ranked and left out), binomial or studentized_range",
             nullable=False,
         ),
         Field("replicates", "int", "Random draws behind the p; NULL where none were drawn"),

@@ -59,6 +59,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     pairs: str = "baseline",
     correction: str = "holm",
     tests: Sequence[str] = ("t",),
+    wilcoxon_zeros: str = "wilcox",
     intervals: str = "analytic",
     replicates: int = 1000,
     seed: int = 0,
@@ -132,6 +133,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         What is done about the number of tests.
     tests : sequence of {"t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"}
         Tests of ``comparisons``, rows of their own each; t is always one. The last two are for ``pairs="all"``.
+    wilcoxon_zeros : {"wilcox", "pratt"}
+        Whether the test of Wilcoxon leaves users without a difference out before ranking, or ranks them and then leaves
+        their ranks out.
     intervals : {"analytic", "bootstrap"}
         Whether intervals of means are by formula, or percentiles of a Poisson bootstrap over users.
     replicates : int
@@ -180,6 +184,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "baseline": baseline,
         "pairs": pairs,
         "tests": tests,
+        "wilcoxon_zeros": wilcoxon_zeros,
         "replicates": replicates,
         "seed": seed,
         "correction": correction,

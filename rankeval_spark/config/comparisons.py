@@ -36,6 +36,9 @@ class Comparisons(Model):
     """Random draws of the randomization test, of the bootstrap and of the randomized Tukey test."""
     seed: Annotated[Whole, Field(ge=0, lt=2**63)] = 0
     """Seed of these draws, which are hashes of it and the user: the same on every partitioning."""
+    wilcoxon_zeros: Literal["wilcox", "pratt"] = "wilcox"
+    """What wilcoxon does with users whose values are equal: `wilcox` leaves them out before ranking, `pratt` ranks them
+    and leaves their ranks out."""
     correction: Literal["holm", "bonferroni", "benjamini-hochberg", "none"] = "holm"
     """What is done about the number of tests: every row of one test in a run is one family."""
 

@@ -95,6 +95,7 @@ def finisher_of(
         cutoffs=tuple(frozenset(measures.asked[column]) for column in compared),
         ks=measures.ks,
         tests=comparisons.tests,
+        wilcoxon_zeros=comparisons.wilcoxon_zeros,
         replicates=comparisons.replicates,
         seed=comparisons.seed,
         baseline=comparisons.baseline,

@@ -88,7 +88,13 @@ class Finisher:
     def _of_pair(self, pair: tuple[str, str], where: Where, group: pa.Table) -> Iterator[pa.Table]:
         wanted, means = self.asked.at(where[2]), self.asked.means_at(where[2])
         tests = OfPair(
-            states_of(group), wanted, self.asked.of_sums, self.confidence, self._least_users, self.asked.replicates
+            states_of(group),
+            wanted,
+            self.asked.of_sums,
+            self.confidence,
+            self._least_users,
+            self.asked.replicates,
+            self.asked.wilcoxon_zeros,
         )
         for test in self.asked.tests:
             measures = wanted if test == "t" else means

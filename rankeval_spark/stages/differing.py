@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankeval_spark.config.comparisons import TestName
+    from rankeval_spark.statistics.ranks import Zeros
 
 MOST_SUMMED: Final = 1 << 26
 """Bytes of sums of replicates that are made in one go, or those of one pair and group of users where these are more:
@@ -49,6 +50,8 @@ class Asked:
         The cutoffs that occur.
     tests : tuple of str
         Tests that are made.
+    wilcoxon_zeros : {"wilcox", "pratt"}
+        What Wilcoxon's test does with users without a difference.
     """
 
     columns: tuple[str, ...]
@@ -56,6 +59,7 @@ class Asked:
     cutoffs: tuple[frozenset[int], ...]
     ks: tuple[int, ...]
     tests: tuple[TestName, ...]
+    wilcoxon_zeros: Zeros
     replicates: int
     seed: int
     baseline: str | None

@@ -20,6 +20,7 @@ from rankeval_spark.statistics.ratio_pairs import RatioPairs
 
 if TYPE_CHECKING:
     from rankeval_spark.config.comparisons import TestName
+    from rankeval_spark.statistics.ranks import Zeros
 
 Numbers: TypeAlias = dict[str, np.ndarray]
 """By column of the table, shape (n_measures,)."""
@@ -53,6 +54,8 @@ class OfPair:
         Users below which there is no p.
     replicates : int
         Random draws.
+    zeros : {"wilcox", "pratt"}
+        What Wilcoxon's test does with users without a difference.
     """
 
     states: States
@@ -61,6 +64,7 @@ class OfPair:
     level: float
     least_users: int
     replicates: int
+    zeros: Zeros
 
     def numbers(self, test: TestName) -> Numbers:
         """Make the numbers of a test: of all measures for t, of the means for the others."""
@@ -93,8 +97,8 @@ class OfPair:
         means = self._of_means
         mean_absolute = (means.absolute / np.maximum(means.n, 1))[0].tolist()
         columns = zip(ranks.from_bytes(self.states[partials.VALUES]), mean_absolute, strict=True)
-        found = [ranks.wilcoxon(ranks.magnitudes(values, mean), zeros="wilcox").p for values, mean in columns]
-        return _tested(of_t, np.where(means.is_nothing[0], 1.0, found), np.full(len(found), "wilcox"))
+        found = [ranks.wilcoxon(ranks.magnitudes(values, mean), zeros=self.zeros).p for values, mean in columns]
+        return _tested(of_t, np.where(means.is_nothing[0], 1.0, found), np.full(len(found), self.zeros))
 
     def by_sign(self, of_t: Numbers) -> Numbers:
         """Replace the p of t by that of the sign test."""

@@ -45,6 +45,7 @@ EVALUATE: Final = {
     "pairs": "baseline",
     "correction": "holm",
     "tests": ("t",),
+    "wilcoxon_zeros": "wilcox",
     "intervals": "analytic",
     "replicates": 1000,
     "seed": 0,

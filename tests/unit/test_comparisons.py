@@ -105,6 +105,18 @@ def pair_of(k: int, column: str = "p") -> tuple[np.ndarray, np.ndarray, np.ndarr
     return sides[0], sides[1], hashing.user_hashes(common)
 
 
+@pytest.mark.parametrize("zeros", ["wilcox", "pratt"])
+def test_wilcoxon_treats_users_without_a_difference_as_asked(zeros: str) -> None:
+    found = compared(scored(), tests=("t", "wilcoxon"), wilcoxon_zeros=zeros)
+    for k in (1, 5):
+        new, base, _ = pair_of(k)
+        eighths = np.rint(8 * (new - base)[:, 0])
+        assert (eighths == 0).sum() > 3
+        expected = stats.wilcoxon(eighths, zero_method=zeros, correction=False, method="asymptotic")
+        row = found["wilcoxon", "base", "new", "", "P", k]
+        assert (row["p_value"], row["method"]) == (pytest.approx(expected.pvalue, rel=1e-12), zeros)
+
+
 def test_every_test_of_a_pair_is_that_of_scipy_or_of_the_statistics() -> None:
     found = compared(scored(), tests=EVERY[:5], seed=7)
     for k in (1, 5):

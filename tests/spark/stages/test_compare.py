@@ -119,11 +119,13 @@ def test_differences_are_those_of_the_users_that_both_models_have(spark: SparkSe
 
 
 def test_every_two_models_are_compared_once_by_every_test_whatever_the_partitions(spark: SparkSession) -> None:
-    options = {"pairs": "all", "baseline": "new", "tests": EVERY_TEST, "replicates": 200, "seed": 5}
+    drawn = {"replicates": 200, "seed": 5}
+    options = {"pairs": "all", "baseline": "new", "tests": EVERY_TEST, "wilcoxon_zeros": "pratt", **drawn}
     one, other = (rows_of(comparisons(users(spark, parts), **options)) for parts in (1, 7))
     assert {key[:2] for key in one} == {("new", "base"), ("new", "other"), ("base", "other")}
     assert {key[4] for key in one if key[3] == "P"} == set(EVERY_TEST)
     assert {key[4] for key in one if key[3] == "R(agg='micro')"} == {"t"}
+    assert {row["method"] for key, row in one.items() if key[4] == "wilcoxon"} == {"pratt"}
     assert one.keys() == other.keys()
     for key, row in one.items():
         if row["method"] == "monte_carlo":

@@ -86,7 +86,7 @@ def judge(
 
 
 def _of_the_rules(frame: DataFrame, config: EvaluationConfig) -> list[dict[str, Any]]:
-    labels = {gate.measured(config.preset).label for gate in config.gates}
+    labels = {gate.label(config.preset) for gate in config.gates}
     slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
     wanted = F.col(C.MEASURE).isin(*labels) & F.col(C.SLICE).isin(*slices)
     found = frame.where(wanted).collect()  # in any order
@@ -117,8 +117,8 @@ class _Judge:
     def __init__(self, number: int, gate: Gate, config: EvaluationConfig, previous: Previous | None) -> None:
         self._number, self._gate, self._previous = number, gate, previous
         self._baseline = config.comparisons.baseline if config.comparisons else None
-        self._least_users = max(LEAST_USERS, config.min_slice_size)
-        self._measure = gate.measured(config.preset)
+        self._least_users, self._least_group = max(LEAST_USERS, config.min_slice_size), config.min_slice_size
+        self._measure, self._label = gate.measured(config.preset), gate.label(config.preset)
 
     def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
         matching = self._matching(tables)
@@ -137,7 +137,7 @@ class _Judge:
 
     def _is_about(self, row: Row) -> bool:
         gate, measure = self._gate, self._measure
-        is_measured = (row[C.MEASURE], row[C.K]) == (measure.label, measure.k)
+        is_measured = (row[C.MEASURE], row[C.K]) == (self._label, measure.k)
         is_wanted = gate.models is None or row[C.MODEL_ID] in gate.models
         has_baseline = row["n_users"] and row.get(C.BASELINE_MODEL_ID) == self._baseline
         is_compared = has_baseline or not gate.needs_baseline
@@ -182,11 +182,15 @@ class _Judge:
                 evidence, margin=gate.margin, is_relative=gate.relative, least_users=least
             )
         low = -math.inf if gate.at_least is None else gate.at_least
+        if evidence.has_too_few_groups:
+            return arithmetic.too_few_groups(evidence.what, self._least_group)
         return arithmetic.value_bounds(evidence, low=low, high=math.inf if gate.at_most is None else gate.at_most)
 
     def _of_value(self, row: Row) -> Evidence:
         """Take a row of ``metrics``."""
-        return Evidence(self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]), row["n_users"], _estimate(row, C.VALUE, "ci"))
+        what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
+        is_apart = self._gate.group_kind is not None and row[C.VALUE] is None and row["is_small"]
+        return Evidence(what, row["n_users"], _estimate(row, C.VALUE, "ci"), has_too_few_groups=is_apart)
 
     def _of_change(self, row: Row) -> Evidence:
         """Take a row of ``comparisons``, whose interval is that of the difference; its test is symmetric."""
@@ -235,8 +239,12 @@ class _Judge:
         )
 
     def _what(self, model: str, slice_value: str) -> str:
-        where = "" if self._gate.slice == C.ALL_USERS else f", {self._gate.slice} = {slice_value}"
-        return f"{model}: {self._measure}{where}"
+        gate, k = self._gate, self._measure.k
+        name = f"{self._label}@{k}" if k else self._label
+        if gate.slice == C.ALL_USERS:
+            return f"{model}: {name}"
+        is_named = slice_value or not gate.is_of_slicing
+        return f"{model}: {name}, {gate.slice} = {slice_value}" if is_named else f"{model}: {name} by {gate.slice}"
 
     def _unmatched(self, model: str, tables: Mapping[str, Sequence[Row]]) -> Verdict:
         """Say why a rule has no row: no baseline, nobody in the slice, or nothing of the kind."""
@@ -255,7 +263,7 @@ class _Judge:
         return {
             "gate": self._number,
             **{name: about[name] for name in (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.SLICE_VALUES)},
-            C.MEASURE: self._measure.label,
+            C.MEASURE: self._label,
             C.K: self._measure.k,
             "rule": str(self._gate),
             "verdict": verdict.outcome,

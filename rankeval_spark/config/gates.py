@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints, model_validator
@@ -11,7 +12,7 @@ from rankeval_spark.config.base import Flag, Model, Number, fault_error
 from rankeval_spark.config.comparisons import ModelName
 from rankeval_spark.config.presets import options_of
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.measures import Measure
+from rankeval_spark.measures import Measure, of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,8 @@ class Gate(Model):
     """One rule, of one kind: bounds of the value, or one of three ways to hold it against the baseline or the past."""
 
     measure: Annotated[str, StringConstraints(min_length=1, max_length=200)]
-    """A measure that is computed, with its cutoff, such as nDCG@10."""
+    """A measure that is computed, with its cutoff, such as nDCG@10; with bounds also one of groups, such as
+    GroupGap(nDCG)@10."""
     models: tuple[ModelName, ...] | None = None
     """Models that must meet it; every one, but for the baseline where it is compared with, where this is left out."""
     against: Literal["baseline", "previous"] = "baseline"
@@ -67,6 +69,8 @@ class Gate(Model):
         if self.kind == "bounds" and self.against != "baseline":
             found, expected = f"{self.against} beside {given[0]}", "it beside least_gain, margin or alpha"
             raise fault_error(Fault(".against", found, expected))
+        if self.group_kind and self.is_of_change:
+            raise fault_error(Fault("", f"{given[0]} beside {self.measure}", "at_least or at_most: it is not compared"))
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             found = f"at_least {self.at_least:g} above at_most {self.at_most:g}"
             raise fault_error(Fault("", found, "the lower bound first", "exchange them"))
@@ -92,9 +96,30 @@ class Gate(Model):
         """Whether the rule holds a model against itself on the night before."""
         return self.is_of_change and self.against == "previous"
 
+    @property
+    def group_kind(self) -> str | None:
+        """What is said of several groups together, such as GroupGap; None where the rule is about a measure."""
+        parts = of_groups.at_cutoff(self.measure)
+        return None if parts is None else parts[0]
+
+    @property
+    def is_of_slicing(self) -> bool:
+        """Whether the rule is about a slicing as a whole, not about each of its values."""
+        return self.group_kind in of_groups.KINDS
+
     def measured(self, preset: PresetName | None) -> Measure:
-        """Read the measure as the config reads its own: with the options of its preset where it says nothing else."""
-        return Measure.parse(self.measure, where=".measure", defaults=options_of(preset))
+        """Read the measure as the config reads its own: with the options of its preset where it says nothing else.
+
+        Of a rule about groups, the measure of which they have values.
+        """
+        parts = of_groups.at_cutoff(self.measure)
+        text = self.measure if parts is None else parts[1]
+        return Measure.parse(text, where=".measure", defaults=options_of(preset))
+
+    def label(self, preset: PresetName | None) -> str:
+        """Name what the rule is about as ``metrics`` does, without the cutoff."""
+        label = self.measured(preset).label
+        return label if self.group_kind is None else of_groups.name_of(self.group_kind, label)
 
     def __str__(self) -> str:
         """Write the rule for a message."""
@@ -120,10 +145,13 @@ def measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) 
         measure = gate.measured(preset)
     except ConfigError as error:
         return list(error.faults)
-    known = [str(one) for one in computed.measures]
-    if str(measure) not in known:
+    known = _known(gate, computed)
+    if (measure.label, measure.k) not in known:
         expected = "a measure and cutoff that this evaluation computes"
-        return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, known))]
+        if gate.group_kind == of_groups.ITEM_MAD:
+            expected += " for two groups of items or more"
+        written = [_written(gate.group_kind, *one) for one in known]
+        return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, written))]
     is_compared = measure.is_mean_of_users if gate.needs_previous else measure.column in computed.comparable
     if gate.is_of_change and not is_compared:
         kind = "a mean over users" if gate.needs_previous else "a mean or a ratio of sums over users"
@@ -131,8 +159,25 @@ def measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) 
     return []
 
 
+def _known(gate: Gate, computed: MeasureSet) -> list[tuple[str, int]]:
+    """Give label and cutoff of the measures that a rule of its kind may be about."""
+    if gate.group_kind != of_groups.ITEM_MAD:
+        return [(one.label, one.k) for one in computed.measures]
+    wholes = [(of_groups.whole_of(one.label), one.k) for one in computed.measures]
+    n_groups = Counter((whole[0], k) for whole, k in wholes if whole)
+    return [found for found, n in n_groups.items() if n > 1]
+
+
+def _written(kind: str | None, label: str, k: int) -> str:
+    name = label if kind is None else of_groups.name_of(kind, label)
+    return f"{name}@{k}" if k else name
+
+
 def slice_faults(gate: Gate, slices: Sequence[str]) -> list[Fault]:
     """Say whether a rule is about a slice that is none of those of the evaluation."""
+    if gate.is_of_slicing and gate.slice == C.ALL_USERS:
+        known = f"one of: {', '.join(slices)}" if slices else "a segment, but there are no slices"
+        return [Fault(".slice", f"none beside {gate.measure}", known, "name the slice whose groups are compared")]
     if gate.slice in (C.ALL_USERS, *slices):
         return []
     expected = f"one of: {', '.join((C.ALL_USERS, *slices))}"

@@ -60,6 +60,21 @@ def parts_of(text: str) -> tuple[str, str] | None:
     return kinds[found[1].casefold()], found[2].strip()
 
 
+def at_cutoff(text: str) -> tuple[str, str] | None:
+    """Take such a name with its cutoff apart into kind and measure with that cutoff; None where it is none.
+
+    Examples
+    --------
+    >>> at_cutoff("GroupGap(nDCG)@10"), at_cutoff("groupgap(nDCG@10)"), at_cutoff("nDCG@10")
+    (('GroupGap', 'nDCG@10'), ('GroupGap', 'nDCG@10'), None)
+    """
+    parts = parts_of(text)
+    if parts is None:
+        return None
+    _, at, cutoff = text[text.rindex(")") :].partition("@")
+    return parts[0], f"{parts[1]}{at}{cutoff.strip()}"
+
+
 def whole_of(label: str) -> tuple[str, str] | None:
     """Take the group of items out of a label: what is left, and the group; None where there is none.
 

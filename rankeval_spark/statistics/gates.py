@@ -77,6 +77,8 @@ class Evidence:
         Whether the difference is that of the same users.
     lacking : str
         What there is none of yet where ``versus`` is empty.
+    has_too_few_groups : bool
+        Whether the value is one of several groups together, of which there are not two that are large enough.
     """
 
     what: str
@@ -92,6 +94,7 @@ class Evidence:
     better: Literal["higher", "lower"] = "higher"
     is_paired: bool = True
     lacking: str = "baseline"
+    has_too_few_groups: bool = False
 
     def gain(self, *, is_relative: bool) -> Estimate:
         """Difference or relative change, turned so that a gain is positive."""
@@ -119,7 +122,8 @@ def value_bounds(evidence: Evidence, *, low: float = -math.inf, high: float = ma
     asked = " and ".join(
         f"{words} {end:.4g}" for words, end in (("at least", low), ("at most", high)) if math.isfinite(end)
     )
-    text = f"is {value.value:.4g} ({value.low:.4g} to {value.high:.4g}, {evidence.n_users:,} users)"
+    interval = "" if math.isnan(value.low) else f"{value.low:.4g} to {value.high:.4g}, "
+    text = f"is {value.value:.4g} ({interval}{evidence.n_users:,} users)"
     bound = high if (is_known and value.value > high) or not math.isfinite(low) else low
     return _judged(evidence, passes, value.value, bound, f"{text if is_known else _UNKNOWN}; {asked} is required")
 
@@ -186,6 +190,18 @@ def no_significant_regression(
 def no_match(rule: str) -> Verdict:
     """Fail a rule that no computed measure, cutoff and model matches."""
     return Verdict("no_match", math.nan, math.nan, f"{rule} matches nothing that was computed: failed.")
+
+
+def too_few_groups(what: str, least_users: int) -> Verdict:
+    """Say that there are not two groups to be held against each other.
+
+    Examples
+    --------
+    >>> too_few_groups("als: GroupGap(nDCG)@10 by country", 30).sentence
+    'als: GroupGap(nDCG)@10 by country has fewer than two groups of 30 users with a value: not judged.'
+    """
+    text = f"{what} has fewer than two groups of {least_users:,} users with a value: not judged."
+    return Verdict("too_few_users", math.nan, math.nan, text)
 
 
 def missing_slice(what: str) -> Verdict:

@@ -25,7 +25,9 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
             {"measure": "RR@2", "at_least": 0.1, "models": ["als"]},
             {"measure": "RR@2", "at_least": 1.0, "models": ["pop"]},
             {"measure": "RR@2", "least_gain": 0},
+            {"measure": "GroupGap(RR)@2", "slice": "country", "at_most": 0.2, "models": ["als"]},
         ],
+        min_slice_size=1,
         comparisons={"baseline": "pop", "tests": ["t", "sign", "bootstrap"], "replicates": 100},
     )
     done = rankeval("run", workspace.config, "--date", FIRST)
@@ -38,7 +40,9 @@ def test_results_are_published_whatever_the_rules_say_and_can_be_judged_again(
         ("als", "RR", 2, "passed"),
         ("pop", "RR", 2, "failed"),
         ("als", "RR", 2, "too_few_users"),
+        ("als", "GroupGap(RR)", 2, "failed"),  # AT: ann finds her best item first, bob nothing within 2; DE: nothing
     ]
+    assert (rows[3]["slice"], rows[3]["slice_values"], rows[3]["observed"]) == ("country", [], 0.5)
     means = Results(spark, workspace.root).metrics(date=FIRST, slice="all", measure="RR", k=2)
     published = {row["model_id"]: row["value"] for row in means.collect()}
     assert [row["observed"] for row in rows[:2]] == [published["als"], published["pop"]]

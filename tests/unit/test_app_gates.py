@@ -83,6 +83,44 @@ def test_bounds_are_held_against_the_mean_of_every_model() -> None:
     assert [row["model_id"] for row in gates.failed(rows)] == ["popular"]
 
 
+def test_bounds_hold_a_slicing_together() -> None:
+    gap: dict[str, Any] = {"measure": "GroupGap(nDCG)", "value": 0.12, "ci_low": 0.05, "ci_high": 0.19, "is_small": False}
+    worst: dict[str, Any] = {"measure": "WorstGroup(nDCG)", "value": 0.2, "ci_low": 0.15, "ci_high": 0.25, "is_small": False}
+    apart: dict[str, Any] = {"measure": "UserMAD(nDCG)", "value": 0.08, "ci_low": None, "ci_high": None, "is_small": False}
+    metrics = [
+        metric("als", "country", ("DE",)),
+        metric("als", "country", **gap),
+        metric("als", "country", ("FR",), **worst),
+        metric("als", "country", **apart),
+        metric("pop", "country", **(gap | dict.fromkeys(("value", "ci_low", "ci_high")) | {"is_small": True})),
+    ]
+    by_country = {"slice": "country"}
+    rows = judged(
+        {"measure": "GroupGap(nDCG)@10", "at_most": 0.1, **by_country},
+        {"measure": "worstgroup( nDCG@10 )", "at_least": 0.2, **by_country},
+        {"measure": "UserMAD(nDCG)@10", "at_most": 0.1, **by_country},
+        {"measure": "nDCG@10", "at_least": 0.1, **by_country},
+        metrics=metrics,
+    )
+    assert verdicts(rows) == [
+        ("als", "", "failed"),
+        ("pop", "", "too_few_users"),
+        ("als", "FR", "passed"),
+        ("als", "", "passed"),
+        ("als", "DE", "passed"),
+    ]
+    assert [row["explanation"] for row in rows[:4]] == [
+        "als: GroupGap(nDCG)@10 by country is 0.12 (0.05 to 0.19, 500 users); at most 0.1 is required: failed.",
+        "pop: GroupGap(nDCG)@10 by country has fewer than two groups of 30 users with a value: not judged.",
+        "als: WorstGroup(nDCG)@10, country = FR is 0.2 (0.15 to 0.25, 500 users); at least 0.2 is required: passed.",
+        "als: UserMAD(nDCG)@10 by country is 0.08 (500 users); at most 0.1 is required: passed.",
+    ]
+    assert (rows[0]["measure"], rows[0]["k"], rows[0]["rule"]) == (
+        *("GroupGap(nDCG)", 10),
+        "GroupGap(nDCG)@10 by country: at_most 0.1",
+    )
+
+
 def test_a_gain_needs_its_whole_interval_and_only_models_against_the_baseline_count() -> None:
     rule = {"measure": "nDCG@10", "least_gain": 0}
     rows = judged(
@@ -201,6 +239,7 @@ def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
         ({"measure": "nDCG@10", "alpha": 0.05, "relative": True}, "relative"),
         ({"measure": "nDCG@10", "margin": -1}, "margin"),
         ({"measure": "nDCG@10", "at_least": 0.1, "against": "previous"}, "previous beside at_least"),
+        ({"measure": "GroupGap(nDCG)@10", "slice": "country", "margin": 0.1}, r"margin beside GroupGap\(nDCG\)@10"),
     ],
 )
 def test_a_rule_is_of_one_kind(rule: dict[str, Any], found: str) -> None:

@@ -298,6 +298,37 @@ def test_parts_that_do_not_fit_are_told_beside_values_that_are_wrong_by_themselv
     ]
 
 
+@pytest.mark.parametrize(
+    ("rule", "place", "message"),
+    [
+        ("measure: GroupGap(nDCG)@5, slice: age_band", "", ""),
+        ("measure: ItemMAD(nDCG)@5", "", ""),
+        (
+            "measure: GroupGap(nDCG)@5",
+            ".slice",
+            "found none beside GroupGap(nDCG)@5; expected one of: age_band, gender*age",
+        ),
+        ("measure: GroupGap(nDGC)@5, slice: age_band", ".measure", "did you mean 'nDCG'?"),
+        ("measure: GroupGap(nDCG)@6, slice: age_band", ".measure", "did you mean 'GroupGap(nDCG)@5'?"),
+        ("measure: ItemMAD(P)@5", ".measure", "computes for two groups of items or more"),
+    ],
+)
+def test_a_rule_about_groups_is_about_a_slicing_and_what_is_computed(
+    config_file: Path, rule: str, place: str, message: str
+) -> None:
+    path = append(
+        config_file,
+        f"item_slices: [drama, comedy]\ngates: [{{{rule}, at_most: 0.1}}]\n",
+    )
+    measured = ("measures=[nDCG, 'P(group=\"drama\")']", "inputs.items={format: csv, path: items.csv}")
+    if not place:
+        assert load_config(path, measured).gates[0].at_most == 1 / 10
+        return
+    fault = fault_of(path, *measured)
+    assert fault.where.partition(" (")[0].endswith(f"gates[0]{place}")
+    assert message in str(fault)
+
+
 @pytest.mark.parametrize("wrong", ["measures=[nDCG, Succes]", "cutoffs=[0]", "preset=trec-eval", "item_slices=[a, a]"])
 def test_what_hangs_on_a_wrong_value_is_not_told_as_a_fault_too(config_file: Path, wrong: str) -> None:
     """Whether a rule's measure is computed cannot be known where it is not known what is."""

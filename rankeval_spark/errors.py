@@ -205,3 +205,7 @@ class EnvironmentFaultError(FaultsError):
 
     exit_code = 1
     title = "the environment is not usable"
+
+
+class DriverLostError(EnvironmentFaultError):
+    """The JVM of the driver ended before its work was done; this process can do nothing more on Spark."""

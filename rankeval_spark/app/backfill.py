@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.errors import ConfigError, Fault, exit_code_of
+from rankeval_spark.errors import ConfigError, DriverLostError, Fault, exit_code_of
 
 if TYPE_CHECKING:
     from rankeval_spark.app.night import NightResult
@@ -84,6 +84,8 @@ def backfill(
 ) -> Iterator[Outcome]:
     """Run each date in turn and yield what became of it; those of ``kept`` are not run.
 
+    Without a driver no other date can be run: that of which it was lost is the last one.
+
     Raises
     ------
     KeyboardInterrupt
@@ -94,6 +96,8 @@ def backfill(
         yield outcome
         if isinstance(outcome.error, KeyboardInterrupt):
             raise outcome.error
+        if isinstance(outcome.error, DriverLostError):
+            return
 
 
 def _outcome(day: date, run: Callable[[date], NightResult]) -> Outcome:

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from rankeval_spark.errors import (
     ChecksFailedError,
+    DriverLostError,
     EnvironmentFaultError,
     Fault,
     FaultsError,
@@ -88,9 +89,7 @@ def _lost_driver(error: Exception) -> FaultsError | None:
     if not (is_unanswered or isinstance(error, Py4JNetworkError | ConnectionError)):
         return None
     fix = "was it killed for its memory (spark.driver.memory), or by the scheduler? Run again"
-    return EnvironmentFaultError(
-        Fault("Spark driver", "its JVM gone in the middle of the run", "one that answers", fix)
-    )
+    return DriverLostError(Fault("Spark driver", "its JVM gone in the middle of the run", "one that answers", fix))
 
 
 def _policy_failure(text: str) -> FaultsError | None:

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
+from rankeval_spark.session import jars
+from rankeval_spark.session.java import find_java
+from rankeval_spark.session.spark_home import submit_script
 from tests.support import nights
-from tests.support.cli import rankeval
+from tests.support.cli import PROJECT, rankeval
+from tests.support.cluster import spark_environment
 from tests.support.mortal_workers import VARIABLE
 from tests.support.nights import FIRST, SECOND
 from tests.support.processes import SETTINGS, held_at, rankeval_command, started
@@ -107,6 +111,44 @@ def test_sigterm_after_the_driver_was_killed_still_ends_with_one_message(workspa
     assert done.message.startswith("stopped by SIGTERM run 20")
     assert "could not be recorded as FAILED: " in done.message
     assert [row["status"] for row in events(workspace.root)] == ["RUNNING"]
+
+
+def test_a_backfill_ends_with_the_date_of_which_the_driver_was_lost(workspace: Workspace, tmp_path: Path) -> None:
+    command = rankeval_command("backfill", workspace.config, "--from", FIRST, "--to", SECOND)
+    with started(command, tmp_path / "backfill") as running:
+        running.wait_until_it_says("stage=check")
+        running.kill_children()
+        done = running.finish()
+
+    assert done.code == 1, done.err
+    assert "found its JVM gone in the" in done.out
+    assert done.out.splitlines()[-1] == "1 failed, 1 not reached"
+
+
+def test_sigterm_under_spark_submit_leaves_what_the_next_run_mends(
+    spark: SparkSession,  # noqa: ARG001 - as above
+    workspace: Workspace,
+    tmp_path: Path,
+) -> None:
+    """The JVM is the parent there and hears the signal too: it may be gone before a row was written."""
+    delta = ",".join(map(str, jars.delta_jars(find_java())))
+    confs = (part for key, value in SETTINGS.items() for part in ("--conf", f"{key}={value}"))
+    of_spark = ("--master", "local[2]", "--driver-memory", "1g", "--jars", delta, *confs)
+    job = PROJECT / "jobs" / "evaluate.py"
+    command = [submit_script(), *of_spark, job, "--config", workspace.config, "--date", FIRST]
+    with started(command, tmp_path / "run", spark_environment() | held_at("after_metrics")) as running:
+        running.wait_until_it_says("failpoint after_metrics holds")
+        running.stop()
+        done = running.finish()
+
+    assert done.code == 143, done.err
+    assert [row["status"] for row in events(workspace.root)][:2] == ["RUNNING", "PUBLISHING"]
+
+    again = rankeval("run", workspace.config, "--date", SECOND)
+    assert again.code == 0, again.err
+    published = [row["evaluation_date"] for row in events(workspace.root) if row["status"] == "PUBLISHED"]
+    assert published == [FIRST, SECOND]
+    assert list(Path(workspace.root, "_staging").iterdir()) == []
 
 
 def events(root: str) -> list[dict[str, Any]]:

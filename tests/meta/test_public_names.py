@@ -204,6 +204,7 @@ EXIT_CODES: Final = {
     "ResultsBusyError": 5,
     "ResultsError": 1,
     "EnvironmentFaultError": 1,
+    "DriverLostError": 1,
     "JudgementError": 3,
 }
 

@@ -84,9 +84,27 @@ def test_bounds_are_held_against_the_mean_of_every_model() -> None:
 
 
 def test_bounds_hold_a_slicing_together() -> None:
-    gap: dict[str, Any] = {"measure": "GroupGap(nDCG)", "value": 0.12, "ci_low": 0.05, "ci_high": 0.19, "is_small": False}
-    worst: dict[str, Any] = {"measure": "WorstGroup(nDCG)", "value": 0.2, "ci_low": 0.15, "ci_high": 0.25, "is_small": False}
-    apart: dict[str, Any] = {"measure": "UserMAD(nDCG)", "value": 0.08, "ci_low": None, "ci_high": None, "is_small": False}
+    gap: dict[str, Any] = {
+        "measure": "GroupGap(nDCG)",
+        "value": 0.12,
+        "ci_low": 0.05,
+        "ci_high": 0.19,
+        "is_small": False,
+    }
+    worst: dict[str, Any] = {
+        "measure": "WorstGroup(nDCG)",
+        "value": 0.2,
+        "ci_low": 0.15,
+        "ci_high": 0.25,
+        "is_small": False,
+    }
+    apart: dict[str, Any] = {
+        "measure": "UserMAD(nDCG)",
+        "value": 0.08,
+        "ci_low": None,
+        "ci_high": None,
+        "is_small": False,
+    }
     metrics = [
         metric("als", "country", ("DE",)),
         metric("als", "country", **gap),

@@ -8,7 +8,7 @@ import pytest
 
 from rankeval_spark.app.backfill import Outcome, backfill, chosen_dates, dates_between, exit_code
 from rankeval_spark.app.night import NightResult
-from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, InputError
+from rankeval_spark.errors import ChecksFailedError, ConfigError, DriverLostError, Fault, InputError
 
 FIRST, SECOND, THIRD = date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1)
 
@@ -93,3 +93,12 @@ def test_date_that_fails_does_not_stop_the_others() -> None:
 
 def test_failure_that_is_not_ours_has_exit_code_1() -> None:
     assert Outcome(FIRST, error=RuntimeError("?")).exit_code == 1
+
+
+def test_no_other_date_is_tried_once_the_driver_is_gone() -> None:
+    def lose(_day: date) -> None:
+        raise DriverLostError(Fault("Spark driver", "its JVM gone", "one that answers"))
+
+    outcomes = list(backfill([FIRST, SECOND], lose))  # type: ignore[arg-type]  # as above
+
+    assert [(one.evaluation_date, one.exit_code) for one in outcomes] == [(FIRST, 1)]

@@ -53,8 +53,19 @@ def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
     if isinstance(error, RankevalError):
         return error
     text = str(error)
-    known = _full_disk(text) or _lost_driver(error) or _policy_failure(text) or _judgement_failure(text)
-    known = known or explain(error, dict(locations))
+    known = _of_machine(error) or _policy_failure(text) or _judgement_failure(text)
+    return _instead_of(error, known or explain(error, dict(locations)))
+
+
+def machine_fault(error: Exception) -> Exception:
+    """Return the error that a user can act on where a full disk or a lost driver is behind ``error``, else that itself.
+
+    It may come from any command at any moment, from the start of the session on.
+    """
+    return error if isinstance(error, RankevalError) else _instead_of(error, _of_machine(error))
+
+
+def _instead_of(error: Exception, known: FaultsError | None) -> Exception:
     if known is None:
         return error
     for line in notes_of(error):
@@ -72,6 +83,10 @@ def told() -> Iterator[None]:
         if known is error:
             raise
         raise known from error
+
+
+def _of_machine(error: Exception) -> FaultsError | None:
+    return _full_disk(str(error)) or _lost_driver(error)
 
 
 def _full_disk(text: str) -> FaultsError | None:

@@ -35,8 +35,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
                 _end(ending.stopped, is_debug=DEBUG in given)
             if isinstance(error, SystemExit):
                 raise
-            _end(error, is_debug=DEBUG in given)
+            _end(_known(error), is_debug=DEBUG in given)
     sys.exit(0)
+
+
+def _known(error: Exception) -> Exception:
+    """Say what an error means that no command expected."""
+    if "py4j" not in sys.modules or isinstance(error, RankevalError):
+        return error
+    from rankeval_spark.app.failures import machine_fault  # noqa: PLC0415 - imports pyspark
+
+    known = machine_fault(error)
+    if known is not error:
+        known.__cause__ = error
+    return known
 
 
 def _take_notes(stopped: Stopped, error: BaseException) -> None:

@@ -166,12 +166,14 @@ class _Slicing:
 
     def to_batch(self) -> pa.RecordBatch:
         estimates = (self.values, self.std_errors, self.freedom, self.level)
-        gap = gaps.gap_of(*estimates)
+        is_share = self._is_share
+        gap = gaps.gap_of(*estimates, is_share=is_share)
+        ratio_ends = gaps.ratio_interval(*estimates, is_share=is_share)
         has_groups = np.sum(~np.isnan(self.values), axis=1) > 1
         everyone: list[list[str | None]] = [[] for _ in self.measures]
         parts = [
             self._rows(of_groups.GROUP_GAP, everyone, (gap.gap, gap.low, gap.high), "games-howell"),
-            self._rows(of_groups.GROUP_RATIO, everyone, (gap.ratio, *gaps.ratio_interval(*estimates)), "simultaneous"),
+            self._rows(of_groups.GROUP_RATIO, everyone, (gap.ratio, *ratio_ends), "simultaneous"),
             self._rows(of_groups.USER_MAD, everyone, (gap.mad, *np.full((2, len(gap.mad)), np.nan)), "none"),
             self._worst_rows(has_groups),
         ]
@@ -186,11 +188,18 @@ class _Slicing:
         rows = self._rows(of_groups.ITEM_MAD, names, (mad, nothing, nothing), "none", n_users=n_users)
         return finish.to_batch(rows)
 
+    @property
+    def _is_share(self) -> NDArray[np.bool_]:
+        """Whether each measure is 0 or 1 for a list."""
+        return np.array([_facts_of(label).is_share for label, _ in self.measures])
+
     def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:
         """Name the worst group of those that were compared; nobody where there are fewer than two."""
         is_error = np.array([_facts_of(label).is_lower_better for label, _ in self.measures])
         estimates = (self.values, self.std_errors, self.freedom, self.level)
-        lowest, highest = (gaps.worst_interval(*estimates, is_greatest=end) for end in (False, True))
+        lowest, highest = (
+            gaps.worst_interval(*estimates, is_greatest=end, is_share=self._is_share) for end in (False, True)
+        )
         low, high = (np.where(is_error, *ends) for ends in zip(highest, lowest, strict=True))
         badness = np.where(is_error[:, None], 1, -1) * self.values
         worst = np.where(np.isnan(badness), -np.inf, badness).argmax(axis=1)
@@ -239,6 +248,7 @@ class _Slicing:
 class _Facts:
     link: str = "identity"
     is_lower_better: bool = False
+    is_share: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -247,7 +257,8 @@ def _facts_of(label: str) -> _Facts:
     measure = of_groups.measure_of(label)
     if measure is None:
         return _Facts()
-    return _Facts(measure.link, measure.entry.definition.better == "lower")
+    definition = measure.entry.definition
+    return _Facts(measure.link, definition.better == "lower", definition.interval == "wilson")
 
 
 @lru_cache(maxsize=4096)

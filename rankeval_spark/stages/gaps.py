@@ -103,7 +103,8 @@ def _row(row: dict[str, object]) -> dict[str, object]:
     measure = of_groups.measure_of(str(row[C.MEASURE]))
     errors = links.std_error(measure.link if measure else "identity", values, errors)
     estimates = (values, errors, freedom, float(str(row["ci_level"])))
-    found, bounds = gap_of(*estimates), ratio_interval(*estimates)
+    is_share = measure is not None and measure.entry.definition.interval == "wilson"
+    found, bounds = gap_of(*estimates, is_share=is_share), ratio_interval(*estimates, is_share=is_share)
     numbers = dict(zip(_RANGES, (found.gap, found.low, found.high, found.ratio, *bounds, found.mad), strict=True))
     extremes = {"lowest": values.argmin, "highest": values.argmax} if groups else {}
     named = {end: groups[int(place())] for end, place in extremes.items()}

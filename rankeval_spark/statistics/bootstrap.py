@@ -184,7 +184,8 @@ def studentized_p(moments: Moments, replicates: Replicates) -> Values:
     -----
     Sakai (2006), Evaluating evaluation metrics based on the bootstrap: ``t = mean / se`` and ``t* = (mean* - mean) /
     se*``, the replicates being shifted to the null hypothesis, with ``se*^2 = sum w (x - mean*)^2 / (W (W - 1))``, W
-    the sum of weights. A replicate of equal values counts as extreme unless its mean is the observed one.
+    the sum of weights. A replicate of equal values counts as extreme unless its mean is the observed one. NaN where the
+    values differ by less than 1e-4 of their mean: the sums of squares cannot tell such a spread from rounding.
     """
     if replicates.squares is None:
         message = "the sums of squares of the replicates are needed: by_group(..., with_squares=True)"
@@ -194,10 +195,14 @@ def studentized_p(moments: Moments, replicates: Replicates) -> Values:
     n_extreme = (shifted >= observed[..., None] * (1 - _TOLERANCE)).sum(axis=-1)
     n_replicates = replicates.sums.shape[-1]
     p = (1.0 + n_extreme + np.isnan(shifted).sum(axis=-1)) / (n_replicates + 1.0)
-    p = np.where(np.isnan(observed) | _is_mostly_empty(shifted), np.nan, p)
+    is_too_alike = (moments.m2 > 0) & (moments.m2 <= _ALIKE * moments.n * moments.mean**2)
+    p = np.where(np.isnan(observed) | _is_mostly_empty(shifted) | is_too_alike, np.nan, p)
     is_nothing = (moments.mean == 0) & (moments.m2 == 0) & (moments.n > 1)
     return np.where(is_nothing, 1.0, p)
 
+
+_ALIKE: Final = 1e-8
+"""Variance, as a share of the squared mean, up to which the sums of squares tell too little of the spread."""
 
 _TOLERANCE: Final = 1e-10
 """Share by which rounding may have lessened a replicate that is equal to what was observed."""

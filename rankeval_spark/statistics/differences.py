@@ -25,6 +25,9 @@ FEW: Final = 20
 TIE: Final = 1e-10
 """Share of the mean absolute difference below which a user's difference is a tie."""
 
+ROUNDING: Final = 1e-14
+"""Share of the greater of a user's two values below which their difference is rounding, and counts as 0."""
+
 EQUAL: Final = 1e-12
 """Range of the differences, relative to the greatest one (at least 1), within which they are all equal."""
 
@@ -34,6 +37,22 @@ _N_RUNGS: Final = 33
 """Rungs of the ladder of magnitudes, from 2^-80 in steps of 2^4 to 2^48."""
 _N_SINGLE: Final = 9
 """Numbers of a group and column beside its ladder and its few differences."""
+
+
+def difference_of(values: Values, baseline: Values) -> Values:
+    """Take the one from the other; what rounding made of equal values is 0.
+
+    The sums of two lists of the same items differ in the last bits where they were added up in another order: such
+    users are no wins and no losses.
+
+    Examples
+    --------
+    >>> difference_of(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.25])).tolist()
+    [0.0, 0.25]
+    """
+    difference = values - baseline
+    scale = np.maximum(np.abs(values), np.abs(baseline))
+    return np.where(np.isfinite(scale) & (np.abs(difference) <= ROUNDING * scale), 0.0, difference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +80,7 @@ class Pairs:
     @classmethod
     def of(cls, values: Matrix, baseline: Matrix) -> Pairs:
         """Pair the values of users under two models, a column for each (pair, measure, k)."""
-        difference = values - baseline
+        difference = difference_of(values, baseline)
         known = np.nan_to_num(difference)
         user, column = np.nonzero(known)
         different = known[user, column]
@@ -182,7 +201,8 @@ class Differences:
     def wins_ties_losses(self) -> tuple[Counts, Counts, Counts]:
         """Users with a greater value under the model, with the same, and with a lesser one."""
         place = np.rint((np.log2(self.tie) - _LOWEST) / _STEP)
-        counts = np.where(np.arange(_N_RUNGS) >= place[..., None, None], self.ladder, 0).sum(axis=-1)
+        is_other = (np.arange(_N_RUNGS) >= place[..., None, None]) & ~self.is_nothing[..., None, None]
+        counts = np.where(is_other, self.ladder, 0).sum(axis=-1)
         losses, wins = counts[..., 0], counts[..., 1]
         return wins, self.n - wins - losses, losses
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from scipy import special
 
-from rankeval_spark.statistics import studentized
+from rankeval_spark.statistics import intervals, studentized
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,9 @@ class Gap(NamedTuple):
     mad: Values
 
 
-def gap_of(values: Values, std_errors: Values, freedom: Values, level: float) -> Gap:
+def gap_of(
+    values: Values, std_errors: Values, freedom: Values, level: float, *, is_share: NDArray[np.bool_] | bool = False
+) -> Gap:
     """Compare groups of users.
 
     Parameters
@@ -59,6 +61,9 @@ def gap_of(values: Values, std_errors: Values, freedom: Values, level: float) ->
         Degrees of freedom of each standard error.
     level : float
         Nominal coverage, in (0, 1).
+    is_share : bool, shape (...,)
+        Whether the values are shares, means of users' 0 and 1. A group in which all users are alike then has the
+        standard error of Agresti & Coull's share, for so many users may be alike by chance.
 
     Returns
     -------
@@ -79,6 +84,8 @@ def gap_of(values: Values, std_errors: Values, freedom: Values, level: float) ->
     >>> [round(float(each), 3) for each in found]
     [0.3, 0.233, 0.367, 0.4, 0.2]
     """
+    is_alike = _broadcast(is_share, values) & (std_errors == 0)
+    std_errors = np.where(is_alike, _agresti_coull(values, freedom), std_errors)
     ordered = np.sort(values, axis=-1)  # NaN last
     n = np.sum(~np.isnan(ordered), axis=-1)
     high, low = _greatest(ordered), _least(ordered)
@@ -87,7 +94,9 @@ def gap_of(values: Values, std_errors: Values, freedom: Values, level: float) ->
     return Gap(*(np.where(n < _FEWEST, np.nan, each)[()] for each in found))
 
 
-def ratio_interval(values: Values, std_errors: Values, freedom: Values, level: float) -> tuple[Values, Values]:
+def ratio_interval(
+    values: Values, std_errors: Values, freedom: Values, level: float, *, is_share: NDArray[np.bool_] | bool = False
+) -> tuple[Values, Values]:
     """Bound the ratio of the least to the greatest of the groups' true values.
 
     Parameters
@@ -96,6 +105,8 @@ def ratio_interval(values: Values, std_errors: Values, freedom: Values, level: f
         As for :func:`gap_of`.
     level : float
         Nominal coverage, in (0, 1).
+    is_share : bool, shape (...,)
+        Whether the values are shares, means of users' 0 and 1, whose bounds then are Wilson's.
 
     Returns
     -------
@@ -104,7 +115,8 @@ def ratio_interval(values: Values, std_errors: Values, freedom: Values, level: f
 
     Notes
     -----
-    All groups lie at once in ``value -+ t_{1 - (1 - level) / (2 k)} se`` (Bonferroni, k groups). Then the least true
+    All groups lie at once in ``value -+ t_{1 - (1 - level) / (2 k)} se``, or in Wilson's interval of the same level
+    (Bonferroni, k groups). Then the least true
     value lies between the least lower and the least upper bound, the greatest likewise, and the ratio between the
     quotients ``min lower / max upper`` and ``min upper / max lower``.
 
@@ -114,7 +126,7 @@ def ratio_interval(values: Values, std_errors: Values, freedom: Values, level: f
     >>> round(float(low), 3), round(float(high), 3)
     (0.283, 0.54)
     """
-    found = _bounds(values, std_errors, freedom, level)
+    found = _bounds(values, std_errors, freedom, level, is_share)
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.maximum(found.least_lower, 0.0) / found.greatest_upper
         high = np.minimum(found.least_upper / found.greatest_lower, 1.0)
@@ -124,8 +136,14 @@ def ratio_interval(values: Values, std_errors: Values, freedom: Values, level: f
     return np.where(is_there, low, np.nan)[()], np.where(is_there, high, np.nan)[()]
 
 
-def worst_interval(
-    values: Values, std_errors: Values, freedom: Values, level: float, *, is_greatest: bool = False
+def worst_interval(  # noqa: PLR0913 - options by keyword
+    values: Values,
+    std_errors: Values,
+    freedom: Values,
+    level: float,
+    *,
+    is_greatest: bool = False,
+    is_share: NDArray[np.bool_] | bool = False,
 ) -> tuple[Values, Values]:
     """Bound the true value of the worst group, whichever it is.
 
@@ -137,6 +155,8 @@ def worst_interval(
         Nominal coverage, in (0, 1).
     is_greatest : bool
         Whether the worst value is the greatest, as of an error.
+    is_share : bool, shape (...,)
+        As for :func:`ratio_interval`.
 
     Returns
     -------
@@ -155,7 +175,7 @@ def worst_interval(
     >>> round(float(low), 3), round(float(high), 3)
     (0.154, 0.221)
     """
-    found = _bounds(values, std_errors, freedom, level)
+    found = _bounds(values, std_errors, freedom, level, is_share)
     if is_greatest:
         return found.greatest_lower, found.greatest_upper
     return found.least_lower, found.least_upper
@@ -170,14 +190,35 @@ class _Bounds(NamedTuple):
     greatest_upper: Values
 
 
-def _bounds(values: Values, std_errors: Values, freedom: Values, level: float) -> _Bounds:
+def _bounds(
+    values: Values, std_errors: Values, freedom: Values, level: float, is_share: NDArray[np.bool_] | bool
+) -> _Bounds:
     is_in = ~np.isnan(values)
     tail = (1 - level) / (2 * np.maximum(is_in.sum(axis=-1, keepdims=True), 1))
     half = special.stdtrit(freedom, 1 - tail) * std_errors
-    lower, upper = values - half, values + half
-    is_bounded = is_in.any(axis=-1) & ~(is_in & np.isnan(half)).any(axis=-1)
+    n = np.where(np.isnan(std_errors), np.nan, freedom + 1)
+    of_share = _broadcast(is_share, values)
+    shares = np.where(of_share, values, np.nan)
+    wilson = intervals.wilson_interval(n, shares, std_errors**2 * n * freedom, 1 - 2 * tail)
+    lower, upper = (
+        np.where(of_share, share, mean) for share, mean in zip(wilson, (values - half, values + half), strict=True)
+    )
+    is_bounded = is_in.any(axis=-1) & ~(is_in & np.isnan(lower)).any(axis=-1)
     extremes = (_least(lower), _greatest(lower), _least(upper), _greatest(upper))
     return _Bounds(*(np.where(is_bounded, each, np.nan)[()] for each in extremes))
+
+
+def _broadcast(is_share: NDArray[np.bool_] | bool, values: Values) -> NDArray[np.bool_]:
+    """Say of each group of a row what is said of the row."""
+    return np.broadcast_to(np.asarray(is_share)[..., None], values.shape)
+
+
+def _agresti_coull(shares: Values, freedom: Values) -> Values:
+    """Compute the standard error of shares with two more users who have 1 and two more who have 0."""
+    n = freedom + 1
+    share = np.clip((shares * n + 2) / (n + 4), 0.0, 1.0)
+    error: Values = np.sqrt(share * (1 - share) / (n + 4))
+    return error
 
 
 def _greatest(values: Values) -> Values:

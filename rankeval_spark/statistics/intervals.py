@@ -52,7 +52,7 @@ def t_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: float) -> tu
     return mean - half, mean + half
 
 
-def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: float) -> tuple[Values, Values]:
+def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLike) -> tuple[Values, Values]:
     """Wilson's interval of a share, or of the mean of users' shares.
 
     Parameters
@@ -64,7 +64,7 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: float) 
     m2 : float64
         Sum of squared deviations from the mean.
     level : float
-        Nominal coverage, in (0, 1).
+        Nominal coverage, in (0, 1); one for all, or of a shape that goes with the others.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: float) 
     is_share = (mean >= -_ROUNDING) & (mean <= 1 + _ROUNDING)
     n = np.where((n > 1) & is_share, n, np.nan)
     trials = n * _trials_a_user(mean, m2 / n)
-    z_squared = stats.norm.ppf((1 + level) / 2) ** 2
+    z_squared = stats.norm.ppf((1 + np.asarray(level)) / 2) ** 2
     centre = (mean + z_squared / (2 * trials)) / (1 + z_squared / trials)
     spread = np.sqrt(z_squared * (mean * (1 - mean) / trials + z_squared / (4 * trials**2)))
     half = spread / (1 + z_squared / trials)

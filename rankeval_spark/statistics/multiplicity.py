@@ -59,7 +59,8 @@ def adjust(
     -----
     Of the sorted p of a family of f: Holm (1979) ``max_{j <= i} (f - j + 1) p_(j)``, Bonferroni ``f p``, Benjamini &
     Hochberg (1995) ``min_{j >= i} f p_(j) / j``, all at most 1. A p from B replicates is at least 1 / (B + 1): where
-    ``f / (B + 1) > alpha`` it could never be found significant, whatever the data, so it is left out with its reason.
+    ``f / (B + 1) > alpha`` it could not be found significant by itself, so it is left out with its reason. (With Holm
+    and Bonferroni nothing could be, whatever the data; with Benjamini-Hochberg only where many p are as small.)
 
     Examples
     --------

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Matrix
 
+_ROUNDING: Final = 1e-13
+"""Share of the means that rounding may have made of a difference, or of a standard error, that is 0."""
+
 _N_NUMBERS: Final = 12
 """Numbers of a group and column, as :meth:`Nights.to_bytes` writes them."""
 
@@ -131,7 +134,9 @@ def compare(now: Moments, before: Moments, common: Ratios, *, level: float) -> S
     -----
     ``se^2 = se_1^2 + se_2^2 - 2 sum_common (x - mean x)(y - mean y) / (n_1 n_2)``, with the means of all users of each
     night. It is not the paired comparison: users of one night only count too. The degrees of freedom are those of the
-    smaller night, n - 1, which is the paired test's number where all users are common, and cautious elsewhere.
+    smaller night, n - 1, which is the paired test's number where all users are common, and cautious elsewhere. The
+    covariance is over ``n_1 n_2``, the variances are over ``n (n - 1)``: of two nights that are the same a standard
+    error of ``sqrt(2 / n)`` times that of one night is left, cautious too. What rounding makes of 0 is 0.
 
     Examples
     --------
@@ -147,7 +152,9 @@ def compare(now: Moments, before: Moments, common: Ratios, *, level: float) -> S
     """
     delta = now.mean - before.mean
     squares = now.std_error**2 + before.std_error**2 - 2 * _covariance(now, before, common)
-    std_error = np.sqrt(np.maximum(squares, 0.0))
+    scale = np.maximum(np.abs(now.mean), np.abs(before.mean))
+    std_error = _unless_rounding(np.sqrt(np.maximum(squares, 0.0)), scale)
+    delta = np.where(std_error == 0, _unless_rounding(delta, scale), delta)
     freedom = _freedom(now, before)
     half = stats.t.ppf((1 + level) / 2, freedom) * std_error
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -191,9 +198,14 @@ def relative_change(nights: Nights, *, level: float) -> Change:
     share = now.mean / base
     covariance = _covariance(now, before, nights.common)
     squares = now.std_error**2 - 2 * share * covariance + share**2 * before.std_error**2
-    std_error = np.sqrt(np.maximum(squares, 0.0)) / base
+    std_error = _unless_rounding(np.sqrt(np.maximum(squares, 0.0)) / base, np.maximum(share, 1.0))
+    value = np.where(std_error == 0, _unless_rounding(share - 1, np.maximum(share, 1.0)), share - 1)
     half = stats.t.ppf((1 + level) / 2, _freedom(now, before)) * std_error
-    return Change(share - 1, std_error, share - 1 - half, share - 1 + half)
+    return Change(value, std_error, value - half, value + half)
+
+
+def _unless_rounding(values: Values, scale: Values) -> Values:
+    return np.where(np.abs(values) <= _ROUNDING * scale, 0.0, values)
 
 
 def _freedom(now: Moments, before: Moments) -> Values:

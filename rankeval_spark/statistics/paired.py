@@ -222,7 +222,7 @@ def _of_few(differences: Differences) -> tuple[Tails, NDArray[np.str_]]:
     tails = randomization.Tails(*(np.full(n.shape, np.nan) for _ in range(3)))
     for chosen, found in (
         (is_few, randomization.exact(few[is_few])),
-        (is_equal, _of_equal(n[is_equal], signs[is_equal])),
+        (is_equal, of_equal(n[is_equal], signs[is_equal])),
     ):
         for each, own in zip(tails, found, strict=True):
             each[chosen] = own
@@ -235,7 +235,7 @@ def _student(n: Counts, delta: Values, std_error: Values) -> Tails:
     return randomization.Tails(2 * stats.t.sf(np.abs(t), freedom), stats.t.cdf(t, freedom), stats.t.sf(t, freedom))
 
 
-def _of_equal(n: Counts, delta: Values) -> Tails:
+def of_equal(n: Counts, delta: Values) -> Tails:
     """Count the assignments of signs where all differences are equal."""
     one_side = np.where(delta == 0, 1.0, 0.5 ** n.astype(np.float64))
     return randomization.Tails(

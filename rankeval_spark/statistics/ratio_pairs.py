@@ -9,8 +9,9 @@ import numpy as np
 from scipy import stats
 
 from rankeval_spark.statistics import intervals
+from rankeval_spark.statistics.differences import difference_of
 from rankeval_spark.statistics.moments import membership_of
-from rankeval_spark.statistics.paired import LEAST_USERS, Change
+from rankeval_spark.statistics.paired import LEAST_USERS, Change, of_equal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -117,7 +118,8 @@ def by_group(
     n_groups : int
         Number of groups.
     """
-    parts = np.stack([model[0] - baseline[0], model[1] - baseline[1], *baseline], axis=-1)
+    differences = [difference_of(*each) for each in zip(model, baseline, strict=True)]
+    parts = np.stack([*differences, *baseline], axis=-1)
     is_defined: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(parts), axis=-1)
     width = parts.shape[1] * N_PARTS
     membership = membership_of(group, n_groups)
@@ -147,7 +149,8 @@ def compare(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) 
     -----
     The delta method with the user as the unit: with a, b the sums of numerators and denominators of the model, c, d
     those of the baseline, a user moves the difference ``a/b - c/d`` by ``(a_u - (a/b) b_u) / b - (c_u - (c/d) d_u) /
-    d``. The variance of these terms and Student's t with n - 1 degrees of freedom give interval and p.
+    d``. The variance of these terms and Student's t with n - 1 degrees of freedom give interval and p; where all terms
+    are alike, the p is that of equal differences, ``2^(1 - n)``.
 
     Examples
     --------
@@ -161,16 +164,17 @@ def compare(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) 
     """
     model, baseline = _gradients(pairs.means)
     ratio, below = _ratios(pairs.means)
-    delta, m2 = ratio - below, _variation(pairs.cross, model - baseline)
+    delta, m2 = difference_of(ratio, below), _variation(pairs.cross, model - baseline)
     many = np.where(pairs.n > 1, pairs.n, np.nan)
     std_error = np.sqrt(m2 / (many - 1) / many)
     low, high = intervals.t_interval(pairs.n, delta, m2, level)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where((delta == 0) & (m2 == 0), 0.0, delta / std_error)
-    is_tested = (pairs.n >= least_users) & ~np.isnan(delta) & ((m2 > 0) | (delta == 0))
+    is_tested = (pairs.n >= least_users) & ~np.isnan(delta)
     sides = (2 * stats.t.sf(np.abs(t), many - 1), stats.t.cdf(t, many - 1), stats.t.sf(t, many - 1))
+    alike = of_equal(pairs.n, delta)
     p, p_less, p_greater = (
-        np.where(is_tested, np.where((delta == 0) & (m2 == 0), 1.0, side), np.nan) for side in sides
+        np.where(is_tested, np.where(m2 == 0, equal, side), np.nan) for equal, side in zip(alike, sides, strict=True)
     )
     change = _change(pairs, ratio, below, model, baseline, level)
     return RatioComparison(pairs.n, delta, std_error, low, high, p, p_less, p_greater, change)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from rankeval_spark.statistics import hashing, replicates as replicated, studentized
-from rankeval_spark.statistics.differences import TIE
+from rankeval_spark.statistics.differences import EQUAL, TIE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,8 +112,9 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
     many = np.where(n > 1, n, np.nan)
     freedom = (n_models - 1) * (many - 1)
     variance = m2.sum(axis=1) / freedom
-    scale = np.where(variance > 0, np.sqrt(variance / many), np.nan)
     delta = means[:, one] - means[:, other]
+    rounding = EQUAL * np.maximum(1.0, np.abs(delta).max(axis=1))
+    scale = np.where(variance > rounding**2, np.sqrt(variance / many), np.nan)
     half = _quantiles(level, n_models, freedom)[:, None] * scale[:, None]
     tails = studentized.upper_tail(
         (np.abs(delta) / scale[:, None]).ravel(), n_models, np.repeat(freedom, delta.shape[1])

@@ -136,6 +136,13 @@ def test_same_run_twice_has_p_1_and_a_constant_difference_has_none() -> None:
     np.testing.assert_array_equal(p, [[1.0, np.nan, np.nan]])
 
 
+@pytest.mark.parametrize(("spread", "is_told"), [(1e-6, False), (1e-5, False), (1e-2, True)])
+def test_differences_that_are_nearly_the_same_have_the_least_p_or_none(spread: float, is_told: bool) -> None:
+    values = 1 + spread * np.random.default_rng(6).normal(0, 1, (60, 1))
+    p = bootstrap.studentized_p(moments.by_group(values, EVERYONE[:60], 1), of(values, 199, with_squares=True))
+    np.testing.assert_array_equal(p, [[1 / 200 if is_told else np.nan]])
+
+
 def test_p_without_squares_is_refused() -> None:
     values = np.ones((4, 1))
     with pytest.raises(ValueError, match="with_squares=True"):

@@ -71,6 +71,19 @@ def test_same_night_twice_has_p_1() -> None:
     assert [float(each[0, 0]) for each in (found.delta, found.p, found.p_less, found.p_greater)] == [0, 1, 1, 1]
 
 
+@pytest.mark.parametrize(("n_now", "n_before"), [(1000, 1013), (40, 47)])
+def test_what_rounding_makes_of_equal_values_is_no_change(n_now: int, n_before: int) -> None:
+    """The mean of so many times 0.7 is not quite 0.7."""
+    now, before = dict.fromkeys(range(n_now), 0.7), dict.fromkeys(range(n_before), 0.7)
+    found = compared(now, before)
+    assert [float(each[0, 0]) for each in (found.delta, found.std_error, found.low)] == [0, 0, 0]
+    assert [float(each[0, 0]) for each in (found.p, found.p_less, found.p_greater)] == [1, 1, 1]
+    users, everyone = np.arange(n_before)[:, None], np.zeros(n_before, dtype=np.int64)
+    tonight, last_night = np.where(users < n_now, 0.7, np.nan), np.full((n_before, 1), 0.7)
+    change = nights.relative_change(nights.by_group(tonight, last_night, everyone, everyone, 1), level=0.95)
+    assert [float(each[0, 0]) for each in change] == [0, 0, 0, 0]
+
+
 def test_without_common_users_it_is_the_test_of_two_samples() -> None:
     draw = np.random.default_rng(1)
     x, y = draw.random(60), draw.random(60)

@@ -68,7 +68,7 @@ def test_aggregates_are_read_back_from_bytes_as_they_were(values: np.ndarray, ba
 @given(values=matrices, baseline=matrices)
 def test_wins_ties_and_losses_are_those_of_the_definition(values: np.ndarray, baseline: np.ndarray) -> None:
     """Up to the nearest rung: no difference lies within a factor of 8 of 1e-10 of the mean, or below the ladder."""
-    d = values - baseline
+    d = differences.difference_of(values, baseline)
     found = of(values, baseline)
     for column in range(2):
         own = d[~np.isnan(d[:, column]), column]
@@ -85,6 +85,20 @@ def test_what_rounding_leaves_of_equal_values_is_a_tie_at_any_scale(scale: float
     values = np.array([0.1 + 0.2, 0.5, 0.7, 0.2] * 10) * scale
     baseline = np.array([0.3, 0.2, 0.9, 0.2] * 10) * scale
     assert [int(each[0, 0]) for each in of(values, baseline).wins_ties_losses] == [10, 20, 10]
+
+
+def test_the_order_in_which_sums_were_added_up_is_no_difference() -> None:
+    """A re-ranker that leaves the items as they are: every user's sum has other last bits, and six found one more."""
+    draw = np.random.default_rng(2)
+    items = draw.random((500, 10))
+    sums, reordered = (np.add.accumulate(each, axis=1)[:, -1] for each in (items, items[:, ::-1]))
+    assert (sums != reordered).sum() > 100
+    found = of(reordered, sums)
+    assert [int(each[0, 0]) for each in found.wins_ties_losses] == [0, 500, 0]
+    assert (found.low[0, 0], found.high[0, 0], found.n_other_than_0[0, 0]) == (0, 0, 0)
+    more = np.where(np.arange(500) < 6, reordered + 0.5, reordered)
+    compared_ = compared(more, sums)
+    assert (compared_.test[0, 0], compared_.p[0, 0]) == ("exact", 2 / 2**6)
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.3, 1e6])

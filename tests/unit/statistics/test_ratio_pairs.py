@@ -75,6 +75,13 @@ def test_same_run_twice_differs_by_0_with_a_p_of_1() -> None:
     assert found.change.value[0, 0] == pytest.approx(0.0, abs=1e-15)
 
 
+def test_users_who_all_lose_alike_have_the_p_of_their_signs() -> None:
+    hits = np.random.default_rng(3).integers(1, 9, 100).astype(np.float64)
+    found = compared(np.array([hits - 1, np.full(100, 10.0), hits, np.full(100, 10.0)]))
+    assert found.delta[0, 0] == pytest.approx(-0.1, abs=1e-15)
+    assert (found.std_error[0, 0], found.p[0, 0], found.p_less[0, 0], found.p_greater[0, 0]) == (0, 2**-99, 2**-100, 1)
+
+
 def test_against_a_baseline_that_does_not_vary_it_is_the_interval_of_one_ratio() -> None:
     a, b, _, _ = drawn(80, 6)
     found = compared(np.array([a, b, np.full(80, 0.3), np.ones(80)]))

@@ -100,6 +100,13 @@ def test_models_that_are_the_same_have_no_test() -> None:
     assert np.isnan(found.p).all()
 
 
+def test_models_that_differ_by_a_constant_have_no_test_either() -> None:
+    """What is left of the variance is rounding, and 1e15 of its roots would fit into the difference."""
+    found = compared(np.random.default_rng(1).random(30)[:, None] + np.array([0.0, 0.1, 0.2]))
+    assert np.isnan(found.p).all()
+    np.testing.assert_allclose(np.abs(found.delta), [[0.1, 0.2, 0.1]], rtol=0, atol=1e-12)
+
+
 def randomised(values: np.ndarray, replicates: int) -> np.ndarray:
     """Compare models by random orders, of two parts of the users."""
     centred = tukey.row_centred(values[:, :, None])

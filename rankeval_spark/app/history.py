@@ -71,9 +71,42 @@ def score_night(
     """Score the published lists of a night with its own measures and some more, and publish the whole again.
 
     Inputs are not read; lists, segments and policies are those of the night. Its values do not change.
+
+    Raises
+    ------
+    InputError
+        As :func:`past_nights`: what is scored is what is published once the night is ours, and another run may have
+        replaced what ``night`` was read from.
     """
     _refuse_exposures(measures)
     steps = Steps(progress or Silent())
+    results = night.config.results
+    run_id = new_run_id()
+    store = ResultsStore.open(spark, root, create=False, one_run_per_root=results.one_run_per_root)
+    with store.run_lock(night.evaluation, night.evaluation_date, run_id):
+        store.finish_pending(run_id)
+        now = _as_it_is_now(spark, root, night, measures)
+        return _score(spark, root, now, measures, store=store, run_id=run_id, steps=steps)
+
+
+def _as_it_is_now(spark: SparkSession, root: str, night: PastNight, measures: MeasureSet) -> PastNight:
+    dates = [night.evaluation_date]
+    (now,) = past_nights(spark, root, evaluation=night.evaluation, dates=dates, needs=measures.needs)
+    if now.is_empty:
+        raise InputError(Fault(f"{now}", f"no rows ({now.row['reason']})", "the lists of the night"))
+    return now
+
+
+def _score(  # noqa: PLR0913 - options by keyword
+    spark: SparkSession,
+    root: str,
+    night: PastNight,
+    measures: MeasureSet,
+    *,
+    store: ResultsStore,
+    run_id: str,
+    steps: Steps,
+) -> NightResult:
     row = night.row
     then = request_of(night.config, night.evaluation_date)
     request = replace(then, measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
@@ -83,7 +116,7 @@ def score_night(
     facts = RunFacts(
         night.evaluation,
         night.evaluation_date,
-        new_run_id(),
+        run_id,
         config=row["config"],
         config_hash=row["config_hash"],
         code_version=__version__,
@@ -91,22 +124,17 @@ def score_night(
         measures=measure_facts(request.measures, request.policies),
     )
     _refuse_inputs(night, request.measures)
-    results = night.config.results
-    store = ResultsStore.open(spark, root, create=False, one_run_per_root=results.one_run_per_root)
-    with store.run_lock(facts.evaluation, facts.evaluation_date, facts.run_id):
-        run = store.start(facts)
-        try:
-            _restage(run, Results(spark, root), request, steps)
-            with steps.step("audit"):
-                run.audit()
-            with steps.step("publish"):
-                inputs = [
-                    InputFact(**one.asDict(), columns=night.input_columns.get(one["name"])) for one in row["inputs"]
-                ]
-                run.publish(inputs=inputs, timings=steps.seconds, reason=f"scored again, after run {row[C.RUN_ID]}")
-        except (Exception, KeyboardInterrupt) as error:
-            run.fail(steps.current, error, timings=steps.seconds)
-            raise
+    run = store.start(facts)
+    try:
+        _restage(run, Results(spark, root), request, steps)
+        with steps.step("audit"):
+            run.audit()
+        with steps.step("publish"):
+            inputs = [InputFact(**one.asDict(), columns=night.input_columns.get(one["name"])) for one in row["inputs"]]
+            run.publish(inputs=inputs, timings=steps.seconds, reason=f"scored again, after run {row[C.RUN_ID]}")
+    except (Exception, KeyboardInterrupt) as error:
+        run.fail(steps.current, error, timings=steps.seconds)
+        raise
     return NightResult(facts.evaluation, facts.evaluation_date, facts.run_id, run.n_rows, steps.seconds)
 
 

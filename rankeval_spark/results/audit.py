@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
 from rankeval_spark.measures import of_groups
+from rankeval_spark.results import tables
 from rankeval_spark.statistics import links
 
 if TYPE_CHECKING:
@@ -43,25 +44,53 @@ def failed_checks(checks: DataFrame) -> list[Fault]:
     ]
 
 
-def duplicate_keys(frames: Mapping[str, DataFrame], schemas: Sequence[Schema]) -> list[Fault]:
-    """Keys that occur more than once in their table.
+def refused_rows(frames: Mapping[str, DataFrame], schemas: Sequence[Schema]) -> list[Fault]:
+    """Keys that occur more than once in their table, and rows that break a constraint of it.
 
     Hashes of the keys are counted first, in one job for all tables: eight bytes a row cross the network, and the
-    keys themselves only where two hashes agree.
+    keys themselves only where two hashes agree. The tables would refuse the rows by themselves, but when the run has
+    announced its publish: then nobody could ever finish it.
     """
-    hashes = [frames[schema.name].select(F.lit(schema.name).alias("_table"), _hash(schema)) for schema in schemas]
+    hashes = [
+        frames[schema.name].select(F.lit(schema.name).alias("_table"), _hash(schema), _broken(schema))
+        for schema in schemas
+    ]
     if not hashes:
         return []
-    suspects = _repeated(reduce(DataFrame.unionAll, hashes), ["_table", "_hash"]).take(MOST_SUSPECTS)
-    by_table: dict[str, list[int]] = {}
-    for row in suspects:
-        by_table.setdefault(row["_table"], []).append(row["_hash"])
-    return [
-        fault
-        for schema in schemas
-        if schema.name in by_table
-        for fault in _duplicates_among(frames[schema.name], schema, by_table[schema.name])
+    counts = reduce(DataFrame.unionAll, hashes).groupBy("_table", "_hash")
+    counted = counts.agg(F.count("*").alias("_count"), F.max("_broken").alias("_broken"))
+    suspects = counted.where((F.col("_count") > 1) | F.col("_broken").isNotNull()).take(MOST_SUSPECTS)
+    faults = []
+    for schema in schemas:
+        own = [row for row in suspects if row["_table"] == schema.name]
+        faults += _broken_among(frames[schema.name], schema, [row for row in own if row["_broken"] is not None])
+        repeated = [row["_hash"] for row in own if row["_count"] > 1]
+        faults += _duplicates_among(frames[schema.name], schema, repeated) if repeated else []
+    return faults
+
+
+def _broken(schema: Schema) -> Column:
+    """Name the first constraint of its table that a row breaks; NULL where it breaks none.
+
+    Arrays and maps are not looked at: to know that they are there, all of them would have to be read.
+    """
+    plain = [
+        field.name
+        for field in schema.fields
+        if not field.nullable and "<" not in field.type and field.name not in C.RUN_KEY
     ]
+    rules = {f"{name} IS NOT NULL": F.col(name).isNotNull() for name in plain}
+    rules |= {rule: F.expr(rule) for rule in tables.CONSTRAINTS.get(schema.name, {}).values()}
+    whens = (F.when(~F.coalesce(holds, F.lit(False)), F.lit(rule)) for rule, holds in rules.items())
+    return F.coalesce(F.lit(None).cast("string"), *whens).alias("_broken")
+
+
+def _broken_among(frame: DataFrame, schema: Schema, suspects: Sequence[Row]) -> list[Fault]:
+    if not suspects:
+        return []
+    example = frame.where(_hash(schema) == suspects[0]["_hash"]).select(*_key(schema)).head()
+    where = ", ".join(f"{name}={example[name]!r}" for name in _key(schema)) if example else "a row"
+    return [Fault(f"table {schema.name}", where, f"rows with {suspects[0]['_broken']}")]
 
 
 def _duplicates_among(frame: DataFrame, schema: Schema, suspects: Sequence[int]) -> list[Fault]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
@@ -12,11 +12,12 @@ from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results import delta_log, tables
 from rankeval_spark.results.commits import lost, turn_for_runs
-from rankeval_spark.results.facts import Failure
+from rankeval_spark.results.facts import Failure, Night
 from rankeval_spark.stages.frames import struct_type
 
 if TYPE_CHECKING:
     from rankeval_spark.results.facts import InputFact, RunFacts
+    from rankeval_spark.results.locks import Lock
     from rankeval_spark.results.storage import Storage
 
 RUNNING: Final = "RUNNING"
@@ -100,9 +101,19 @@ class State:
         return [intent for intent in self.pending if intent["status"] == MAINTAINING]
 
 
-def record(spark: SparkSession, storage: Storage, event: RunEvent, *, after: datetime = _EPOCH) -> None:
-    """Append an event; its time is later than ``after``, even if the clock of this machine is behind."""
-    append(spark, storage, event.values(_now(after)))
+def record(
+    spark: SparkSession,
+    storage: Storage,
+    event: RunEvent,
+    *,
+    after: datetime = _EPOCH,
+    held: Sequence[Lock] = (),
+) -> None:
+    """Append an event; its time is later than ``after``, even if the clock of this machine is behind.
+
+    Nothing is appended unless the locks ``held`` are, at the time of the commit.
+    """
+    append(spark, storage, event.values(_now(after)), held=held)
 
 
 @dataclass(frozen=True)
@@ -114,8 +125,14 @@ class Outcome:
     table_versions: Mapping[str, int]
 
 
-def record_outcome(
-    spark: SparkSession, storage: Storage, intent: Row, outcome: Outcome, *, after: datetime
+def record_outcome(  # noqa: PLR0913 - options by keyword
+    spark: SparkSession,
+    storage: Storage,
+    intent: Row,
+    outcome: Outcome,
+    *,
+    after: datetime,
+    held: Sequence[Lock] = (),
 ) -> datetime:
     """Append the outcome of a recovered run: the row of its intent with what became of it; return the time."""
     values = {
@@ -124,7 +141,7 @@ def record_outcome(
         "reason": "; ".join(filter(None, (intent["reason"], outcome.reason))),
         "table_versions": dict(outcome.table_versions),
     }
-    return record_all(spark, storage, [values], after=after)
+    return record_all(spark, storage, [values], after=after, held=held)
 
 
 def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by: str, holder: str) -> None:
@@ -153,20 +170,31 @@ def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by
 
 
 def record_all(
-    spark: SparkSession, storage: Storage, events: Iterable[Mapping[str, Any]], *, after: datetime
+    spark: SparkSession,
+    storage: Storage,
+    events: Iterable[Mapping[str, Any]],
+    *,
+    after: datetime,
+    held: Sequence[Lock] = (),
 ) -> datetime:
     """Append events in one commit, all of one time, which is later than ``after`` and is returned."""
     recorded_at = _now(after)
-    append(spark, storage, *({**values, "recorded_at": recorded_at} for values in events))
+    append(spark, storage, *({**values, "recorded_at": recorded_at} for values in events), held=held)
     return recorded_at
 
 
-def append(spark: SparkSession, storage: Storage, *events: Mapping[str, Any]) -> None:
-    """Append rows to ``runs`` in one commit, and find that commit in the log."""
+def append(spark: SparkSession, storage: Storage, *events: Mapping[str, Any], held: Sequence[Lock] = ()) -> None:
+    """Append rows to ``runs`` in one commit, and find that commit in the log.
+
+    Whoever was suspended while it waited for its turn may have lost the locks ``held`` meanwhile; then it appends
+    nothing.
+    """
     table, run_id = schemas.RUNS.name, str(events[0][C.RUN_ID])
     rows = [tuple(values[name] for name in schemas.RUNS.field_names()) for values in events]
     frame = spark.createDataFrame(rows, struct_type(schemas.RUNS))
     with turn_for_runs(storage, run_id):
+        for lock in held:
+            lock.assert_held()
         before = delta_log.latest_version(storage, table)
         frame.coalesce(1).writeTo(tables.identifier(storage, table)).option("userMetadata", run_id).append()
         if delta_log.find_commit(storage, table, tag=run_id, after=before) is None:
@@ -189,6 +217,13 @@ def state(spark: SparkSession, storage: Storage) -> State:
         versions=dict(commits[-1]["table_versions"]) if commits else {},
         pending=_intents(runs, pending),
     )
+
+
+def unended(spark: SparkSession, storage: Storage) -> list[str]:
+    """List the nights of runs of which nothing is known but that they began, by the slug of their lock."""
+    events = tables.read(spark, storage, schemas.RUNS.name).groupBy(*C.RUN_KEY)
+    silent = events.agg(F.count_if(F.col("status") != F.lit(RUNNING)).alias("_n_ends")).where("_n_ends = 0").collect()
+    return sorted({Night(row[C.EVALUATION], row[C.EVALUATION_DATE]).slug for row in silent})
 
 
 def newest_date(spark: SparkSession, storage: Storage, evaluation: str | None) -> date | None:

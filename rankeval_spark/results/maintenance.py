@@ -109,15 +109,21 @@ class Maintenance:
             root = Root(self._spark, self._storage, lock)
             plans = migration.plan_all(root)
             for plan in plans:
-                migration.carry_out(root, plan)
+                with self._turn_for(plan.schema.name):
+                    migration.carry_out(root, plan)
                 reach("after_migration")
-            changed = [plan.schema.name for plan in plans]
+            changed = [schema.name for schema in schemas.PUBLISHED]  # one that was killed before changed some, too
             self._publish(root, recover(root), changed, "migrated to the columns and constraints of this version")
         return [str(plan) for plan in plans]
 
     def remove_staging(self) -> Staged:
-        """Remove the staging folders that nobody needs: no live run has them, and no announced publish."""
+        """Remove the staging folders that nobody needs: no live run has them, and no announced publish.
+
+        Runs that ended without a word, and without a folder, are recorded as FAILED likewise.
+        """
         with self._turn():
+            for slug in journal.unended(self._spark, self._storage):
+                self._take_over(slug)
             removed, kept = [], []
             for name in self._storage.names(STAGING_FOLDER):
                 # A run has its folder only while it holds its night, and a later run of the night has another one.
@@ -191,7 +197,7 @@ class Maintenance:
         """Merge small files of each night of a table into larger ones; no row changes."""
         with self._turn() as (root, state):
             delta = DeltaTable.forPath(self._spark, tables.path_of(self._storage, table))
-            with turn_for_runs(self._storage, self._id) if table == schemas.RUNS.name else nullcontext():
+            with self._turn_for(table):
                 done = retried(root, lambda: delta.optimize().executeCompaction().select("metrics.*").head())
             reach("after_compaction")
             self._publish(root, state, [table], "small files merged")
@@ -212,7 +218,8 @@ class Maintenance:
         """
         self._require_retention(table)
         with self._turn() as (root, state):
-            statements.vacuum(self._spark, self._storage, table)
+            with self._turn_for(table):
+                statements.vacuum(self._spark, self._storage, table)
             self._publish(root, state, [table], "files that no version needs deleted")
 
     @contextmanager
@@ -222,6 +229,10 @@ class Maintenance:
             root = Root(self._spark, self._storage, lock)
             yield root, recover(root)
 
+    def _turn_for(self, table: str) -> AbstractContextManager[object]:
+        """Keep runs from committing to ``runs`` meanwhile; the other tables have no writer but us."""
+        return turn_for_runs(self._storage, self._id) if table == schemas.RUNS.name else nullcontext()
+
     def _publish(self, root: Root, state: journal.State, changed: list[str], reason: str) -> None:
         """Move the pin of readers to the new versions of some tables, if they have any."""
         latest = {table: delta_log.latest_version(self._storage, table) for table in changed if table in state.versions}
@@ -229,12 +240,11 @@ class Maintenance:
         if versions == state.versions:
             return
         reach("before_maintained")
-        root.lock.assert_held()
         today = Night(journal.MAINTENANCE, datetime.now(timezone.utc).date())
         event = journal.RunEvent(
             self._facts(today, self._id), journal.MAINTAINED, reason=reason, table_versions=versions
         )
-        journal.record(self._spark, self._storage, event, after=state.last_recorded)
+        journal.record(self._spark, self._storage, event, after=state.last_recorded, held=[root.lock])
 
     def _newest(self, evaluation: str | None) -> date | None:
         """Newest published date; an evaluation that has none is an error, for it may be misspelt."""

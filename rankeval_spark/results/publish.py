@@ -5,10 +5,13 @@ Everything here happens while the root's publish lock is held.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import first_line
 from rankeval_spark.results import delta_log, journal, removal, tables
 from rankeval_spark.results.commits import Root, lost, retried
 from rankeval_spark.results.facts import Night
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pyspark.sql import DataFrame, Row
+
+_LOST: Final = journal.Outcome(journal.MAINTAINED, "rolled back: its staging area was lost", {})
+
+_REFUSED: Final = re.compile(r"DELTA_VIOLATE_CONSTRAINT|DELTA_NOT_NULL_CONSTRAINT")
+"""Delta's names for rows that a table will never take; the audit of a run looks for them before it announces itself."""
 
 CREATED: Final = 0
 """Version of a table without a row."""
@@ -37,8 +45,8 @@ def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent:
     staging : Staging
         The tables of the run.
     on_intent : callable
-        Called before the intent is written into the journal: from here on it may stand there, even where its writer
-        was interrupted, and the staging area belongs to whoever finds it.
+        Called before the intent is written into the journal, and may refuse: from here on it may stand there, even
+        where its writer was interrupted, and the staging area belongs to whoever finds it.
 
     Returns
     -------
@@ -46,22 +54,20 @@ def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent:
         Delta version of every table as published.
     """
     last = recover(root).last_recorded
-    root.lock.assert_held()
     on_intent()
-    journal.record(root.spark, root.storage, _with(event, journal.PUBLISHING, {}), after=last)
+    journal.record(root.spark, root.storage, _with(event, journal.PUBLISHING, {}), after=last, held=[root.lock])
     reach("after_intent")
     versions = _write_tables(root, event.facts.night, event.facts.run_id, staging)
     reach("before_marker")
-    root.lock.assert_held()
-    journal.record(root.spark, root.storage, _with(event, journal.PUBLISHED, versions), after=last)
+    journal.record(root.spark, root.storage, _with(event, journal.PUBLISHED, versions), after=last, held=[root.lock])
     return versions
 
 
 def recover(root: Root) -> journal.State:
     """Finish every publish and deletion that was announced and not completed; return where the journal stands then.
 
-    A run is rolled forward from its staging area. If that is gone, its night is set back to the last published
-    version, so that the next publish does not make half a run visible.
+    A run is rolled forward from its staging area. If that is gone, or the tables refuse its rows, its night is set back
+    to the last published version, so that the next publish does not make half a run visible.
     """
     state = journal.state(root.spark, root.storage)
     for schema in schemas.PUBLISHED:  # all of them, before the first is touched
@@ -80,16 +86,23 @@ def recover(root: Root) -> journal.State:
 def _recover_run(root: Root, intent: Row, state: journal.State, *, after: datetime) -> datetime:
     night = Night(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
     staging = Staging(root.spark, root.storage, night, intent[C.RUN_ID])
-    if all(staging.has(table) for table in intent["n_rows"]):
-        versions = _write_tables(root, night, intent[C.RUN_ID], staging)
-        outcome = journal.Outcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
-    else:
+    outcome = _rolled_forward(root, night, intent, staging) if staging.has_all(intent["n_rows"]) else _LOST
+    if outcome.status == journal.MAINTAINED:
         versions = _roll_back(root, night, intent[C.RUN_ID], state.versions)
-        outcome = journal.Outcome(journal.MAINTAINED, "rolled back: its staging area was lost", versions)
-    root.lock.assert_held()
-    recorded_at = journal.record_outcome(root.spark, root.storage, intent, outcome, after=after)
+        outcome = replace(outcome, table_versions=versions)
+    recorded_at = journal.record_outcome(root.spark, root.storage, intent, outcome, after=after, held=[root.lock])
     staging.remove()
     return recorded_at
+
+
+def _rolled_forward(root: Root, night: Night, intent: Row, staging: Staging) -> journal.Outcome:
+    try:
+        versions = _write_tables(root, night, intent[C.RUN_ID], staging)
+    except Exception as error:
+        if not _REFUSED.search(str(error)):
+            raise  # a disk that is full, a lock that was lost: the next one tries again
+        return journal.Outcome(journal.MAINTAINED, f"rolled back: {first_line(str(error))}", {})
+    return journal.Outcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
 
 
 def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> dict[str, int]:

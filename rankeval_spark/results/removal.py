@@ -48,8 +48,7 @@ def finish(root: Root, intents: Sequence[Mapping[str, Any]], *, after: datetime)
             reach("after_deletion")
     versions = latest_versions(root.storage)
     done = [{**one, "status": journal.MAINTAINED, "table_versions": versions} for one in intents]
-    root.lock.assert_held()
-    return journal.record_all(root.spark, root.storage, done, after=after)
+    return journal.record_all(root.spark, root.storage, done, after=after, held=[root.lock])
 
 
 def latest_versions(storage: Storage) -> dict[str, int]:

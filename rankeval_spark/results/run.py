@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.errors import first_line, note, without_secrets
+from rankeval_spark.errors import Fault, ResultsError, first_line, note, without_secrets
 from rankeval_spark.results import journal, staging
 from rankeval_spark.results.commits import Root
 from rankeval_spark.results.facts import Failure, InputFact, RunFacts
@@ -122,4 +122,11 @@ class Run(StagedRun):
         journal.record(self._spark, self._storage, event)
 
     def _announce(self) -> None:
+        """Make sure that the run may publish, and what: while it waited, it may have been taken for dead."""
+        self._run_lock.assert_held()
+        if not self._staging.has_all(self.n_rows):
+            found = (
+                f"no {' and no '.join(table for table in self.n_rows if not self._staging.has(table))} in its staging"
+            )
+            raise ResultsError(Fault(f"run {self.facts.run_id}", found, "what it staged", "run the date again"))
         self._is_announced = True

@@ -87,7 +87,7 @@ class StagedRun(ABC):
         reach("after_staging")
         staged = self._staged
         faults = audit.failed_checks(staged["checks"]) if "checks" in staged else []
-        faults += audit.duplicate_keys(staged, [schema for schema in schemas.PUBLISHED if schema.name in staged])
+        faults += audit.refused_rows(staged, [schema for schema in schemas.PUBLISHED if schema.name in staged])
         if "user_metrics" in staged:
             faults += audit.user_metrics(staged["user_metrics"], staged.get("metrics"), self.facts.measures)
         if "metrics" in staged:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Final, Literal
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsBusyError, ResultsError
 from rankeval_spark.results import journal, roots, tables
+from rankeval_spark.results.commits import Root
 from rankeval_spark.results.facts import Night, RunFacts
 from rankeval_spark.results.locks import Lock, LockTimes
 from rankeval_spark.results.maintenance import Maintenance
+from rankeval_spark.results.publish import recover
 from rankeval_spark.results.run import Run
+from rankeval_spark.results.staging import STAGING_FOLDER
 from rankeval_spark.results.storage import Storage, open_storage
 
 if TYPE_CHECKING:
@@ -100,7 +103,21 @@ class ResultsStore:
         self._record_death(lock, found_by=f"run {facts.run_id}")
         run = Run(self._spark, self._storage, facts, run_lock=lock, publish_lock=self.publish_lock)
         run.begin()
+        try:
+            self.finish_pending(facts.run_id)
+        except (Exception, KeyboardInterrupt) as error:
+            run.fail("start", error)
+            raise
         return run
+
+    def finish_pending(self, owner: str) -> None:
+        """Finish what runs announced and did not complete, so that the nights before are those that will be seen.
+
+        Whoever announced a publish has a staging folder, unless that was lost; the next publish finds out.
+        """
+        if self._storage.names(STAGING_FOLDER):
+            with self.publish_lock(owner) as lock:
+                recover(Root(self._spark, self._storage, lock))
 
     def maintenance(self, *, code_version: str = "") -> Maintenance:
         """Give the steps that keep the root small and in order."""

@@ -50,6 +50,10 @@ def job_settings() -> dict[str, str]:
     return {
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+        # Readers are pinned to the versions last published. Where nothing was published for longer than the retention,
+        # and a publish is under way, these are neither new nor the newest; VACUUM keeps their files all the same, as
+        # it goes by when a file was removed from the table, and Delta's refusal goes by the version's own age.
+        "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
         # ${env:NAME} in a path or a name from a config would print a variable of the driver.
         "spark.sql.variable.substitute": "false",
         # The default, INT96, is deprecated in Parquet and has no statistics for other readers to skip files by.

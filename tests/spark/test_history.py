@@ -117,3 +117,18 @@ def test_failed_scoring_leaves_the_night_as_it_was(
     assert Results(spark, own_copy.root).table_versions() == versions
     with pytest.raises(InputError):
         past_nights(spark, own_copy.root, evaluation="another")
+
+
+def test_what_is_scored_is_what_is_published_when_its_turn_comes(spark: SparkSession, own_copy: Workspace) -> None:
+    """A backfill has run the night again, with other measures, while earlier nights were scored."""
+    (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
+    own_copy.change(measures=["RR", "AP"])
+    assert rankeval("run", own_copy.config, "--date", FIRST).code == 0
+
+    score_night(spark, own_copy.root, night, MeasureSet.parse(["DCG@2"]))
+
+    runs = Results(spark, own_copy.root).runs(date=FIRST, evaluation="nightly").where("status = 'PUBLISHED'").orderBy("recorded_at")
+    rerun, scored = (row["measures"] for row in runs.collect()[-2:])
+    assert {row["measure"] for row in scored} == {row["measure"] for row in rerun} | {"DCG"} == {"RR", "AP", "DCG"}
+    metrics = Results(spark, own_copy.root).metrics(date=FIRST, evaluation="nightly", slice="all")
+    assert {row["measure"] for row in metrics.select("measure").distinct().collect()} == {"RR", "AP", "DCG"}

@@ -6,8 +6,9 @@ from math import log
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
+from pyspark.sql import functions as F
 
-from rankeval_spark import schemas
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.results import MeasureFact, Results, ResultsStore, audit
 from tests.spark.results import nights
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from rankeval_spark.errors import Fault
 
 Look: TypeAlias = "Callable[[list[nights.Row]], list[Fault]]"
+
+
+TABLES = {schema.name: schema for schema in (schemas.USER_METRICS, schemas.METRICS)}
 
 
 @pytest.fixture
@@ -106,9 +110,31 @@ def test_a_key_that_occurs_twice_is_named(spark: SparkSession) -> None:
         "user_metrics": nights.frame(spark, schemas.USER_METRICS, [*rows, rows[0]]),
         "metrics": nights.frame(spark, schemas.METRICS, nights.metric_rows(nights.RANKS)),
     }
-    faults = audit.duplicate_keys(frames, [schemas.USER_METRICS, schemas.METRICS])
+    faults = audit.refused_rows(frames, [schemas.USER_METRICS, schemas.METRICS])
     assert [fault.where for fault in faults] == ["table user_metrics"]
     assert "user_id='ann', list_id='', k=1" in faults[0].found
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "rule"),
+    [
+        ("metrics", "value", float("inf"), "value < double('Infinity')"),
+        ("metrics", "tie_share", 1.5, "tie_share <= 1"),
+        ("user_metrics", "n_hits", -1, "n_hits >= 0"),
+        ("user_metrics", "n_judged", None, "n_judged IS NOT NULL"),
+    ],
+)
+def test_a_row_that_its_table_would_refuse_is_named(
+    spark: SparkSession, table: str, column: str, value: float | None, rule: str
+) -> None:
+    rows = {"user_metrics": nights.user_rows(nights.RANKS), "metrics": nights.metric_rows(nights.RANKS)}
+    frames = {name: nights.frame(spark, TABLES[name], rows[name]) for name in rows}
+    is_meant = F.col(C.K) == F.lit(2)
+    frames[table] = frames[table].withColumn(column, F.when(is_meant, F.lit(value)).otherwise(F.col(column)))
+    faults = audit.refused_rows(frames, [TABLES[name] for name in rows])
+    assert [fault.where for fault in faults] == [f"table {table}"]
+    assert "model_id='als'" in faults[0].found
+    assert rule in faults[0].expected
 
 
 def test_a_failed_check_stops_the_run_before_it_publishes(spark: SparkSession, root: str) -> None:

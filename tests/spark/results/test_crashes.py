@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ResultsError, notes_of
-from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, locks
+from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, locks, publish as publishing
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from rankeval_spark.results.commits import Root
+    from rankeval_spark.results.journal import State
 
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 
@@ -85,6 +88,50 @@ def test_a_night_whose_staging_was_lost_goes_back_to_what_was_published(spark: S
     assert ("crashed", "MAINTAINED") in events(spark, root)
 
 
+def test_a_run_that_was_taken_for_dead_while_it_waited_publishes_nothing(
+    spark: SparkSession, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Suspended before its turn to publish: its night was taken over, and its staging is gone."""
+    before = nights.rows_of(Results(spark, root).user_metrics(), without=())
+    recovered = publishing.recover
+
+    def suspended(held: Root) -> State:
+        for name in leftovers(root):
+            shutil.rmtree(Path(root, "_staging", name))
+        return recovered(held)
+
+    monkeypatch.setattr(publishing, "recover", suspended)
+    with pytest.raises(ResultsError, match=r"found no \w+ and no \w+ .*in its staging"):
+        nights.publish(spark, root, nights.facts("lost"), CHANGED)
+    assert nights.rows_of(Results(spark, root).user_metrics(), without=()) == before
+    assert events(spark, root)[-1] == ("lost", "RUNNING")
+
+
+def test_an_announced_run_whose_rows_its_tables_refuse_is_set_back(spark: SparkSession, root: str) -> None:
+    """As of a version that did not look for them: nobody could ever publish it, and everybody would try."""
+    before = nights.rows_of(Results(spark, root).user_metrics(), without=())
+    store = ResultsStore.open(spark, root)
+    infinite = [{**row, "value": float("inf")} for row in nights.metric_rows(CHANGED)]
+    with store.run_lock(nights.NIGHTLY, nights.FIRST, "refused"):
+        run = store.start(nights.facts("refused"))
+        run.stage("user_metrics", nights.frame(spark, schemas.USER_METRICS, nights.user_rows(CHANGED)))
+        run.stage("metrics", nights.frame(spark, schemas.METRICS, infinite))
+        with pytest.raises(Exception, match="DELTA_VIOLATE_CONSTRAINT"):
+            run.publish()
+    nights.publish(spark, root, nights.facts("next", nights.SECOND))
+    assert nights.rows_of(Results(spark, root).user_metrics(date=nights.FIRST), without=()) == before
+    assert ("refused", "MAINTAINED") in events(spark, root)
+    assert leftovers(root) == []
+
+
+def test_what_was_announced_is_finished_before_a_run_looks_at_the_nights_before(spark: SparkSession, root: str) -> None:
+    crash(spark, root, "after_intent", CHANGED)
+    store = ResultsStore.open(spark, root)
+    with store.run_lock(nights.NIGHTLY, nights.SECOND, "next"):
+        store.start(nights.facts("next", nights.SECOND))
+        assert ("crashed", "PUBLISHED") in events(spark, root)
+
+
 def test_a_reader_who_came_earlier_keeps_what_he_saw(spark: SparkSession, root: str) -> None:
     results = Results(spark, root)
     before = nights.rows_of(results.metrics(), without=())
@@ -105,15 +152,27 @@ def test_a_run_that_failed_says_where_and_why_and_leaves_nothing(spark: SparkSes
     assert leftovers(root) == []
 
 
-def test_the_run_whose_lock_was_left_behind_is_recorded_as_failed(spark: SparkSession, root: str) -> None:
-    """What a killed process leaves: RUNNING, its staging and its lock; ``tests/faults`` kills them for good."""
-    crash(spark, root, "after_staging", CHANGED)
+def leave_the_lock_behind(root: str) -> None:
     night = nights.facts("crashed").night
     folder = Path(root, locks.LOCKS_FOLDER, f"run-{night.slug}")
     (last,) = folder.iterdir()
     held = locks.Holder.from_json(last.read_bytes())
     assert held is not None
     last.write_bytes(replace(held, process=replace(held.process, started="1"), released_at="").to_json())
+
+
+def test_maintenance_records_runs_that_ended_before_they_staged_anything(spark: SparkSession, root: str) -> None:
+    crash(spark, root, "after_staging", CHANGED)
+    leave_the_lock_behind(root)
+    shutil.rmtree(Path(root, "_staging"))
+    ResultsStore.open(spark, root).maintenance().remove_staging()
+    assert events(spark, root)[-2:] == [("crashed", "RUNNING"), ("crashed", "FAILED")]
+
+
+def test_the_run_whose_lock_was_left_behind_is_recorded_as_failed(spark: SparkSession, root: str) -> None:
+    """What a killed process leaves: RUNNING, its staging and its lock; ``tests/faults`` kills them for good."""
+    crash(spark, root, "after_staging", CHANGED)
+    leave_the_lock_behind(root)
 
     nights.publish(spark, root, nights.facts("next"), CHANGED)
 
@@ -142,6 +201,7 @@ def test_an_event_that_is_lost_or_cannot_be_written_does_not_hide_what_happened(
         error = ValueError("no such thing")
         run.fail("score", error)
         assert notes_of(error) == [f"run bad could not be recorded as FAILED: {ResultsError.title}"]
+        assert leftovers(root) == []
+        nights.stage(spark, run, CHANGED)
         with pytest.raises(ResultsError, match=r"table runs: found no commit of run bad after version \d+"):
             run.publish()
-    assert leftovers(root) == []

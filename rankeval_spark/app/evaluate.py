@@ -357,6 +357,12 @@ def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes,
     return F.max(F.when(is_measure, F.col(C.VALUE))).alias(str(measure))
 
 
+def _kind_of(value: object) -> str:
+    """Name a type by its library, as in ``pandas.DataFrame``."""
+    library = type(value).__module__.partition(".")[0]
+    return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
+
+
 def _sources(  # noqa: PLR0913 - a frame each
     recommendations: DataFrame,
     held_out: DataFrame,
@@ -370,15 +376,23 @@ def _sources(  # noqa: PLR0913 - a frame each
     """Bring the frames into canonical columns; what is wrong with all of them is reported at once."""
     faults: list[Fault] = []
 
-    def attempt(name: str, frame: DataFrame | None, schema: Schema) -> Source | None:
+    def attempt(name: str, frame: object, schema: Schema, *, is_needed: bool = False) -> Source | None:
+        if frame is not None and not isinstance(frame, DataFrame):
+            fix = "spark.createDataFrame makes one of a pandas DataFrame, spark.read of files"
+            faults.append(Fault(f"evaluate({name}=)", f"a {_kind_of(frame)}", "a DataFrame of Spark", fix))
+            return None
+        if frame is None:
+            if is_needed:
+                faults.append(Fault(f"evaluate({name}=)", "None", "a DataFrame of Spark"))
+            return None
         try:
-            return None if frame is None else from_frame(name, frame, schema)
+            return from_frame(name, frame, schema)
         except InputError as error:
             faults.extend(error.faults)
             return None
 
-    log = attempt("recommendations", recommendations, schemas.RECOMMENDATIONS)
-    judged = attempt("held_out", held_out, schemas.HELD_OUT)
+    log = attempt("recommendations", recommendations, schemas.RECOMMENDATIONS, is_needed=True)
+    judged = attempt("held_out", held_out, schemas.HELD_OUT, is_needed=True)
     users = attempt("segments", segments, segments_schema(names, numbers=numbers))
     trained = attempt("train", train, schemas.TRAIN)
     catalogue = attempt("items", items, schemas.ITEMS)

@@ -61,7 +61,8 @@ def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> Measur
     """
     whole = [one for one in measures.measures if registry.GROUP in one.options and one.group is None]
     if item_slices and not whole:
-        found = f"{', '.join(measures.labels)}, none of which reads judgements"
+        labels = dict.fromkeys(one.label for one in measures.measures)
+        found = f"{', '.join(labels)}, none of which reads judgements"
         raise ConfigError(Fault("", found, "a measure that can be restricted to a group of items, such as R@10"))
     within = [
         Measure.of(one.name, k=one.k, **{**one.options, registry.GROUP: group})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.base import Flag, Model, Number, fault_error
+from rankeval_spark.config.base import Flag, Model, Number, fault_error, refuse_repeated
 from rankeval_spark.config.comparisons import ModelName
 from rankeval_spark.config.presets import options_of
 from rankeval_spark.errors import ConfigError, Fault, nearest
@@ -57,6 +57,14 @@ class Gate(Model):
     """No significant regression: one-sided tests at this level, Holm over the rows of the rule."""
     relative: Flag = False
     """Whether `least_gain` and `margin` are shares of the baseline's value, such as 0.01."""
+
+    @field_validator("models")
+    @classmethod
+    def _some_models_once(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if models == ():
+            raise fault_error(Fault("", "an empty list", "at least one model", "leave the key out for every model"))
+        refuse_repeated(models or (), "model")
+        return models
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> Gate:

@@ -19,6 +19,7 @@ SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")
 
 DATE_PLACEHOLDER: Final = "{date}"
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+_TORN_PLACEHOLDER = re.compile(r"\{\s*date|date\s*\}", re.IGNORECASE)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _AUTHORITY = re.compile(r"[^:/]+://([^/]*)")
 # A secret key may hold a slash, which ends the authority early: whatever stands between "://" and an "@" counts.
@@ -37,6 +38,8 @@ def check_placeholders(text: str) -> str:
     for placeholder in _PLACEHOLDER.findall(text):
         if placeholder != DATE_PLACEHOLDER:
             raise fault_error(Fault("", f"placeholder {placeholder}", f"only {DATE_PLACEHOLDER}", "correct its name"))
+    if torn := _TORN_PLACEHOLDER.search(text.replace(DATE_PLACEHOLDER, "")):
+        raise fault_error(Fault("", f"half a placeholder, {torn[0]}", DATE_PLACEHOLDER, "write both braces"))
     return text
 
 

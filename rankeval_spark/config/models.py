@@ -111,7 +111,7 @@ _NAMES_SCHEMA = {"type": "array", "items": {"type": "string"}, "minItems": 1, "u
 Slice = Annotated[
     tuple[str, ...], BeforeValidator(_crossing), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES_SCHEMA]})
 ]
-ItemSlice = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^'\"]+$")]
+ItemSlice = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^([^']+|[^\"]+)$")]
 SegmentName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 SettingValue = Annotated[str, PlainValidator(_setting), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 

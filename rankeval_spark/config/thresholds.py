@@ -115,9 +115,10 @@ class Checks(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _count_only_where_null(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
+    def _default_where_null(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
+        """Keep a line that was half commented out from taking a threshold away: ``{}`` says to count only."""
         if isinstance(values, Mapping):
-            return {check: {} if threshold is None else threshold for check, threshold in values.items()}
+            return {check: threshold for check, threshold in values.items() if threshold is not None}
         return values
 
     def threshold(self, check: str) -> Threshold:

@@ -7,6 +7,7 @@ meanings in use. A number after ``@`` is a cutoff, or for some measures an optio
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -146,12 +147,19 @@ class Measure:
     def column(self) -> str:
         """Name of the measure's column in ``user_metrics``: the label as a lower-case slug.
 
+        Letters of other alphabets are no part of it: a hash of the label stands for them.
+
         Examples
         --------
         >>> Measure.parse("nDCG(dcg='exp-log2')@10").column
         'ndcg_dcg_exp_log2'
+        >>> Measure.parse("R(group='Комедия')@10").column
+        'r_group_ec4d73fa'
         """
-        return re.sub(r"[^a-z0-9]+", "_", self.label.casefold()).strip("_")
+        slug = re.sub(r"[^a-z0-9]+", "_", self.label.casefold()).strip("_")
+        if any(letter.isalnum() and not letter.isascii() for letter in self.label):
+            return f"{slug}_{hashlib.sha256(self.label.encode()).hexdigest()[:8]}"
+        return slug
 
     @property
     def kernel_options(self) -> Mapping[str, OptionValue]:

@@ -127,7 +127,12 @@ def test_what_is_scored_is_what_is_published_when_its_turn_comes(spark: SparkSes
 
     score_night(spark, own_copy.root, night, MeasureSet.parse(["DCG@2"]))
 
-    runs = Results(spark, own_copy.root).runs(date=FIRST, evaluation="nightly").where("status = 'PUBLISHED'").orderBy("recorded_at")
+    runs = (
+        Results(spark, own_copy.root)
+        .runs(date=FIRST, evaluation="nightly")
+        .where("status = 'PUBLISHED'")
+        .orderBy("recorded_at")
+    )
     rerun, scored = (row["measures"] for row in runs.collect()[-2:])
     assert {row["measure"] for row in scored} == {row["measure"] for row in rerun} | {"DCG"} == {"RR", "AP", "DCG"}
     metrics = Results(spark, own_copy.root).metrics(date=FIRST, evaluation="nightly", slice="all")

@@ -257,6 +257,8 @@ def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
         ({"measure": "nDCG@10", "alpha": 0.05, "relative": True}, "relative"),
         ({"measure": "nDCG@10", "margin": -1}, "margin"),
         ({"measure": "nDCG@10", "at_least": 0.1, "against": "previous"}, "previous beside at_least"),
+        ({"measure": "nDCG@10", "at_least": 0.1, "models": []}, "models: found an empty list"),
+        ({"measure": "nDCG@10", "at_least": 0.1, "models": ["als", "als"]}, "models"),
         ({"measure": "GroupGap(nDCG)@10", "slice": "country", "margin": 0.1}, r"margin beside GroupGap\(nDCG\)@10"),
     ],
 )

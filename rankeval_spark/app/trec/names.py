@@ -249,6 +249,8 @@ class _Reader:
                 yield Line(f"{name}_{number:3.2f}", self._measure(form.format(number=number, need=self.need)))
         elif name == "set_F":
             weight = next(iter(self._numbers(parameters, float)), 1.0)
+            if not 0 < weight < math.inf:
+                raise ConfigError(Fault(self.where, f"set_F.{parameters}", "a weight above 0"))
             # Theirs is the square of ours.
             yield Line(
                 f"set_F_{parameters}" if parameters else name, self._measure(f"SetF(beta={math.sqrt(weight)!r})")

@@ -337,3 +337,10 @@ except SystemExit as ended:
     )
 
     assert done.stdout.splitlines()[-1] == "imported: [] 0"
+
+
+@pytest.mark.parametrize("weight", ["-1", "0", "inf"])
+def test_a_weight_of_set_f_is_above_0(files: tuple[Path, Path], weight: str) -> None:
+    done = rankeval("trec", "-m", f"set_F.{weight}", *files)
+    assert done.code == 2
+    assert f"found set_F.{weight}; expected a weight above 0" in done.message

@@ -80,7 +80,7 @@ def test_item_slices_ask_for_every_measure_of_judgements_within_a_category_too(c
     [
         (["item_slices=[drama]"], r"R\(group='drama'\), but no inputs\.items"),
         (["item_slices=[drama, drama]"], "item slice 'drama' a second time"),
-        (['item_slices=["it\'s"]'], "item_slices"),
+        ([r"""item_slices=['a "b" it''s']"""], "item_slices"),
         (["measures=[ItemCoverage@5]", "item_slices=[tail]"], r"item_slices.*none of which reads judgements"),
     ],
 )

@@ -100,6 +100,8 @@ def test_all_faults_are_reported_at_once_with_their_lines(config_file: Path) -> 
     [
         ("inputs.recommendations.path=s3://bucket/logs", "file system 's3'", "did you mean 's3a'?"),
         ("inputs.recommendations.path='logs/{dat}'", "placeholder {dat}", ""),
+        ("inputs.recommendations.path='logs/{date/x'", "half a placeholder, {date", "write both braces"),
+        ("inputs.held_out.filters=[{column: d, op: '=', value: 'date}'}]", "half a placeholder, date}", ""),
         ("inputs.recommendations.columns.userid=u", "unknown key 'userid'", "did you mean 'user_id'?"),
         ("inputs.recommendations.types.model_id=string", "unknown key 'model_id'", ""),
         ("inputs.recommendations.types.user_id=int", "'int'", ""),
@@ -168,10 +170,10 @@ def test_missing_key_is_named(config_file: Path) -> None:
 
 
 def test_key_without_a_value_is_as_good_as_left_out(config_file: Path) -> None:
-    config = load_config(append(config_file, "models:\npolicies:\nchecks: {ties: }\n"))
+    config = load_config(append(config_file, "models:\npolicies:\nchecks: {ties: , null_keys: {}}\n"))
     assert config.models is None
     assert config.policies == Policies()
-    assert config.checks.ties.warn is None
+    assert (config.checks.ties.warn, config.checks.null_keys.error) == (1 / 10, None)  # {} says to count only
 
 
 def test_overrides_reach_lists_new_keys_and_settings(config_file: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import pytest
 from hypothesis import given, strategies as st
@@ -310,3 +311,9 @@ def test_no_measure_takes_the_place_of_a_key_column() -> None:
         need = entry.definition.cutoff.need(entry.defaults)
         given = {option.name: oracles.TEXT for option in entry.options if option.is_required}
         MeasureSet.of([Measure.of(entry.name, k=0 if need == "forbidden" else 5, **given)])
+
+
+def test_groups_in_other_alphabets_have_columns_of_their_own() -> None:
+    asked = MeasureSet.parse([f"R(group='{name}')@5" for name in ("Драма", "Комедия", "drama")])
+    assert len(set(asked.columns)) == 3
+    assert all(re.fullmatch(r"r_group_[a-z0-9]+", column) for column in asked.columns)

@@ -12,6 +12,7 @@ from rankeval_spark.cli import main
 
 def arguments(given: list[str]) -> list[str]:
     """Turn ``--config CONFIG`` into the argument that ``rankeval run`` takes; without it, let that ask for it."""
+    given = [part for one in given for part in (one.split("=", 1) if one.startswith("--config=") else [one])]
     if "--config" not in given:
         return ["run", *given]
     at = given.index("--config")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from pydantic import Field, ValidationError, field_validator
@@ -22,8 +23,6 @@ from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Request
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from pyspark.sql import DataFrame
 
 Result = TypeVar("Result")
@@ -103,11 +102,17 @@ def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the 
             faults.extend(error.faults)
             return None
 
+    day = given.evaluation_date
+    if day is not None and type(day) is not date:  # a datetime is one too, and Spark would compare times with it
+        faults.append(Fault(_place(("evaluation_date",)), repr(day), "a date, such as date(2026, 1, 31)"))
     arguments, unsound = _sound(asked, faults)
     preset = asked["preset"] if isinstance(asked["preset"], str) else None
     chosen = attempt(lambda: validate(Policies, with_preset(preset, policies), locate=_place))
     is_compared = any(compared[name] not in defaults for name, defaults in _NOTHING_COMPARED.items())
-    comparisons = attempt(lambda: validate(Comparisons, compared, locate=_place)) if is_compared else None
+    # What is misspelt is told also where nothing is compared yet.
+    of_comparisons = compared if is_compared else {**compared, "pairs": "all"}
+    valid = attempt(lambda: validate(Comparisons, of_comparisons, locate=_place))
+    comparisons = valid if is_compared else None
     drawn = attempt(lambda: validate(Intervals, intervals, locate=_place_of_intervals))
     measures = None if "measures" in unsound else attempt(lambda: _measures(arguments, preset))
     if measures:

@@ -18,6 +18,7 @@ from rankeval_spark.app.past import kept_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.terminal import console, headline, progress
 from rankeval_spark.config import load_config, parse_date
+from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.session import build_session
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 def run(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool) -> None:
     """Evaluate one date, or say what that would read and compute."""
-    evaluation_date, config = parse_date(day, where="--date"), load_config(path, overrides)
+    config, (evaluation_date,) = _config_and_dates(path, overrides, [("--date", day)])
     spark = session_for(config)
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share)
@@ -50,12 +51,10 @@ def backfill(  # noqa: PLR0913 - the options of the command
     only_missing: bool,
 ) -> None:
     """Evaluate dates in turn, say what became of each, and end with the exit code of the first that failed."""
-    dates = filling.chosen_dates(
-        parse_date(first, where="--from") if first else None,
-        parse_date(last, where="--to") if last else None,
-        [parse_date(day, where="--date") for day in days],
-    )
-    config = load_config(path, overrides)
+    ends = [(where, text) for where, text in (("--from", first), ("--to", last)) if text]
+    config, read = _config_and_dates(path, overrides, [*ends, *(("--date", day) for day in days)])
+    of_range = dict(zip((where for where, _ in ends), read, strict=False))
+    dates = filling.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
     spark = session_for(config)
     kept = kept_nights(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
     outcomes: list[filling.Outcome] = []
@@ -67,6 +66,26 @@ def backfill(  # noqa: PLR0913 - the options of the command
     finally:  # who stops it in the middle wants to know how far it came
         _show_summary(outcomes, n_dates=len(dates))
     raise typer.Exit(filling.exit_code(outcomes))
+
+
+def _config_and_dates(
+    path: Path, overrides: Sequence[str], dates: Sequence[tuple[str, str]]
+) -> tuple[EvaluationConfig, list[date]]:
+    """Read the config and the dates, each with its option; what is wrong with any of them is reported at once."""
+    faults: list[Fault] = []
+    read: list[date] = []
+    for where, text in dates:
+        try:
+            read.append(parse_date(text, where=where))
+        except ConfigError as error:
+            faults += error.faults
+    try:
+        config = load_config(path, overrides)
+    except ConfigError as error:
+        raise ConfigError(*faults, *error.faults) from None
+    if faults:
+        raise ConfigError(*faults)
+    return config, read
 
 
 def session_for(config: EvaluationConfig) -> SparkSession:

@@ -189,7 +189,8 @@ def slice_faults(gate: Gate, slices: Sequence[str]) -> list[Fault]:
     if gate.slice in (C.ALL_USERS, *slices):
         return []
     expected = f"one of: {', '.join((C.ALL_USERS, *slices))}"
-    return [Fault(".slice", repr(gate.slice), expected, nearest(gate.slice, slices))]
+    same = [one for one in slices if sorted(one.split(C.CROSSING)) == sorted(gate.slice.split(C.CROSSING))]
+    return [Fault(".slice", repr(gate.slice), expected, nearest(gate.slice, same or slices))]
 
 
 def baseline_faults(gate: Gate, baseline: str | None) -> list[Fault]:

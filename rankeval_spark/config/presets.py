@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from rankeval_spark.config.policies import HANDLINGS
 from rankeval_spark.measures.options import OptionValue
 
 PresetName = Literal["trec_eval", "ir_measures", "ranx", "rectools", "recbole", "elliot", "lenskit", "kaggle", "spark"]
@@ -143,9 +144,15 @@ _NONE: Final = Preset("no tool")
 
 
 def with_preset(preset: str | None, policies: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete the policies that were written with those of a preset; None stands for one that was not."""
+    """Complete the policies that were written with those of a preset; None stands for one that was not.
+
+    Where another population was written, what the preset does with users that this one has no room for is left out.
+    """
     written = {name: value for name, value in policies.items() if value is not None}
-    return {**_find(preset).policies, **written}
+    handling = HANDLINGS.get(written.get("population", ""))
+    allowed = handling._asdict() if handling else {}
+    own = _find(preset).policies.items()
+    return {**{name: value for name, value in own if name not in allowed or value in allowed[name]}, **written}
 
 
 def options_of(preset: str | None) -> MeasureOptions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -149,3 +150,9 @@ except SystemExit:
     )
 
     assert done.stdout.splitlines()[-1] == "imported: False"
+
+
+@pytest.mark.parametrize("config", [("--config", "a.yaml"), ("--config=a.yaml",)])
+def test_the_job_takes_the_options_of_the_command(config: tuple[str, ...]) -> None:
+    arguments = runpy.run_path(str(PROJECT / "jobs" / "evaluate.py"))["arguments"]
+    assert arguments(["--date", "2026-01-01", *config]) == ["run", "a.yaml", "--date", "2026-01-01"]

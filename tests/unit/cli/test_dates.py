@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rankeval_spark.app.backfill import Outcome, backfill, chosen_dates, dates_between, exit_code
 from rankeval_spark.app.night import NightResult
 from rankeval_spark.errors import ChecksFailedError, ConfigError, DriverLostError, Fault, InputError
+from tests.support.cli import rankeval
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FIRST, SECOND, THIRD = date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1)
 
@@ -102,3 +107,12 @@ def test_no_other_date_is_tried_once_the_driver_is_gone() -> None:
     outcomes = list(backfill([FIRST, SECOND], lose))  # type: ignore[arg-type]  # as above
 
     assert [(one.evaluation_date, one.exit_code) for one in outcomes] == [(FIRST, 1)]
+
+
+def test_wrong_dates_are_told_with_the_faults_of_the_config(tmp_path: Path) -> None:
+    path = tmp_path / "nightly.yaml"
+    path.write_text("evaluation: nightly\nmeasures: [nDGC@10]\n", encoding="utf-8")
+    done = rankeval("backfill", path, "--date", "2026-13-01", "--date", "2026-02-30")
+    assert done.code == 2
+    for fault in ("'2026-13-01'", "'2026-02-30'", "unknown measure 'nDGC'", "no 'inputs'"):
+        assert fault in done.message

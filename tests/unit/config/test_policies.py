@@ -10,7 +10,7 @@ import pytest
 from rankeval_spark.app.night import measure_facts
 from rankeval_spark.config import PRESETS, EvaluationConfig, Policies, load_config, validate
 from rankeval_spark.config.policies import HANDLINGS, Missing, Population, ZeroRelevant
-from rankeval_spark.config.presets import options_of
+from rankeval_spark.config.presets import options_of, with_preset
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, MeasureSet
 
@@ -141,6 +141,14 @@ def test_preset_fills_in_policies_and_what_is_written_wins(config_file: Path) ->
         "held_out_duplicates": "error",
     }
     assert stored(config_file, "preset=trec_eval", "policies.population=truth")["zero_relevant"] == "exclude"
+
+
+def test_another_population_leaves_out_what_the_preset_does_with_users_that_it_has_no_room_for() -> None:
+    """lenskit: run and zero; a user without a relevant judgement is no user of truth, and one of judged."""
+    assert with_preset("lenskit", {"population": "truth"}) == {"population": "truth"}
+    assert with_preset("lenskit", {"population": "judged"}) == {"population": "judged", "zero_relevant": "zero"}
+    with pytest.raises(ConfigError, match="zero_relevant 'zero' with population 'truth'"):
+        validate(Policies, with_preset("lenskit", {"population": "truth", "zero_relevant": "zero"}))
 
 
 def test_preset_fills_in_options_and_what_is_written_wins() -> None:

@@ -1,12 +1,14 @@
-"""Frames that are none, told before anything is run."""
+"""Arguments of ``evaluate`` that are wrong, told before anything is run."""
 
 from __future__ import annotations
+
+from datetime import datetime, timezone
 
 import pandas as pd
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.errors import InputError
+from rankeval_spark.errors import ConfigError, InputError
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,10 @@ def test_frames_of_other_libraries_are_refused_together(frames: tuple[object, ob
         evaluate(*frames, measures=["nDCG@10"])  # type: ignore[arg-type]  # on purpose
     told = [(fault.where, fault.found) for fault in raised.value.faults]
     assert told == [("evaluate(recommendations=)", found[0]), ("evaluate(held_out=)", found[1])]
+
+
+def test_arguments_that_nothing_reads_yet_are_looked_at_too() -> None:
+    wrong = {"evaluation_date": datetime(2026, 1, 31, tzinfo=timezone.utc), "correction": "holmm"}
+    with pytest.raises(ConfigError) as raised:
+        evaluate(None, None, measures=["nDCG@10"], **wrong)  # type: ignore[arg-type]  # on purpose
+    assert [fault.where for fault in raised.value.faults] == ["evaluate(evaluation_date=)", "evaluate(correction=)"]

@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from rankeval_spark import evaluate, recommended_settings, schemas
@@ -17,7 +16,7 @@ from rankeval_spark.errors import ChecksFailedError, ConfigError, InputError
 from rankeval_spark.statistics import intervals
 from tests.support.frames import after_run, assert_columns, assert_key, by, judgements, ranking, table, tuples
 from tests.support.logs import Logs
-from tests.support.plans import cached_frames, no_spark_jobs, plan
+from tests.support.plans import JOB_FAILED, cached_frames, no_spark_jobs, plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -366,7 +365,7 @@ def test_a_policy_of_error_fails_the_job_that_meets_its_case(spark: SparkSession
     policies: dict[str, Any] = {option: "error"}
     with no_spark_jobs(spark):
         result = evaluate(log, held_out, measures=["P@1"], **policies)
-    with pytest.raises(PySparkException, match=rf"\[rankeval:{option}\]"):
+    with pytest.raises(JOB_FAILED, match=rf"\[rankeval:{option}\]"):
         result.metrics.collect()
 
 

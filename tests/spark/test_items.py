@@ -7,13 +7,12 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError
 from tests.support.frames import judgements, ranking, table
-from tests.support.plans import no_spark_jobs
+from tests.support.plans import JOB_FAILED, no_spark_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -173,13 +172,13 @@ def test_broadcast_or_not_the_values_are_the_same(spark: SparkSession) -> None:
 
 def test_item_that_stands_twice_fails_with_a_readable_message(spark: SparkSession) -> None:
     items = frames(spark)["items"]
-    with pytest.raises(PySparkException, match=r"\[rankeval:items\] item 'a' twice in the catalogue"):
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:items\] item 'a' twice in the catalogue"):
         evaluated(spark, measures=["ILD@2"], items=items.union(items.where("item_id = 'a'"))).user_metrics.collect()
 
 
 def test_vectors_of_different_lengths_fail_with_a_readable_message(spark: SparkSession) -> None:
     items = spark.createDataFrame([("a", [1.0]), ("b", [1.0, 2.0])], "item_id string, vector array<double>")
-    with pytest.raises(PySparkException, match=LENGTHS):
+    with pytest.raises(JOB_FAILED, match=LENGTHS):
         evaluated(spark, measures=["ILD@2"], items=items).user_metrics.collect()
 
 

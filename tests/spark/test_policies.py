@@ -8,12 +8,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import PySparkException
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError
 from tests.support.frames import by, judgements, ranking, table, tuples
-from tests.support.plans import no_spark_jobs
+from tests.support.plans import JOB_FAILED, no_spark_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +52,7 @@ def test_an_error_policy_fails_the_job_that_meets_its_case(spark: SparkSession, 
     policies: dict[str, Any] = {policy: "error"}
     with no_spark_jobs(spark):
         result = evaluate(*users(spark), measures=["P@1"], **policies)
-    with pytest.raises(PySparkException, match=rf"\[rankeval:{policy}\]"):
+    with pytest.raises(JOB_FAILED, match=rf"\[rankeval:{policy}\]"):
         result.metrics.collect()
 
 

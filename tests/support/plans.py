@@ -7,10 +7,16 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+JOB_FAILED: Final = (PySparkException, Py4JJavaError)
+"""What an action raises whose job fails; of two stages that fail at once, an error that pyspark has no class for."""
 
 PYTHON_NODE = re.compile(r"MapIn\w+|ArrowEvalPython|BatchEvalPython|FlatMap\w*In\w+|AggregateInPandas|WindowInPandas")
 _STAGES = ("ShuffleQueryStageExec", "BroadcastQueryStageExec", "TableCacheQueryStageExec", "ResultQueryStageExec")

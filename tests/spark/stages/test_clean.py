@@ -6,12 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import PySparkException
 
 from rankeval_spark import schemas
 from rankeval_spark.stages import clean
 from tests.support.frames import assert_columns, held_out, recommendations, table, tuples
-from tests.support.plans import no_spark_jobs
+from tests.support.plans import JOB_FAILED, no_spark_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +31,7 @@ def test_one_invalid_score_fails_the_job_where_the_policy_is_error(spark: SparkS
     log = recommendations(spark, "user_id item_id score", ("u", "a", 0.5), ("u", "b", score))
     with no_spark_jobs(spark):
         usable = clean.keep_usable_recommendations(log, invalid_scores="error")
-    with pytest.raises(PySparkException, match=r"\[rankeval:invalid_scores\]"):
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:invalid_scores\]"):
         usable.collect()
 
 

@@ -6,13 +6,12 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import PySparkException
 
 from rankeval_spark import schemas
 from rankeval_spark.columns import HIT_SCORES, LIST_KEY, OF_RANKS, SEGMENTS
 from rankeval_spark.stages import match, rank
 from tests.support.frames import after_run, assert_columns, assert_key, by, held_out, recommendations, table, tuples
-from tests.support.plans import no_spark_jobs, python_nodes
+from tests.support.plans import JOB_FAILED, no_spark_jobs, python_nodes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -156,7 +155,7 @@ def test_the_sum_of_gains_does_not_depend_on_the_order_of_the_rows(spark: SparkS
 
 def test_a_repeated_judgement_fails_the_job_where_the_policy_is_error(spark: SparkSession) -> None:
     twice = held_out(spark, "user_id item_id gain", ("u", "a", 1.0), ("u", "a", 1.0))
-    with pytest.raises(PySparkException, match=r"\[rankeval:held_out_duplicates\]"):
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:held_out_duplicates\]"):
         match.to_judgements(twice, duplicates="error").collect()
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from rankeval_spark.stages import population
 from tests.support.frames import scored_rows, tuples
-from tests.support.plans import no_spark_jobs
+from tests.support.plans import JOB_FAILED, no_spark_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,7 +68,7 @@ def test_a_case_of_error_fails_the_job_and_no_other_does(
     assert tuples(marked.where(F.col("user_id") != refused), "user_id", "p") == [
         (user, None if user == "extra" else 1 / 2) for user in ("both", "extra", "missing", "zero") if user != refused
     ]
-    with pytest.raises(PySparkException, match=rf"\[rankeval:{next(iter(policies))}\]"):
+    with pytest.raises(JOB_FAILED, match=rf"\[rankeval:{next(iter(policies))}\]"):
         marked.collect()
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
-from pyspark.errors import PySparkException
 
 from rankeval_spark.config.policies import Ties
 from rankeval_spark.stages import clean, match, rank
 from tests.support.frames import assert_columns, assert_key, held_out, recommendations, tuples
-from tests.support.plans import no_spark_jobs
+from tests.support.plans import JOB_FAILED, no_spark_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,7 +121,7 @@ def test_a_tied_rank_is_one_whose_score_equals_that_of_the_rank_before(spark: Sp
 def test_a_tie_fails_the_job_where_the_policy_is_error(spark: SparkSession, duplicates: str) -> None:
     with no_spark_jobs(spark):
         ranked = rank.to_ranked(scored(spark, ("a", 0.5), ("b", 0.5)), ties="error", duplicates=duplicates)
-    with pytest.raises(PySparkException, match=r"\[rankeval:ties\]"):
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:ties\]"):
         ranked.collect()
 
 
@@ -147,7 +146,7 @@ def test_copies_of_equal_score_are_no_tie_once_they_are_removed(spark: SparkSess
 def test_a_repeated_item_fails_the_job_where_the_policy_is_error(spark: SparkSession) -> None:
     with no_spark_jobs(spark):
         ranked = rank.to_ranked(scored(spark, ("a", 0.9), ("a", 0.1)), ties="item_asc", duplicates="error")
-    with pytest.raises(PySparkException, match=r"\[rankeval:duplicates\]"):
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:duplicates\]"):
         ranked.collect()
 
 
@@ -257,7 +256,7 @@ def test_ranks_of_the_log_can_be_kept_with_their_gaps(spark: SparkSession) -> No
 def test_two_items_at_one_rank_fail_the_job_where_ranks_are_kept(spark: SparkSession) -> None:
     log = recommendations(spark, "user_id item_id rank", ("u", "b", 1), ("u", "a", 1))
     ranked = rank.to_ranked(log, ties="rank", duplicates="best", rank_gaps="keep")
-    with pytest.raises(PySparkException, match=r"\[rankeval:rank_gaps\] .* and the policy rank_gaps is 'keep'"):
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:rank_gaps\] .* and the policy rank_gaps is 'keep'"):
         ranked.collect()
 
 

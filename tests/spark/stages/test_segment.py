@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import PySparkException
 
 from rankeval_spark.stages import segment
 from tests.support.frames import by, compact_lists, table, tuples
-from tests.support.plans import no_spark_jobs, python_nodes
+from tests.support.plans import JOB_FAILED, no_spark_jobs, python_nodes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,14 +49,14 @@ def test_without_a_segment_table_the_map_is_empty(spark: SparkSession, names: tu
 def test_a_user_twice_in_the_segment_table_fails_the_job(spark: SparkSession) -> None:
     users = table(spark, "user_id country", ("ann", "FR"), ("ann", "DE"))
     segmented = segment.with_segments(lists_of(spark, "ann"), segments=users, names=("country",))
-    with pytest.raises(PySparkException, match=r"\[rankeval:segments\] user 'ann' stands twice"):
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:segments\] user 'ann' stands twice"):
         segmented.collect()
 
 
 def test_a_user_twice_with_the_same_values_fails_the_job_too(spark: SparkSession) -> None:
     users = table(spark, "user_id country", ("ann", "FR"), ("ann", "FR"))
     segmented = segment.with_segments(lists_of(spark, "ann"), segments=users, names=("country",))
-    with pytest.raises(PySparkException, match=r"\[rankeval:segments\]"):
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:segments\]"):
         segmented.collect()
 
 

@@ -219,15 +219,18 @@ def state(spark: SparkSession, storage: Storage) -> State:
     )
 
 
-def unended(spark: SparkSession, storage: Storage) -> list[str]:
-    """List the nights of runs of which nothing is known but that they began, by the slug of their lock."""
+def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
+    """List the runs of which nothing is known but that they began, by the slug of their night."""
     events = tables.read(spark, storage, schemas.RUNS.name).groupBy(*C.RUN_KEY)
     silent = (
         events.agg(F.count_if(F.col("status") != F.lit(RUNNING)).alias("_n_ends"))
         .where(F.col("_n_ends") == 0)
         .collect()
     )
-    return sorted({Night(row[C.EVALUATION], row[C.EVALUATION_DATE]).slug for row in silent})
+    found: dict[str, list[str]] = {}
+    for row in silent:
+        found.setdefault(Night(row[C.EVALUATION], row[C.EVALUATION_DATE]).slug, []).append(row[C.RUN_ID])
+    return found
 
 
 def newest_date(spark: SparkSession, storage: Storage, evaluation: str | None) -> date | None:

@@ -7,7 +7,7 @@ versions it made with a MAINTAINED row, so that no publish waits for more than o
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
@@ -76,7 +76,8 @@ class Maintenance:
     publish_lock : callable
         Gives the root's publish lock for an owner.
     take_over : callable
-        Whether no live run holds the night of a slug; the lock of a dead one is taken from it.
+        Whether no live run holds the night of a slug. The lock of a dead one is taken from it, and it and the runs
+        given, which said nothing of their end, are recorded as FAILED.
     code_version : str
         Written into ``runs``.
     """
@@ -87,7 +88,7 @@ class Maintenance:
         storage: Storage,
         *,
         publish_lock: Callable[[str], AbstractContextManager[Lock]],
-        take_over: Callable[[str], bool],
+        take_over: Callable[[str, Sequence[str]], bool],
         code_version: str,
     ) -> None:
         self._spark = spark
@@ -122,13 +123,13 @@ class Maintenance:
         Runs that ended without a word, and without a folder, are recorded as FAILED likewise.
         """
         with self._turn():
-            for slug in journal.unended(self._spark, self._storage):
-                self._take_over(slug)
+            for slug, run_ids in journal.unended(self._spark, self._storage).items():
+                self._take_over(slug, run_ids)
             removed, kept = [], []
             for name in self._storage.names(STAGING_FOLDER):
                 # A run has its folder only while it holds its night, and a later run of the night has another one.
                 night = name.rpartition(".")[0]
-                if night and self._take_over(night):
+                if night and self._take_over(night, ()):
                     self._storage.remove(f"{STAGING_FOLDER}/{name}")
                     removed.append(name)
                 else:

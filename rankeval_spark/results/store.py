@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
@@ -129,14 +129,19 @@ class ResultsStore:
             code_version=code_version,
         )
 
-    def _take_over(self, slug: str) -> bool:
+    def _take_over(self, slug: str, silent: Sequence[str]) -> bool:
         """Take the lock of a night and give it back; False where a live run holds it.
 
-        A run that was only suspended finds that it lost the lock, and publishes nothing.
+        A run that was only suspended finds that it lost the lock, and publishes nothing. Of the ``silent`` runs of the
+        night none is at work then: those that lost their JVM released the lock, but could not say that they failed.
         """
         try:
             with self._lock(f"run-{slug}", "maintenance", 0.0) as lock:
                 self._record_death(lock, found_by="rankeval maintain")
+                for run_id in silent:
+                    journal.record_death(
+                        self._spark, self._storage, run_id, found_by="rankeval maintain", holder=f"run {run_id}"
+                    )
                 return True
         except ResultsBusyError:
             return False

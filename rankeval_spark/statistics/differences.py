@@ -201,8 +201,7 @@ class Differences:
     def wins_ties_losses(self) -> tuple[Counts, Counts, Counts]:
         """Users with a greater value under the model, with the same, and with a lesser one."""
         place = np.rint((np.log2(self.tie) - _LOWEST) / _STEP)
-        is_other = (np.arange(_N_RUNGS) >= place[..., None, None]) & ~self.is_nothing[..., None, None]
-        counts = np.where(is_other, self.ladder, 0).sum(axis=-1)
+        counts = np.where(np.arange(_N_RUNGS) >= place[..., None, None], self.ladder, 0).sum(axis=-1)
         losses, wins = counts[..., 0], counts[..., 1]
         return wins, self.n - wins - losses, losses
 

@@ -161,9 +161,13 @@ def leave_the_lock_behind(root: str) -> None:
     last.write_bytes(replace(held, process=replace(held.process, started="1"), released_at="").to_json())
 
 
-def test_maintenance_records_runs_that_ended_before_they_staged_anything(spark: SparkSession, root: str) -> None:
+@pytest.mark.parametrize("has_lock", [True, False], ids=["killed", "without its JVM"])
+def test_maintenance_records_runs_that_ended_before_they_staged_anything(
+    spark: SparkSession, root: str, has_lock: bool
+) -> None:
     crash(spark, root, "after_staging", CHANGED)
-    leave_the_lock_behind(root)
+    if has_lock:
+        leave_the_lock_behind(root)
     shutil.rmtree(Path(root, "_staging"))
     ResultsStore.open(spark, root).maintenance().remove_staging()
     assert events(spark, root)[-2:] == [("crashed", "RUNNING"), ("crashed", "FAILED")]

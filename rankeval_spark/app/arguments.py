@@ -13,7 +13,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.config import Comparisons, Intervals, Policies, validate
 from rankeval_spark.config.asked import tie_faults, with_item_slices
 from rankeval_spark.config.bands import Band, band_faults, of_train
-from rankeval_spark.config.base import Model, Number, Whole, fault_error, refuse_repeated
+from rankeval_spark.config.base import Model, Number, Whole, refuse_repeated, some_models_once
 from rankeval_spark.config.comparisons import ModelName, baseline_faults, measure_faults
 from rankeval_spark.config.faults import faults_of
 from rankeval_spark.config.models import ItemSlice, Slice
@@ -51,10 +51,7 @@ class Arguments(Model):
     @field_validator("models")
     @classmethod
     def _models_once(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        if models == ():
-            raise fault_error(Fault("", "an empty list", "at least one model", "None for those in the log"))
-        refuse_repeated(models or (), "model")
-        return models
+        return some_models_once(models, every="None for those in the log")
 
     @field_validator("slices")
     @classmethod

@@ -10,6 +10,7 @@ import numpy as np
 from pyspark.sql import Row
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.measures import with_cutoff
 from rankeval_spark.stages import check
 from rankeval_spark.statistics.drift import LEAST_NIGHTS, Band, band_of, has_drifted
 
@@ -109,9 +110,8 @@ def _farthest(values: np.ndarray, band: Band) -> list[int]:
 
 def _in_words(key: tuple[str, str, int], value: float, band: Band, place: int) -> str:
     model, measure, k = key
-    name = f"{measure}@{k}" if k else measure
-    nights = int(band.n_nights[place])
-    return f"{model} {name}: {value:.4g}, expected {band.low[place]:.4g} to {band.high[place]:.4g} by {nights} nights"
+    nights, expected = int(band.n_nights[place]), f"{band.low[place]:.4g} to {band.high[place]:.4g}"
+    return f"{model} {with_cutoff(measure, k)}: {value:.4g}, expected {expected} by {nights} nights"
 
 
 def _number(value: float | None) -> float:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from scipy import stats
 
 from rankeval_spark import columns as C
+from rankeval_spark.measures import with_cutoff
 from rankeval_spark.stages.compared import keep_t_tests
 from rankeval_spark.statistics import gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, Verdict
@@ -181,16 +182,16 @@ class _Judge:
             return arithmetic.non_inferiority(
                 evidence, margin=gate.margin, is_relative=gate.relative, least_users=least
             )
-        low = -math.inf if gate.at_least is None else gate.at_least
         if evidence.has_too_few_groups:
             return arithmetic.too_few_groups(evidence.what, self._least_group)
+        low = -math.inf if gate.at_least is None else gate.at_least
         return arithmetic.value_bounds(evidence, low=low, high=math.inf if gate.at_most is None else gate.at_most)
 
     def _of_value(self, row: Row) -> Evidence:
         """Take a row of ``metrics``."""
         what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
-        is_apart = self._gate.group_kind is not None and row[C.VALUE] is None and row["is_small"]
-        return Evidence(what, row["n_users"], _estimate(row, C.VALUE, "ci"), has_too_few_groups=is_apart)
+        too_few = self._gate.group_kind is not None and row[C.VALUE] is None and row["is_small"]
+        return Evidence(what, row["n_users"], _estimate(row, C.VALUE, "ci"), has_too_few_groups=too_few)
 
     def _of_change(self, row: Row) -> Evidence:
         """Take a row of ``comparisons``, whose interval is that of the difference; its test is symmetric."""
@@ -239,8 +240,7 @@ class _Judge:
         )
 
     def _what(self, model: str, slice_value: str) -> str:
-        gate, k = self._gate, self._measure.k
-        name = f"{self._label}@{k}" if k else self._label
+        gate, name = self._gate, with_cutoff(self._label, self._measure.k)
         if gate.slice == C.ALL_USERS:
             return f"{model}: {name}"
         is_named = slice_value or not gate.is_of_slicing

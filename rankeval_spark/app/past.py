@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate
 from rankeval_spark.errors import Fault, FaultsError, InputError
+from rankeval_spark.measures import with_cutoff
 from rankeval_spark.results import Results
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class PastNight:
     @property
     def measures(self) -> tuple[str, ...]:
         """What it was asked for, as text."""
-        return tuple(f"{one['measure']}@{one['k']}" if one["k"] else one["measure"] for one in self.row["measures"])
+        return tuple(with_cutoff(one["measure"], one["k"]) for one in self.row["measures"])
 
     @property
     def is_empty(self) -> bool:

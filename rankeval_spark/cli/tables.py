@@ -13,7 +13,7 @@ from rich.table import Table
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.measures import Measure
+from rankeval_spark.measures import Measure, with_cutoff
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -39,7 +39,7 @@ def headed(*headings: str, title: str | None = None) -> Table:
 
 def name_of(row: Mapping[str, Any]) -> str:
     """Write measure and cutoff together, such as ``nDCG@10``."""
-    return f"{row[C.MEASURE]}@{row[C.K]}" if row[C.K] else str(row[C.MEASURE])
+    return with_cutoff(row[C.MEASURE], row[C.K])
 
 
 def leaderboard(rows: Sequence[Row], title: str) -> Table:

@@ -71,3 +71,11 @@ def refuse_repeated(values: Sequence[object], what: str) -> None:
     faults = repeated_faults(values, what)
     if faults:
         raise fault_error(*faults)
+
+
+def some_models_once(models: tuple[str, ...] | None, *, every: str) -> tuple[str, ...] | None:
+    """Refuse a list of models that names none, or one of them twice; ``every`` says how to ask for all."""
+    if models == ():
+        raise fault_error(Fault("", "an empty list", "at least one model", every))
+    refuse_repeated(models or (), "model")
+    return models

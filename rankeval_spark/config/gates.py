@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.base import Flag, Model, Number, fault_error, refuse_repeated
+from rankeval_spark.config.base import Flag, Model, Number, fault_error, some_models_once
 from rankeval_spark.config.comparisons import ModelName
 from rankeval_spark.config.presets import options_of
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.measures import Measure, of_groups
+from rankeval_spark.measures import Measure, of_groups, with_cutoff
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,11 +60,8 @@ class Gate(Model):
 
     @field_validator("models")
     @classmethod
-    def _some_models_once(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        if models == ():
-            raise fault_error(Fault("", "an empty list", "at least one model", "leave the key out for every model"))
-        refuse_repeated(models or (), "model")
-        return models
+    def _models_once(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return some_models_once(models, every="leave the key out for every model")
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> Gate:
@@ -126,7 +123,10 @@ class Gate(Model):
 
     def label(self, preset: PresetName | None) -> str:
         """Name what the rule is about as ``metrics`` does, without the cutoff."""
-        label = self.measured(preset).label
+        return self.named(self.measured(preset).label)
+
+    def named(self, label: str) -> str:
+        """Name what the rule asks of a measure: the measure itself, or how groups differ in it."""
         return label if self.group_kind is None else of_groups.name_of(self.group_kind, label)
 
     def __str__(self) -> str:
@@ -158,7 +158,7 @@ def measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) 
         expected = "a measure and cutoff that this evaluation computes"
         if gate.group_kind == of_groups.ITEM_MAD:
             expected += " for two groups of items or more"
-        written = [_written(gate.group_kind, *one) for one in known]
+        written = [with_cutoff(gate.named(label), k) for label, k in known]
         return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, written))]
     is_compared = measure.is_mean_of_users if gate.needs_previous else measure.column in computed.comparable
     if gate.is_of_change and not is_compared:
@@ -174,11 +174,6 @@ def _known(gate: Gate, computed: MeasureSet) -> list[tuple[str, int]]:
     wholes = [(of_groups.whole_of(one.label), one.k) for one in computed.measures]
     n_groups = Counter((whole[0], k) for whole, k in wholes if whole)
     return [found for found, n in n_groups.items() if n > 1]
-
-
-def _written(kind: str | None, label: str, k: int) -> str:
-    name = label if kind is None else of_groups.name_of(kind, label)
-    return f"{name}@{k}" if k else name
 
 
 def slice_faults(gate: Gate, slices: Sequence[str]) -> list[Fault]:

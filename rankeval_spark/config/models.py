@@ -27,7 +27,17 @@ from rankeval_spark import columns as C
 from rankeval_spark.config import asked, redaction, together
 from rankeval_spark.config.asked import WHOLE_LIST_WORD
 from rankeval_spark.config.bands import Band, of_train
-from rankeval_spark.config.base import FOLDER_KEY, Flag, Model, Number, Whole, fault_error, refuse_repeated, with_faults
+from rankeval_spark.config.base import (
+    FOLDER_KEY,
+    Flag,
+    Model,
+    Number,
+    Whole,
+    fault_error,
+    refuse_repeated,
+    some_models_once,
+    with_faults,
+)
 from rankeval_spark.config.comparisons import Comparisons, ModelName
 from rankeval_spark.config.gates import Gate
 from rankeval_spark.config.inputs import Inputs
@@ -248,10 +258,7 @@ class EvaluationConfig(Model):
     @field_validator("models")
     @classmethod
     def _models_once(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        if models == ():
-            raise fault_error(Fault("", "an empty list", "at least one model", "leave the key out for those found"))
-        refuse_repeated(models or (), "model")
-        return models
+        return some_models_once(models, every="leave the key out for those found")
 
     @field_validator("cutoffs")
     @classmethod

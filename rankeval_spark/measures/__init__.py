@@ -14,7 +14,7 @@ from rankeval_spark.measures.golden import Golden
 from rankeval_spark.measures.items import Background, Item, ItemFacts
 from rankeval_spark.measures.lists import CutLists, Lists, Ranking
 from rankeval_spark.measures.measure_set import MeasureSet
-from rankeval_spark.measures.names import MAX_CUTOFF, Measure, UnknownMeasureError
+from rankeval_spark.measures.names import MAX_CUTOFF, Measure, UnknownMeasureError, with_cutoff
 from rankeval_spark.measures.rates import Offered, Preferred, Rates
 
 registry.discover(families.__name__, families.__path__)
@@ -37,4 +37,5 @@ __all__ = [
     "Shown",
     "UnknownMeasureError",
     "registry",
+    "with_cutoff",
 ]

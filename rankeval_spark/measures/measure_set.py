@@ -127,7 +127,7 @@ class MeasureSet:
     @cached_property
     def proportions(self) -> frozenset[str]:
         """Columns of measures that are 0 or 1 for a list, whose means have Wilson's interval."""
-        return frozenset(m.column for m in self.per_list if m.entry.definition.interval == "wilson")
+        return frozenset(m.column for m in self.per_list if m.is_proportion)
 
     @cached_property
     def comparable(self) -> tuple[str, ...]:

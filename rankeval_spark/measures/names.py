@@ -110,7 +110,7 @@ class Measure:
         'nDCG(gains={1:1,2:3})'
         """
         inside = ",".join(f"{option}={show(value)}" for option, value in options.items() if value is not None)
-        return cls.parse(f"{name}({inside})" + (f"@{k}" if k != WHOLE_LIST else ""), where="Measure.of")
+        return cls.parse(with_cutoff(f"{name}({inside})", k), where="Measure.of")
 
     @property
     def entry(self) -> Entry:
@@ -172,6 +172,11 @@ class Measure:
         """Item group whose judgements alone count; None where all do."""
         group = self.options.get(registry.GROUP)
         return group if isinstance(group, str) else None
+
+    @property
+    def is_proportion(self) -> bool:
+        """Whether a list has 0 or 1, so that the mean is a share of the users and has Wilson's interval."""
+        return self.entry.definition.interval == "wilson"
 
     @property
     def is_micro(self) -> bool:
@@ -237,7 +242,18 @@ class Measure:
 
     def __str__(self) -> str:
         """Canonical name with its cutoff."""
-        return self.label if self.k == WHOLE_LIST else f"{self.label}@{self.k}"
+        return with_cutoff(self.label, self.k)
+
+
+def with_cutoff(label: str, k: int) -> str:
+    """Write a measure with its cutoff, if it has one.
+
+    Examples
+    --------
+    >>> with_cutoff("nDCG", 10), with_cutoff("AP", 0)
+    ('nDCG@10', 'AP')
+    """
+    return label if k == WHOLE_LIST else f"{label}@{k}"
 
 
 class _Reader:

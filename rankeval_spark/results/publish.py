@@ -86,7 +86,7 @@ def recover(root: Root) -> journal.State:
 def _recover_run(root: Root, intent: Row, state: journal.State, *, after: datetime) -> datetime:
     night = Night(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
     staging = Staging(root.spark, root.storage, night, intent[C.RUN_ID])
-    outcome = _rolled_forward(root, night, intent, staging) if staging.has_all(intent["n_rows"]) else _LOST
+    outcome = _LOST if staging.lacking(intent["n_rows"]) else _rolled_forward(root, night, intent, staging)
     if outcome.status == journal.MAINTAINED:
         versions = _roll_back(root, night, intent[C.RUN_ID], state.versions)
         outcome = replace(outcome, table_versions=versions)

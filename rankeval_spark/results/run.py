@@ -124,9 +124,7 @@ class Run(StagedRun):
     def _announce(self) -> None:
         """Make sure that the run may publish, and what: while it waited, it may have been taken for dead."""
         self._run_lock.assert_held()
-        if not self._staging.has_all(self.n_rows):
-            found = (
-                f"no {' and no '.join(table for table in self.n_rows if not self._staging.has(table))} in its staging"
-            )
+        if lost := self._staging.lacking(self.n_rows):
+            found = f"no {' and no '.join(lost)} in its staging"
             raise ResultsError(Fault(f"run {self.facts.run_id}", found, "what it staged", "run the date again"))
         self._is_announced = True

@@ -62,9 +62,9 @@ class Staging:
         """Whether a table was staged, whole."""
         return delta_log.exists(self._storage, self._table(table))
 
-    def has_all(self, tables: Iterable[str]) -> bool:
-        """Whether all these tables were staged."""
-        return all(self.has(table) for table in tables)
+    def lacking(self, tables: Iterable[str]) -> list[str]:
+        """List those of some tables that were not staged, or are gone."""
+        return [table for table in tables if not self.has(table)]
 
     def n_rows(self, table: str) -> int:
         """Rows of a staged table, from its commit where it says so."""

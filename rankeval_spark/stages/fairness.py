@@ -257,8 +257,7 @@ def _facts_of(label: str) -> _Facts:
     measure = of_groups.measure_of(label)
     if measure is None:
         return _Facts()
-    definition = measure.entry.definition
-    return _Facts(measure.link, definition.better == "lower", definition.interval == "wilson")
+    return _Facts(measure.link, measure.entry.definition.better == "lower", measure.is_proportion)
 
 
 @lru_cache(maxsize=4096)

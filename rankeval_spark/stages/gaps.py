@@ -103,7 +103,7 @@ def _row(row: dict[str, object]) -> dict[str, object]:
     measure = of_groups.measure_of(str(row[C.MEASURE]))
     errors = links.std_error(measure.link if measure else "identity", values, errors)
     estimates = (values, errors, freedom, float(str(row["ci_level"])))
-    is_share = measure is not None and measure.entry.definition.interval == "wilson"
+    is_share = measure is not None and measure.is_proportion
     found, bounds = gap_of(*estimates, is_share=is_share), ratio_interval(*estimates, is_share=is_share)
     numbers = dict(zip(_RANGES, (found.gap, found.low, found.high, found.ratio, *bounds, found.mad), strict=True))
     extremes = {"lowest": values.argmin, "highest": values.argmax} if groups else {}

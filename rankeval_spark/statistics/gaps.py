@@ -116,9 +116,8 @@ def ratio_interval(
     Notes
     -----
     All groups lie at once in ``value -+ t_{1 - (1 - level) / (2 k)} se``, or in Wilson's interval of the same level
-    (Bonferroni, k groups). Then the least true
-    value lies between the least lower and the least upper bound, the greatest likewise, and the ratio between the
-    quotients ``min lower / max upper`` and ``min upper / max lower``.
+    (Bonferroni, k groups). Then the least true value lies between the least lower and the least upper bound, the
+    greatest likewise, and the ratio between the quotients ``min lower / max upper`` and ``min upper / max lower``.
 
     Examples
     --------

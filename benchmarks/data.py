@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ROWS_PER_FILE: Final = 700_000
 MODEL: Final = "model"
 SEGMENT_SIZES: Final = {"country": 20, "device": 4, "tier": 5, "age_band": 7, "gender": 3}
+MORE_SEGMENTS: Final = {f"segment_{index:02}": 2 + index for index in range(20)}
 UNKNOWN_SHARE: Final = 0.02
 """Users whose value of a segment is NULL."""
 
@@ -60,7 +61,7 @@ class DataSettings:
     most_judgements: int = 30
     fewest_interactions: int = 10
     most_interactions: int = 30
-    version: int = 2
+    version: int = 3
 
     @property
     def n_users(self) -> int:
@@ -134,9 +135,10 @@ def held_out(spark: SparkSession, settings: DataSettings) -> DataFrame:
 
 
 def segments(spark: SparkSession, settings: DataSettings) -> DataFrame:
-    """Make ``user_id`` and the columns of ``SEGMENT_SIZES``; a value is missing now and then."""
+    """Make ``user_id`` and the columns of both kinds of segments; a value is missing now and then."""
     users = spark.range(settings.n_users, numPartitions=1).withColumnRenamed("id", "user_id")
-    return users.select("user_id", *(_segment(settings, name, size) for name, size in SEGMENT_SIZES.items()))
+    sizes = {**SEGMENT_SIZES, **MORE_SEGMENTS}
+    return users.select("user_id", *(_segment(settings, name, size) for name, size in sizes.items()))
 
 
 def train(spark: SparkSession, settings: DataSettings) -> DataFrame:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame, SparkSession, Window, functions as F
 
-from benchmarks.data import MODEL, SEGMENT_SIZES, Tables
+from benchmarks.data import MODEL, MORE_SEGMENTS, SEGMENT_SIZES, Tables
 from benchmarks.timing import Contender
 from rankeval_spark import pipeline, schemas
 from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, list_facts, row_facts
@@ -51,8 +51,6 @@ FLOOR: Final = "floor: exchange by user, window, rank <= 100, one sum"
 WHOLE: Final = "the whole evaluation"
 NO_SLICES: Final = "whole, without slices"
 MANY_SLICES: Final = "whole, by 20 segments and 10 crossings"
-MORE_SEGMENTS: Final = {f"segment_{index:02}": 2 + index for index in range(20)}
-"""Values of each segment that is made on the way, beside those of the generated tables."""
 MORE_SLICES: Final = (
     *((name,) for name in MORE_SEGMENTS),
     *(tuple(list(MORE_SEGMENTS)[index : index + 2]) for index in range(10)),
@@ -198,8 +196,8 @@ class Workloads:
 
     @cached_property
     def _inputs(self) -> Inputs:
-        inputs = inputs_of(sources_of(self.spark, self.tables), self._request)
-        return replace(inputs, segments=_with_more(inputs.segments)) if inputs.segments else inputs
+        every_segment = ((name,) for name in (*SEGMENT_SIZES, *MORE_SEGMENTS))
+        return inputs_of(sources_of(self.spark, self.tables), self._with(slices=tuple(every_segment)))
 
     @cached_property
     def _config(self) -> EvaluationConfig:
@@ -245,7 +243,7 @@ def sources_of(spark: SparkSession, tables: Tables) -> Sources:
     known = {
         "recommendations": schemas.RECOMMENDATIONS,
         "held_out": schemas.HELD_OUT,
-        "segments": segments_schema(tuple(SEGMENT_SIZES)),
+        "segments": segments_schema((*SEGMENT_SIZES, *MORE_SEGMENTS)),
         "train": schemas.TRAIN,
         "items": schemas.ITEMS,
     }
@@ -255,18 +253,6 @@ def sources_of(spark: SparkSession, tables: Tables) -> Sources:
             for name, schema in known.items()
         }
     )
-
-
-def _with_more(segments: DataFrame) -> DataFrame:
-    """Add ``MORE_SEGMENTS``, which cost nothing where no slice names them; two users in a hundred have no value."""
-    columns = {
-        name: F.when(
-            F.pmod(F.xxhash64("user_id", F.lit(f"{name} is known")), F.lit(50)) > 0,
-            F.concat(F.lit("value "), F.pmod(F.xxhash64("user_id", F.lit(name)), F.lit(size)).cast("string")),
-        )
-        for name, size in MORE_SEGMENTS.items()
-    }
-    return segments.withColumns(columns)
 
 
 def _throw_away(frame: DataFrame) -> None:

@@ -1,0 +1,35 @@
+"""Segments of scored rows, whichever order and company they stand in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankeval_spark.stages.slicing import segments_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MAPS: tuple[dict[str, str | None] | None, ...] = (
+    {"country": "DE", "device": "phone"},
+    {"device": "phone", "country": "DE"},
+    {"country": "DE", "tier": "gold", "device": "phone"},
+    {"country": "DE", "device": None},
+    {"country": "DE"},
+    {},
+    None,
+)
+
+
+def test_segments_are_found_wherever_they_stand(spark: SparkSession) -> None:
+    columns, sliced_by = segments_of([(), ("country",), ("country", "device")])
+    rows = spark.createDataFrame([(one,) for one in MAPS], "segments map<string, string>").select(*columns).collect()
+
+    assert sliced_by == [(), ("_segment_0",), ("_segment_0", "_segment_1")]
+    assert [tuple(row) for row in rows] == [((one or {}).get("country"), (one or {}).get("device")) for one in MAPS]
+
+
+def test_no_segment_is_no_column(spark: SparkSession) -> None:
+    columns, sliced_by = segments_of([()])
+
+    assert (columns, sliced_by) == ([], [()])
+    assert spark.createDataFrame([(None,)], "segments map<string, string>").select(*columns).columns == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -79,6 +80,21 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith(("local[", "local-cluster["))
 
 
+def cores_of(master: str) -> int:
+    """Count the tasks that run at a time under a local master.
+
+    Examples
+    --------
+    >>> cores_of("local[3]"), cores_of("local"), cores_of("local-cluster[2,4,1024]")
+    (3, 1, 8)
+    """
+    numbers = re.fullmatch(r"local(?:-cluster)?\[(\d+)(?:,\s*(\d+))?.*\]", master)
+    if numbers is None:
+        return 1 if master == "local" else os.cpu_count() or 1
+    n_workers, cores = numbers.groups()
+    return int(n_workers) * (int(cores) if master.startswith("local-cluster") else 1)
+
+
 def _with_settings(session: SparkSession, chosen: Settings) -> SparkSession:
     """Make the settings that a running session still takes; what it was given on purpose stands."""
     already = session.conf.getAll
@@ -96,8 +112,9 @@ def _submitted(app_name: str, *, master: str | None, chosen: Settings) -> SparkS
     given = dict(SparkConf().getAll())
     _demand_delta()
     wanted = ours.recommended_settings() | ours.job_settings()
-    if is_local(master or given.get("spark.master", "")):
-        wanted |= ours.local_settings(cache_dir() / "warehouse")
+    target = master or given.get("spark.master", "")
+    if is_local(target):
+        wanted |= ours.local_settings(cache_dir() / "warehouse", cores=cores_of(target))
     return _create({"spark.app.name": app_name, **wanted, **given, **_master(master), **chosen})
 
 
@@ -123,7 +140,7 @@ def _started(app_name: str, *, master: str | None, chosen: Settings, jars: Seque
     target = master or chosen.get("spark.master") or given.get("spark.master") or "local[*]"
     wanted = ours.recommended_settings() | ours.job_settings()
     if is_local(target):
-        wanted |= ours.local_settings(cache_dir() / "warehouse")
+        wanted |= ours.local_settings(cache_dir() / "warehouse", cores=cores_of(target))
     options = {"spark.app.name": app_name, **wanted, **given, **chosen, "spark.master": target}
     options |= _jars(options, java=java, jars=jars)
     with driver_environment(java, is_local=is_local(target)):

@@ -41,7 +41,7 @@ def test_spark_hides_the_same_names_in_its_logs() -> None:
 
 
 def test_nothing_of_a_local_run_is_open_to_the_network(tmp_path: Path) -> None:
-    local = settings.local_settings(tmp_path)
+    local = settings.local_settings(tmp_path, cores=2)
 
     assert local["spark.ui.enabled"] == "false"
     assert local["spark.driver.host"] == local["spark.driver.bindAddress"] == "127.0.0.1"

@@ -39,6 +39,24 @@ def test_masters_of_clusters(master: str) -> None:
     assert not builder.is_local(master)
 
 
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [("local", 1), ("local[3]", 3), ("local[3,2]", 3), ("local-cluster[2,4,1024]", 8), ("local[*]", os.cpu_count())],
+)
+def test_cores_of_local_masters(master: str, cores: int) -> None:
+    assert builder.cores_of(master) == cores
+
+
+@pytest.mark.parametrize(
+    ("cores", "partitions", "least"), [(1, 8, "16MB"), (2, 16, "8MB"), (16, 128, "1MB"), (64, 200, "1MB")]
+)
+def test_small_machines_have_few_partitions(tmp_path: Path, cores: int, partitions: int, least: str) -> None:
+    local = settings.local_settings(tmp_path, cores=cores)
+
+    assert local["spark.sql.shuffle.partitions"] == str(partitions)
+    assert local["spark.sql.adaptive.coalescePartitions.minPartitionSize"] == least
+
+
 def test_defaults_file_is_read_with_spaces_and_equals_signs(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
         "# a comment\n\nspark.master   yarn\nspark.jars=/a b/delta.jar\nspark.x.options  -Da=b -Dc=d\nspark.empty\n"

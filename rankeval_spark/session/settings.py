@@ -96,7 +96,7 @@ def local_settings(warehouse: Path, *, cores: int) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # A task costs 60 ms in Python before its first row. Eight a core, and fewer where the rows are few: adaptive
         # execution merges down to the least size, not to the advised one, below a cross join (users and models).
-        # On 2 cores a million rows took 3.8 s with 32 of at least 1 MB, now 2.6; ten million took 12 s, now 11.
+        # On 2 cores a million rows took 3.8 s with 32 of at least 1 MB, now 2.6; ten million gain a twentieth.
         "spark.sql.shuffle.partitions": str(min(_MOST_PARTITIONS, _PARTITIONS_A_CORE * cores)),
         "spark.sql.adaptive.coalescePartitions.minPartitionSize": f"{max(1, _LEAST_MEGABYTES // cores)}MB",
     }

@@ -69,9 +69,10 @@ def high_water_mark() -> float:
 def _now() -> tuple[float, float]:
     jvm = workers = 0.0
     for pid in _descendants():
-        if _name(pid) == "java":
+        name = _name(pid)
+        if name == "java":
             jvm += _field(_PROC / str(pid) / "status", "VmRSS")
-        else:
+        elif name.startswith("python"):  # not a fork of the JVM, which for a moment has its memory and a thread's name
             # Workers are forks of one daemon: the pages that they share count once.
             workers += _field(_PROC / str(pid) / "smaps_rollup", "Pss")
     return jvm, workers

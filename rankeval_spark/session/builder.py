@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -81,18 +82,19 @@ def is_local(master: str) -> bool:
 
 
 def cores_of(master: str) -> int:
-    """Count the tasks that run at a time under a local master.
+    """Count the tasks that run at a time under a local master; Spark itself refuses one that it cannot read.
 
     Examples
     --------
     >>> cores_of("local[3]"), cores_of("local"), cores_of("local-cluster[2,4,1024]")
     (3, 1, 8)
     """
-    numbers = re.fullmatch(r"local(?:-cluster)?\[(\d+)(?:,\s*(\d+))?.*\]", master)
+    if master == "local":
+        return 1
+    numbers = re.match(r"local\[(\d+)|local-cluster\[\s*(\d+)\s*,\s*(\d+)", master)
     if numbers is None:
-        return 1 if master == "local" else os.cpu_count() or 1
-    n_workers, cores = numbers.groups()
-    return int(n_workers) * (int(cores) if master.startswith("local-cluster") else 1)
+        return os.cpu_count() or 1
+    return max(1, math.prod(int(number) for number in numbers.groups() if number))
 
 
 def _with_settings(session: SparkSession, chosen: Settings) -> SparkSession:

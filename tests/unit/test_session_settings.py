@@ -41,7 +41,16 @@ def test_masters_of_clusters(master: str) -> None:
 
 @pytest.mark.parametrize(
     ("master", "cores"),
-    [("local", 1), ("local[3]", 3), ("local[3,2]", 3), ("local-cluster[2,4,1024]", 8), ("local[*]", os.cpu_count())],
+    [
+        ("local", 1),
+        ("local[3]", 3),
+        ("local[3,2]", 3),
+        ("local-cluster[2,4,1024]", 8),
+        ("local[*]", os.cpu_count()),
+        ("local[*,2]", os.cpu_count()),
+        ("local[0]", 1),
+        ("local-cluster[2]", os.cpu_count()),
+    ],
 )
 def test_cores_of_local_masters(master: str, cores: int) -> None:
     assert builder.cores_of(master) == cores

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages.slicing import USER_HASH, doubles, groups_of, in_chunks
+from rankeval_spark.stages.slicing import USER_HASH, doubles, groups_of, in_chunks, positions_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +43,10 @@ class Cube:
         named = set(pc.unique(table[C.MODEL_ID]).to_pylist()) | ({baseline} if baseline is not None else set())
         models = in_order(named, baseline)
         model = pc.index_in(table[C.MODEL_ID], value_set=pa.array(models, pa.string())).to_numpy()
-        order = np.argsort(ks)
-        k = order[np.searchsorted(np.asarray(ks)[order], table[C.K].to_numpy())]
         values = np.full((len(models), len(ks), n_users, len(columns)), np.nan)
-        values[model, k, user] = np.column_stack([doubles(table, name) for name in columns])
+        values[model, positions_of(table, tuple(ks)), user] = np.column_stack(
+            [doubles(table, name) for name in columns]
+        )
         is_there = np.zeros((len(models), n_users), dtype=np.bool_)
         is_there[model, user] = True
         return cls(models, values, is_there, pc.take(table, pa.array(np.unique(user, return_index=True)[1])))

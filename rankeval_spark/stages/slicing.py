@@ -34,7 +34,7 @@ def segments_of(slices: Sequence[Sequence[str]]) -> tuple[list[Column], list[tup
 def _values_of(names: Sequence[str]) -> Column:
     """Give the values of these segments as an array.
 
-    A map is searched from its start for each name: 20 of 20 took 6 s of every 600,000 rows where this takes 2. The map
+    A map is searched from its start for each name: 20 of 20 added 3.5 s to reading 600,000 rows, this adds 1.2. The map
     of a run has just the segments of its slices, in their order; that of another night may have others.
     """
     segments = F.col(C.SEGMENTS)
@@ -83,7 +83,7 @@ def _distinct(code: np.ndarray, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
     if n_codes > max(ROWS_AT_ONCE, len(code)):
         found, group = np.unique(code, return_inverse=True)
         return found, group
-    occurs = np.zeros(n_codes, dtype=np.bool_)  # sorting 65,536 rows takes ten times as long
+    occurs = np.zeros(n_codes, dtype=np.bool_)  # 65,536 rows in 0.1 ms, where a sort takes 3
     occurs[code] = True
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[code]
 

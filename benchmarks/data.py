@@ -20,6 +20,9 @@ ROWS_PER_FILE: Final = 700_000
 MODEL: Final = "model"
 SEGMENT_SIZES: Final = {"country": 20, "device": 4, "tier": 5, "age_band": 7, "gender": 3}
 MORE_SEGMENTS: Final = {f"segment_{index:02}": 2 + index for index in range(20)}
+EVERY_SEGMENT: Final = {**SEGMENT_SIZES, **MORE_SEGMENTS}
+"""Values of each column of the table of segments; the first few are those of every line but that by many slices."""
+
 UNKNOWN_SHARE: Final = 0.02
 """Users whose value of a segment is NULL."""
 
@@ -135,10 +138,9 @@ def held_out(spark: SparkSession, settings: DataSettings) -> DataFrame:
 
 
 def segments(spark: SparkSession, settings: DataSettings) -> DataFrame:
-    """Make ``user_id`` and the columns of both kinds of segments; a value is missing now and then."""
+    """Make ``user_id`` and the columns of ``EVERY_SEGMENT``; a value is missing now and then."""
     users = spark.range(settings.n_users, numPartitions=1).withColumnRenamed("id", "user_id")
-    sizes = {**SEGMENT_SIZES, **MORE_SEGMENTS}
-    return users.select("user_id", *(_segment(settings, name, size) for name, size in sizes.items()))
+    return users.select("user_id", *(_segment(settings, name, size) for name, size in EVERY_SEGMENT.items()))
 
 
 def train(spark: SparkSession, settings: DataSettings) -> DataFrame:

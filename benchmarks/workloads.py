@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame, SparkSession, Window, functions as F
 
-from benchmarks.data import MODEL, MORE_SEGMENTS, SEGMENT_SIZES, Tables
+from benchmarks.data import EVERY_SEGMENT, MODEL, MORE_SEGMENTS, SEGMENT_SIZES, Tables
 from benchmarks.timing import Contender
 from rankeval_spark import pipeline, schemas
 from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, list_facts, row_facts
@@ -196,8 +196,8 @@ class Workloads:
 
     @cached_property
     def _inputs(self) -> Inputs:
-        every_segment = ((name,) for name in (*SEGMENT_SIZES, *MORE_SEGMENTS))
-        return inputs_of(sources_of(self.spark, self.tables), self._with(slices=tuple(every_segment)))
+        by_every_segment = self._with(slices=tuple((name,) for name in EVERY_SEGMENT))
+        return inputs_of(sources_of(self.spark, self.tables), by_every_segment)
 
     @cached_property
     def _config(self) -> EvaluationConfig:
@@ -243,7 +243,7 @@ def sources_of(spark: SparkSession, tables: Tables) -> Sources:
     known = {
         "recommendations": schemas.RECOMMENDATIONS,
         "held_out": schemas.HELD_OUT,
-        "segments": segments_schema((*SEGMENT_SIZES, *MORE_SEGMENTS)),
+        "segments": segments_schema(tuple(EVERY_SEGMENT)),
         "train": schemas.TRAIN,
         "items": schemas.ITEMS,
     }

@@ -29,11 +29,14 @@ if TYPE_CHECKING:
 Matrix = np.ndarray
 """Measures and cutoffs as rows, the groups of a slicing as columns."""
 
+_SLICINGS_A_TASK: Final = 8
+"""A task costs 60 ms before its first row, and a slicing some 10 for a hundred measures and cutoffs."""
+
 _SEPARATOR: Final = "\x1f"
 _NO_VALUE: Final = "\x00"
 
 
-def with_group_rows(metrics: DataFrame) -> DataFrame:
+def with_group_rows(metrics: DataFrame, *, n_slicings: int) -> DataFrame:
     """Add the rows :data:`of_groups.KINDS` of every model, slicing, measure and cutoff to the rows of ``metrics``.
 
     And a row :data:`of_groups.ITEM_MAD` of every model, slice (everyone too), measure and cutoff that is there for two
@@ -47,10 +50,15 @@ def with_group_rows(metrics: DataFrame) -> DataFrame:
     ----------
     metrics : DataFrame
         The columns of ``schemas.METRICS`` from the model on.
+    n_slicings : int
+        Slicings that there are, everyone among them.
     """
-    # All groups of a slicing in one partition; a hash that nobody reads further, of a few thousand rows.
+    # All groups of a slicing in one partition. Their number is given, because by their size alone adaptive execution
+    # would put the pairs of groups of all slicings into one task.
     names = [field.name for field in schemas.METRICS.fields if field.name not in C.RUN_KEY]
-    return metrics.select(*names).repartition(C.MODEL_ID, C.SLICE).mapInArrow(_with_groups, finish.ROW_TYPE)
+    n_tasks = -(-n_slicings // _SLICINGS_A_TASK)
+    by_slicing = metrics.select(*names).repartition(n_tasks, C.MODEL_ID, C.SLICE)
+    return by_slicing.mapInArrow(_with_groups, finish.ROW_TYPE)
 
 
 def _with_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -103,16 +111,12 @@ class _Slicing:
 
     @classmethod
     def of(cls, rows: pa.Table) -> _Slicing:
-        names = pa.ListArray.from_arrays(
-            (lists := rows[C.SLICE_VALUES].combine_chunks()).offsets, pc.fill_null(lists.values, _NO_VALUE)
-        )
-        # In the order of their names, so that of two groups that are as bad it is always the same.
-        first, group = _places(pc.binary_join(names, _SEPARATOR).to_pylist())
-        measures, measure = _distinct(zip(rows[C.MEASURE].to_pylist(), rows[C.K].to_pylist(), strict=True))
-        slice_values = rows[C.SLICE_VALUES].to_pylist()
-        is_known = np.array([None not in values for values in slice_values])
-        groups = [slice_values[place] for place in first]
-        return cls._laid_out(rows, measures=(measures, measure), groups=(groups, group), is_compared=is_known)
+        slice_values = rows[C.SLICE_VALUES].combine_chunks()
+        named = pa.ListArray.from_arrays(slice_values.offsets, pc.fill_null(slice_values.values, _NO_VALUE))
+        first, group = _places(pc.binary_join(named, _SEPARATOR))
+        groups = pc.take(slice_values, pa.array(first)).to_pylist()
+        is_known = np.array([None not in values for values in groups])
+        return cls._laid_out(rows, measures=_measures(rows), groups=(groups, group), is_compared=is_known[group])
 
     @classmethod
     def of_items(cls, rows: pa.Table) -> tuple[_Slicing, list[list[str | None]]]:
@@ -140,7 +144,7 @@ class _Slicing:
     ) -> _Slicing:
         """Lay rows out by the positions of their measures and groups; small groups are left out too."""
         n, value, error = (_numbers(rows, name) for name in ("n_users", C.VALUE, "std_error"))
-        is_jackknife = np.array([method == "jackknife" for method in rows["ci_method"].to_pylist()])
+        is_jackknife = pc.equal(rows["ci_method"], "jackknife").to_numpy()
         value = np.where(is_compared & ~rows["is_small"].to_numpy(), value, np.nan)
         shape = len(measures[0]), len(groups[0])
 
@@ -197,10 +201,7 @@ class _Slicing:
         """Name the worst group of those that were compared; nobody where there are fewer than two."""
         is_error = np.array([_facts_of(label).is_lower_better for label, _ in self.measures])
         estimates = (self.values, self.std_errors, self.freedom, self.level)
-        lowest, highest = (
-            gaps.worst_interval(*estimates, is_greatest=end, is_share=self._is_share) for end in (False, True)
-        )
-        low, high = (np.where(is_error, *ends) for ends in zip(highest, lowest, strict=True))
+        low, high = gaps.worst_interval(*estimates, is_greatest=is_error, is_share=self._is_share)
         badness = np.where(is_error[:, None], 1, -1) * self.values
         worst = np.where(np.isnan(badness), -np.inf, badness).argmax(axis=1)
         value = np.where(has_groups, self.values[np.arange(len(worst)), worst], np.nan)
@@ -265,10 +266,25 @@ def _item_group_of(label: str) -> tuple[str, str] | None:
     return of_groups.whole_of(label)
 
 
-def _places(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Give the first place of each distinct name, in their order, and the position of each row's among them."""
-    _, first, position = np.unique(np.array(names, dtype=object), return_index=True, return_inverse=True)
-    return first, position
+def _places(names: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
+    """Give the first place of each distinct name, and the position of each row's among them.
+
+    In the order of the names, so that of two groups that are as bad it is always the same.
+    """
+    distinct = names.dictionary_encode()
+    order = np.argsort(np.array(distinct.dictionary.to_pylist(), dtype=object))
+    position = np.argsort(order)[distinct.indices.to_numpy()]
+    return np.unique(position, return_index=True)[1], position
+
+
+def _measures(rows: pa.Table) -> tuple[list[tuple[str, int]], np.ndarray]:
+    """Give each measure at a cutoff in the order in which they come, and the position of each row's among them."""
+    measure, k = rows[C.MEASURE].combine_chunks().dictionary_encode(), rows[C.K].combine_chunks().dictionary_encode()
+    code = measure.indices.to_numpy().astype(np.int64) * len(k.dictionary) + k.indices.to_numpy()
+    _, first, position = np.unique(code, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    pairs = pc.take(rows.select([C.MEASURE, C.K]), pa.array(first[order])).to_pydict()
+    return list(zip(pairs[C.MEASURE], pairs[C.K], strict=True)), np.argsort(order)[position]
 
 
 def _distinct(pairs: Iterable[Any]) -> tuple[list[Any], np.ndarray]:

@@ -141,7 +141,7 @@ def worst_interval(  # noqa: PLR0913 - options by keyword
     freedom: Values,
     level: float,
     *,
-    is_greatest: bool = False,
+    is_greatest: NDArray[np.bool_] | bool = False,
     is_share: NDArray[np.bool_] | bool = False,
 ) -> tuple[Values, Values]:
     """Bound the true value of the worst group, whichever it is.
@@ -152,7 +152,7 @@ def worst_interval(  # noqa: PLR0913 - options by keyword
         As for :func:`gap_of`.
     level : float
         Nominal coverage, in (0, 1).
-    is_greatest : bool
+    is_greatest : bool, shape (...,)
         Whether the worst value is the greatest, as of an error.
     is_share : bool, shape (...,)
         As for :func:`ratio_interval`.
@@ -175,9 +175,9 @@ def worst_interval(  # noqa: PLR0913 - options by keyword
     (0.154, 0.221)
     """
     found = _bounds(values, std_errors, freedom, level, is_share)
-    if is_greatest:
-        return found.greatest_lower, found.greatest_upper
-    return found.least_lower, found.least_upper
+    low = np.where(is_greatest, found.greatest_lower, found.least_lower)
+    high = np.where(is_greatest, found.greatest_upper, found.least_upper)
+    return low[()], high[()]
 
 
 class _Bounds(NamedTuple):

@@ -222,13 +222,16 @@ def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) 
 def test_slices_and_what_they_say_of_groups_add_one_exchange_of_small_rows_however_many_there_are(
     tables: dict[str, DataFrame],
 ) -> None:
+    """And one more of the rows of ``metrics``: of few slicings into one task, where nothing is hashed."""
     scored = pipeline.to_scored(lists_of(tables, replace(FEW, slices=[("country",)])), request=FEW)
-    one = pipeline.to_frames(scored, request=replace(FEW, slices=[("country",)]), has_one_list=True).metrics
-    two = pipeline.to_frames(
-        scored, request=replace(FEW, slices=[("country",), ("country",)]), has_one_list=True
-    ).metrics
-    assert final_exchanges(one) == final_exchanges(two) == ONE_EACH + 2 + 2  # the segments; partial moments, metrics
-    assert python_nodes(one) == python_nodes(two) == ["MapInArrow", "MapInArrow", "MapInArrow", "ArrowEvalPython"]
+    one, two, many = (
+        pipeline.to_frames(scored, request=replace(FEW, slices=[("country",)] * n), has_one_list=True).metrics
+        for n in (1, 2, 20)
+    )
+    assert final_exchanges(one) == final_exchanges(two) == ONE_EACH + 2 + 1  # the segments; partial moments
+    assert final_exchanges(many) == final_exchanges(two) + 1
+    for metrics in (one, two, many):
+        assert python_nodes(metrics) == ["MapInArrow", "MapInArrow", "MapInArrow", "ArrowEvalPython"]
 
 
 def test_a_bootstrap_adds_the_node_that_merges_its_states_and_no_exchange(tables: dict[str, DataFrame]) -> None:

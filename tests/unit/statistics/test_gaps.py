@@ -157,6 +157,10 @@ def test_the_worst_value_of_an_error_is_the_greatest() -> None:
     low, high = worst_interval(values, errors, freedom, 0.95, is_greatest=True)
     mirrored = worst_interval(-values, errors, freedom, 0.95)
     np.testing.assert_allclose((low, high), (-mirrored[1], -mirrored[0]), rtol=0, atol=1e-15)
+    least = worst_interval(values, errors, freedom, 0.95)
+    twice = (np.tile(values, (2, 1)), np.tile(errors, (2, 1)), np.tile(freedom, (2, 1)))
+    both = worst_interval(*twice, 0.95, is_greatest=np.array([True, False]))
+    np.testing.assert_array_equal(np.stack(both, axis=1), [(low, high), least])
 
 
 def test_quantile_of_the_range_is_that_of_scipy_also_with_little_freedom() -> None:

@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import IllegalArgumentException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from rankeval_spark.config import redaction
-from rankeval_spark.errors import EnvironmentFaultError, Fault, hide
+from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, first_line, hide
 from rankeval_spark.session import jars as delta, settings as ours
 from rankeval_spark.session.cache import cache_dir
 from rankeval_spark.session.driver_end import leave_it_to_us
@@ -57,8 +58,15 @@ def build_session(
     ------
     EnvironmentFaultError
         When Java or the Delta jars are missing, or Spark does not start.
+    ConfigError
+        When Spark refuses the master or a setting.
     """
-    session = _built(app_name, master=master, chosen=dict(settings or {}), jars=jars)
+    chosen = dict(settings or {})
+    try:
+        session = _built(app_name, master=master, chosen=chosen, jars=jars)
+        _make(session, chosen)  # a session that is created with them does not look at those of queries before the first
+    except (Py4JJavaError, IllegalArgumentException) as error:
+        raise ConfigError(_refusal(error)) from error
     remember_classes(session)
     return session
 
@@ -102,10 +110,15 @@ def _with_settings(session: SparkSession, chosen: Settings) -> SparkSession:
     already = session.conf.getAll
     wanted = ours.recommended_settings() | ours.job_settings()
     missing = {key: value for key, value in wanted.items() if key not in already}
-    for key, value in {**missing, **chosen}.items():
+    _make(session, {**missing, **chosen})
+    return session
+
+
+def _make(session: SparkSession, settings: Settings) -> None:
+    """Make those of the settings that a running session takes; Spark refuses values of another type than theirs."""
+    for key, value in settings.items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
-    return session
 
 
 def _submitted(app_name: str, *, master: str | None, chosen: Settings) -> SparkSession:
@@ -209,6 +222,16 @@ def _create(options: Settings, *, of_command_line: Settings | None = None) -> Sp
         ) from error
     leave_it_to_us(session)
     return session
+
+
+def _refusal(error: Py4JJavaError | IllegalArgumentException) -> Fault:
+    """Say in Java's words what it does not take: which of the settings it was, only they tell."""
+    return Fault(
+        where="spark",
+        found=f"Spark refuses it: {first_line(str(error)).removesuffix('.')}",
+        expected="a master and settings that it takes",
+        fix="look at master and settings under spark in the config, at --conf, and at spark-defaults.conf",
+    )
 
 
 def _launched(options: Settings) -> Gateway:

@@ -71,6 +71,28 @@ def test_run_in_a_process_of_its_own_fails_in_one_message(published: Workspace, 
     assert next(line for line in ours if " INFO rankeval nightly 2026-01-01 stage=" not in line).startswith("error: ")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        pytest.param("master=local[0]", "Asked to run locally with 0 threads", id="no core"),
+        pytest.param(
+            "settings={spark.sql.shuffle.partitions: many}",
+            "'many' in the config \"spark.sql.shuffle.partitions\" is invalid. It should be a/an 'int' value; ",
+            id="no number",
+        ),
+    ],
+)
+def test_what_spark_refuses_is_a_fault_of_the_config(published: Workspace, setting: str, told: str) -> None:
+    failed = rankeval_process("run", published.config, "--date", FIRST, "--set", f"spark.{setting}")
+
+    assert failed.code == 2
+    failed.assert_readable()
+    assert failed.message.startswith("the configuration is not valid: - spark: found Spark refuses it: ")
+    assert told in failed.message
+    assert "master and settings under spark in the config" in failed.message
+
+
 def test_a_file_system_that_takes_no_more_changes_nothing(
     spark: SparkSession, own_copy: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

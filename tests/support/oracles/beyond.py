@@ -1,0 +1,285 @@
+"""Naive references of the measures beyond accuracy: popularity, novelty, diversity, serendipity, calibration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from tests.support.oracles.plain import NAIVE, Number, PlainList, mean, naive, top_items
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures import Item
+
+
+@naive("ARP")
+def _(one: PlainList, k: int, *, norm: str, unseen: str) -> Number | None:
+    counts = [Fraction(item.interactions) for item in top_items(one, k) if item.interactions or unseen == "zero"]
+    scale = {"none": 1, "C": one.background.interactions, "max": one.background.most_interactions}[norm]
+    return mean([count / Fraction(scale) for count in counts]) if scale else None
+
+
+@naive("PopLift")
+def _(one: PlainList, k: int) -> Number | None:
+    counts = [Fraction(item.interactions) for item in top_items(one, k)]
+    has = Fraction(one.background.profile_interactions)
+    return (sum(counts) / len(counts) - has) / has if counts and has else None
+
+
+@naive("MeanPopRank")
+def _(one: PlainList, k: int) -> Number | None:
+    return mean([Fraction(item.quantile) for item in top_items(one, k)])
+
+
+@naive("MIUF")
+def _(one: PlainList, k: int, *, unseen: str) -> Number | None:
+    users = [item.users for item in top_items(one, k) if item.users or unseen == "one"]
+    total = one.background.users
+    return mean([-math.log2((n or 1) / total) for n in users]) if users and total else None
+
+
+@naive("SelfInfo")
+def _(one: PlainList, k: int) -> Number | None:
+    counts, total = [item.interactions for item in top_items(one, k)], one.background.interactions
+    return mean([-math.log2((n or 1) / total) for n in counts]) if counts and total else None
+
+
+@naive("EPC")
+def _(one: PlainList, k: int, *, rel: float, relevance: str) -> Number | None:
+    total = one.background.users
+    return novelty(one, k, rel, relevance, lambda item: 1 - item.users / total) if total else None
+
+
+@naive("EFD")
+def _(one: PlainList, k: int, *, rel: float, relevance: str) -> Number | None:
+    total, least = one.background.interactions, one.background.least_interactions
+    worth = lambda item: -math.log2((item.interactions or least) / total)  # noqa: E731 - as short as the formula
+    return novelty(one, k, rel, relevance, worth) if total else None
+
+
+def novelty(one: PlainList, k: int, rel: float, relevance: str, worth: Callable[[Item], float]) -> float | None:
+    """Mean worth of the items that count, weighted by the discount of their places."""
+    discounts = [1 / math.log2(rank + 1) for rank in range(1, len(top_items(one, k)) + 1)]
+    counts = [relevance == "off" or gain >= rel for gain in one.top(k)]
+    worths = [worth(item) for item in top_items(one, k)]
+    total = math.fsum(d * w for d, w, is_counted in zip(discounts, worths, counts, strict=True) if is_counted)
+    return total / math.fsum(discounts) if discounts else None
+
+
+@naive("APLT")
+def _(one: PlainList, k: int) -> Number | None:
+    return mean([Fraction(item.is_tail) for item in top_items(one, k)])
+
+
+@naive("ACLT")
+def _(one: PlainList, k: int) -> Number | None:
+    return sum(item.is_tail for item in top_items(one, k)) if one.items else None
+
+
+@naive("SufficientReco")
+def _(one: PlainList, k: int, *, kind: str) -> Number | None:
+    filled = Fraction(len(one.top(k)), k)
+    return (filled if kind == "share" else int(filled)) if one.gains else None
+
+
+@naive("NotInTrain")
+def _(one: PlainList, k: int) -> Number | None:
+    return mean([Fraction(not item.is_seen) for item in top_items(one, k)])
+
+
+@naive("UnrepeatedReco")
+def _(one: PlainList, k: int, *, kind: str) -> Number | None:
+    copies = [int(item.copies) for item in top_items(one, k)]
+    if not copies:
+        return None
+    return int(max(copies) == 1) if kind == "full" else Fraction(len(copies), sum(copies))
+
+
+@naive("Freshness")
+def _(one: PlainList, k: int, *, days: float, stat: str, unknown: str) -> Number | None:
+    ages = [item.age for item in top_items(one, k)]
+    known = [age for age in ages if not math.isnan(age)]
+    if not known or (unknown == "null" and known != ages):
+        return None
+    if stat == "share":
+        return mean([Fraction(age < days) for age in known])
+    return statistics.median(known) if stat == "median" else mean([Fraction(age) for age in known])
+
+
+IS_KNOWN: dict[str, Callable[[Item], object]] = {
+    "vector": lambda item: any(item.vector or ()),
+    "jaccard": lambda item: item.categories,
+    "cooccurrence": lambda item: item.users,
+}
+"""Whether anything is known of what an item is similar to."""
+
+
+@naive("ILD")
+def _(  # noqa: PLR0913 - the list, the cutoff and the four options
+    one: PlainList, k: int, *, discount: str, rel: float | None, sim: str, unknown: str
+) -> Number | None:
+    similarity = NAIVE["ILS"](one, k, sim=sim, unknown=unknown)
+    if similarity is None or (rel is None and discount == "none"):
+        return None if similarity is None else 1 - similarity
+    worth = (lambda rank: 1 / math.log2(rank + 1)) if discount == "log2" else (lambda _: 1)
+    known = [rank for rank, item in enumerate(top_items(one, k), 1) if IS_KNOWN[sim](item)]
+    counted = [rank for rank in known if rel is None or one.gains[rank - 1] >= rel]
+
+    def mean_distance(rank: int) -> float:
+        others = [(worth(max(1, other - rank)), 1 - alike(one, rank, other, sim)) for other in counted if other != rank]
+        return sum(w * d for w, d in others) / sum(w for w, _ in others) if others else 0
+
+    return math.fsum(worth(rank) * mean_distance(rank) for rank in counted) / math.fsum(map(worth, known))
+
+
+def alike(one: PlainList, rank: int, other: int, sim: str) -> Number:
+    """Similarity of the items at two ranks."""
+    first, second = sorted((rank, other))
+    if sim == "cooccurrence":
+        return sum(value for *ranks, value in one.background.pairs if ranks == [first, second])
+    return (cosine if sim == "vector" else jaccard)(one.items[first - 1], one.items[second - 1])
+
+
+@naive("ILS")
+def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
+    items = top_items(one, k)
+    known = [item for item in items if IS_KNOWN[sim](item)]
+    if unknown == "null" and len(known) < len(items):
+        return None
+    if sim == "cooccurrence":
+        n_pairs = math.comb(len(known), 2)
+        total = math.fsum(alike for _, later, alike in one.background.pairs if later <= len(items))
+        return total / n_pairs if n_pairs else None
+    pairs = itertools.combinations(known, 2)
+    return mean([cosine(left, right) if sim == "vector" else jaccard(left, right) for left, right in pairs])
+
+
+def cosine(left: Item, right: Item) -> float:
+    """Cosine of the angle between the vectors of two items."""
+    a, b = left.vector or (), right.vector or ()
+    return sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
+
+
+def jaccard(left: Item, right: Item) -> Fraction:
+    """Share of the categories of two items that they have in common."""
+    a, b = set(left.categories), set(right.categories)
+    return Fraction(len(a & b), len(a | b))
+
+
+@naive("SRecall")
+def _(one: PlainList, k: int, *, of: str) -> Number | None:
+    covered = {name for item in top_items(one, k) for name in item.categories}
+    profile = {name for name, _, _ in one.background.profile}
+    n_wanted = len(profile) if of == "user" else int(one.background.categories)
+    return Fraction(len(covered & profile if of == "user" else covered), n_wanted) if n_wanted and one.items else None
+
+
+@naive("alpha_nDCG")
+def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
+    left = relevant_categories(one, rel)
+    ideal: list[set[str]] = []
+    while left:
+        best = max(left, key=lambda each: sum(new_categories([*ideal, each], alpha)[-1:]))
+        left.remove(best)
+        ideal.append(best)
+    sums = [
+        math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(new_categories(each, alpha)[: k or None], 1))
+        for each in (shown_categories(one, rel), ideal)
+    ]
+    return sums[0] / sums[1] if ideal and one.items else None
+
+
+@naive("ERR_IA")
+def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
+    n_wanted = len(set().union(*relevant_categories(one, rel)))
+    gains = new_categories(shown_categories(one, rel), alpha)[:k]
+    found = math.fsum(gain / rank for rank, gain in enumerate(gains, 1))
+    best = math.fsum(n_wanted * (1 - alpha) ** (rank - 1) / rank for rank in range(1, k + 1))
+    return found / best if n_wanted and one.items else None
+
+
+def relevant_categories(one: PlainList, rel: float) -> list[set[str]]:
+    """Categories of each relevant judged item that has any."""
+    return [set(categories) for gain, categories in one.background.judged if gain >= rel]
+
+
+def shown_categories(one: PlainList, rel: float) -> list[set[str]]:
+    """Categories at each rank, none of an item that is not relevant."""
+    return [set(item.categories) if gain >= rel else set() for item, gain in zip(one.items, one.gains, strict=True)]
+
+
+def new_categories(by_rank: Sequence[set[str]], alpha: float) -> list[float]:
+    """Gain at each rank: of each category less by alpha for every time that it stood above."""
+    return [
+        sum((1 - alpha) ** sum(name in above for above in by_rank[:place]) for name in sorted(categories))
+        for place, categories in enumerate(by_rank)
+    ]
+
+
+@naive("Unexpectedness")
+def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
+    return distance_from_profile(one, k, sim, unknown, lambda _: True)
+
+
+@naive("Serendipity")
+def _(  # noqa: PLR0913 - the list, the cutoff and the four options
+    one: PlainList, k: int, *, kind: str, rel: float, sim: str, unknown: str
+) -> Number | None:
+    if kind == "content":
+        return distance_from_profile(one, k, sim, unknown, lambda gain: gain >= rel)
+    relevant = [(rank, item) for rank, item in enumerate(top_items(one, k), 1) if one.gains[rank - 1] >= rel]
+    depth, n = len(top_items(one, k)), one.background.items
+    if not depth or (kind == "pop" and not n):
+        return None
+    if kind == "ge":
+        return Fraction(sum(item.place > k for _, item in relevant), depth)
+    return math.fsum(max((n + 1 - rank) / n - item.popularity, 0) for rank, item in relevant) / depth
+
+
+def distance_from_profile(
+    one: PlainList, k: int, sim: str, unknown: str, counts: Callable[[float], bool]
+) -> float | None:
+    """Mean of 1 - similarity to the profile over the known items, those that do not count adding 0."""
+    places = list(zip(top_items(one, k), one.top(k), strict=True))
+    worth = [(similarity_to_profile(one, item, sim), gain) for item, gain in places]
+    known = [(1 - alike, gain) for alike, gain in worth if alike is not None]
+    if not known or (unknown == "null" and len(known) < len(places)):
+        return None
+    return math.fsum(distance for distance, gain in known if counts(gain)) / len(known)
+
+
+def similarity_to_profile(one: PlainList, item: Item, sim: str) -> float | None:
+    """Mean similarity of an item to those of the user; None where either is unknown."""
+    if sim == "cooccurrence":
+        return item.familiarity if item.users and not math.isnan(item.familiarity) else None
+    profile, vector = one.background.profile_vector, item.vector or ()
+    if profile is None or not any(vector):
+        return None
+    return sum(x * y for x, y in zip(vector, profile, strict=True)) / math.hypot(*vector)
+
+
+@naive("Calibration")
+def _(one: PlainList, k: int, *, alpha: float, distance: str, weights: str) -> Number | None:
+    p: dict[str, float] = {}
+    q: dict[str, float] = {}
+    for name, n_categories, n_items in one.background.profile:
+        p[name] = p.get(name, 0) + n_items / n_categories
+    for rank, item in enumerate(top_items(one, k), 1):
+        for name in item.categories:
+            q[name] = q.get(name, 0) + (1 / math.log2(rank + 1) if weights == "log2" else 1) / len(item.categories)
+    if not p or not q:
+        return None
+    pairs = [(p.get(name, 0) / sum(p.values()), q.get(name, 0) / sum(q.values())) for name in {*p, *q}]
+    if distance == "KL":
+        return divergence([(a, (1 - alpha) * b + alpha * a) for a, b in pairs])
+    if distance == "JS":
+        return sum(divergence([(pair[side], sum(pair) / 2) for pair in pairs]) for side in (0, 1)) / 2
+    return math.hypot(*(math.sqrt(a) - math.sqrt(b) for a, b in pairs)) / math.sqrt(2)
+
+
+def divergence(pairs: Sequence[tuple[float, float]]) -> float:
+    """Kullback-Leibler divergence in bits."""
+    return math.fsum(a * math.log2(a / b) for a, b in pairs if a)

@@ -1,0 +1,132 @@
+"""A list as plain Python sees it, and where the reference of each measure is found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from rankeval_spark.measures import Background, Item, Measure, Ranking
+
+Number = Fraction | float
+Naive = Callable[..., Number | None]
+
+NAIVE: dict[str, Naive] = {}
+"""Reference of each measure: ``reference(list, k, **options)``, None where the measure is undefined."""
+
+
+@dataclass(frozen=True)
+class PlainList:
+    """One list: gain at each rank (0 without a judgement), all judged gains, best first, and which ranks are judged.
+
+    ``scores`` has the score at each rank, ``values`` the value (0 without a judgement); ``judged_gains`` and
+    ``judged_values`` are those of all judgements in one order.
+    """
+
+    gains: list[float]
+    judged: list[float]
+    is_judged: list[bool]
+    scores: list[float]
+    items: list[Item] = field(default_factory=list)
+    background: Background = field(default_factory=Background)
+    values: list[float] = field(default_factory=list)
+    judged_gains: list[float] = field(default_factory=list)
+    judged_values: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, ranking: Ranking) -> PlainList:
+        """Turn the builder's notation into plain lists."""
+        recommended = [gain for gain in ranking.gains if gain is not None]
+        values = [
+            0 if gain is None else value
+            for gain, value in zip(ranking.gains, ranking.values or ranking.gains, strict=True)
+        ]
+        of_hits = [value for gain, value in zip(ranking.gains, values, strict=True) if gain is not None]
+        return cls(
+            [gain or 0 for gain in ranking.gains],
+            sorted([*recommended, *ranking.missed], reverse=True),
+            [gain is not None for gain in ranking.gains],
+            list(ranking.score_at),
+            [*ranking.items, *[Item()] * (len(ranking.gains) - len(ranking.items))],
+            ranking.background,
+            [value or 0 for value in values],
+            [*recommended, *ranking.missed],
+            [value or 0 for value in of_hits] + list(ranking.missed_values or ranking.missed),
+        )
+
+    @property
+    def predictions(self) -> list[tuple[float, float]]:
+        """Score and gain of each judged item of the list."""
+        rows = zip(self.scores, self.gains, self.is_judged, strict=True)
+        return [(score, gain) for score, gain, is_judged in rows if is_judged]
+
+    def top(self, k: int) -> list[float]:
+        """Gains at ranks 1..k; all of them for k = 0."""
+        return self.gains[: k or None]
+
+    def hits(self, k: int, rel: float) -> int:
+        """Relevant items at ranks 1..k."""
+        return sum(gain >= rel for gain in self.top(k))
+
+    def n_relevant(self, rel: float) -> int:
+        """Relevant judgements."""
+        return sum(gain >= rel for gain in self.judged)
+
+
+def naive(name: str) -> Callable[[Naive], Naive]:
+    """Name the measure that a reference stands for."""
+
+    def register(reference: Naive) -> Naive:
+        NAIVE[name] = reference
+        return reference
+
+    return register
+
+
+def expected(measure: Measure, ranking: Ranking) -> float:
+    """Value of one list by the naive reference; NaN where undefined."""
+    if measure.group is not None:
+        ranking = within(ranking, measure.group)
+        if not ranking.missed and all(gain is None for gain in ranking.gains):
+            return math.nan
+    value = NAIVE[measure.name](PlainList.of(ranking), measure.k, **measure.kernel_options)
+    if value is None:
+        return math.nan
+    return float(value) ** 2 if measure.link == "square" else float(value)
+
+
+def within(ranking: Ranking, group: str) -> Ranking:
+    """Forget the judgements of all items that are not in a group."""
+    of_hits = [group in groups.split() for groups in ranking.groups] + [False] * len(ranking.gains)
+    of_missed = [group in groups.split() for groups in ranking.missed_groups] + [False] * len(ranking.missed)
+    return ranking._replace(
+        gains=[gain if is_in else None for gain, is_in in zip(ranking.gains, of_hits, strict=False)],
+        missed=[gain for gain, is_in in zip(ranking.missed, of_missed, strict=False) if is_in],
+        missed_values=[value for value, is_in in zip(ranking.missed_values, of_missed, strict=False) if is_in],
+    )
+
+
+def least(k: int, *others: int) -> int:
+    """Minimum of k and the others, where k = 0 stands for no limit."""
+    return min(others) if k == 0 else min(k, *others)
+
+
+def share(part: Number, whole: Number) -> Number:
+    """Quotient; 0 where there is nothing to divide by."""
+    return part / whole if whole else Fraction(0)
+
+
+def mean(values: Sequence[Number]) -> Number | None:
+    """Mean; None of nothing."""
+    return sum(values) / len(values) if values else None
+
+
+def has_gain(one: PlainList, rel: float | None) -> bool:
+    """Tell whether a judgement is relevant, or above 0 where no level is said."""
+    return any(gain >= rel if rel else gain > 0 for gain in one.judged)
+
+
+def top_items(one: PlainList, k: int) -> list[Item]:
+    """Items at ranks 1..k; all of them for k = 0."""
+    return one.items[: k or None]

@@ -1,0 +1,355 @@
+"""Naive references of the measures of relevance: binary, graded, with gaps in the judgements."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+
+from rankeval_spark.measures.options import GainMap
+from tests.support.oracles.plain import NAIVE, Number, PlainList, has_gain, least, mean, naive, share
+
+
+@naive("P")
+def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    possible = {"k": k, "len": len(one.top(k)), "min": least(k, n_relevant)}[denom]
+    return share(Fraction(one.hits(k, rel)), possible) if n_relevant else None
+
+
+@naive("R")
+def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number | None:
+    if gains == "value":
+        total = sum(max(v, 0) for g, v in zip(one.judged_gains, one.judged_values, strict=True) if g >= rel)
+        found = sum(max(v, 0) for g, v in zip(one.top(k), one.values, strict=False) if g >= rel)
+        return share(found, total) if total else None
+    n_relevant = one.n_relevant(rel)
+    possible = n_relevant if denom == "R" else least(k, n_relevant)
+    return Fraction(one.hits(k, rel), possible) if n_relevant else None
+
+
+@naive("F")
+def _(one: PlainList, k: int, *, beta: float, rel: float) -> Number | None:
+    precision = NAIVE["P"](one, k, denom="k", rel=rel)
+    recall = NAIVE["R"](one, k, denom="R", gains="binary", rel=rel)
+    if precision is None or recall is None:
+        return None
+    weight = Fraction(beta) ** 2
+    return share((1 + weight) * precision * recall, weight * precision + recall)
+
+
+@naive("Rprec")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    depth = least(k, one.n_relevant(rel))
+    return Fraction(one.hits(depth, rel), depth) if depth else None
+
+
+@naive("Rprec_mult")
+def _(one: PlainList, _: int, *, rel: float, x: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    depth = int(x * n_relevant + 0.9)
+    return (Fraction(one.hits(depth, rel), depth) if depth else Fraction(0)) if n_relevant else None
+
+
+@naive("NumHits")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    return Fraction(one.hits(k, rel)) if one.n_relevant(rel) else None
+
+
+@naive("MAR")
+def _(one: PlainList, k: int, *, kind: str, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    if not n_relevant:
+        return None
+    if kind == "cutoffs":
+        return sum(Fraction(one.hits(j, rel), n_relevant) for j in range(1, k + 1)) / k
+    at_hits = sum(Fraction(one.hits(i, rel), n_relevant) for i, gain in enumerate(one.top(k), 1) if gain >= rel)
+    return at_hits / (n_relevant if kind == "hits_R" else least(k, n_relevant))
+
+
+def confusion(one: PlainList, k: int, rel: float) -> tuple[int, int, int, int] | None:
+    """Count true and false positives, false and true negatives; None where there are none to speak of."""
+    found, n_relevant = one.hits(k, rel), one.n_relevant(rel)
+    right_below = int(one.background.catalogue) - k - (n_relevant - found)
+    return (found, k - found, n_relevant - found, right_below) if n_relevant and right_below >= 0 else None
+
+
+@naive("ClassAccuracy")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    counts = confusion(one, k, rel)
+    return Fraction(counts[0] + counts[3], sum(counts)) if counts else None
+
+
+@naive("MCC")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    counts = confusion(one, k, rel)
+    if counts is None:
+        return None
+    tp, fp, fn, tn = counts
+    return share(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+
+
+@naive("MeanP")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    return sum(Fraction(one.hits(j, rel), j) for j in range(1, k + 1)) / k if one.n_relevant(rel) else None
+
+
+@naive("SetP")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    return share(Fraction(one.hits(0, rel)), len(one.gains)) if one.n_relevant(rel) else None
+
+
+@naive("SetR")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    return Fraction(one.hits(0, rel), one.n_relevant(rel)) if one.n_relevant(rel) else None
+
+
+@naive("SetF")
+def _(one: PlainList, _: int, *, beta: float, rel: float) -> Number | None:
+    precision, recall = NAIVE["SetP"](one, 0, rel=rel), NAIVE["SetR"](one, 0, rel=rel)
+    if precision is None or recall is None:
+        return None
+    weight = Fraction(beta) ** 2
+    return share((1 + weight) * precision * recall, weight * precision + recall)
+
+
+@naive("IPrec")
+def _(one: PlainList, _: int, *, need: str, recall: float, rel: float) -> Number | None:
+    return precision_at_recall(one, need, Fraction(str(recall)), rel)
+
+
+def precision_at_recall(one: PlainList, need: str, level: Fraction, rel: float) -> Number | None:
+    """Highest precision from where a level of recall is reached; None where it is undefined."""
+    n_relevant, recall = one.n_relevant(rel), level.numerator / level.denominator
+    nearest = int(Decimal(recall * n_relevant).to_integral_value(ROUND_HALF_UP))
+    items = {"ceil": math.ceil(level * n_relevant), "v9": int(recall * n_relevant + 0.9), "v10": nearest}
+    hits = {rank: one.hits(rank, rel) for rank in range(1, len(one.gains) + 1)}
+    reached = (Fraction(found, rank) for rank, found in hits.items() if found >= items[need])
+    return max(reached, default=Fraction(0)) if n_relevant else None
+
+
+def points(one: PlainList, n: float, need: str, rel: float) -> list[Number]:
+    """Interpolated precision at n levels of recall from 0 to 1; empty where it is undefined."""
+    levels = [precision_at_recall(one, need, Fraction(step, int(n) - 1), rel) for step in range(int(n))]
+    return [value for value in levels if value is not None]
+
+
+@naive("IPrecAvg")
+def _(one: PlainList, _: int, *, levels: float, need: str, rel: float) -> Number | None:
+    return mean(points(one, levels, need, rel))
+
+
+@naive("IPrecArea")
+def _(one: PlainList, _: int, *, levels: float, need: str, rel: float) -> Number | None:
+    return mean([(left + right) / 2 for left, right in itertools.pairwise(points(one, levels, need, rel))])
+
+
+@naive("RecallCeiling")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    return Fraction(min(n_relevant, len(one.top(k))), n_relevant) if n_relevant else None
+
+
+def roc_area(one: PlainList, k: int, rel: float, n_hits: int) -> int:
+    """For each of the first hits, count those of the first k other items that are not above it."""
+    hit_ranks = [rank for rank, gain in enumerate(one.gains, 1) if gain >= rel]
+    others_above = [rank - position for position, rank in enumerate(hit_ranks, 1)]
+    return sum(max(k - others, 0) for others in others_above[:n_hits])
+
+
+@naive("PAUC")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    return Fraction(roc_area(one, k, rel, n_relevant), n_relevant * k) if n_relevant else None
+
+
+@naive("PAP")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    n_counted = min(one.n_relevant(rel), k)
+    return Fraction(roc_area(one, k, rel, n_counted), n_counted * k) if n_counted else None
+
+
+@naive("UserCoverage")
+def _(one: PlainList, k: int, *, min_items: float) -> Number:
+    return int(len(one.top(k)) >= min_items)
+
+
+@naive("Judged")
+def _(one: PlainList, k: int, *, denom: str) -> Number | None:
+    n_judged = sum(one.is_judged[: k or None])
+    return share(Fraction(n_judged), k if denom == "k" else len(one.top(k)))
+
+
+@naive("unj")
+def _(one: PlainList, k: int) -> Number | None:
+    pairs = zip(one.gains[:k], one.is_judged, strict=False)
+    return Fraction(sum(gain < 0 or not is_judged for gain, is_judged in pairs), k)
+
+
+@naive("Bpref")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    n_nonrelevant = sum(0 <= gain < rel for gain in one.judged)
+    total: Number = Fraction(0)
+    above = 0
+    for gain, is_judged in zip(one.gains, one.is_judged, strict=True):
+        if gain >= rel:
+            total += 1 - share(Fraction(min(above, n_relevant)), min(n_nonrelevant, n_relevant))
+        above += is_judged and 0 <= gain < rel
+    return total / n_relevant if n_relevant else None
+
+
+@naive("infAP")
+def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    n_relevant, e = one.n_relevant(rel), Fraction("1e-5")
+    total: Number = Fraction(0)
+    for rank, gain in enumerate(one.gains, 1):
+        pool = [other for other, is_judged in zip(one.gains[: rank - 1], one.is_judged, strict=False) if is_judged]
+        relevant, judged = sum(other >= rel for other in pool), sum(other >= 0 for other in pool)
+        inferred = Fraction(len(pool), rank) * (relevant + e) / (judged + 2 * e)
+        total += (Fraction(1, rank) + inferred) * (gain >= rel)
+    return total / n_relevant if n_relevant else None
+
+
+@naive("Success")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    return Fraction(any(gain >= rel for gain in one.top(k))) if one.n_relevant(rel) else None
+
+
+@naive("RR")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    inverse_ranks = (Fraction(1, rank) for rank, gain in enumerate(one.top(k), 1) if gain >= rel)
+    return next(inverse_ranks, Fraction(0)) if one.n_relevant(rel) else None
+
+
+@naive("FirstHit")
+def _(one: PlainList, k: int, *, rel: float) -> Number | None:
+    is_first_at_k = one.hits(k, rel) == 1 and (k == 1 or one.hits(k - 1, rel) == 0)
+    return Fraction(is_first_at_k) if one.n_relevant(rel) else None
+
+
+@naive("RBP")
+def _(one: PlainList, k: int, *, max_rel: float, p: float, rel: float | None) -> Number | None:
+    shares = [(gain >= rel) if rel else Fraction(max(gain, 0)) / Fraction(max_rel) for gain in one.top(k)]
+    total = (1 - Fraction(p)) * sum(share * Fraction(p) ** i for i, share in enumerate(shares))
+    return total if has_gain(one, rel) else None
+
+
+@naive("RBPResidual")
+def _(one: PlainList, k: int, *, p: float, rel: float | None) -> Number | None:
+    is_judged = one.is_judged[: k or None]
+    unknown = sum((1 - Fraction(p)) * Fraction(p) ** i for i, judged in enumerate(is_judged) if not judged)
+    return Fraction(p) ** len(is_judged) + unknown if has_gain(one, rel) else None
+
+
+@naive("ERR")
+def _(one: PlainList, k: int, *, max_rel: float) -> Number | None:
+    return cascade(one.top(k), max_rel) if has_gain(one, None) else None
+
+
+@naive("nERR")
+def _(one: PlainList, k: int, *, max_rel: float) -> Number | None:
+    ideal = cascade(one.judged[: k or None], max_rel)
+    return share(cascade(one.top(k), max_rel), ideal) if has_gain(one, None) else None
+
+
+def cascade(gains: Sequence[float], max_rel: float) -> float:
+    """Walk down a list until satisfied."""
+    total, still_looking = 0.0, 1.0
+    for rank, gain in enumerate(gains, 1):
+        satisfied = (2 ** max(gain, 0) - 1) / 2**max_rel
+        total += still_looking * satisfied / rank
+        still_looking *= 1 - satisfied
+    return total
+
+
+@naive("AP")
+def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
+    n_relevant, hits = one.n_relevant(rel), one.hits(k, rel)
+    gained = sum(Fraction(one.hits(rank, rel), rank) for rank, gain in enumerate(one.top(k), 1) if gain >= rel)
+    possible = {
+        "R": n_relevant,
+        "min": least(k, n_relevant),
+        "k": k,
+        "len": min(n_relevant, len(one.top(k))),
+        "hits": hits,
+    }[denom]
+    return share(gained, possible) if n_relevant else None
+
+
+@naive("LogAP")
+@naive("GMAP")
+def _(one: PlainList, k: int, *, floor: float, rel: float) -> Number | None:
+    precision = NAIVE["AP"](one, k, denom="R", rel=rel)
+    return None if precision is None else math.log(max(precision, floor))
+
+
+@naive("ARHR")
+def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number | None:
+    worth = worth_of("inverse", gains, rel)
+    n_relevant = one.n_relevant(rel)
+    is_defined = n_relevant if denom == "R" else any(worth(gain) > 0 for gain in one.judged)
+    total = discounted(one.top(k), worth, "inverse")
+    divisor = {"none": 1, "R": n_relevant, "ideal": discounted(one.judged[: k or None], worth, "inverse")}[denom]
+    return share(total, divisor) if is_defined else None
+
+
+@naive("CG")
+@naive("nCG")
+@naive("DCG")
+@naive("nDCG")
+def _(  # noqa: PLR0913 - the list, the cutoff and the options of the family
+    one: PlainList,
+    k: int,
+    *,
+    gains: str | GainMap,
+    rel: float,
+    unjudged: str,
+    dcg: str = "none",
+    ideal: str | None = None,
+) -> Number | None:
+    is_value = gains == "value"
+    plain = worth_of("none", "grade" if is_value else gains, rel)
+    raised: Callable[[float], float] = (lambda worth: 2**worth - 1) if dcg == "exp-log2" else float
+    of_judged = [plain(gain) for gain in (one.judged_values if is_value else one.judged_gains)]
+    if not any(worth > 0 for worth in of_judged):
+        return None
+    usual = {"zero": 0.0, "mean": statistics.fmean(of_judged), "median": statistics.median(of_judged)}[unjudged]
+    places = zip(one.values if is_value else one.gains, one.is_judged, strict=True)
+    worths = [raised(plain(gain) if is_judged else usual) for gain, is_judged in places][: k or None]
+    total = discounted(worths, float, dcg)
+    depth = len(worths) if ideal == "len" else (k or len(of_judged))
+    best = sorted([*map(raised, of_judged), *[raised(usual)] * depth], reverse=True)[:depth]
+    match ideal:
+        case None:
+            return total
+        case "k_ones":
+            return share(total, discounted([rel] * k, worth_of(dcg, gains, rel), dcg))
+        case "retrieved":
+            return share(total, discounted(sorted(worths, reverse=True), float, dcg))
+        case _:
+            return share(total, discounted(best, float, dcg))
+
+
+def worth_of(dcg: str, gains: str | GainMap, rel: float) -> Callable[[float], float]:
+    """Worth of an item with a given gain, before the discount."""
+    plain: Callable[[float], float] = (lambda gain: gain >= rel) if gains == "binary" else (lambda gain: max(gain, 0))
+    if isinstance(gains, GainMap):
+        table = dict(gains.pairs)
+        plain = lambda gain: table[gain] if gain > 0 else 0  # noqa: E731 - like the other two
+    return (lambda gain: 2 ** plain(gain) - 1) if dcg == "exp-log2" else plain
+
+
+def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str) -> float:
+    """Sum of discounted worths in the order given."""
+    discounts: Mapping[str, Callable[[int], float]] = {
+        "none": lambda _: 1,
+        "log2": lambda rank: 1 / math.log2(rank + 1),
+        "exp-log2": lambda rank: 1 / math.log2(rank + 1),
+        "jk2": lambda rank: 1 / math.log2(max(rank, 2)),
+        "inverse": lambda rank: 1 / rank,
+    }
+    return math.fsum(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))

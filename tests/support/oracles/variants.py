@@ -1,0 +1,92 @@
+"""What is tried of each measure: its options at each cutoff; and the order that trec_eval ranks in."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.measures import Measure, Ranking, registry
+from rankeval_spark.measures.options import GainMap
+from tests.support.rankings import GRADES
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.options import Option
+    from rankeval_spark.measures.registry import Entry
+
+
+NUMBERS: Mapping[str, Sequence[float]] = {"levels": (11, 2, 7), "recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
+"""Values tried of numeric options, where more than the default and another are."""
+
+OTHER_NUMBERS = {"alpha": 0.5, "p": 0.5, "max_rel": 3.0, "floor": 0.1}
+"""A second value of each numeric option for which 2 would not do."""
+
+OTHER_MAP = GainMap(((0.5, 0.0), (1.0, 1.0), (2.0, 1.5), (3.0, 4.0)))
+"""A gain for each grade that the strategies draw."""
+
+
+TEXT = "Drama"
+"""A text for options that cannot be left out."""
+
+GROUPS = frozenset({"tail"})
+"""Item groups tried; lists drawn by the strategies have items of it."""
+
+
+ANYWHERE: Mapping[str, int] = {"tail": 1, "mean": 2, "median": 2, "value": 2}
+"""Values of options that are tried only where so many options, they among them, are not at their defaults."""
+
+
+def variants(entry: Entry, ks: Sequence[int]) -> Iterator[Measure]:
+    """Every valid combination of a measure's options (a few values of each number) at each cutoff.
+
+    :data:`ANYWHERE` says what is tried with few others.
+    """
+    values = [_values(option) for option in entry.options]
+    names = [option.name for option in entry.options]
+    for chosen, k in itertools.product(filter(partial(_is_tried, entry), itertools.product(*values)), ks):
+        try:
+            yield Measure.of(entry.name, k=k, **dict(zip(names, chosen, strict=True)))
+        except ConfigError:
+            continue  # a combination without meaning; test_names.py says which those are
+
+
+def _is_tried(entry: Entry, chosen: Sequence[Any]) -> bool:
+    """Leave out most combinations of what goes with everything, and would multiply their number."""
+    others = [value for option, value in zip(entry.options, chosen, strict=True) if value != option.default]
+    return len(others) <= min((ANYWHERE.get(str(value), len(others)) for value in others), default=0)
+
+
+def _values(option: Option) -> Sequence[Any]:
+    """All choices, or the numbers to try: the default and another value where no others are named."""
+    if option.name == registry.GROUP:
+        return (None, *sorted(GROUPS))
+    if option.is_required:
+        return (TEXT,)
+    if option.choices:
+        return (*option.choices, *([OTHER_MAP] if option.takes_map else []))
+    return NUMBERS.get(option.name, (option.default, OTHER_NUMBERS.get(option.name, 2.0)))
+
+
+def takes_every_grade(measure: Measure) -> bool:
+    """Whether no gain that the strategies draw is an error."""
+    max_rel = measure.options.get("max_rel", math.inf)
+    return measure.options.get("rel") is not None or (isinstance(max_rel, float) and max_rel >= max(GRADES))
+
+
+def all_variants(ks: Sequence[int]) -> list[Measure]:
+    """Every valid combination of every measure that has a value for each list."""
+    return [measure for entry in registry.entries("list") for measure in variants(entry, ks)]
+
+
+def trec_order(run: Mapping[str, float]) -> list[str]:
+    """Order in which trec_eval ranks: score descending, ties by the bytes of the id, descending."""
+    return sorted(run, key=lambda item: (run[item], item.encode()), reverse=True)
+
+
+def ranking_of(run: Mapping[str, float], judged: Mapping[str, int]) -> Ranking:
+    """Build the list that trec_eval sees: ``run`` and ``judged`` map item ids to scores and gains."""
+    missed = [gain for item, gain in judged.items() if item not in run]
+    return Ranking([judged.get(item) for item in trec_order(run)], missed)

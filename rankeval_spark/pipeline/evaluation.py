@@ -326,7 +326,8 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
 def _with_group_rows(metrics: DataFrame, request: Request) -> DataFrame:
     """Say of each slicing how far its groups lie apart, and of groups of items; nothing where there are none."""
     is_grouped = request.slices or len(request.measures.groups) > 1
-    n_slicings = len(summarise.every_slice(request.slices))
+    n_slices = len(summarise.every_slice(request.slices))
+    n_slicings = None if request.models is None else n_slices * len(request.models)
     return metrics.transform(fairness.with_group_rows, n_slicings=n_slicings) if is_grouped else metrics
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import IllegalArgumentException, PySparkRuntimeError
@@ -28,6 +29,9 @@ from rankeval_spark.session.jvm_classes import remember_classes
 from rankeval_spark.session.spark_home import driver_environment, find_spark_home, spark_defaults
 
 Settings = Mapping[str, str]
+_OF_MASTER = re.compile(r"Could not parse Master URL|Asked to (?:run locally|launch cluster) with")
+"""What Spark says of a master that it does not take; the class of that error has many other causes."""
+
 Gateway: TypeAlias = Any
 """The connection to a JVM: py4j has no types."""
 
@@ -61,12 +65,12 @@ def build_session(
     ConfigError
         When Spark refuses the master or a setting.
     """
-    chosen = dict(settings or {})
     try:
-        session = _built(app_name, master=master, chosen=chosen, jars=jars)
-        _make(session, chosen)  # a session that is created with them does not look at those of queries before the first
+        session = _built(app_name, master=master, chosen=dict(settings or {}), jars=jars)
     except (Py4JJavaError, IllegalArgumentException) as error:
-        raise ConfigError(_refusal(error)) from error
+        if _is_refusal(error):
+            raise ConfigError(_refusal(error)) from error
+        raise
     remember_classes(session)
     return session
 
@@ -110,12 +114,12 @@ def _with_settings(session: SparkSession, chosen: Settings) -> SparkSession:
     already = session.conf.getAll
     wanted = ours.recommended_settings() | ours.job_settings()
     missing = {key: value for key, value in wanted.items() if key not in already}
-    _make(session, {**missing, **chosen})
+    _set_modifiable(session, {**missing, **chosen})
     return session
 
 
-def _make(session: SparkSession, settings: Settings) -> None:
-    """Make those of the settings that a running session takes; Spark refuses values of another type than theirs."""
+def _set_modifiable(session: SparkSession, settings: Settings) -> None:
+    """Set what a running session still takes; Spark refuses a value of another type than the setting's."""
     for key, value in settings.items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
@@ -211,6 +215,8 @@ def _create(options: Settings, *, of_command_line: Settings | None = None) -> Sp
             SparkContext._ensure_initialized(gateway=_launched(of_command_line))
         with _handled_as_before(signal.SIGINT):
             session = builder.getOrCreate()
+            # Settings of queries that a session is created with are looked at by its first query: have it done now.
+            _set_modifiable(session, options)
     except PySparkRuntimeError as error:
         raise EnvironmentFaultError(
             Fault(
@@ -224,8 +230,17 @@ def _create(options: Settings, *, of_command_line: Settings | None = None) -> Sp
     return session
 
 
+def _is_refusal(error: Py4JJavaError | IllegalArgumentException) -> bool:
+    """Tell whether it is a master or a setting that is wrong, not the machine: a full disk, a cluster out of reach."""
+    if isinstance(error, IllegalArgumentException):
+        return True
+    thrown = error.java_exception
+    is_of_setting = is_instance_of(SparkContext._gateway, thrown, "java.lang.IllegalArgumentException")
+    return is_of_setting or _OF_MASTER.search(str(thrown)) is not None
+
+
 def _refusal(error: Py4JJavaError | IllegalArgumentException) -> Fault:
-    """Say in Java's words what it does not take: which of the settings it was, only they tell."""
+    """Say in Spark's words what it does not take: which of the settings it was, only they tell."""
     return Fault(
         where="spark",
         found=f"Spark refuses it: {first_line(str(error)).removesuffix('.')}",

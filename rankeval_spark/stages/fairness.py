@@ -7,6 +7,7 @@ difference of these. The rows are few, so they cross into Python as they are; us
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,7 +37,7 @@ _SEPARATOR: Final = "\x1f"
 _NO_VALUE: Final = "\x00"
 
 
-def with_group_rows(metrics: DataFrame, *, n_slicings: int) -> DataFrame:
+def with_group_rows(metrics: DataFrame, *, n_slicings: int | None) -> DataFrame:
     """Add the rows :data:`of_groups.KINDS` of every model, slicing, measure and cutoff to the rows of ``metrics``.
 
     And a row :data:`of_groups.ITEM_MAD` of every model, slice (everyone too), measure and cutoff that is there for two
@@ -50,14 +51,17 @@ def with_group_rows(metrics: DataFrame, *, n_slicings: int) -> DataFrame:
     ----------
     metrics : DataFrame
         The columns of ``schemas.METRICS`` from the model on.
-    n_slicings : int
-        Slicings that there are, everyone among them.
+    n_slicings : int or None
+        Slicings of all models together, everyone among them; None where it is not known how many models there are.
     """
-    # All groups of a slicing in one partition. Their number is given, because by their size alone adaptive execution
-    # would put the pairs of groups of all slicings into one task.
+    # All groups of a slicing in one partition. Where it is known how many there are, their number is given: adaptive
+    # execution goes by the size of their rows alone, and would put the pairs of groups of many slicings into one task.
     names = [field.name for field in schemas.METRICS.fields if field.name not in C.RUN_KEY]
-    n_tasks = -(-n_slicings // _SLICINGS_A_TASK)
-    by_slicing = metrics.select(*names).repartition(n_tasks, C.MODEL_ID, C.SLICE)
+    rows, slicing = metrics.select(*names), (C.MODEL_ID, C.SLICE)
+    if n_slicings is None:
+        by_slicing = rows.repartition(*slicing)
+    else:
+        by_slicing = rows.repartition(math.ceil(n_slicings / _SLICINGS_A_TASK), *slicing)
     return by_slicing.mapInArrow(_with_groups, finish.ROW_TYPE)
 
 
@@ -89,10 +93,9 @@ def to_item_rows(rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 def _by_slicing(rows: pa.Table) -> Iterator[pa.Table]:
     """Take the rows of each model and slicing by themselves."""
-    model, slice_ = (rows[name].combine_chunks().dictionary_encode() for name in (C.MODEL_ID, C.SLICE))
-    code = model.indices.to_numpy().astype(np.int64) * len(slice_.dictionary) + slice_.indices.to_numpy()
-    for each in np.unique(code).tolist():
-        yield rows.filter(pa.array(code == each))
+    pair = _pairs(rows, C.MODEL_ID, C.SLICE)
+    for each in np.unique(pair).tolist():
+        yield rows.filter(pa.array(pair == each))
 
 
 @dataclass(frozen=True)
@@ -279,12 +282,17 @@ def _places(names: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
 
 def _measures(rows: pa.Table) -> tuple[list[tuple[str, int]], np.ndarray]:
     """Give each measure at a cutoff in the order in which they come, and the position of each row's among them."""
-    measure, k = rows[C.MEASURE].combine_chunks().dictionary_encode(), rows[C.K].combine_chunks().dictionary_encode()
-    code = measure.indices.to_numpy().astype(np.int64) * len(k.dictionary) + k.indices.to_numpy()
-    _, first, position = np.unique(code, return_index=True, return_inverse=True)
+    _, first, position = np.unique(_pairs(rows, C.MEASURE, C.K), return_index=True, return_inverse=True)
     order = np.argsort(first)
-    pairs = pc.take(rows.select([C.MEASURE, C.K]), pa.array(first[order])).to_pydict()
-    return list(zip(pairs[C.MEASURE], pairs[C.K], strict=True)), np.argsort(order)[position]
+    found = pc.take(rows.select([C.MEASURE, C.K]), pa.array(first[order])).to_pydict()
+    return list(zip(found[C.MEASURE], found[C.K], strict=True)), np.argsort(order)[position]
+
+
+def _pairs(rows: pa.Table, one: str, other: str) -> np.ndarray:
+    """Give each row a number that it shares with the rows of the same values in two columns."""
+    first, second = (rows[name].combine_chunks().dictionary_encode() for name in (one, other))
+    pair: np.ndarray = first.indices.to_numpy().astype(np.int64) * len(second.dictionary) + second.indices.to_numpy()
+    return pair
 
 
 def _distinct(pairs: Iterable[Any]) -> tuple[list[Any], np.ndarray]:

@@ -76,6 +76,7 @@ def test_run_in_a_process_of_its_own_fails_in_one_message(published: Workspace, 
     ("setting", "told"),
     [
         pytest.param("master=local[0]", "Asked to run locally with 0 threads", id="no core"),
+        pytest.param("master=local[x]", "Could not parse Master URL: 'local[x]'", id="no master"),
         pytest.param(
             "settings={spark.sql.shuffle.partitions: many}",
             "'many' in the config \"spark.sql.shuffle.partitions\" is invalid. It should be a/an 'int' value; ",
@@ -91,6 +92,17 @@ def test_what_spark_refuses_is_a_fault_of_the_config(published: Workspace, setti
     assert failed.message.startswith("the configuration is not valid: - spark: found Spark refuses it: ")
     assert told in failed.message
     assert "master and settings under spark in the config" in failed.message
+
+
+@pytest.mark.slow
+def test_what_the_machine_refuses_is_none(published: Workspace) -> None:
+    """An address that is no machine's, by RFC 5737: Spark throws as it does where no port is free."""
+    settings = "spark.settings={spark.driver.bindAddress: 192.0.2.1, spark.port.maxRetries: 1}"
+    failed = rankeval_process("run", published.config, "--date", FIRST, "--set", settings)
+
+    assert failed.code == 1
+    assert "BindException" in failed.message
+    assert "the configuration is not valid" not in failed.message
 
 
 def test_a_file_system_that_takes_no_more_changes_nothing(

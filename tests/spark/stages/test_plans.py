@@ -222,16 +222,25 @@ def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) 
 def test_slices_and_what_they_say_of_groups_add_one_exchange_of_small_rows_however_many_there_are(
     tables: dict[str, DataFrame],
 ) -> None:
-    """And one more of the rows of ``metrics``: of few slicings into one task, where nothing is hashed."""
     scored = pipeline.to_scored(lists_of(tables, replace(FEW, slices=[("country",)])), request=FEW)
-    one, two, many = (
-        pipeline.to_frames(scored, request=replace(FEW, slices=[("country",)] * n), has_one_list=True).metrics
-        for n in (1, 2, 20)
-    )
-    assert final_exchanges(one) == final_exchanges(two) == ONE_EACH + 2 + 1  # the segments; partial moments
-    assert final_exchanges(many) == final_exchanges(two) + 1
-    for metrics in (one, two, many):
-        assert python_nodes(metrics) == ["MapInArrow", "MapInArrow", "MapInArrow", "ArrowEvalPython"]
+    one = pipeline.to_frames(scored, request=replace(FEW, slices=[("country",)]), has_one_list=True).metrics
+    two = pipeline.to_frames(
+        scored, request=replace(FEW, slices=[("country",), ("country",)]), has_one_list=True
+    ).metrics
+    assert final_exchanges(one) == final_exchanges(two) == ONE_EACH + 2 + 2  # the segments; partial moments, metrics
+    assert python_nodes(one) == python_nodes(two) == ["MapInArrow", "MapInArrow", "MapInArrow", "ArrowEvalPython"]
+
+
+@pytest.mark.parametrize(("models", "n_slices", "n_tasks"), [(["m0"], 1, 1), (["m0"], 8, 2), (["m0", "m1"], 8, 3)])
+def test_groups_are_compared_in_a_task_for_each_few_slicings_of_all_models(
+    tables: dict[str, DataFrame], models: list[str], n_slices: int, n_tasks: int
+) -> None:
+    """By their size, adaptive execution would put all of them into one."""
+    request = replace(FEW, models=models, slices=[("country",)] * n_slices)
+    scored = pipeline.to_scored(lists_of(tables, request), request=request)
+    metrics = pipeline.to_frames(scored, request=request, has_one_list=True).metrics
+    (exchange,) = [node.text for node in plan(metrics).walk() if "REPARTITION_BY_NUM" in node.text]
+    assert f", {n_tasks})" in exchange or (n_tasks == 1 and "SinglePartition" in exchange)
 
 
 def test_a_bootstrap_adds_the_node_that_merges_its_states_and_no_exchange(tables: dict[str, DataFrame]) -> None:

@@ -1,14 +1,15 @@
 """Other ways to the same numbers: each measure as a few lines of plain Python, and trec_eval.
 
 The naive references follow the formulas of the measure sheet, one list at a time, with exact fractions where they can;
-they share no code with the kernels. A new one goes into the module of its kind.
+they share no code with the kernels. A new one goes into the module of its kind, which is imported here so that its
+references are known.
 """
 
 from __future__ import annotations
 
 from tests.support.oracles import beyond, ratings, relevance
-from tests.support.oracles.plain import NAIVE, PlainList, expected, within
-from tests.support.oracles.variants import TEXT, all_variants, ranking_of, takes_every_grade, trec_order, variants
+from tests.support.oracles.plain import NAIVE, PlainList, expected, ranking_of, trec_order, within
+from tests.support.oracles.variants import TEXT, all_variants, takes_every_grade, variants
 
 __all__ = [
     "NAIVE",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -130,3 +130,14 @@ def has_gain(one: PlainList, rel: float | None) -> bool:
 def top_items(one: PlainList, k: int) -> list[Item]:
     """Items at ranks 1..k; all of them for k = 0."""
     return one.items[: k or None]
+
+
+def trec_order(run: Mapping[str, float]) -> list[str]:
+    """Order in which trec_eval ranks: score descending, ties by the bytes of the id, descending."""
+    return sorted(run, key=lambda item: (run[item], item.encode()), reverse=True)
+
+
+def ranking_of(run: Mapping[str, float], judged: Mapping[str, int]) -> Ranking:
+    """Build the list that trec_eval sees: ``run`` and ``judged`` map item ids to scores and gains."""
+    missed = [gain for item, gain in judged.items() if item not in run]
+    return Ranking([judged.get(item) for item in trec_order(run)], missed)

@@ -1,4 +1,4 @@
-"""What is tried of each measure: its options at each cutoff; and the order that trec_eval ranks in."""
+"""What is tried of each measure: its options, at each cutoff."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.measures import Measure, Ranking, registry
+from rankeval_spark.measures import Measure, registry
 from rankeval_spark.measures.options import GainMap
 from tests.support.rankings import GRADES
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Entry
-
 
 NUMBERS: Mapping[str, Sequence[float]] = {"levels": (11, 2, 7), "recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
 """Values tried of numeric options, where more than the default and another are."""
@@ -27,13 +26,11 @@ OTHER_NUMBERS = {"alpha": 0.5, "p": 0.5, "max_rel": 3.0, "floor": 0.1}
 OTHER_MAP = GainMap(((0.5, 0.0), (1.0, 1.0), (2.0, 1.5), (3.0, 4.0)))
 """A gain for each grade that the strategies draw."""
 
-
 TEXT = "Drama"
 """A text for options that cannot be left out."""
 
 GROUPS = frozenset({"tail"})
 """Item groups tried; lists drawn by the strategies have items of it."""
-
 
 ANYWHERE: Mapping[str, int] = {"tail": 1, "mean": 2, "median": 2, "value": 2}
 """Values of options that are tried only where so many options, they among them, are not at their defaults."""
@@ -79,14 +76,3 @@ def takes_every_grade(measure: Measure) -> bool:
 def all_variants(ks: Sequence[int]) -> list[Measure]:
     """Every valid combination of every measure that has a value for each list."""
     return [measure for entry in registry.entries("list") for measure in variants(entry, ks)]
-
-
-def trec_order(run: Mapping[str, float]) -> list[str]:
-    """Order in which trec_eval ranks: score descending, ties by the bytes of the id, descending."""
-    return sorted(run, key=lambda item: (run[item], item.encode()), reverse=True)
-
-
-def ranking_of(run: Mapping[str, float], judged: Mapping[str, int]) -> Ranking:
-    """Build the list that trec_eval sees: ``run`` and ``judged`` map item ids to scores and gains."""
-    missed = [gain for item, gain in judged.items() if item not in run]
-    return Ranking([judged.get(item) for item in trec_order(run)], missed)

@@ -60,6 +60,18 @@ def test_a_user_twice_with_the_same_values_fails_the_job_too(spark: SparkSession
         segmented.collect()
 
 
+@pytest.mark.parametrize("threshold", ["10MB", "-1"])
+def test_a_user_twice_fails_any_job_and_one_without_a_list_none(spark: SparkSession, threshold: str) -> None:
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+    users = table(spark, "user_id country", ("bob", "FR"), ("zoe", "DE"), ("zoe", "FR"), ("zoe", "IT"), ("ann", "IT"))
+    segmented = segment.with_segments(lists_of(spark, "ann", "bob"), segments=users, names=("country",))
+    assert tuples(segmented, "user_id", "segments.country") == [("ann", "IT"), ("bob", "FR")]
+
+    with_zoe = segment.with_segments(lists_of(spark, "ann", "zoe"), segments=users, names=("country",))
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:segments\] user 'zoe' stands twice"):
+        with_zoe.count()
+
+
 def test_a_row_without_a_user_is_nobodys(spark: SparkSession) -> None:
     users = table(spark, "user_id country", (None, "FR"), (None, "DE"), ("ann", "IT"))
     segmented = segment.with_segments(lists_of(spark, "ann"), segments=users, names=("country",))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages.slicing import USER_HASH, doubles, groups_of, in_chunks, positions_of
+from rankeval_spark.stages.slicing import USER_HASH, doubles, groups_of, in_chunks, positions_of, unpacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Cube:
     is_there : bool, shape (n_models, n_users)
         Whether the user is.
     users : pyarrow.Table
-        A row for each user, with segments.
+        A row for each user, with segments as they travel.
     """
 
     models: tuple[str, ...]
@@ -83,7 +83,7 @@ def in_order(models: Iterable[str], baseline: str | None) -> tuple[str, ...]:
 
 def slicings_of(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slicing]:
     """Find the groups of users of each slice."""
-    n_users = users.num_rows
+    users, n_users = unpacked(users), users.num_rows
     plain = pa.Table.from_pydict(
         {
             **{name: users[name] for names in slices for name in names},

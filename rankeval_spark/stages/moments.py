@@ -22,7 +22,7 @@ from rankeval_spark.stages import resample
 from rankeval_spark.stages.clean import user_hash
 from rankeval_spark.stages.pooled import COUNTS, PARTIAL, State
 from rankeval_spark.stages.population import IS_EVALUATED, has_judgements, has_list
-from rankeval_spark.stages.slicing import USER_HASH, Key, doubles, encoded, groups_of, in_chunks, segments_of
+from rankeval_spark.stages.slicing import USER_HASH, Key, doubles, encoded, groups_of, in_chunks, segments_of, unpacked
 from rankeval_spark.statistics import ratios
 from rankeval_spark.statistics.moments import Columns, Moments
 from rankeval_spark.statistics.ratios import Ratios
@@ -107,9 +107,8 @@ class _Summariser:
         weighted = list(self.state.weighted)
         totals = [_Totals() for _ in self.slices]
         resampler = None if self.draws is None else resample.Resampler(self.draws, self.slices, self.ks)
-        texts = (C.MODEL_ID, *sorted({name for names in self.slices for name in names}))
         for chunk in in_chunks(batches):
-            table = encoded(chunk, texts)
+            table = unpacked(encoded(chunk, [C.MODEL_ID]))
             values = _matrix(table, self.measures)
             counts = _matrix(table, COUNTS)
             denominators = _matrix(table, self.weights.values())

@@ -19,7 +19,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.stages import summarise
 from rankeval_spark.stages.finish import nullable, readable, slice_names
 from rankeval_spark.stages.population import IS_EVALUATED
-from rankeval_spark.stages.slicing import Key, doubles, groups_of, in_chunks, segments_of
+from rankeval_spark.stages.slicing import PACKED, Key, doubles, groups_of, in_chunks, segments_of, unpacked
 from rankeval_spark.statistics import nights
 from rankeval_spark.statistics.nights import Nights
 from rankeval_spark.statistics.paired import LEAST_USERS
@@ -88,7 +88,6 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
         return finisher.finish(key, group)
 
     segments, sliced_by = segments_of(slices)
-    names = sorted({name for one in sliced_by for name in one})
     sides = (
         frame.transform(_to_users, columns=measures.columns, ks=measures.ks).select(
             C.MODEL_ID, C.USER_ID, C.K, *segments, *measures.columns
@@ -96,10 +95,13 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
         for frame in (now, before)
     )
     own, earlier = sides
-    earlier = earlier.withColumnsRenamed({name: _earlier(name) for name in (*names, *measures.columns)})
+    earlier = earlier.withColumnsRenamed({name: _earlier(name) for name in (PACKED, *measures.columns)})
     aggregate = _aggregator(measures.columns, tuple(sliced_by), measures.ks)
+    nothing = F.array_repeat(F.lit(None).cast("string"), len({name for one in sliced_by for name in one}))
+    packed = [PACKED, _earlier(PACKED)] if segments else []
     return (
         own.join(earlier, on=[C.MODEL_ID, C.USER_ID, C.K], how="full")
+        .withColumns({name: F.coalesce(name, nothing) for name in packed})
         .drop(C.USER_ID)
         .mapInArrow(aggregate, PARTIAL)
         .groupBy(*_GROUP)
@@ -121,7 +123,8 @@ def _aggregator(
     columns: tuple[str, ...], slices: tuple[tuple[str, ...], ...], ks: tuple[int, ...]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def aggregate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in in_chunks(batches):
+        for chunk in in_chunks(batches):
+            table = unpacked(unpacked(chunk), packed=_earlier(PACKED), prefix=_earlier(""))
             now = np.column_stack([doubles(table, name) for name in columns])
             before = np.column_stack([doubles(table, _earlier(name)) for name in columns])
             for index, names in enumerate(slices):

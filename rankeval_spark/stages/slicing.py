@@ -8,12 +8,18 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, functions as F
 
 from rankeval_spark import columns as C
 
 USER_HASH: Final = "_user_hash"
 """Column of :func:`clean.user_hash`, where it travels to Python."""
+
+PACKED: Final = "_segments"
+"""Column of the segments' values, where they travel to Python."""
+
+_SEGMENT: Final = "_segment_"
 
 ROWS_AT_ONCE: Final = 65_536
 """Rows summarised in one go: enough to make the work per slice small, little enough to stay under 50 MB."""
@@ -23,12 +29,29 @@ Key: TypeAlias = tuple[str, tuple[str | None, ...], int]
 
 
 def segments_of(slices: Sequence[Sequence[str]]) -> tuple[list[Column], list[tuple[str, ...]]]:
-    """Give each segment that a slice is by a column of its own: the columns, and their names by slice."""
+    """Give all segments that a slice is by in one array: the column, and their names by slice once they are unpacked.
+
+    Thirty columns of text take Spark 0.5 s more to hand over for 600,000 rows than one array of them. Without any
+    segment there is no column.
+    """
     names = list(dict.fromkeys(name for one in slices for name in one))
-    columns = {name: f"_segment_{index}" for index, name in enumerate(names)}
-    values = _values_of(names)
-    found = [F.get(values, F.lit(index)).alias(column) for index, column in enumerate(columns.values())]
-    return found, [tuple(columns[name] for name in one) for one in slices]
+    columns = {name: f"{_SEGMENT}{index}" for index, name in enumerate(names)}
+    packed = [_values_of(names).alias(PACKED)] if names else []
+    return packed, [tuple(columns[name] for name in one) for one in slices]
+
+
+def unpacked(table: pa.Table, *, packed: str = PACKED, prefix: str = "") -> pa.Table:
+    """Replace the array of :func:`segments_of` by a column of each: distinct values, and the place of each row's."""
+    if packed not in table.column_names:
+        return table
+    values = table[packed].combine_chunks().flatten().dictionary_encode(null_encoding="encode")
+    codes = values.indices.to_numpy().reshape(table.num_rows, -1)
+    table = table.drop_columns(packed)
+    for index, code in enumerate(codes.T):
+        found, position = _distinct(code, len(values.dictionary))
+        column = pa.DictionaryArray.from_arrays(position, pc.take(values.dictionary, pa.array(found)))
+        table = table.append_column(f"{prefix}{_SEGMENT}{index}", column)
+    return table
 
 
 def _values_of(names: Sequence[str]) -> Column:

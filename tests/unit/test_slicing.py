@@ -42,3 +42,16 @@ def test_rows_of_a_group_share_model_values_and_cutoff(
     ]
     assert [keys[place] for place in group.tolist()] == own
     assert sorted(map(repr, keys)) == sorted(map(repr, set(own)))
+
+
+@given(rows=st.lists(st.lists(st.sampled_from([None, "", "DE", "FR"]), min_size=3, max_size=3), min_size=1))
+def test_segments_that_travel_as_one_array_are_columns_of_their_own_values_again(rows: list[list[str | None]]) -> None:
+    table = pa.table({"k": pa.array(range(len(rows))), "_packed": pa.array(rows, pa.list_(pa.string()))})
+    plain = slicing.unpacked(table, packed="_packed", prefix="_earlier")
+
+    assert plain.column_names == ["k", "_earlier_segment_0", "_earlier_segment_1", "_earlier_segment_2"]
+    for index, name in enumerate(plain.column_names[1:]):
+        own = [row[index] for row in rows]
+        assert plain[name].to_pylist() == own
+        assert set(plain[name].combine_chunks().dictionary.to_pylist()) == set(own)
+    assert slicing.unpacked(plain, packed="_packed") is plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankeval_spark.stages.slicing import segments_of
+from rankeval_spark.stages.slicing import segments_of, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,10 +22,13 @@ MAPS: tuple[dict[str, str | None] | None, ...] = (
 
 def test_segments_are_found_wherever_they_stand(spark: SparkSession) -> None:
     columns, sliced_by = segments_of([(), ("country",), ("country", "device")])
-    rows = spark.createDataFrame([(one,) for one in MAPS], "segments map<string, string>").select(*columns).collect()
+    rows = spark.createDataFrame([(one,) for one in MAPS], "segments map<string, string>").select(*columns).toArrow()
+    users = unpacked(rows)
 
     assert sliced_by == [(), ("_segment_0",), ("_segment_0", "_segment_1")]
-    assert [tuple(row) for row in rows] == [((one or {}).get("country"), (one or {}).get("device")) for one in MAPS]
+    assert users.column_names == ["_segment_0", "_segment_1"]
+    assert users["_segment_0"].to_pylist() == [(one or {}).get("country") for one in MAPS]
+    assert users["_segment_1"].to_pylist() == [(one or {}).get("device") for one in MAPS]
 
 
 def test_no_segment_is_no_column(spark: SparkSession) -> None:

@@ -24,7 +24,7 @@ from rankeval_spark.stages.pooled import COUNTS, PARTIAL, State
 from rankeval_spark.stages.population import IS_EVALUATED, has_judgements, has_list
 from rankeval_spark.stages.slicing import USER_HASH, Key, doubles, encoded, groups_of, in_chunks, segments_of, unpacked
 from rankeval_spark.statistics import ratios
-from rankeval_spark.statistics.moments import Columns, Moments
+from rankeval_spark.statistics.moments import Columns, Moments, membership_of
 from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
@@ -166,7 +166,8 @@ def _matrix(table: pa.Table, names: Collection[str]) -> np.ndarray:
 
 
 def _sums(counts: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-    return np.column_stack([np.bincount(group, weights=column, minlength=n_groups) for column in counts.T])
+    sums: np.ndarray = membership_of(group, n_groups) @ counts
+    return sums
 
 
 @dataclass

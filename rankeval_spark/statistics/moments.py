@@ -193,7 +193,7 @@ def membership_of(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array
     >>> membership_of(np.array([1, 0, 1]), 2) @ np.array([[1.0], [2.0], [3.0]])
     array([[2.], [4.]])
     """
-    return sparse.csr_array((np.ones(len(group)), group, np.arange(len(group) + 1)), (len(group), n_groups)).T
+    return sparse.csc_array((np.ones(len(group)), group, np.arange(len(group) + 1)), (n_groups, len(group)))
 
 
 def deviations_of(parts: Moments, group: NDArray[np.integer], n_groups: int) -> Matrix:

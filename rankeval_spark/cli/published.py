@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pyspark.sql import DataFrame, Row, functions as F
@@ -169,9 +169,16 @@ def rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
 
 
 def gap_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
-    """Compare the groups that the wanted rows are of."""
+    """Read how far the groups lie apart that the wanted rows are of."""
     order = [name for name in ORDER if name in GAP_COLUMNS]
-    return gaps.to_gaps(_wanted(spark, root, wanted)).select(*GAP_COLUMNS).orderBy(*order).collect()
+    rows = _wanted(spark, root, replace(wanted, measures=_with_kinds(wanted.measures)))
+    return gaps.to_gaps(rows).select(*GAP_COLUMNS).orderBy(*order).collect()
+
+
+def _with_kinds(measures: Sequence[str]) -> list[str]:
+    """Name, beside each measure, what ``metrics`` say of its groups; a name of the latter stands for its measure."""
+    wholes = [parts[1] if (parts := of_groups.parts_of(text)) else text for text in measures]
+    return [*wholes, *(of_groups.name_of(kind, one) for kind in of_groups.KINDS for one in wholes)]
 
 
 def comparison_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:

@@ -111,3 +111,13 @@ def test_gaps_between_the_groups_of_a_slice_are_shown(published: Workspace) -> N
     ]
     assert as_table.code == 0, as_table.err
     assert "als" in as_table.out
+
+
+def test_a_gap_may_be_asked_for_by_its_own_name(published: Workspace) -> None:
+    """A name such as ``GroupGap(RR)`` is one of ``metrics``; with ``--gaps`` it stands for the measure."""
+    night = ("--date", FIRST, "--evaluation", "nightly", "--k", 2, "--gaps")
+
+    by_measure = shown(published, *night, "--measure", "RR")
+
+    assert shown(published, *night, "--measure", "GroupGap(RR)") == by_measure
+    assert {row["measure"] for row in by_measure} == {"RR"}

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C, pipeline, schemas
 from rankeval_spark.app.arguments import Given, request_of
+from rankeval_spark.app.gap_tests import gap_tests
 from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, list_facts, row_facts
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import ConfigError, Fault, InputError
@@ -146,8 +147,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     Returns
     -------
     Evaluation
-        With ``user_metrics``, ``user_values``, ``metrics``, ``comparisons``, ``gaps``, ``checks`` and
-        ``leaderboard()``.
+        With ``user_metrics``, ``user_values``, ``metrics``, ``comparisons``, ``gaps``, ``checks``, ``leaderboard()``,
+        ``gap_tests()`` and ``agreement()``.
 
     Raises
     ------
@@ -241,6 +242,52 @@ class Evaluation:
         One row per model, slice, measure and cutoff; small groups and users of unknown segment are left out.
         """
         return gaps.to_gaps(self.metrics)
+
+    def gap_tests(
+        self,
+        *,
+        measures: Sequence[str] | None = None,
+        replicates: int = 1000,
+        seed: int = 0,
+        correction: str = "holm",
+    ) -> DataFrame:
+        """Test whether the groups of each slicing lie further apart than random groups of the same sizes would.
+
+        The means of the groups are computed at once, to know which groups there are; use it inside :meth:`cached`. It
+        costs a number a user, slicing and replicate, and hands on 16 bytes a group, measure, cutoff and replicate of
+        each partition: name the measures that matter.
+
+        Parameters
+        ----------
+        measures : sequence of str, optional
+            Such as ``["nDCG@10"]``: some of the evaluation's, all means of users where left out.
+        replicates : int
+            Random draws of all labels, 100 to 100000.
+        seed : int
+            Seed of the draws, which are hashes of it, the user and the replicate: the same on every partitioning.
+        correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
+            What is done about the number of tests, which are one family.
+
+        Returns
+        -------
+        DataFrame
+            ``model_id, slice, measure, k, n_groups, gap, p_value, p_adjusted, correction, family_size, replicates,
+            reason``. Small groups and users of unknown segment are left out, as in :attr:`gaps`; with fewer than two
+            groups gap and p are NULL and the reason is ``few_groups``. ``p_adjusted`` is NULL, for the reason
+            ``replicates``, where so many tests with so few replicates could not have found anything.
+
+        Raises
+        ------
+        ConfigError
+            If there are no slices, or an argument is not valid; all faults at once.
+
+        Notes
+        -----
+        ``p = (1 + #{gap* >= gap}) / (1 + B)`` of B replicates, in each of which every user draws a group with the
+        groups' shares of the users: a permutation of labels but for the binomial spread of the sizes.
+        """
+        asked_for = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}
+        return gap_tests(self._frames, request=self.request, has_one_list=self.inputs.has_one_list, asked=asked_for)
 
     @property
     def checks(self) -> DataFrame:

@@ -8,8 +8,18 @@ from rankeval_spark.pipeline.evaluation import (
     to_agreement,
     to_exposures,
     to_frames,
+    to_gap_tests,
     to_lists,
     to_scored,
 )
 
-__all__ = ["Frames", "Request", "to_agreement", "to_exposures", "to_frames", "to_lists", "to_scored"]
+__all__ = [
+    "Frames",
+    "Request",
+    "to_agreement",
+    "to_exposures",
+    "to_frames",
+    "to_gap_tests",
+    "to_lists",
+    "to_scored",
+]

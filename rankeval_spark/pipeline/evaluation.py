@@ -20,6 +20,7 @@ from rankeval_spark.stages import (
     exposure,
     fairness,
     groups,
+    lots,
     match,
     models,
     parity,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from rankeval_spark.config import Comparisons, Policies
     from rankeval_spark.config.bands import Band
     from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.stages.lots import Gap
+    from rankeval_spark.statistics.multiplicity import Correction
     from rankeval_spark.statistics.resampled import Draws
 
 
@@ -310,7 +313,7 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
     user_metrics = population.keep_population(scored)
     if exposures is not None and not asked.columns:
         return Frames(scored, user_metrics, _with_group_rows(exposures, request))
-    users = scored if has_one_list else summarise.to_users(scored, measures=asked.columns, weights=asked.weights)
+    users = _users(scored, request, has_one_list=has_one_list)
     metrics = summarise.to_metrics(
         users,
         measures=asked,
@@ -321,6 +324,37 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
     )
     every = metrics if exposures is None else metrics.unionByName(exposures)
     return Frames(scored, user_metrics, _with_group_rows(every, request), _comparisons(users, request))
+
+
+def to_gap_tests(  # noqa: PLR0913 - what is tested, and how
+    scored: DataFrame,
+    tested: DataFrame,
+    *,
+    gaps: Sequence[Gap],
+    request: Request,
+    has_one_list: bool,
+    draws: Draws,
+    correction: Correction,
+) -> DataFrame:
+    """Test gaps between groups of users, as :func:`lots.to_gap_tests` does; all are of slices of the request."""
+    measures = request.measures
+    return lots.to_gap_tests(
+        _users(scored, request, has_one_list=has_one_list),
+        tested,
+        gaps=gaps,
+        columns=dict(zip(measures.labels, measures.columns, strict=True)),
+        slices=request.slices,
+        ks=measures.ks,
+        draws=draws,
+        correction=correction,
+        alpha=1 - request.confidence,
+    )
+
+
+def _users(scored: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame:
+    """One row per (model, user, k)."""
+    asked = request.measures
+    return scored if has_one_list else summarise.to_users(scored, measures=asked.columns, weights=asked.weights)
 
 
 def _with_group_rows(metrics: DataFrame, request: Request) -> DataFrame:

@@ -69,7 +69,7 @@ class Resampler:
         """
         if np.isnan(numerators).all():
             return
-        users = _Users.of(table, numerators, denominators, self.ks)
+        users = Users.of(table, numerators, denominators, self.ks)
         large: list[_Slot] = []
         groups: list[np.ndarray] = []
         for index, names in enumerate(self.slices):
@@ -95,7 +95,7 @@ class Resampler:
             yield _batch((index, key, k, part.tobytes(), None) for k, part in zip(self.ks, by_k, strict=True))
         self._held = {}
 
-    def _draw(self, users: _Users, slots: list[_Slot], groups: list[np.ndarray]) -> Iterator[States]:
+    def _draw(self, users: Users, slots: list[_Slot], groups: list[np.ndarray]) -> Iterator[States]:
         if not slots:
             return
         sums = ratio_sums(
@@ -111,13 +111,13 @@ class Resampler:
         if len(self._held) * self._bytes(users) > HELD_BYTES:
             yield from self.rest()
 
-    def _bytes(self, users: _Users) -> int:
+    def _bytes(self, users: Users) -> int:
         """Size of the sums of one group."""
         return 2 * 8 * int(users.numerators.shape[1]) * self.draws.replicates
 
 
 @dataclass(frozen=True)
-class _Users:
+class Users:
     """Users of models, each with all his cutoffs, in the order of their hashes; only those who have a value.
 
     Attributes
@@ -134,7 +134,8 @@ class _Users:
     first_rows: pa.Table
 
     @classmethod
-    def of(cls, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray, ks: tuple[int, ...]) -> _Users:
+    def of(cls, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray, ks: tuple[int, ...]) -> Users:
+        """Put the cutoffs of each user of a model side by side; numerators are NaN where undefined."""
         is_defined = ~np.isnan(numerators)
         has_value = is_defined.any(axis=1)
         kept = table.filter(pa.array(has_value))
@@ -217,7 +218,7 @@ class _Merger:
         return np.array(parts).reshape(-1, *shape)
 
     def _unpacked(self, users: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """Take apart what :meth:`_Users.each` made: hashes, and a row of numerators and denominators each."""
+        """Take apart what :meth:`Users.each` made: hashes, and a row of numerators and denominators each."""
         width = 2 * self.n_measures
         n_users = len(users) // (8 * (1 + width))
         hashes = np.frombuffer(users, dtype=np.int64, count=n_users)

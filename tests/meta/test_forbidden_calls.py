@@ -56,7 +56,7 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/stages/nights.py": "values of two nights in, their moments and rows of changes out",
     "rankeval_spark/stages/exposure.py": "histograms of exposure in, rows of metrics out",
     "rankeval_spark/stages/parity.py": "sums of groups of popularity in, rows of metrics out",
-    "rankeval_spark/stages/gaps.py": "rows of metrics in, their differences out",
+    "rankeval_spark/stages/lots.py": "values of users in, sums under random labels and a p for each gap out",
     "rankeval_spark/stages/fairness.py": "rows of metrics in, what they say of groups of users out",
     "rankeval_spark/session/probe.py": "doctor asks a worker which Python it is",
 }

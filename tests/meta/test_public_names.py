@@ -51,7 +51,7 @@ EVALUATE: Final = {
     "seed": 0,
 }
 EVALUATION: Final = {
-    *("agreement", "cached", "checks", "comparisons", "gaps", "leaderboard"),
+    *("agreement", "cached", "checks", "comparisons", "gap_tests", "gaps", "leaderboard"),
     *("metrics", "user_metrics", "user_values"),
 }
 RESULTS: Final = {

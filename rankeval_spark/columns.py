@@ -93,6 +93,9 @@ ALL_USERS: Final = "all"
 CROSSING: Final = "*"
 """Joins the names, and the readable values, of a slice by several segments."""
 
+UNKNOWN: Final = "(unknown)"
+"""What a reader sees where the value of a segment is NULL."""
+
 ONE_LIST: Final = ""
 """``list_id`` where the log has one list a user."""
 

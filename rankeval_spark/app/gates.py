@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from scipy import stats
 
 from rankeval_spark import columns as C
+from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.stages.compared import keep_t_tests
 from rankeval_spark.statistics import gates as arithmetic
@@ -124,25 +125,30 @@ class _Judge:
     def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
         matching = self._matching(tables)
         verdicts = self._verdicts([self._evidence(row) for row in matching])
-        found = [self._row(row, verdict) for row, verdict in zip(matching, verdicts, strict=True)]
-        found += [self._row(row, self._gone(row)) for row in self._left(tables["metrics"])]
-        present = {row[C.MODEL_ID] for row in matching}
+        gone = [(row, self._gone(row)) for row in self._left(tables["metrics"])]
+        gone += self._uncompared(matching, tables["metrics"])
+        found = [self._row(row, verdict) for row, verdict in [*zip(matching, verdicts, strict=True), *gone]]
+        present = {row[C.MODEL_ID] for row in found}
         absent = [name for name in self._gate.models or () if name not in present]
-        if self._gate.models is None and not matching:
+        if self._gate.models is None and not found:
             absent = [""]
         return found + [self._row(self._nobody(name), self._unmatched(name, tables)) for name in absent]
 
     def _matching(self, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
         table = tables["comparisons" if self._gate.needs_baseline else "metrics"]
-        return [row for row in table if self._is_about(row) and row[C.SLICE] == self._gate.slice]
+        return [row for row in table if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row)]
+
+    def _is_wanted(self, model: str) -> bool:
+        return self._gate.models is None or model in self._gate.models
 
     def _is_about(self, row: Row) -> bool:
+        """Say whether a row is of the slice, measure and cutoff; of a comparison, with the baseline and with users."""
         gate, measure = self._gate, self._measure
         is_measured = (row[C.MEASURE], row[C.K]) == (self._label, measure.k)
-        is_wanted = gate.models is None or row[C.MODEL_ID] in gate.models
-        has_baseline = row["n_users"] and row.get(C.BASELINE_MODEL_ID) == self._baseline
-        is_compared = has_baseline or not gate.needs_baseline
-        return is_measured and is_wanted and bool(is_compared)
+        is_in = gate.slice_values in (None, tuple(row[C.SLICE_VALUES])) and row[C.SLICE] == gate.slice
+        is_of_value = not gate.needs_baseline or C.BASELINE_MODEL_ID not in row
+        is_compared = is_of_value or (row["n_users"] and row[C.BASELINE_MODEL_ID] == self._baseline)
+        return bool(is_measured and is_in and is_compared)
 
     def _left(self, metrics: Sequence[Row]) -> list[Row]:
         """Find the values of the slice that enough users had on the night before and none has now."""
@@ -153,9 +159,33 @@ class _Judge:
         return [
             {**row, "n_users": None}
             for row in self._previous.rows
-            if self._is_about(row) and row[C.SLICE] == self._gate.slice and row[C.MODEL_ID] in models
+            if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row) and row[C.MODEL_ID] in models
             if _key(row) not in present and row["n_earlier_users"] >= self._least_users
         ]
+
+    def _uncompared(self, compared: Sequence[Row], metrics: Sequence[Row]) -> list[tuple[Row, Verdict]]:
+        """Find the values of the slice where a model or the baseline has users, but none under both."""
+        here = [row for row in metrics if self._is_about(row) and row["n_users"]]
+        of_baseline = [row for row in here if row[C.MODEL_ID] == self._baseline]
+        models = {row[C.MODEL_ID] for row in metrics} - {self._baseline}
+        if not self._gate.needs_baseline or not any(row[C.MODEL_ID] == self._baseline for row in metrics):
+            return []
+        present = {_key(row) for row in compared}
+        found: dict[tuple[object, ...], Row] = {}
+        for model in sorted(filter(self._is_wanted, models)):
+            for row in (*of_baseline, *(own for own in here if own[C.MODEL_ID] == model)):
+                own = {**row, C.MODEL_ID: model}
+                before = found.get(_key(own))
+                if _key(own) not in present and (before is None or before["n_users"] < row["n_users"]):
+                    found[_key(own)] = own
+        return [({**row, "n_users": 0}, self._incomparable(row)) for row in found.values()]
+
+    def _incomparable(self, row: Row) -> Verdict:
+        """Judge a slice without users in common by the users that one of both models has there."""
+        what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
+        if row["n_users"] < self._least_users:
+            return arithmetic.too_few_users(what, row["n_users"], self._least_users)
+        return arithmetic.nobody_in_common(what, str(self._baseline))
 
     def _gone(self, row: Row) -> Verdict:
         return arithmetic.missing_slice(f"{row[C.MODEL_ID]}, {row[C.SLICE]} = {row[C.SLICE_VALUE]}")
@@ -185,7 +215,10 @@ class _Judge:
         if evidence.has_too_few_groups:
             return arithmetic.too_few_groups(evidence.what, self._least_group)
         low = -math.inf if gate.at_least is None else gate.at_least
-        return arithmetic.value_bounds(evidence, low=low, high=math.inf if gate.at_most is None else gate.at_most)
+        if gate.slice != C.ALL_USERS and not evidence.n_users:
+            return arithmetic.missing_slice(evidence.what)
+        high = math.inf if gate.at_most is None else gate.at_most
+        return arithmetic.value_bounds(evidence, low=low, high=high, least_users=self._least_group)
 
     def _of_value(self, row: Row) -> Evidence:
         """Take a row of ``metrics``."""
@@ -250,14 +283,24 @@ class _Judge:
         """Say why a rule has no row: no baseline, nobody in the slice, or nothing of the kind."""
         gate = self._gate
         if gate.needs_baseline and not any(row[C.MODEL_ID] == self._baseline for row in tables["metrics"]):
-            return arithmetic.no_baseline(self._what(model or "every model", "any"), f"baseline {self._baseline}")
+            what = self._what(model or "every model", gate.slice_value or "any")
+            return arithmetic.no_baseline(what, f"baseline {self._baseline}", self._models_there(tables["metrics"]))
         is_elsewhere = any(row[C.SLICE] == C.ALL_USERS and row[C.MODEL_ID] == model for row in tables["metrics"])
         if gate.slice != C.ALL_USERS and (is_elsewhere or not model):
-            return arithmetic.missing_slice(f"{model or 'every model'}, {gate.slice}")
+            where = gate.slice if gate.slice_values is None else f"{gate.slice} = {gate.slice_value}"
+            return arithmetic.missing_slice(f"{model or 'every model'}, {where}")
         return arithmetic.no_match(f"{gate}" if not model else f"{gate}, model {model},")
 
+    def _models_there(self, metrics: Sequence[Row]) -> str:
+        """Name the models that there are: a name that is misspelt looks like one that is not there yet."""
+        names = sorted({row[C.MODEL_ID] for row in metrics})
+        hint = nearest(str(self._baseline), names)
+        return "; ".join(filter(None, (f"the models of this night: {', '.join(names)}" if names else "", hint)))
+
     def _nobody(self, model: str) -> Row:
-        return {C.MODEL_ID: model, C.SLICE: self._gate.slice, C.SLICE_VALUE: "", C.SLICE_VALUES: [], "n_users": None}
+        gate = self._gate
+        values = {C.SLICE_VALUE: gate.slice_value, C.SLICE_VALUES: list(gate.slice_values or ())}
+        return {C.MODEL_ID: model, C.SLICE: gate.slice, **values, "n_users": None}
 
     def _row(self, about: Row, verdict: Verdict) -> dict[str, Any]:
         return {

@@ -45,6 +45,9 @@ class Gate(Model):
     newest night that was published before."""
     slice: str = C.ALL_USERS
     """Everyone, or a segment or crossing of `slices` (`country`, `country*device`): each of its values must meet it."""
+    slice_values: Annotated[tuple[str | None, ...], Field(min_length=1)] | None = None
+    """One slice: a value of each segment in `slice`, such as [DE], or [DE, phone]; null is an unknown one. Every value
+    of `slice` where this is left out."""
     at_least: Number | None = None
     """Least value of the mean."""
     at_most: Number | None = None
@@ -76,10 +79,25 @@ class Gate(Model):
             raise fault_error(Fault(".against", found, expected))
         if self.group_kind and self.is_of_change:
             raise fault_error(Fault("", f"{given[0]} beside {self.measure}", "at_least or at_most: it is not compared"))
+        if self.slice_values is not None:
+            self._fit_the_slice(self.slice_values)
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             found = f"at_least {self.at_least:g} above at_most {self.at_most:g}"
             raise fault_error(Fault("", found, "the lower bound first", "exchange them"))
         return self
+
+    def _fit_the_slice(self, values: Sequence[str | None]) -> None:
+        """Refuse values of no slice, of a slicing as a whole, or not one for each segment."""
+        found = f"{list(values)} beside slice {self.slice}"
+        if self.is_of_slicing:
+            raise fault_error(
+                Fault(".slice_values", f"{list(values)} beside {self.measure}", "every value: it is left out")
+            )
+        n_segments = 0 if self.slice == C.ALL_USERS else len(self.slice.split(C.CROSSING))
+        if not n_segments:
+            raise fault_error(Fault(".slice_values", found, "the segment that they are of", "name it as slice"))
+        if len(values) != n_segments:
+            raise fault_error(Fault(".slice_values", found, f"{n_segments} of them, one for each segment"))
 
     @property
     def kind(self) -> Kind:
@@ -108,6 +126,11 @@ class Gate(Model):
         return None if parts is None else parts[0]
 
     @property
+    def slice_value(self) -> str:
+        """The one slice as ``metrics`` writes it, empty where the rule is about each value."""
+        return C.CROSSING.join(C.UNKNOWN if value is None else value for value in self.slice_values or ())
+
+    @property
     def is_of_slicing(self) -> bool:
         """Whether the rule is about a slicing as a whole, not about each of its values."""
         return self.group_kind in of_groups.KINDS
@@ -134,6 +157,8 @@ class Gate(Model):
         asked = [f"{name} {getattr(self, name):g}" for name in KINDS if getattr(self, name) is not None]
         asked += ["relative"] if self.relative else []
         where = "" if self.slice == C.ALL_USERS else f" by {self.slice}"
+        if self.slice_values is not None:
+            where = f", {self.slice} = {self.slice_value}"
         whose = f" of {', '.join(self.models)}" if self.models else ""
         since = " against the previous night" if self.needs_previous else ""
         return f"{self.measure}{whose}{where}: {', '.join(asked)}{since}"

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Doubles: TypeAlias = NDArray[np.float64]
 
-UNKNOWN: Final = "(unknown)"
 
 _COLUMNS: Final = tuple(field for field in schemas.METRICS.fields if field.name not in C.RUN_KEY)
 
@@ -201,7 +200,7 @@ def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
 def readable(slice_values: pa.ListArray) -> pa.StringArray:
     """Join the values of a slice as its name is joined, an unknown value in words."""
     offsets = slice_values.offsets
-    named = pc.fill_null(slice_values.values, UNKNOWN)
+    named = pc.fill_null(slice_values.values, C.UNKNOWN)
     return pc.binary_join(pa.ListArray.from_arrays(offsets, named), C.CROSSING)
 
 

@@ -107,7 +107,9 @@ class Evidence:
         return self.p_less if self.better == "higher" else self.p_greater
 
 
-def value_bounds(evidence: Evidence, *, low: float = -math.inf, high: float = math.inf) -> Verdict:
+def value_bounds(
+    evidence: Evidence, *, low: float = -math.inf, high: float = math.inf, least_users: int = LEAST_USERS
+) -> Verdict:
     """Judge the value itself, not its interval: the mean must lie in [low, high].
 
     Examples
@@ -116,6 +118,8 @@ def value_bounds(evidence: Evidence, *, low: float = -math.inf, high: float = ma
     >>> value_bounds(evidence, low=0.25).sentence
     'nDCG@10 is 0.31 (0.3 to 0.32, 2,000 users); at least 0.25 is required: passed.'
     """
+    if 0 < evidence.n_users < least_users:
+        return too_few_users(evidence.what, evidence.n_users, least_users)
     value = evidence.value
     is_known = not math.isnan(value.value)
     passes = is_known and low <= value.value <= high
@@ -192,6 +196,18 @@ def no_match(rule: str) -> Verdict:
     return Verdict("no_match", math.nan, math.nan, f"{rule} matches nothing that was computed: failed.")
 
 
+def too_few_users(what: str, n_users: int, least_users: int) -> Verdict:
+    """Say that a verdict would rest on too few users.
+
+    Examples
+    --------
+    >>> too_few_users("als: nDCG@10, country = DE", 9, 30).sentence
+    'als: nDCG@10, country = DE has 9 users, fewer than the 30 that a verdict needs: not judged.'
+    """
+    text = f"{what} has {n_users:,} users, fewer than the {least_users} that a verdict needs: not judged."
+    return Verdict("too_few_users", math.nan, math.nan, text)
+
+
 def too_few_groups(what: str, least_users: int) -> Verdict:
     """Say that there are not two groups to be held against each other.
 
@@ -205,13 +221,32 @@ def too_few_groups(what: str, least_users: int) -> Verdict:
 
 
 def missing_slice(what: str) -> Verdict:
-    """Fail a slice that a rule names and nobody is in."""
+    """Fail a slice that a rule names and nobody has a value in."""
     return Verdict("missing_slice", math.nan, math.nan, f"{what} has no users in these results: failed.")
 
 
-def no_baseline(what: str, versus: str) -> Verdict:
-    """Say that there is nothing to compare with, as on the first night."""
-    return Verdict("no_baseline", math.nan, math.nan, f"{what} has no {versus} to be compared with yet: not judged.")
+def nobody_in_common(what: str, versus: str) -> Verdict:
+    """Fail a slice in which nobody has a value under both models.
+
+    Examples
+    --------
+    >>> nobody_in_common("als: nDCG@10, country = DE", "popular").sentence
+    'als: nDCG@10, country = DE has no users with a value under popular too: failed.'
+    """
+    return Verdict("missing_slice", math.nan, math.nan, f"{what} has no users with a value under {versus} too: failed.")
+
+
+def no_baseline(what: str, versus: str, hint: str = "") -> Verdict:
+    """Say that there is nothing to compare with, as on the first night.
+
+    Examples
+    --------
+    >>> no_baseline("als: nDCG@10", "baseline popular", "the models are als and pop").sentence
+    'als: nDCG@10 has no baseline popular to be compared with yet (the models are als and pop): not judged.'
+    """
+    told = f" ({hint})" if hint else ""
+    text = f"{what} has no {versus} to be compared with yet{told}: not judged."
+    return Verdict("no_baseline", math.nan, math.nan, text)
 
 
 _UNKNOWN: Final = "is undefined"
@@ -237,8 +272,7 @@ def _unless_impossible(evidence: Evidence, least_users: int) -> Verdict | None:
     if not evidence.versus:
         return no_baseline(evidence.what, evidence.lacking)
     if evidence.n_users < least_users:
-        text = f"{evidence.what} has {evidence.n_users:,} users, fewer than the {least_users} that a verdict needs"
-        return Verdict("too_few_users", math.nan, math.nan, f"{text}: not judged.")
+        return too_few_users(evidence.what, evidence.n_users, least_users)
     return None
 
 

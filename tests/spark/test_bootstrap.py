@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, evaluate
 from rankeval_spark.measures import Measure, of_groups
-from rankeval_spark.stages.finish import UNKNOWN
 from rankeval_spark.statistics import hashing, links
 from tests.support.frames import tuples
 from tests.support.logs import Logs
@@ -69,7 +68,7 @@ def test_intervals_are_those_of_users_drawn_in_numpy(
         found = {row[:3]: row[3:] for row in tuples(of_one_group, *KEY, *SPREAD)}
         users = [row.asDict() for row in kept.user_metrics.collect()]
     expected: dict[tuple[str, ...], tuple[Any, ...]] = {}
-    for model, country in itertools.product(("als", "popular"), ("", "DE", "FR", UNKNOWN)):
+    for model, country in itertools.product(("als", "popular"), ("", "DE", "FR", C.UNKNOWN)):
         own = [row for row in users if row[C.MODEL_ID] == model and country in ("", country_of(row))]
         for text in MEANS:
             measure = Measure.parse(text)
@@ -83,4 +82,4 @@ def test_intervals_are_those_of_users_drawn_in_numpy(
 
 def country_of(row: dict[str, Any]) -> str:
     """Name the country of a user."""
-    return row[C.SEGMENTS].get("country") or UNKNOWN
+    return row[C.SEGMENTS].get("country") or C.UNKNOWN

@@ -265,3 +265,100 @@ def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
 def test_a_rule_is_of_one_kind(rule: dict[str, Any], found: str) -> None:
     with pytest.raises(ConfigError, match=found):
         validate(Gate, rule)
+
+
+def test_a_rule_may_be_about_one_slice() -> None:
+    """Of two crossed segments, of which one is unknown too; a value that nobody has fails."""
+    crossing = "country*device"
+    metrics = [
+        metric("als"),
+        metric("als", "country", ("DE",)),
+        metric("als", "country", ("FR",), value=0.1),
+        metric("als", crossing, ("DE", None), value=0.1),
+        metric("als", crossing, ("DE", "phone")),
+    ]
+    rows = judged(
+        {"measure": "nDCG@10", "at_least": 0.2, "slice": "country", "slice_values": ["DE"]},
+        {"measure": "nDCG@10", "at_least": 0.2, "slice": crossing, "slice_values": ["DE", None]},
+        {"measure": "nDCG@10", "at_least": 0.2, "slice": "country", "slice_values": ["AT"]},
+        metrics=metrics,
+    )
+    assert verdicts(rows) == [
+        ("als", "DE", "passed"),
+        ("als", "DE*(unknown)", "failed"),
+        ("", "AT", "missing_slice"),
+    ]
+    assert rows[1]["rule"] == "nDCG@10, country*device = DE*(unknown): at_least 0.2"
+    assert rows[2]["explanation"] == "every model, country = AT has no users in these results: failed."
+    assert rows[2]["slice_values"] == ["AT"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"slice_values": ["DE"]}, "the segment that they are of"),
+        ({"slice": "country", "slice_values": ["DE", "phone"]}, "1 of them, one for each segment"),
+        ({"slice": "country", "slice_values": []}, "slice_values"),
+        ({"slice": "country", "slice_values": ["DE"], "measure": "GroupGap(nDCG)@10"}, "it is left out"),
+    ],
+)
+def test_values_that_are_no_slice_are_refused(rule: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        validate(Gate, {"measure": "nDCG@10", "at_least": 0.2, **rule})
+
+
+@pytest.mark.parametrize("bound", [{"margin": 0.02}, {"alpha": 0.05}, {"least_gain": -0.02}])
+def test_a_slice_without_users_in_common_is_missing(bound: dict[str, float]) -> None:
+    """FR: only the baseline has users; AT: only the model; IT: both, but none in common; CH: few; XX: nobody."""
+    by_country = {"FR": (0, 60), "AT": (60, 0), "IT": (60, 50), "CH": (5, 9), "DE": (60, 60), "XX": (0, 0)}
+    metrics = [metric("als"), metric("popular")]
+    for value, (own, others) in by_country.items():
+        metrics += [metric("als", "country", (value,), n_users=own)] if own else []
+        metrics += [metric("popular", "country", (value,), n_users=others)] if others else []
+    compared = [
+        comparison("als", 0.0, 0.5, slice_="country", values=("DE",), n_users=60),
+        comparison("als", 0.0, None, slice_="country", values=("IT",), n_users=0),
+    ]
+    rows = judged({"measure": "nDCG@10", "slice": "country", **bound}, metrics=metrics, comparisons=compared)
+    assert {row["slice_value"]: row["verdict"] for row in rows} == {
+        "AT": "missing_slice",
+        "CH": "too_few_users",
+        "DE": "passed",
+        "FR": "missing_slice",
+        "IT": "missing_slice",
+    }
+    said = {row["slice_value"]: row["explanation"] for row in rows}
+    assert said["FR"] == "als: nDCG@10, country = FR has no users with a value under popular too: failed."
+    assert said["CH"] == "als: nDCG@10, country = CH has 9 users, fewer than the 30 that a verdict needs: not judged."
+    assert {row["model_id"] for row in rows} == {"als"}
+
+
+def test_without_any_users_in_common_everyone_is_missing() -> None:
+    rows = judged(
+        {"measure": "nDCG@10", "margin": 0.02},
+        metrics=[metric("als"), metric("popular")],
+        comparisons=[comparison("als", 0.0, None, n_users=0)],
+    )
+    assert verdicts(rows) == [("als", "", "missing_slice")]
+    assert rows[0]["n_users"] == 0
+
+
+def test_bounds_are_not_held_against_a_few_users_and_a_slice_without_any_fails() -> None:
+    rows = judged(
+        {"measure": "nDCG@10", "at_least": 0.4, "slice": "country"},
+        metrics=[
+            metric("als", "country", ("AT",), n_users=29),
+            metric("als", "country", ("DE",), n_users=30),
+            metric("als", "country", ("FR",), n_users=0, value=None, ci_low=None, ci_high=None),
+        ],
+    )
+    assert verdicts(rows) == [("als", "AT", "too_few_users"), ("als", "DE", "failed"), ("als", "FR", "missing_slice")]
+
+
+def test_a_baseline_that_is_not_there_is_told_with_the_models_that_are() -> None:
+    rows = judged({"measure": "nDCG@10", "margin": 0.02}, metrics=[metric("als"), metric("populer")], comparisons=[])
+    assert verdicts(rows) == [("", "", "no_baseline")]
+    assert rows[0]["explanation"] == (
+        "every model: nDCG@10 has no baseline popular to be compared with yet "
+        "(the models of this night: als, populer; did you mean 'populer'?): not judged."
+    )

@@ -68,6 +68,10 @@ demo: setup  ## Evaluate three models on MovieLens 100K and show the result
 doctor: setup  ## Check Java, the jars, Python and the disk of this machine
 	@$(IN_VENV) -m rankeval_spark doctor $(ARGS)
 
+zip: setup  ## Make dist/rankeval_spark.zip, for spark-submit --py-files
+	@mkdir -p dist && rm -f dist/rankeval_spark.zip
+	@$(IN_VENV) -m zipfile -c dist/rankeval_spark.zip rankeval_spark && echo "==> dist/rankeval_spark.zip"
+
 # ---- to work on it ---------------------------------------------------------------------------------------------
 
 test: setup-test  ## Lint, types and all tests but those of test-faults

@@ -1,4 +1,4 @@
-"""Evaluate one date: ``spark-submit --py-files rankeval_spark.zip jobs/evaluate.py --config CONFIG --date D``.
+"""Evaluate one date: ``spark-submit --py-files dist/rankeval_spark.zip jobs/evaluate.py --config CONFIG --date D``.
 
 The options are those of ``rankeval run``; so are the exit codes.
 """

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rankeval_spark.app.evaluate import Evaluation, evaluate
     from rankeval_spark.results import Results
-    from rankeval_spark.session import recommended_settings
+    from rankeval_spark.session import build_session, recommended_settings
 
 __version__: Final = "0.1.0"
 
-__all__ = ["Evaluation", "Results", "__version__", "evaluate", "recommended_settings"]
+__all__ = ["Evaluation", "Results", "__version__", "build_session", "evaluate", "recommended_settings"]
 
 # Loaded at first use: measures and configs are used without Spark, and importing pyspark takes a second.
 _HOMES: Final = {
     "Evaluation": "rankeval_spark.app.evaluate",
     "Results": "rankeval_spark.results",
+    "build_session": "rankeval_spark.session",
     "evaluate": "rankeval_spark.app.evaluate",
     "recommended_settings": "rankeval_spark.session",
 }

@@ -192,7 +192,8 @@ def _item_facts(items: DataFrame, usable_recommendations: DataFrame) -> list[Dat
 def list_facts(scored: DataFrame, request: Request) -> DataFrame:
     """Count what can be seen in the scored lists: at the largest cutoff, or the whole list where there is none."""
     cutoffs = [k for k in request.measures.ks if k != C.WHOLE_LIST]
-    return check.to_list_facts(scored, k=max(cutoffs, default=C.WHOLE_LIST))
+    baseline = request.comparisons.baseline if request.comparisons else None
+    return check.to_list_facts(scored, k=max(cutoffs, default=C.WHOLE_LIST), baseline=baseline)
 
 
 def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:

@@ -19,7 +19,7 @@ from rankeval_spark.app.inputs import Inputs, column_facts, exposures_of, inputs
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.config import Threshold, check_roots
-from rankeval_spark.errors import ChecksFailedError, Fault, InputError, visible
+from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest, visible
 from rankeval_spark.pipeline import Request
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
@@ -28,6 +28,8 @@ from rankeval_spark.stages import check, flags
 if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig, Policies
     from rankeval_spark.measures import Measure, MeasureSet
+
+_MODELS_SHOWN: Final = 20
 
 FACT_SCHEMA: Final = "input string, check string, count bigint, total bigint, sample_keys array<string>"
 
@@ -313,7 +315,22 @@ class _Night:
         failed = [row for row in self.judged if row["verdict"] == "error"]
         if failed:
             kept = self.recorded.quarantine_path if self.config.results.quarantine else ""
-            raise ChecksFailedError(*(_check_fault(row, kept) for row in failed))
+            raise ChecksFailedError(*(self._without_lists(row) or _check_fault(row, kept) for row in failed))
+
+    def _without_lists(self, row: Row) -> Fault | None:
+        """Say that a model has no list at all, and which ones have: its name may be misspelt."""
+        if row["check"] != check.MISSING_USERS or row["share"] < 1:
+            return None
+        (model,) = row["sample_keys"]
+        log = self._sources.recommendations.frame
+        names = [one[0] for one in log.select(C.MODEL_ID).distinct().orderBy(C.MODEL_ID).limit(_MODELS_SHOWN).collect()]
+        of_log = ", ".join(visible(str(name)) for name in names)
+        found = (
+            f"no list of {visible(model)} for any of {row['count']:,} judged users; the log of this date has {of_log}"
+        )
+        hint = nearest(model, map(str, names)) if model not in names else ""
+        fix = "; ".join(filter(None, (hint, f"mend the input or models, or raise checks.{row['check']}.error")))
+        return Fault(f"{row['input']}, {row['check']}", found, f"at most {row['threshold']:.2%} without one", fix)
 
     def _why_empty(self) -> str | None:
         """Say which input has no rows for the date; an input without any row at all is an error."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _KEY = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[\d+\])*")
 _SETTINGS = "spark.settings."
+_QUOTED = """the value is YAML: put a text with signs in two pairs of quotes, such as --set 'a.sep=","'"""
 
 
 def apply(data: dict[str, Any], overrides: Sequence[str]) -> tuple[dict[Place, str], list[Fault]]:
@@ -55,7 +56,8 @@ def _parse(override: str) -> tuple[Place, Any]:
     document = yaml_reader.parse(text, _shown(override))
     if document.faults:
         is_hidden = _shown(override).endswith(REDACTED)
-        raise ConfigError(*(replace(one, found=REDACTED) if is_hidden else one for one in document.faults))
+        told = [replace(one, where=_shown(override), fix=one.fix or _QUOTED) for one in document.faults]
+        raise ConfigError(*(replace(one, found=REDACTED) if is_hidden else one for one in told))
     place = _place(key)
     if len(place) > yaml_reader.MAX_DEPTH:
         expected = f"at most {yaml_reader.MAX_DEPTH}"

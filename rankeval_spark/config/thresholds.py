@@ -81,6 +81,8 @@ class Checks(Model):
     """Users with a list and no judgement; share of the users with a list."""
     missing_users: Threshold = Threshold(warn=0.5, error=0.99)
     """Judged users without a list; share of the judged users, per model."""
+    absent_baseline: Threshold = Threshold(warn=0)
+    """Whether the baseline of `comparisons` has no list: 1 or 0."""
     zero_relevant: Threshold = Threshold(warn=0.5)
     """Judged users without a relevant judgement; share of the judged users."""
 

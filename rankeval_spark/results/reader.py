@@ -8,6 +8,7 @@ from functools import reduce
 from operator import and_
 from typing import Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Row, SparkSession, functions as F
 
@@ -161,6 +162,11 @@ class Results:
             raise ConfigError(
                 Fault("results root", f"{self._root!r} (no table {table})", "the results of an earlier run")
             ) from error
+        except Py4JJavaError as error:
+            if "DATA_SOURCE_NOT_FOUND" not in str(error):
+                raise
+            fix = "make it by rankeval_spark.build_session(), which adds the jars and settings"
+            raise ConfigError(Fault("Results(spark=)", "a session without Delta", "one with it", fix)) from None
 
     def _require_kept(self, table: str, date: date | str, evaluation: str | None) -> None:
         """Refuse a night whose rows were deleted: none of them is not the same as none at all."""

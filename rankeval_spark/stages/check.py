@@ -49,6 +49,12 @@ UNMATCHED_ITEMS: Final = "unmatched_items"
 SEEN_IN_TRAIN: Final = "seen_in_train"
 """The check of recommended items that the user has in the training data; it costs a join, so it is made on demand."""
 
+MISSING_USERS: Final = "missing_users"
+"""The check of judged users without a list, of the model that misses most; its one sample key is that model."""
+
+ABSENT_BASELINE: Final = "absent_baseline"
+"""The check that the model that others are compared with has lists."""
+
 DRIFT: Final = "drift"
 """The check that means stay in the band of the nights before; its input is what was measured."""
 
@@ -159,10 +165,11 @@ def _to_listed(usable_recommendations: DataFrame) -> DataFrame:
     return usable_recommendations.select(C.ITEM_ID).distinct()
 
 
-def to_list_facts(scored: DataFrame, *, k: int) -> DataFrame:
+def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> DataFrame:
     """Count repeated items, short lists, ties that matter, ranks that cannot be, and users on one side only.
 
-    With the column :data:`columns.SEEN` also the recommended items that their users have in the training data.
+    With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
+    that their users have in the training data.
 
     Parameters
     ----------
@@ -170,6 +177,8 @@ def to_list_facts(scored: DataFrame, *, k: int) -> DataFrame:
         Every scored row, outside the population too.
     k : int
         The largest cutoff; 0 where there is none, and then no list is short.
+    baseline : str, optional
+        Model that others are compared with.
     """
     lists = scored.where(F.col(C.K) == k)
     user = F.concat_ws(" ", C.MODEL_ID, F.col(C.USER_ID).cast("string"))
@@ -185,6 +194,7 @@ def to_list_facts(scored: DataFrame, *, k: int) -> DataFrame:
         _fact(of, "extra_users", F.count_if(is_extra), n_lists, is_extra, user),
         *(_rank_fact(lists, check, name, user) for check, name in _RANK_CHECKS.items()),
         *([_seen_fact(user)] if C.SEEN in lists.columns else []),
+        *([] if baseline is None else [_baseline_fact(baseline)]),
     )
     return _stacked(facts).unionByName(_missing_users(lists, is_missing))
 
@@ -201,6 +211,20 @@ def _rank_fact(lists: DataFrame, check: str, name: str, user: Column) -> Column:
 def _seen_fact(user: Column) -> Column:
     n_seen, n_items = F.col(f"{C.SEEN}.n_seen"), F.col(f"{C.SEEN}.n_items")
     return _fact(RECOMMENDATIONS, SEEN_IN_TRAIN, F.sum(n_seen), F.sum(n_items), n_seen > 0, user)
+
+
+def _baseline_fact(baseline: str) -> Column:
+    """Count the baseline if it has no list: a model that is misspelt looks like one that is not there yet."""
+    n_lists = F.count_if(has_list() & (F.col(C.MODEL_ID) == baseline))
+    is_absent = (n_lists == 0).cast("int")
+    key = F.when(n_lists == 0, F.array(F.lit(baseline))).otherwise(_no_keys())
+    return F.struct(
+        F.lit(RECOMMENDATIONS).alias("input"),
+        F.lit(ABSENT_BASELINE).alias("check"),
+        is_absent.cast("bigint").alias("count"),
+        F.lit(1).cast("bigint").alias("total"),
+        key.alias("sample_keys"),
+    ).alias(ABSENT_BASELINE)
 
 
 def with_verdicts(facts: DataFrame, *, checks: Checks) -> DataFrame:
@@ -248,7 +272,7 @@ def _missing_users(lists: DataFrame, is_missing: Column) -> DataFrame:
     worst = per_model.agg(F.max_by(F.struct(C.MODEL_ID, "_n_missing", "_n_judged"), order).alias("_worst"))
     return worst.select(
         F.lit(RECOMMENDATIONS).alias("input"),
-        F.lit("missing_users").alias("check"),
+        F.lit(MISSING_USERS).alias("check"),
         F.coalesce("_worst._n_missing", F.lit(0)).alias("count"),
         F.coalesce("_worst._n_judged", F.lit(0)).alias("total"),
         F.when(F.col("_worst._n_missing") > 0, F.array(f"_worst.{C.MODEL_ID}"))

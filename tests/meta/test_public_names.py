@@ -14,7 +14,7 @@ from rankeval_spark import errors, schemas
 from rankeval_spark.config import PRESETS, Checks, Policies
 from rankeval_spark.measures import Measure, registry
 
-PUBLIC: Final = ["Evaluation", "Results", "__version__", "evaluate", "recommended_settings"]
+PUBLIC: Final = ["Evaluation", "Results", "__version__", "build_session", "evaluate", "recommended_settings"]
 
 EVALUATE: Final = {
     "recommendations": "required",
@@ -116,6 +116,7 @@ CHECKS: Final = {
     "ties",
     "extra_users",
     "missing_users",
+    "absent_baseline",
     "zero_relevant",
     "rank_gaps",
     "score_rank_disagree",

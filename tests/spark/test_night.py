@@ -377,7 +377,7 @@ def test_model_that_the_log_does_not_have_fails_a_check(spark: SparkSession, own
 
     (fault,) = error.value.faults
     assert fault.where == "recommendations, missing_users"
-    assert fault.found == "5 (100.00%), for example ghost"
+    assert fault.found == "no list of ghost for any of 5 judged users; the log of this date has als, pop"
     assert "checks.missing_users.error" in fault.fix
     assert published_versions(own_copy) == before
 

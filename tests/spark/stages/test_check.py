@@ -164,6 +164,21 @@ def list_facts(log: DataFrame, *, train: DataFrame | None = None) -> dict[str, t
     return {str(name): tuple(rest) for name, *rest in facts_of(facts)}
 
 
+def test_a_baseline_without_a_list_is_counted(spark: SparkSession) -> None:
+    """Judged users that it gave no list are rows of it too."""
+    lists = scored_rows(
+        spark,
+        {"user_id": "ann", "k": 5, "n_recommended": 5},
+        {"user_id": "ann", "k": 5, "n_recommended": 0, "model_id": "none"},
+    )
+    for baseline, expected in (("m", (0, 1, [])), ("none", (1, 1, ["none"])), ("typo", (1, 1, ["typo"]))):
+        facts = check.to_list_facts(lists, k=5, baseline=baseline).where("check = 'absent_baseline'")
+        assert facts_of(facts) == [("absent_baseline", *expected)]
+    assert facts_of(check.to_list_facts(lists.limit(0), k=5, baseline="m").where("check = 'absent_baseline'")) == [
+        ("absent_baseline", 1, 1, ["m"])
+    ]
+
+
 RANKS: dict[str, Sequence[int | None]] = {
     "ann": (1, 2, 3),
     "bob": (1, 3, 4),
@@ -246,7 +261,8 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
     verdicts = check.with_verdicts(facts, checks=Checks())
     found = tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
     more = ["duplicates", "null_keys"] * 2 + ["null_keys"] + ["rows"] * 4
-    of_inputs = Checks.model_fields.keys() - {*check.OF_NIGHTS, check.EXTRA_COLUMNS, check.SEEN_IN_TRAIN}
+    asked_for = {check.EXTRA_COLUMNS, check.SEEN_IN_TRAIN, check.ABSENT_BASELINE}
+    of_inputs = Checks.model_fields.keys() - {*check.OF_NIGHTS, *asked_for}
     assert [name for name, *_ in found] == sorted([*of_inputs, *more])
     assert {(count, share, verdict, *keys) for _, count, share, verdict, keys in found} == {(0, None, "ok")}
     assert_key(verdicts, ("input", "check"))

@@ -195,6 +195,12 @@ def test_unknown_key_of_an_override_is_found_there(config_file: Path) -> None:
     assert (fault.where, fault.fix) == ("--set polices.ties=rank", "did you mean 'policies'?")
 
 
+def test_an_override_that_is_no_yaml_is_told_how_to_quote_it(config_file: Path) -> None:
+    fault = fault_of(config_file, "inputs.segments.options.sep=,")
+    assert fault.where == "--set inputs.segments.options.sep=,"
+    assert "two pairs of quotes" in fault.fix
+
+
 def test_missing_file_suggests_the_nearest_one(config_file: Path) -> None:
     fault = fault_of(config_file.with_name("nihgtly.yaml"))
     assert (fault.found, fault.fix) == ("no such file", "did you mean 'nightly.yaml'?")

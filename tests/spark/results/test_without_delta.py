@@ -1,0 +1,45 @@
+"""A reader in a session of the user's own, which has no Delta."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankeval_spark.session.java import find_java
+
+ROOT = Path(__file__).parents[3]
+
+PROGRAM = """
+from pyspark.sql import SparkSession
+from rankeval_spark import Results
+from rankeval_spark.errors import ConfigError
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+try:
+    Results(spark, "results").metrics()
+except ConfigError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_session_without_delta_is_told_where_to_get_one_with_it(tmp_path: Path) -> None:
+    """In a process of its own, since the session of the tests has Delta."""
+    settings = {"JAVA_HOME": str(find_java().home), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, **settings},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "found a session without Delta; expected one with it" in run.stdout
+    assert "rankeval_spark.build_session()" in run.stdout
+    assert "Traceback" not in run.stderr

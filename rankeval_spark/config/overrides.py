@@ -53,16 +53,24 @@ def _parse(override: str) -> tuple[Place, Any]:
     key, equals, text = override.partition("=")
     if not equals or not _KEY.fullmatch(key):
         raise ConfigError(Fault(_shown(override), repr(key), "key=value, such as policies.ties=item_desc"))
-    document = yaml_reader.parse(text, _shown(override))
+    try:
+        document = yaml_reader.parse(text, _shown(override))
+    except ConfigError as error:
+        raise ConfigError(*_told(error.faults, override)) from None
     if document.faults:
-        is_hidden = _shown(override).endswith(REDACTED)
-        told = [replace(one, where=_shown(override), fix=one.fix or _QUOTED) for one in document.faults]
-        raise ConfigError(*(replace(one, found=REDACTED) if is_hidden else one for one in told))
+        raise ConfigError(*_told(document.faults, override))
     place = _place(key)
     if len(place) > yaml_reader.MAX_DEPTH:
         expected = f"at most {yaml_reader.MAX_DEPTH}"
         raise ConfigError(Fault("--set", f"a key of {len(place)} parts", expected))
     return place, document.data
+
+
+def _told(faults: Sequence[Fault], override: str) -> list[Fault]:
+    """Say of the faults of a value where it stands, without what it is if that is a secret."""
+    shown = _shown(override)
+    told = [replace(one, where=shown, fix=one.fix or _QUOTED) for one in faults]
+    return [replace(one, found=REDACTED) for one in told] if shown.endswith(REDACTED) else told
 
 
 def _shown(override: str) -> str:

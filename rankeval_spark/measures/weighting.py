@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, FloatVector, IntVector
     from rankeval_spark.measures.lists import CutLists, Lists
 
-Dcg: TypeAlias = Literal["log2", "exp-log2", "jk2", "inverse"]
+Dcg: TypeAlias = Literal["log2", "exp-log2", "jk2", "ln", "inverse"]
 """How a gain is discounted; ``exp-log2`` also raises it to 2**gain - 1."""
 
 Gains: TypeAlias = Literal["grade", "binary", "value"] | GainMap
@@ -35,6 +35,7 @@ _DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {
     "log2": lambda rank: 1 / np.log2(rank + 1),
     "exp-log2": lambda rank: 1 / np.log2(rank + 1),
     "jk2": lambda rank: 1 / np.log2(np.maximum(rank, 2)),
+    "ln": lambda rank: 1 / np.log(rank + 1),
     "inverse": lambda rank: 1 / rank,
 }
 

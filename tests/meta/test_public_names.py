@@ -176,7 +176,7 @@ MEASURE_OPTIONS: Final = {
     "P": {"denom": {"k", "len", "min"}},
     "R": {"denom": {"R", "min"}, "gains": {"binary", "value"}, "group": {"head", "middle", "tail"}},
     "nDCG": {
-        "dcg": {"log2", "exp-log2", "jk2", "inverse"},
+        "dcg": {"log2", "exp-log2", "jk2", "ln", "inverse"},
         "gains": {"grade", "binary", "value"},
         "ideal": {"judged", "k_ones", "retrieved", "len"},
         "unjudged": {"zero", "mean", "median"},

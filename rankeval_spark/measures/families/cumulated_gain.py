@@ -180,7 +180,7 @@ def normalised_cumulated_gain(
     formula="sum_{i<=k} g_i / log2(i + 1)",
     bounds=(0, math.inf),
     undefined=_NO_GAIN,
-    source=f"{_BURGES}; dcg='jk2': {_JARVELIN}",
+    source=f"{_BURGES}; dcg='jk2': {_JARVELIN}; dcg='ln': scikit-learn dcg_score with log_base=e",
     rules=(_REL_IS_BINARY, _VALUES_ARE_NOT_RAISED),
     needs_with=_needs,
     takes_expected_ties=True,
@@ -188,6 +188,7 @@ def normalised_cumulated_gain(
         Golden("DCG@5", (_EVENTS,), ("3 + 1/log2(3) + 2/log2(5)",), note="purchase = 3, cart = 2, view = 1"),
         Golden("DCG(dcg='exp-log2')@5", (_EVENTS,), ("7 + 1/log2(3) + 3/log2(5)",), note="gain 2**g - 1"),
         Golden("DCG(dcg='jk2')@5", (_EVENTS,), ("3 + 1 + 2/log2(4)",), note="ranks 1 and 2 weigh the same"),
+        Golden("DCG(dcg='ln')@5", (_EVENTS,), ("3/ln(2) + 1/ln(3) + 2/ln(5)",), note="1 / ln(2) times that of log2"),
         Golden("DCG(dcg='inverse')@5", (_EVENTS,), ("3 + 1/2 + 2/4",)),
         Golden("DCG(gains='binary')@5", (_EVENTS,), ("1 + 1/log2(3) + 1/log2(5)",)),
         Golden("DCG(rel=2,gains='binary')@5", (_EVENTS,), ("1 + 1/log2(5)",), note="relevant from gain 2 on"),
@@ -210,8 +211,9 @@ def discounted_cumulated_gain(
     ----------
     cut : CutLists
         The lists and the cutoffs.
-    dcg : {"log2", "exp-log2", "jk2", "inverse"}
-        What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / i.
+    dcg : {"log2", "exp-log2", "jk2", "ln", "inverse"}
+        What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2));
+        g / ln(i + 1); g / i.
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
         has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
@@ -229,7 +231,8 @@ def discounted_cumulated_gain(
     Notes
     -----
     ``sum_{i<=k} G(g_i) D(i)``. The discount 1 / log2(i + 1) is that of trec_eval and of Burges et al. (2005);
-    Järvelin & Kekäläinen (2002) leave ranks below the base of the logarithm undiscounted (``jk2``).
+    Järvelin & Kekäläinen (2002) leave ranks below the base of the logarithm undiscounted (``jk2``). With the natural
+    logarithm (``ln``) each value is 1 / ln(2) = 1.4427 times that of ``log2``.
 
     Examples
     --------
@@ -261,6 +264,12 @@ def discounted_cumulated_gain(
         Golden("nDCG@5", (_EVENTS,), ("(3 + 1/log2(3) + 2/log2(5)) / (3 + 2/log2(3) + 1/2)",)),
         Golden("nDCG(dcg='exp-log2')@5", (_EVENTS,), ("(7 + 1/log2(3) + 3/log2(5)) / (7 + 3/log2(3) + 1/2)",)),
         Golden("nDCG(dcg='jk2')@5", (_EVENTS,), ("(3 + 1 + 2/log2(4)) / (3 + 2 + 1/log2(3))",)),
+        Golden(
+            "nDCG(dcg='ln')@5",
+            (_EVENTS,),
+            ("(3/ln(2) + 1/ln(3) + 2/ln(5)) / (3/ln(2) + 2/ln(3) + 1/ln(4))",),
+            note="the same as with log2: the base cancels",
+        ),
         Golden("nDCG(dcg='inverse')@5", (_EVENTS,), ("(3 + 1/2 + 2/4) / (3 + 2/2 + 1/3)",)),
         Golden(
             "nDCG(gains={1:1,2:5,3:50})@5",
@@ -340,8 +349,9 @@ def normalised_discounted_cumulated_gain(  # noqa: PLR0913 - each option is a di
     ----------
     cut : CutLists
         The lists and the cutoffs.
-    dcg : {"log2", "exp-log2", "jk2", "inverse"}
-        What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / i.
+    dcg : {"log2", "exp-log2", "jk2", "ln", "inverse"}
+        What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2));
+        g / ln(i + 1); g / i.
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
         has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
@@ -362,7 +372,8 @@ def normalised_discounted_cumulated_gain(  # noqa: PLR0913 - each option is a di
     Notes
     -----
     ``DCG@k / IDCG@k``, IDCG from all judgements of the user, best first, cut at k. ``k_ones`` (RecTools) keeps users
-    with R < k below 1; ``retrieved`` (Evidently) and ``len`` inflate the value of lists that miss relevant items.
+    with R < k below 1; ``retrieved`` (Evidently) and ``len`` inflate the value of lists that miss relevant items. The
+    base of the logarithm cancels: ``dcg='ln'`` has the values of ``log2``.
 
     With ``unjudged='mean'`` or ``'median'`` the ideal may place any number of items without a judgement, so that
     judged ones that are worth less than these never stand in it; only for dense rating data, where an item without a

@@ -32,7 +32,7 @@ TEXT = "Drama"
 GROUPS = frozenset({"tail"})
 """Item groups tried; lists drawn by the strategies have items of it."""
 
-ANYWHERE: Mapping[str, int] = {"tail": 1, "mean": 2, "median": 2, "value": 2}
+ANYWHERE: Mapping[str, int] = {"tail": 1, "mean": 2, "median": 2, "value": 2, "ln": 2}
 """Values of options that are tried only where so many options, they among them, are not at their defaults."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -179,6 +180,12 @@ def test_with_binary_gains_every_gain_of_ndcg_is_the_same(ranking: Ranking, rel:
     linear = curve("nDCG", ranking)
     assert_equal(curve("nDCG(dcg='exp-log2')", ranking), linear)
     assert_equal(curve(f"nDCG(rel={rel!r},gains='binary')", ranking), linear)
+
+
+@given(ranking=rankings(), ideal=st.sampled_from(["judged", "retrieved", "len"]))
+def test_base_of_the_logarithm_scales_dcg_and_leaves_ndcg_as_it_is(ranking: Ranking, ideal: str) -> None:
+    assert_equal(curve("DCG(dcg='ln')", ranking) * math.log(2), curve("DCG", ranking))
+    assert_equal(curve(f"nDCG(dcg='ln',ideal='{ideal}')", ranking), curve(f"nDCG(ideal='{ideal}')", ranking))
 
 
 @given(ranking=rankings())

@@ -102,6 +102,13 @@ def test_cumulated_gain_is_that_of_scikit_learn(k: int | None) -> None:
 
 
 @pytest.mark.parametrize("k", [*KS, None])
+def test_natural_logarithm_in_the_discount_is_that_of_scikit_learn(k: int | None) -> None:
+    lists, cutoff = random_lists(50 + (k or 0)), f"@{k}" if k else ""
+    expected = [metrics.dcg_score([one.gains], [one.untied], k=k, log_base=math.e) for one in lists]
+    assert_same("DCG(dcg='ln')", ours(f"DCG(dcg='ln'){cutoff}", batch(lists)), expected)
+
+
+@pytest.mark.parametrize("k", [*KS, None])
 def test_mean_over_the_orders_of_ties_is_that_of_scikit_learn(k: int | None) -> None:
     """As the policy `ties: expected`: it means over ties wherever it is not told to leave them."""
     lists, cutoff = random_lists(100 + (k or 0)), f"@{k}" if k else ""

@@ -37,7 +37,9 @@ _OTHER = Ranking([None], items=(Item(categories=("c",)),), background=_HALVES)
         Golden("Calibration@1", (_LIST,), ("1/2 * log2(1/2 / (0.99 + 0.005)) + 1/2 * log2(1/2 / 0.005)",)),
         Golden("Calibration", (_LIST,), ("0",), note="an item without categories does not count"),
         Golden("Calibration(alpha=0.5)@1", (_LIST,), ("1/2 * log2(1/2 / 0.75) + 1/2 * log2(1/2 / 0.25)",)),
+        Golden("Calibration(base='e')@1", (_LIST,), ("1/2 * ln(1/2 / (0.99 + 0.005)) + 1/2 * ln(1/2 / 0.005)",)),
         Golden("Calibration(distance='JS')@1", (_OTHER,), ("1",), note="nothing in common"),
+        Golden("Calibration(base='e',distance='JS')@1", (_OTHER,), ("ln(2)",), note="in nats"),
         Golden("Calibration(distance='JS')@1", (_LIST,), ("(1/2 * log2(2/3) + 1/2 * log2(2) + log2(4/3)) / 2",)),
         Golden("Calibration(distance='Hellinger')@1", (_LIST,), ("sqrt(1 - sqrt(1/2))",)),
         Golden("Calibration(distance='Hellinger',weights='log2')@3", (_SAME,), ("0",), note="equal mixtures"),
@@ -50,6 +52,10 @@ _OTHER = Ranking([None], items=(Item(categories=("c",)),), background=_HALVES)
             "alpha only with distance='KL'",
             lambda options: options["alpha"] != _ALPHA and options["distance"] != "KL",
         ),
+        Rule(
+            "base only with distance='KL' and 'JS'",
+            lambda options: options["base"] != "2" and options["distance"] == "Hellinger",
+        ),
     ),
     needs=(needs.ITEM_CATEGORIES, needs.PROFILE_CATEGORIES),
     without_relevant=lambda **_: math.nan,
@@ -58,6 +64,7 @@ def calibration(
     cut: CutLists,
     *,
     alpha: Annotated[float, Above(0), Below(1)] = _ALPHA,
+    base: Literal["2", "e"] = "2",
     distance: Literal["KL", "JS", "Hellinger"] = "KL",
     weights: Literal["none", "log2"] = "none",
 ) -> FloatMatrix:
@@ -70,16 +77,18 @@ def calibration(
     alpha : float
         For ``distance='KL'``: share of the profile p that is mixed into q, without which a category that is not
         recommended would make the distance infinite.
+    base : {"2", "e"}
+        Base of the logarithm, bits or nats; for ``distance='KL'`` and ``'JS'``.
     distance : {"KL", "JS", "Hellinger"}
         Kullback-Leibler divergence; Jensen-Shannon divergence; Hellinger distance. The last two take q as it is and
-        lie in [0, 1].
+        lie in [0, 1]; in nats JS is at most ln 2.
     weights : {"none", "log2"}
         What a place counts in q: all the same; 1 / log2(rank + 1).
 
     Returns
     -------
     float64, shape (n_lists, n_cutoffs)
-        Bits, or a distance. NaN for a user without a profile and for a list without a categorised item.
+        Bits or nats, or a distance. NaN for a user without a profile and for a list without a categorised item.
 
     Notes
     -----
@@ -97,6 +106,7 @@ def calibration(
     >>> calibration(batch.cut([1]), distance="JS").round(4)
     array([[0.3113]])
     """
+    log = np.log2 if base == "2" else np.log
     facts = cut.lists.known_items
     n_lists = cut.lists.n_lists
     profile, labels = facts.known_profile, facts.known_categories
@@ -114,7 +124,7 @@ def calibration(
     for column, k in enumerate(cut.k[0]):
         found = sum_by_list(index_q, worth * (ranks <= k), n_lists=len(places))
         q = _shares(found, owner, n_lists)
-        total = sum_by_list(owner, _terms(p, q, distance, alpha), n_lists=n_lists)
+        total = sum_by_list(owner, _terms(p, q, distance, alpha, log), n_lists=n_lists)
         is_defined = (sum_by_list(owner, p, n_lists=n_lists) > 0) & (sum_by_list(owner, found, n_lists=n_lists) > 0)
         values[is_defined, column] = np.clip(np.sqrt(total) if distance == "Hellinger" else total, 0, None)[is_defined]
     return values
@@ -126,20 +136,20 @@ def _shares(mass: FloatVector, owner: IntVector, n_lists: int) -> FloatVector:
     return shares
 
 
-def _terms(p: FloatVector, q: FloatVector, distance: str, alpha: float) -> FloatVector:
+def _terms(p: FloatVector, q: FloatVector, distance: str, alpha: float, log: np.ufunc) -> FloatVector:
     """Return what each (list, category) adds."""
     if distance == "KL":
-        return _divergence(p, (1 - alpha) * q + alpha * p)
+        return _divergence(p, (1 - alpha) * q + alpha * p, log)
     if distance == "JS":
         middle = (p + q) / 2
-        return (_divergence(p, middle) + _divergence(q, middle)) / 2
+        return (_divergence(p, middle, log) + _divergence(q, middle, log)) / 2
     # Half of the squared differences of the roots is 1 - sum sqrt(p q), and exact where p and q are nearly equal.
     roots: FloatVector = (np.sqrt(p) - np.sqrt(q)) ** 2 / 2
     return roots
 
 
-def _divergence(p: FloatVector, q: FloatVector) -> FloatVector:
-    """Return p log2(p / q); 0 where p is 0. Where p is not, q is neither."""
+def _divergence(p: FloatVector, q: FloatVector, log: np.ufunc) -> FloatVector:
+    """Return p log(p / q); 0 where p is 0. Where p is not, q is neither."""
     is_there = p > 0
-    bits: FloatVector = p * np.log2(ratio(np.where(is_there, p, 1.0), np.where(is_there, q, 1.0)))
-    return bits
+    terms: FloatVector = p * log(ratio(np.where(is_there, p, 1.0), np.where(is_there, q, 1.0)))
+    return terms

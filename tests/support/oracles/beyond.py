@@ -262,7 +262,9 @@ def similarity_to_profile(one: PlainList, item: Item, sim: str) -> float | None:
 
 
 @naive("Calibration")
-def _(one: PlainList, k: int, *, alpha: float, distance: str, weights: str) -> Number | None:
+def _(  # noqa: PLR0913 - the list, the cutoff and the options
+    one: PlainList, k: int, *, alpha: float, base: str, distance: str, weights: str
+) -> Number | None:
     p: dict[str, float] = {}
     q: dict[str, float] = {}
     for name, n_categories, n_items in one.background.profile:
@@ -274,12 +276,13 @@ def _(one: PlainList, k: int, *, alpha: float, distance: str, weights: str) -> N
         return None
     pairs = [(p.get(name, 0) / sum(p.values()), q.get(name, 0) / sum(q.values())) for name in {*p, *q}]
     if distance == "KL":
-        return divergence([(a, (1 - alpha) * b + alpha * a) for a, b in pairs])
+        return divergence([(a, (1 - alpha) * b + alpha * a) for a, b in pairs], base)
     if distance == "JS":
-        return sum(divergence([(pair[side], sum(pair) / 2) for pair in pairs]) for side in (0, 1)) / 2
+        return sum(divergence([(pair[side], sum(pair) / 2) for pair in pairs], base) for side in (0, 1)) / 2
     return math.hypot(*(math.sqrt(a) - math.sqrt(b) for a, b in pairs)) / math.sqrt(2)
 
 
-def divergence(pairs: Sequence[tuple[float, float]]) -> float:
-    """Kullback-Leibler divergence in bits."""
-    return math.fsum(a * math.log2(a / b) for a, b in pairs if a)
+def divergence(pairs: Sequence[tuple[float, float]], base: str) -> float:
+    """Kullback-Leibler divergence in bits, or with base e in nats."""
+    log = {"2": math.log2, "e": math.log}[base]
+    return math.fsum(a * log(a / b) for a, b in pairs if a)

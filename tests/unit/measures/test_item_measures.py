@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
+from scipy import spatial, stats
 
 from rankeval_spark.measures import Background, Item, Lists, MeasureSet, Ranking
 from tests.support.rankings import ITEMS, rankings
@@ -174,6 +175,29 @@ def test_list_of_the_items_that_the_user_has_is_calibrated(drawn: list[Item], di
 def test_bounded_distances_are_bounded(ranking: Ranking, distance: str) -> None:
     values = curve(f"Calibration(distance='{distance}')", ranking)
     assert np.all((values <= 1 + 1e-12) | np.isnan(values))
+
+
+@given(ranking=rankings(), distance=st.sampled_from(["KL", "JS"]))
+def test_nats_are_ln_2_times_as_many_as_bits(ranking: Ranking, distance: str) -> None:
+    bits, nats = (curve(f"Calibration(base='{base}',distance='{distance}')", ranking) for base in ("2", "e"))
+    assert_equal(nats, bits * math.log(2))
+
+
+@pytest.mark.parametrize(("base", "number"), [("2", 2), ("e", math.e)])
+@given(drawn=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3)), min_size=2, max_size=6))
+def test_divergences_are_those_of_scipy(base: str, number: float, drawn: list[tuple[int, int]]) -> None:
+    assume(any(shown for _, shown in drawn))
+    profile = [(str(place), 1, owned) for place, (owned, _) in enumerate(drawn)]
+    items = [Item(categories=(str(place),)) for place, (_, shown) in enumerate(drawn) for _ in range(shown)]
+    ranking = Ranking([None] * len(items), items=items, background=Background(profile=profile))
+    p, q = (np.array(column) / sum(column) for column in zip(*drawn, strict=True))
+    expected = {
+        "KL": stats.entropy(p, 0.99 * q + 0.01 * p, base=number),
+        "JS": spatial.distance.jensenshannon(p, q, base=number) ** 2,  # there its root, which is a metric
+    }
+    for distance, value in expected.items():
+        found = MeasureSet.parse([f"Calibration(base='{base}',distance='{distance}')"]).score(Lists.of([ranking]))
+        np.testing.assert_allclose([*found.values()], [[[value]]], rtol=0, atol=1e-12)
 
 
 @given(ranking=rankings(), days=st.integers(1, 60))

@@ -213,6 +213,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("RBP(rel=1,max_rel=2)", "expected max_rel only without rel"),
         ("nDCG(rel=2,gains={1:1})@5", "expected rel only with gains='binary'"),
         ("nDCG(gains={1:1},ideal='k_ones')@5", "expected ideal='k_ones' only with gains='binary'"),
+        ("Calibration(base='e',distance='Hellinger')", "expected base only with distance='KL' and 'JS'"),
         ("ARHR(gains={1:1})", "gains={1:1}; expected gains as 'binary' or 'grade'$"),
         ("ARHR(rel=2,gains='grade')", "expected rel only with gains='binary' or denom='R'"),
     ],

@@ -68,6 +68,8 @@ GROUP_AVAILABLE: Final = "group_available"
 """Items of each group of popularity that can be recommended, and that are; for all lists together."""
 CATEGORY_SHARES: Final = "category_shares"
 """Items of a category and all items, among the recommended ones and in `train`; for all lists together."""
+TRAINED_ITEMS: Final = "trained_items"
+"""Items in `train`, as the catalogue of a measure of all lists together, whether there is another one or not."""
 
 LOG: Final = "the rows of the log"
 """Stands for what every run has, but published lists and TREC files do not."""
@@ -91,7 +93,7 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             (
                 *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_POPULARITY, ITEM_PLACE, ITEM_QUANTILE),
                 *(ITEM_SEEN, ITEM_PAIRS, ITEM_FAMILIARITY, PROFILE_INTERACTIONS),
-                *(ITEM_POPULARITY_GROUP, GROUP_RELEVANT, GROUP_AVAILABLE),
+                *(ITEM_POPULARITY_GROUP, GROUP_RELEVANT, GROUP_AVAILABLE, TRAINED_ITEMS),
                 *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS, TOTAL_ITEMS),
             ),
             (TRAIN,),
@@ -112,7 +114,7 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """What a run must be given for each of them: an input, a column of one, or the date. Other needs are met by the log."""
 
-_OF_ALL_LISTS: Final = {GROUP_RELEVANT, GROUP_AVAILABLE, CATEGORY_SHARES}
+_OF_ALL_LISTS: Final = {GROUP_RELEVANT, GROUP_AVAILABLE, CATEGORY_SHARES, TRAINED_ITEMS}
 
 DESCRIBED: Final = frozenset(REQUIRES) - {POPULARITY_GROUP, CATEGORY_GROUP, VALUES} - _OF_ALL_LISTS
 """Those that are known of the recommended items and their users; the others are facts of judgements, or sums."""

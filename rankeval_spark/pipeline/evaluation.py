@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.bands import NO_INTERACTION, of_train
-from rankeval_spark.measures.needs import ITEM_SEEN, VALUES
+from rankeval_spark.measures.needs import ITEM_SEEN, TRAINED_ITEMS, VALUES
 from rankeval_spark.stages import (
     agreement,
     clean,
@@ -221,7 +221,10 @@ def to_exposures(  # noqa: PLR0913 - one input each
         "confidence": request.confidence,
     }
     shown, offered = ([one for one in asked if one.entry.definition.kind == kind] for kind in ("exposure", "parity"))
-    frames = [exposure.to_rows(ranked, measures=shown, catalogue=catalogue, **options)] if shown else []
+    of_train = [one for one in shown if TRAINED_ITEMS in one.needs]
+    others = [one for one in shown if TRAINED_ITEMS not in one.needs]
+    by_catalogue = ((others, catalogue), (of_train, train))  # a histogram knows the items of one catalogue
+    frames = [exposure.to_rows(ranked, measures=some, catalogue=of, **options) for some, of in by_catalogue if some]
     if offered and train is not None:
         of_catalogue = catalogue if any(one.needs_catalogue for one in offered) else None
         offer = parity.Offer(judgements, train, of_catalogue, items)

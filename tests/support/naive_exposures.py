@@ -74,7 +74,7 @@ def _(group: Group) -> Number:
 
 
 @naive("CatalogCoverage")
-def _(group: Group) -> Number | None:
+def _(group: Group, *, items: str) -> Number | None:  # noqa: ARG001 - whose items they are, the caller says
     return Fraction(len(group.catalogue & set(group.times())), len(group.catalogue)) if group.catalogue else None
 
 

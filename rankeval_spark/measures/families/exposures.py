@@ -64,22 +64,37 @@ def item_coverage(exposure: Exposure) -> FloatVector:
     interval="jackknife",
     formula="|union of L_u@k, in T| / |T|",
     bounds=(0, 1),
-    undefined="the catalogue is empty",
+    undefined="the catalogue, or train, is empty",
     source="Ge, Delgado-Battenfeld & Jannach (2010), Beyond accuracy: evaluating recommender systems by coverage and "
     "serendipity",
     goldens=(
         Golden("CatalogCoverage@2", (), ("3/5", "1/2"), shown=(_OF_FIVE, Shown(("a z", "a"), "a b"))),
         Golden("CatalogCoverage", (), ("0", UNDEFINED), shown=(_NOTHING, Shown(("a",), ""))),
+        Golden(
+            "CatalogCoverage(items='train')@2",
+            (),
+            ("2/4",),
+            shown=(Shown(("a b", "a z"), "a b c d"),),
+            note="of the 4 items in train; z is not among them",
+        ),
     ),
-    needs_catalogue=lambda **_: True,
+    needs_catalogue=lambda items, **_: items == "catalogue",
+    needs_with=lambda *, items, **_: (needs.TRAINED_ITEMS,) if items == "train" else (),
 )
-def catalogue_coverage(exposure: Exposure) -> FloatVector:
+def catalogue_coverage(
+    exposure: Exposure,
+    *,
+    items: Literal["catalogue", "train"] = "catalogue",  # noqa: ARG001 - the exposure is that of these items
+) -> FloatVector:
     """Share of the catalogue that at least one of the lists shows.
 
     Parameters
     ----------
     exposure : Exposure
-        The groups of lists.
+        The groups of lists, with the items of ``items`` for a catalogue.
+    items : {"catalogue", "train"}
+        Items that could be shown, T: the input `items` or, without it, the distinct items of `train`; those of `train`
+        in any case, as Evidently and Microsoft recommenders count.
 
     Returns
     -------
@@ -88,8 +103,8 @@ def catalogue_coverage(exposure: Exposure) -> FloatVector:
 
     Notes
     -----
-    ``|union of L_u@k, in T| / |T|``: items outside of the catalogue T count on neither side. T is the input ``items``
-    or, without it, the distinct items of ``train``.
+    ``|union of L_u@k, in T| / |T|``: items outside of T count on neither side. New items, which only `items` has, make
+    the share smaller; with ``items='train'`` those that are shown do not count.
 
     Examples
     --------

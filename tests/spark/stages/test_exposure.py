@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from scipy import stats
 
 from rankeval_spark import evaluate, schemas
+from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, of_groups
 from rankeval_spark.stages.jackknifed import N_GROUPS
 from tests.support import naive_exposures, naive_parity
@@ -30,6 +31,7 @@ MEASURES = (
     *("Entropy@3", "Entropy(base='e',norm=True)@10", "Entropy", "Gini@3", "Gini(norm='n')@10"),
     *("Gini(items='recommended')@3", "Gini(items='recommended',norm='n')", "Personalization@1", "Personalization@10"),
     *("Personalization(denom='min')@3", "Personalization(denom='min')"),
+    *("CatalogCoverage(items='train')@3", "CatalogCoverage(items='train')"),
 )
 CATEGORIES = {
     item: [name for name, step in (("Drama", 3), ("O'Brien", 4), ("Rare", 39)) if int(item[1:]) % step == 0] or None
@@ -152,8 +154,9 @@ def assert_row(row: Any, measure: Measure, lists: dict[str, list[str]], group: d
 
 def exposure_of(measure: Measure, lists: dict[str, list[str]], group: dict[str, int]) -> tuple[float, float]:
     """Naive value and standard error of a measure of exposure."""
-    value = naive_exposures.expected(measure, list(lists.values()), CATALOGUE)
-    return value, naive_exposures.jackknife_error(measure, lists, group, CATALOGUE)
+    catalogue = {item for _, item in train_rows()} if measure.options.get("items") == "train" else CATALOGUE
+    value = naive_exposures.expected(measure, list(lists.values()), catalogue)
+    return value, naive_exposures.jackknife_error(measure, lists, group, catalogue)
 
 
 def parity_of(measure: Measure, lists: dict[str, list[str]], group: dict[str, int]) -> tuple[float, float]:
@@ -212,7 +215,17 @@ def test_several_lists_of_a_user_count_each_and_he_once(spark: SparkSession) -> 
 
 def test_the_training_items_are_the_catalogue_where_there_is_no_other(spark: SparkSession, lists: Lists) -> None:
     train = table(spark, "user_id item_id", ("u1", "i5"), ("u2", "i5"), ("u2", "i6"), ("u3", "never"), ("u3", None))
-    found = evaluate(
-        log_of(spark, lists), judgements(spark, {"u1": {"i5": 1}}), measures=["CatalogCoverage"], train=train
-    )
-    assert {row["value"] for row in found.metrics.collect()} == {2 / 3}
+    measures = ["CatalogCoverage", "CatalogCoverage(items='train')"]
+    found = evaluate(log_of(spark, lists), judgements(spark, {"u1": {"i5": 1}}), measures=measures, train=train)
+    rows = {(row["measure"], row["value"]) for row in found.metrics.collect()}
+    assert rows == {(measure, 2 / 3) for measure in measures}
+
+
+def test_coverage_of_the_training_items_needs_them(spark: SparkSession, lists: Lists) -> None:
+    with pytest.raises(ConfigError, match=r"train=.* found nothing; expected it, for CatalogCoverage\(items='train'\)"):
+        evaluate(
+            log_of(spark, lists),
+            judgements(spark, {"u1": {"i5": 1}}),
+            measures=["CatalogCoverage(items='train')"],
+            items=items_of(spark),
+        )

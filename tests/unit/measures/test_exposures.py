@@ -145,6 +145,7 @@ def test_a_set_keeps_both_kinds_apart() -> None:
     [
         ("ItemCoverage@5", False),
         ("CatalogCoverage@5", True),
+        ("CatalogCoverage(items='train')@5", False),
         ("Gini@5", True),
         ("Gini(items='recommended')@5", False),
         ("Entropy@5", False),

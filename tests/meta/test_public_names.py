@@ -156,7 +156,7 @@ MEASURES: Final = {
     "R(group='tail')@1": "R(rel=1,agg='macro',denom='R',gains='binary',group='tail')",
     "RBP@1": "RBP(max_rel=1,p=0.8)",
     "RBPResidual@1": "RBPResidual(p=0.8)",
-    "RMSE": "RMSE(agg='macro')",
+    "RMSE": "RMSE(agg='macro',missing='drop')",
     "RR@1": "RR(rel=1)",
     "Rprec": "Rprec(rel=1,agg='macro')",
     "SetF": "SetF(rel=1,beta=1)",

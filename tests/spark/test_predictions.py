@@ -90,6 +90,14 @@ def test_leaderboard_begins_with_the_smallest_error(spark: SparkSession) -> None
     ]
 
 
+def test_prediction_that_must_not_be_missing_ends_the_run(spark: SparkSession) -> None:
+    log = table(spark, "user_id item_id score", ("u", "a", 4.5))
+    held_out = table(spark, "user_id item_id gain", ("u", "a", 5.0), ("u", "b", 1.0))
+    asked = evaluate(log, held_out, measures=["RMSE(missing='error')"])
+    with pytest.raises(Exception, match=r"1 of 2 held-out items without a score, in 1 of 1 lists"):
+        asked.metrics.collect()
+
+
 def test_log_without_scores_is_refused_before_any_job(spark: SparkSession) -> None:
     ranks = table(spark, "user_id item_id rank", ("u", "a", 1))
     held_out = table(spark, "user_id item_id gain", ("u", "a", 1.0))

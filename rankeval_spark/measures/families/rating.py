@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,23 +19,27 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
     from rankeval_spark.measures.lists import Lists
 
+Missing: TypeAlias = Literal["drop", "error"]
+"""What a held-out pair without a score does: it is left out; it ends the run."""
+
 _NO_PREDICTION = "no held-out pair of the user has a score"
 _TWO_PREDICTED = Ranking([4, None, 1], missed=[5], scores=[3, 3, 3])
 _ONE_PREDICTED = Ranking([2], scores=[6])
+_ALL_PREDICTED = Ranking([4, None, 1], scores=[3, 3, 3])
 _NONE_PREDICTED = Ranking([None], missed=[4], scores=[3])
 
 SMALLEST: Final = 1e-15
 """A probability nearer to 0 or 1 than this is taken for this near, because the logarithm of 0 is infinite."""
 
 
-def squared_error_parts(cut: CutLists) -> tuple[FloatMatrix, FloatMatrix]:
+def squared_error_parts(cut: CutLists, *, missing: Missing = "drop") -> tuple[FloatMatrix, FloatMatrix]:
     """Sum of the squared errors of the predicted pairs, and their number."""
-    return _total(cut.lists, _error(cut.lists) ** 2)
+    return _total(cut.lists, _error(cut, missing) ** 2)
 
 
-def absolute_error_parts(cut: CutLists) -> tuple[FloatMatrix, FloatMatrix]:
+def absolute_error_parts(cut: CutLists, *, missing: Missing = "drop") -> tuple[FloatMatrix, FloatMatrix]:
     """Sum of the distances of the predicted pairs, and their number."""
-    return _total(cut.lists, np.abs(_error(cut.lists)))
+    return _total(cut.lists, np.abs(_error(cut, missing)))
 
 
 def predicted_share_parts(cut: CutLists) -> tuple[FloatMatrix, FloatMatrix]:
@@ -71,21 +75,29 @@ def log_loss_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, Float
             mean="sqrt((1 + 4 + 16) / 3)",
             note="per user the mean squared error, whose root is taken of all pairs together",
         ),
+        Golden("RMSE(missing='error')", (_ALL_PREDICTED,), ("sqrt((1 + 4) / 2)",), note="nothing is missing"),
         Golden("RMSE", (_NONE_PREDICTED,), (UNDEFINED,), note="the held-out item was not predicted"),
     ),
 )
-def root_mean_squared_error(cut: CutLists) -> FloatMatrix:
+def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> FloatMatrix:
     """Root of the mean squared difference between predicted and true ratings.
 
     Parameters
     ----------
     cut : CutLists
         The lists, with scores, and the cutoffs, of which only the whole list has a meaning.
+    missing : {"drop", "error"}
+        What a held-out pair without a score does: it is left out, and PredictedShare counts it; it ends the run.
 
     Returns
     -------
     float64, shape (n_lists, 1)
         From 0, in units of the rating; NaN where no held-out pair of the user was predicted.
+
+    Raises
+    ------
+    JudgementError
+        With ``missing='error'``, if a held-out pair has no score.
 
     Notes
     -----
@@ -100,7 +112,7 @@ def root_mean_squared_error(cut: CutLists) -> FloatMatrix:
     >>> root_mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).round(4)
     array([[0.3536]])
     """
-    return np.sqrt(mean_squared_error(cut))
+    return np.sqrt(mean_squared_error(cut, missing=missing))
 
 
 @Definition(
@@ -117,21 +129,29 @@ def root_mean_squared_error(cut: CutLists) -> FloatMatrix:
     goldens=(
         Golden("MSE", (_TWO_PREDICTED, _ONE_PREDICTED), ("(1 + 4) / 2", "16"), mean="(5/2 + 16) / 2"),
         Golden("MSE(agg='micro')", (_TWO_PREDICTED, _ONE_PREDICTED), ("5/2", "16"), mean="(1 + 4 + 16) / 3"),
+        Golden("MSE(missing='error')", (_ALL_PREDICTED,), ("(1 + 4) / 2",), note="nothing is missing"),
         Golden("MSE", (_NONE_PREDICTED,), (UNDEFINED,), note="the held-out item was not predicted"),
     ),
 )
-def mean_squared_error(cut: CutLists) -> FloatMatrix:
+def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> FloatMatrix:
     """Mean squared difference between predicted and true ratings.
 
     Parameters
     ----------
     cut : CutLists
         The lists, with scores, and the cutoffs, of which only the whole list has a meaning.
+    missing : {"drop", "error"}
+        What a held-out pair without a score does: it is left out, and PredictedShare counts it; it ends the run.
 
     Returns
     -------
     float64, shape (n_lists, 1)
         From 0; NaN where no held-out pair of the user was predicted.
+
+    Raises
+    ------
+    JudgementError
+        With ``missing='error'``, if a held-out pair has no score.
 
     Notes
     -----
@@ -143,7 +163,7 @@ def mean_squared_error(cut: CutLists) -> FloatMatrix:
     >>> mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0]))
     array([[0.125]])
     """
-    return _mean(squared_error_parts(cut))
+    return _mean(squared_error_parts(cut, missing=missing))
 
 
 @Definition(
@@ -160,21 +180,29 @@ def mean_squared_error(cut: CutLists) -> FloatMatrix:
     goldens=(
         Golden("MAE", (_TWO_PREDICTED, _ONE_PREDICTED), ("(1 + 2) / 2", "4"), mean="(3/2 + 4) / 2"),
         Golden("MAE(agg='micro')", (_TWO_PREDICTED, _ONE_PREDICTED), ("3/2", "4"), mean="(1 + 2 + 4) / 3"),
+        Golden("MAE(missing='error')", (_ALL_PREDICTED,), ("(1 + 2) / 2",), note="nothing is missing"),
         Golden("MAE", (_NONE_PREDICTED,), (UNDEFINED,), note="the held-out item was not predicted"),
     ),
 )
-def mean_absolute_error(cut: CutLists) -> FloatMatrix:
+def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> FloatMatrix:
     """Mean distance between predicted and true ratings.
 
     Parameters
     ----------
     cut : CutLists
         The lists, with scores, and the cutoffs, of which only the whole list has a meaning.
+    missing : {"drop", "error"}
+        What a held-out pair without a score does: it is left out, and PredictedShare counts it; it ends the run.
 
     Returns
     -------
     float64, shape (n_lists, 1)
         From 0, in units of the rating; NaN where no held-out pair of the user was predicted.
+
+    Raises
+    ------
+    JudgementError
+        With ``missing='error'``, if a held-out pair has no score.
 
     Notes
     -----
@@ -186,7 +214,7 @@ def mean_absolute_error(cut: CutLists) -> FloatMatrix:
     >>> mean_absolute_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0]))
     array([[0.25]])
     """
-    return _mean(absolute_error_parts(cut))
+    return _mean(absolute_error_parts(cut, missing=missing))
 
 
 @Definition(
@@ -305,8 +333,22 @@ def _mean(parts: tuple[FloatMatrix, FloatMatrix]) -> FloatMatrix:
     return where_defined(ratio(total, n), n > 0)
 
 
-def _error(lists: Lists) -> FloatVector:
-    return lists.scores - lists.hit_gain
+def _error(cut: CutLists, missing: Missing) -> FloatVector:
+    """Score less gain of each predicted pair; a pair without a score is refused where it must not be missing."""
+    if missing == "error":
+        _refuse_unpredicted(cut)
+    return cut.lists.scores - cut.lists.hit_gain
+
+
+def _refuse_unpredicted(cut: CutLists) -> None:
+    """Refuse a batch in which a held-out pair has no score. It has no names: those of the users are not passed here."""
+    predicted, judged = predicted_share_parts(cut)
+    n_missing = (judged - predicted).sum(axis=1)
+    if n_missing.any():
+        of_items = f"{int(n_missing.sum())} of {int(judged.sum())} held-out items"
+        found = f"{of_items} without a score, in {np.count_nonzero(n_missing)} of {len(n_missing)} lists"
+        fix = "score them, or leave missing out: PredictedShare, below 1 in user_metrics, tells whose they are"
+        raise JudgementError(Fault("measures, missing='error'", found, "a score for every held-out item", fix))
 
 
 def _surprise(lists: Lists, rel: float) -> FloatVector:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tests.support.oracles import beyond, ratings, relevance
 from tests.support.oracles.plain import NAIVE, PlainList, expected, ranking_of, trec_order, within
-from tests.support.oracles.variants import TEXT, all_variants, takes_every_grade, variants
+from tests.support.oracles.variants import TEXT, all_variants, takes_every_list, variants
 
 __all__ = [
     "NAIVE",
@@ -21,7 +21,7 @@ __all__ = [
     "ranking_of",
     "ratings",
     "relevance",
-    "takes_every_grade",
+    "takes_every_list",
     "trec_order",
     "variants",
     "within",

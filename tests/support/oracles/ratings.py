@@ -11,18 +11,20 @@ from tests.support.oracles.plain import NAIVE, Number, PlainList, mean, naive
 
 
 @naive("MSE")
-def _(one: PlainList, _: int) -> Number | None:
+def _(one: PlainList, _: int, *, missing: str) -> Number | None:
+    assert missing == "drop" or len(one.predictions) >= len(one.judged)
     return mean([Fraction(score - gain) ** 2 for score, gain in one.predictions])
 
 
 @naive("RMSE")
-def _(one: PlainList, _: int) -> Number | None:
-    squared = NAIVE["MSE"](one, 0)
+def _(one: PlainList, _: int, *, missing: str) -> Number | None:
+    squared = NAIVE["MSE"](one, 0, missing=missing)
     return None if squared is None else math.sqrt(squared)
 
 
 @naive("MAE")
-def _(one: PlainList, _: int) -> Number | None:
+def _(one: PlainList, _: int, *, missing: str) -> Number | None:
+    assert missing == "drop" or len(one.predictions) >= len(one.judged)
     return mean([abs(Fraction(score - gain)) for score, gain in one.predictions])
 
 

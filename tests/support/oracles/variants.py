@@ -67,8 +67,10 @@ def _values(option: Option) -> Sequence[Any]:
     return NUMBERS.get(option.name, (option.default, OTHER_NUMBERS.get(option.name, 2.0)))
 
 
-def takes_every_grade(measure: Measure) -> bool:
-    """Whether no gain that the strategies draw is an error."""
+def takes_every_list(measure: Measure) -> bool:
+    """Whether no gain that the strategies draw is an error, nor an item that they leave out."""
+    if measure.options.get("missing") == "error":
+        return False
     max_rel = measure.options.get("max_rel", math.inf)
     return measure.options.get("rel") is not None or (isinstance(max_rel, float) and max_rel >= max(GRADES))
 

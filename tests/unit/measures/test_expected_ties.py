@@ -87,7 +87,7 @@ def values(measures: list[Measure], lists: Lists) -> dict[Measure, NDArray[np.fl
 
 def taking_variants(entry: Entry) -> list[Measure]:
     """Every valid combination of a measure's options that has a mean over all orders."""
-    variants = filter(oracles.takes_every_grade, oracles.variants(entry, KS))
+    variants = filter(oracles.takes_every_list, oracles.variants(entry, KS))
     return [measure for measure in variants if entry.takes_expected_ties(measure.options)]
 
 

@@ -243,7 +243,7 @@ def test_items_beyond_every_cutoff_change_nothing(ranking: Ranking, n_more: int)
 @cache
 def every_variant(ks: tuple[int, ...]) -> MeasureSet:
     """All measures with all options at these cutoffs."""
-    return MeasureSet.of(list(filter(oracles.takes_every_grade, oracles.all_variants(ks))))
+    return MeasureSet.of(list(filter(oracles.takes_every_list, oracles.all_variants(ks))))
 
 
 @settings(max_examples=20)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.registry import Entry
 
 KS = (1, 2, 3, 5, 20)
-EVERYTHING = MeasureSet.of(list(filter(oracles.takes_every_grade, oracles.all_variants(ks=(1, 3, 0)))))
+EVERYTHING = MeasureSet.of(list(filter(oracles.takes_every_list, oracles.all_variants(ks=(1, 3, 0)))))
 
 
 def by_measure(asked: MeasureSet, batch: list[Ranking]) -> dict[Measure, list[float]]:
@@ -33,7 +33,7 @@ def by_measure(asked: MeasureSet, batch: list[Ranking]) -> dict[Measure, list[fl
 @settings(max_examples=20)
 @given(batch=batches(), ks=st.sets(st.sampled_from((*KS, 0)), min_size=1))
 def test_kernel_agrees_with_its_naive_reference(entry: Entry, batch: list[Ranking], ks: set[int]) -> None:
-    measures = list(filter(oracles.takes_every_grade, oracles.variants(entry, sorted(ks))))
+    measures = list(filter(oracles.takes_every_list, oracles.variants(entry, sorted(ks))))
     if not measures:
         return  # only the whole list was drawn, for a measure that needs a cutoff
     for measure, values in by_measure(MeasureSet.of(measures), batch).items():

@@ -12,7 +12,8 @@ from rankeval_spark.statistics import links
 from tests.support import oracles
 from tests.support.rankings import batches
 
-MICRO = [measure for measure in oracles.all_variants(ks=(1, 3, 0)) if measure.is_micro and measure.group is None]
+VARIANTS = filter(oracles.takes_every_list, oracles.all_variants(ks=(1, 3, 0)))
+MICRO = [measure for measure in VARIANTS if measure.is_micro and measure.group is None]
 WITH_PARTS = {"P", "R", "F", "Rprec", "RMSE", "MSE", "MAE", "PredictedShare", "LogLoss", "FCP", "GAUC", "PopLift"}
 
 

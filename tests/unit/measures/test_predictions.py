@@ -106,6 +106,19 @@ def test_adding_to_all_scores_changes_no_order_and_every_error(ranking: Ranking)
     assert other.hit_gain.size == one.hit_gain.size
 
 
+@pytest.mark.parametrize("name", ["RMSE", "MSE", "MAE"])
+@given(ranking=rankings())
+def test_error_without_missing_predictions_is_the_same_and_with_one_is_refused(name: str, ranking: Ranking) -> None:
+    strict, complete = f"{name}(missing='error')", ranking._replace(missed=[], missed_values=(), missed_groups=())
+    np.testing.assert_array_equal(value(strict, complete), value(name, complete))
+    lacking = Lists.of([complete, Ranking([None], missed=[1, 2]), Ranking([1], missed=[3])])
+    for text in (strict, f"{name}(agg='micro',missing='error')"):
+        with pytest.raises(
+            JudgementError, match=r"3 of \d+ held-out items without a score, in 2 of 3 lists; .*PredictedShare"
+        ):
+            MeasureSet.parse([text]).score(lacking)
+
+
 @pytest.mark.parametrize(("score", "text"), [(1.5, "a score of 1.5"), (-0.1, "a score of -0.1")])
 def test_score_that_is_no_probability_has_no_loss(score: float, text: str) -> None:
     with pytest.raises(JudgementError, match=rf"{text} for a held-out item; expected probabilities.*leave LogLoss out"):

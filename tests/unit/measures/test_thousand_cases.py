@@ -39,7 +39,7 @@ def test_kernel_agrees_with_its_reference_on_a_thousand_random_lists(name: str) 
     """The lists are dealt out over the variants of the measure, at least one to each."""
     draw = random.Random(f"a thousand cases of {name}")
     rankings = [random_ranking(draw) for _ in range(N_CASES)]
-    measures = list(filter(oracles.takes_every_grade, oracles.variants(registry.get(name), KS)))
+    measures = list(filter(oracles.takes_every_list, oracles.variants(registry.get(name), KS)))
     n_values = 0
     for place, measure in enumerate(measures):
         own = rankings[place :: len(measures)] if len(measures) <= N_CASES else [rankings[place % N_CASES]]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
 from rankeval_spark.config import PRESETS
-from rankeval_spark.measures import Measure, options as measure_options, registry
+from rankeval_spark.measures import Measure, beside, options as measure_options, registry
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Preset
@@ -168,10 +168,33 @@ a cutoff other than nDCG's. Where both are defined the numbers are those of `nDC
 """
 
 
+BESIDE = """\
+## Beside the measures
+
+Numbers of several groups, or of two models, that are not asked for in `measures`. M(g) is the value of the measure for
+group g; S and L are the first k items of two models, S_d and L_d the first d.
+
+| name | what | formula | how | range; undefined | interval | source |
+|---|---|---|---|---|---|---|
+"""
+
+
 def measures_page() -> str:
-    """Describe every measure of the registry."""
-    parts = [NOTATION, GUIDE, *(_measure(entry) for entry in registry.entries())]
+    """Describe every measure of the registry, and what stands beside them."""
+    parts = [NOTATION, GUIDE, *(_measure(entry) for entry in registry.entries()), BESIDE + _beside()]
     return "\n".join(parts)
+
+
+def _beside() -> str:
+    return "".join(
+        f"| `{one.name}` | {one.summary} | `{_in_table(one.formula)}` | {one.comes} | {one.range}; {one.undefined} | "
+        f"{one.interval} | {one.source} |\n"
+        for one in beside.ALL
+    )
+
+
+def _in_table(formula: str) -> str:
+    return formula.replace("|", "\\|")
 
 
 def tables_page() -> str:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rankeval_spark.cli.layout import print_facts, print_heading, reflowed
 from rankeval_spark.cli.tables import headed
 from rankeval_spark.cli.terminal import console
-from rankeval_spark.measures import Measure, options as measure_options, registry
+from rankeval_spark.measures import Measure, beside, options as measure_options, registry
 from rankeval_spark.measures.golden import UNDEFINED
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.cli.layout import Fact
     from rankeval_spark.measures import Golden
+    from rankeval_spark.measures.beside import Beside
     from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Entry
 
@@ -41,7 +42,10 @@ def show(name: str | None) -> None:
         out.print(_EXPLAINED_BY, markup=False, soft_wrap=True)
         return
     # A bare name is enough, also of a measure that is not computed without an option or a cutoff.
-    found = registry.find(name)
+    found, other = registry.find(name), beside.find(name)
+    if found is None and other is not None:
+        _explain_beside(other)
+        return
     _explain(found.entry if found else Measure.parse(name, where="rankeval measures").entry)
 
 
@@ -51,6 +55,9 @@ def _listing() -> Table:
         definition = entry.definition
         cells = (definition.formula, _options(entry), entry.range, definition.undefined, definition.source)
         table.add_row(f"[bold]{entry.name}[/bold]", *map(escape, cells))
+    for one in beside.ALL:
+        cells = (one.formula, one.comes, one.range, one.undefined, one.source)
+        table.add_row(f"[bold]{one.name}[/bold]", *map(escape, cells))
     return table
 
 
@@ -62,6 +69,9 @@ def _print_below_one_another(out: Console) -> None:
         options = [("options", ", ".join(_options(entry).splitlines()))]
         rest = (("range", entry.range), ("undefined", definition.undefined), ("source", definition.source))
         print_facts(out, [*(fact for fact in options if fact[1]), *rest, ("", "")])
+    for one in beside.ALL:
+        print_heading(out, one.name, one.formula)
+        print_facts(out, [("how", one.comes), *_ends(one), ("", "")])
 
 
 def _options(entry: Entry) -> str:
@@ -83,6 +93,17 @@ def _explain(entry: Entry) -> None:
     out = console()
     print_heading(out, entry.name, entry.summary)
     print_facts(out, _facts(entry))
+
+
+def _explain_beside(one: Beside) -> None:
+    """Explain what is not asked for as a measure."""
+    out = console()
+    print_heading(out, one.name, one.summary)
+    print_facts(out, [("formula", one.formula), ("how", one.comes), ("interval", one.interval), *_ends(one)])
+
+
+def _ends(one: Beside) -> list[Fact]:
+    return [("range", one.range), ("undefined", one.undefined), ("source", one.source)]
 
 
 def _facts(entry: Entry) -> Iterator[Fact]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.measures import registry
+from rankeval_spark.measures import beside, registry
 from rankeval_spark.measures.groups import need_of
 from rankeval_spark.measures.options import OptionValue, show
 
@@ -92,9 +92,7 @@ class Measure:
             raise ConfigError(Fault(where, repr(text), _GRAMMAR))
         match = registry.find(shape["name"])
         if match is None:
-            known = f"one of the {len(registry.names())} that 'rankeval measures' lists"
-            suggestion = nearest(shape["name"], registry.all_names())
-            raise UnknownMeasureError(Fault(where, f"unknown measure {shape['name']!r}", known, suggestion))
+            raise UnknownMeasureError(_unknown(shape["name"], where))
         reader = _Reader(f"{where}, {text.strip()}", match, defaults.get(match.entry.name, {}))
         return reader.read(shape["options"] or "", shape["cutoff"])
 
@@ -341,6 +339,20 @@ class _Reader:
 
     def _fault(self, found: str, expected: str, fix: str = "") -> Fault:
         return Fault(self.where, found, expected, fix)
+
+
+def _unknown(name: str, where: str) -> Fault:
+    """Say how a number that stands beside the measures is had, or suggest the nearest name."""
+    other = beside.find(name)
+    if other is not None:
+        return Fault(
+            where,
+            f"{other.name!r}, which is not asked for as a measure",
+            "a measure of the lists of a model",
+            other.fix,
+        )
+    known = f"one of the {len(registry.names())} that 'rankeval measures' lists"
+    return Fault(where, f"unknown measure {name!r}", known, nearest(name, (*registry.all_names(), *beside.names())))
 
 
 def _cutoff_faults(entry: Entry, options: Mapping[str, OptionValue], k: int, *, where: str) -> list[Fault]:

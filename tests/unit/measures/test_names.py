@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, UnknownMeasureError, registry
+from rankeval_spark.measures import (
+    Lists,
+    Measure,
+    MeasureSet,
+    Ranking,
+    UnknownMeasureError,
+    beside,
+    of_groups,
+    registry,
+)
 from rankeval_spark.measures.options import GainMap
 from tests.support import oracles
 
@@ -222,6 +231,29 @@ def test_faulty_name_is_refused_with_a_helpful_sentence(text: str, sentence: str
     with pytest.raises(ConfigError, match=sentence) as caught:
         Measure.parse(text, where="conf/nightly.yaml, measures")
     assert all(fault.where.startswith("conf/nightly.yaml, measures") for fault in caught.value.faults)
+
+
+@pytest.mark.parametrize("name", [*of_groups.KINDS, of_groups.ITEM_MAD])
+def test_number_of_several_groups_is_said_to_come_by_itself(name: str) -> None:
+    slices = "item_slices" if name == "ItemMAD" else "slices"
+    for text in (name, name.lower(), f"{name}(nDCG)@10", f"{name}(AP(denom='min'))"):
+        with pytest.raises(
+            UnknownMeasureError, match=rf"found '{name}', which is not asked for as a measure.* with {slices} it stan"
+        ):
+            Measure.parse(text)
+
+
+@pytest.mark.parametrize("name", ["Overlap", "Jaccard", "RBO"])
+def test_number_of_two_models_is_said_to_be_asked_of_an_evaluation(name: str) -> None:
+    with pytest.raises(UnknownMeasureError, match=rf"\.agreement\(baseline\) for the column {name.lower()}"):
+        Measure.parse(f"{name}@10")
+
+
+def test_what_stands_beside_measures_has_names_of_its_own_that_are_suggested() -> None:
+    assert {*of_groups.KINDS, of_groups.ITEM_MAD} < {*beside.names()}
+    assert [name for name in beside.names() if registry.find(name)] == []
+    with pytest.raises(UnknownMeasureError, match="did you mean 'GroupGap'"):
+        Measure.parse("GrupGap")
 
 
 def test_unknown_name_has_its_own_error() -> None:

@@ -118,7 +118,8 @@ Beside accuracy, for which a run is given `train` or `items`:
 | do rare items have the chance that popular ones have | `PopREO@k` among what is relevant, `PopRSP@k` among all |
 | is what is relevant also novel | `EPC@k`, `EFD@k` |
 | do lists have more, or less, of a category than users do | `BiasDisparity(category='...')@k`, by slice; 0 = as much |
-| is there variety within a list | `ILD@k` with vectors, `ILD(sim='jaccard')@k` with categories; `SRecall@k` |
+| is there variety within a list | `ILD@k` with vectors, `ILD(sim='hamming')@k` with flags, \
+`ILD(sim='jaccard')@k` with categories; `SRecall@k` |
 | does what is relevant cover many categories, early in the list | `alpha_nDCG@k`, `ERR_IA@k` |
 | is there variety among what is relevant, and at the top | `ILD(rel=1,discount='log2')@k` |
 | does the mixture of categories fit the user | `Calibration(distance='JS')@k`, from 0 to 1 |

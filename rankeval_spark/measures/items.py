@@ -296,15 +296,28 @@ class ItemFacts(Remembers):
             raise _not_collected(needs.JUDGED_CATEGORIES)
         return self.judged
 
+    @property
+    def known_vectors(self) -> FloatMatrix:
+        """Vectors as they are given; a row of NaN for an item without one."""
+        if self.vectors is None:
+            raise _not_collected(needs.ITEM_VECTORS)
+        return self.vectors
+
+    @cached_property
+    def has_numbers(self) -> NDArray[np.bool_]:
+        """Whether an item has a vector, be it of zeros: shape (n_items,)."""
+        vectors = self.known_vectors
+        known: NDArray[np.bool_] = np.isfinite(vectors).sum(axis=1) == max(vectors.shape[1], 1)
+        return known
+
     @cached_property
     def unit_vectors(self) -> FloatMatrix:
         """Vectors of length 1; a row of zeros for an item without one, and for one whose numbers are all 0."""
-        if self.vectors is None:
-            raise _not_collected(needs.ITEM_VECTORS)
-        squares: FloatVector = (self.vectors * self.vectors).sum(axis=1)
+        vectors = self.known_vectors
+        squares: FloatVector = (vectors * vectors).sum(axis=1)
         is_known = np.isfinite(squares) & (squares > 0)
         lengths = np.sqrt(np.where(is_known, squares, 1.0))
-        return np.where(is_known[:, None], self.vectors, 0.0) / lengths[:, None]
+        return np.where(is_known[:, None], vectors, 0.0) / lengths[:, None]
 
     @cached_property
     def has_vector(self) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.arrays import ratio, sum_by_list
+from rankeval_spark.measures.arrays import positions, ratio, sum_by_list
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
@@ -23,6 +23,10 @@ def similarity_of(facts: ItemFacts, sim: str) -> Similarity:
     if sim == "vector":
         vectors = facts.unit_vectors
         return lambda earlier, later: (vectors[earlier] * vectors[later]).sum(axis=1)
+    if sim == "hamming":
+        features = facts.known_vectors
+        width = max(features.shape[1], 1)
+        return lambda earlier, later: (features[earlier] == features[later]).sum(axis=1) / width
     if sim == "jaccard":
         return _looked_up(*categories_in_common(facts), n_items=len(facts.item_list))
     pairs = facts.known_pairs
@@ -52,6 +56,28 @@ def categories_in_common(facts: ItemFacts) -> tuple[IntVector, IntVector, FloatV
     first, second = pairs // n_items, pairs % n_items
     sizes = np.bincount(facts.known_categories.owner, minlength=n_items)
     return first, second, in_common / (sizes[first] + sizes[second] - in_common)
+
+
+def features_in_common(facts: ItemFacts) -> tuple[IntVector, FloatVector]:
+    """Tell of each item with a vector how many numbers it has in common with those above it in its list, all together.
+
+    Returns
+    -------
+    items : int, shape (n,)
+        Their positions in the batch.
+    shares : float64, shape (n,)
+        Sum over the items above it, as a share of the numbers of a vector. No pair of items is looked at.
+    """
+    items = np.flatnonzero(facts.has_numbers)
+    features = facts.known_vectors[items]
+    in_common = np.zeros(len(items))
+    for feature in features.T:
+        values, code = np.unique(feature, return_inverse=True)
+        key = facts.item_list[items] * len(values) + code
+        order = np.argsort(key, kind="stable")
+        _, block = np.unique(key[order], return_inverse=True)
+        in_common[order] += positions(block, n_lists=int(block.max(initial=-1)) + 1) - 1
+    return items, in_common / max(features.shape[1], 1)
 
 
 def _pairs_by_category(facts: ItemFacts) -> tuple[IntVector, IntVector]:

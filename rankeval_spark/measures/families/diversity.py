@@ -13,7 +13,7 @@ from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.items import Background, Item
 from rankeval_spark.measures.lists import CutLists, Ranking
 from rankeval_spark.measures.options import Level  # noqa: TC001 - the registry reads the annotation at run time
-from rankeval_spark.measures.pairwise import aware_diversity, categories_in_common, similarity_of
+from rankeval_spark.measures.pairwise import aware_diversity, categories_in_common, features_in_common, similarity_of
 from rankeval_spark.measures.registry import Definition
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _NEED: Final = {
     "vector": (needs.ITEM_VECTORS,),
     "jaccard": (needs.ITEM_CATEGORIES,),
     "cooccurrence": (needs.ITEM_PAIRS, needs.ITEM_USERS),
+    "hamming": (needs.ITEM_VECTORS,),
 }
 
 _X, _Y, _OPPOSITE = Item(vector=(2, 0)), Item(vector=(0, 1)), Item(vector=(-1, 0))
@@ -43,6 +44,7 @@ _GAP = Ranking([None, 1, None], items=(_X, Item(vector=(0, 0)), _Y))
 """The second item has a vector without a direction."""
 _SET_GAP = Ranking([None, 1, None], items=(_AB, Item(), _BC))
 _ONE = Ranking([None], items=(_X,))
+_FLAGS = Ranking([None] * 3, items=(Item(vector=(1, 0, 1, 0)), Item(vector=(1, 1, 1, 0)), Item(vector=(0, 0, 0, 0))))
 _RELEVANT = Ranking([1, None, 1], items=(_X, _Y, _OPPOSITE))
 
 _PROFILE = Background(categories=5, profile=(("a", 1, 1), ("c", 1, 3)))
@@ -68,6 +70,8 @@ def _never(**_: object) -> float:
         Golden("ILD(sim='jaccard')", (_SETS,), ("((1 - 1/3) + 1 + (1 - 1/2)) / 3",)),
         Golden("ILD(sim='cooccurrence')@2", (_TOGETHER,), ("1 - 1 / sqrt(4 * 1)",)),
         Golden("ILD(sim='cooccurrence')", (_TOGETHER,), ("1 - (1/2 + 3/4 + 0) / 3",)),
+        Golden("ILD(sim='hamming')@2", (_FLAGS,), ("1/4",), note="one of four flags differs"),
+        Golden("ILD(sim='hamming')", (_FLAGS,), ("(1/4 + 2/4 + 3/4) / 3",), note="zeros are numbers like others"),
         Golden("ILD", (_GAP, _ONE), (UNDEFINED, UNDEFINED), note="no direction; no pair"),
         Golden("ILD(unknown='drop')", (_GAP,), ("1",)),
         Golden("ILD(sim='jaccard')", (_SET_GAP,), (UNDEFINED,), note="an item without categories is not known"),
@@ -92,7 +96,7 @@ def intra_list_diversity(
     *,
     rel: Level | None = None,
     discount: Literal["none", "log2"] = "none",
-    sim: Literal["vector", "jaccard", "cooccurrence"] = "vector",
+    sim: Literal["vector", "jaccard", "cooccurrence", "hamming"] = "vector",
     unknown: Literal["null", "drop"] = "null",
 ) -> FloatMatrix:
     """Mean distance between the recommended items of a list, over all pairs.
@@ -106,12 +110,13 @@ def intra_list_diversity(
     discount : {"none", "log2"}
         What a place counts: all the same; D(i) = 1 / log2(i + 1), and of two items the more the closer the second one
         follows the first.
-    sim : {"vector", "jaccard", "cooccurrence"}
+    sim : {"vector", "jaccard", "cooccurrence", "hamming"}
         What makes two items similar: the cosine of their vectors; the share of their categories that they have in
-        common; the users in `train` that they have in common, over the root of U(i) U(j).
+        common; the users in `train` that they have in common, over the root of U(i) U(j); the share of the numbers of
+        their vectors that are equal, as flags are.
     unknown : {"null", "drop"}
-        What an item without categories or users, without a vector, or with one of zeros does: the list has no value; it
-        counts as if it were not in the list.
+        What an item without categories or users, without a vector, or with one of zeros (``hamming`` knows it) does:
+        the list has no value; it counts as if it were not in the list.
 
     Returns
     -------
@@ -121,7 +126,8 @@ def intra_list_diversity(
     Notes
     -----
     ``(2 / (m (m - 1))) sum_{i<j<=m} (1 - sim(i, j))``. Cosines of all pairs come from the sum s of the unit vectors,
-    ``(|s|^2 - m) / 2``, so that the work grows with k and not with its square.
+    ``(|s|^2 - m) / 2``, so that the work grows with k and not with its square. The distance of ``hamming`` is that of
+    Hamming over the length of the vectors; RecTools counts the numbers that differ and does not divide.
 
     With ``rel`` or ``discount`` it is ``sum_i D(i) r_i d(i) / sum_i D(i)``, i in 1..m, where d(i) is the mean distance
     to the other items, ``sum_{j != i} D(max(1, j - i)) r_j (1 - sim(i, j)) / sum_{j != i} D(max(1, j - i)) r_j``, and
@@ -157,6 +163,7 @@ def intra_list_diversity(
         Golden("ILS", (_VECTORS,), ("(0 - 1 + 0) / 3",)),
         Golden("ILS(sim='jaccard')", (_SETS,), ("(1/3 + 0 + 1/2) / 3",)),
         Golden("ILS(sim='cooccurrence')", (_TOGETHER,), ("(1/2 + 3/4 + 0) / 3",)),
+        Golden("ILS(sim='hamming')", (_FLAGS,), ("(3/4 + 2/4 + 1/4) / 3",)),
         Golden("ILS", (_GAP,), (UNDEFINED,)),
         Golden("ILS(unknown='drop')", (_GAP,), ("0",)),
     ),
@@ -166,7 +173,7 @@ def intra_list_diversity(
 def intra_list_similarity(
     cut: CutLists,
     *,
-    sim: Literal["vector", "jaccard", "cooccurrence"] = "vector",
+    sim: Literal["vector", "jaccard", "cooccurrence", "hamming"] = "vector",
     unknown: Literal["null", "drop"] = "null",
 ) -> FloatMatrix:
     """Mean similarity of the recommended items of a list, over all pairs.
@@ -175,7 +182,7 @@ def intra_list_similarity(
     ----------
     cut : CutLists
         The lists and the cutoffs.
-    sim : {"vector", "jaccard", "cooccurrence"}
+    sim : {"vector", "jaccard", "cooccurrence", "hamming"}
         As for ILD.
     unknown : {"null", "drop"}
         As for ILD.
@@ -272,6 +279,9 @@ def _mean_similarity(cut: CutLists, sim: str, unknown: str) -> FloatMatrix:
         if sim == "jaccard":
             _, later, shares = categories_in_common(facts)
             return cut.sum_items(shares, of=later), n_known
+        if sim == "hamming":
+            items, shares = features_in_common(facts)
+            return cut.sum_items(shares, of=items), n_known
         return cut.sum_items(facts.known_pairs.similarity, of=facts.known_pairs.later), n_known
 
     total, n_known = cut.once(("similarity", sim), compute)
@@ -286,6 +296,8 @@ def _is_known(cut: CutLists, sim: str) -> FloatVector:
     facts = cut.lists.known_items
     if sim == "vector":
         return facts.has_vector.astype(np.float64)
+    if sim == "hamming":
+        return facts.has_numbers.astype(np.float64)
     if sim == "jaccard":
         return facts.has_categories.astype(np.float64)
     return (facts.values[needs.ITEM_USERS] > 0).astype(np.float64)

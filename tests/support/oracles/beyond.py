@@ -113,6 +113,7 @@ IS_KNOWN: dict[str, Callable[[Item], object]] = {
     "vector": lambda item: any(item.vector or ()),
     "jaccard": lambda item: item.categories,
     "cooccurrence": lambda item: item.users,
+    "hamming": lambda item: item.vector is not None,
 }
 """Whether anything is known of what an item is similar to."""
 
@@ -140,7 +141,7 @@ def alike(one: PlainList, rank: int, other: int, sim: str) -> Number:
     first, second = sorted((rank, other))
     if sim == "cooccurrence":
         return sum(value for *ranks, value in one.background.pairs if ranks == [first, second])
-    return (cosine if sim == "vector" else jaccard)(one.items[first - 1], one.items[second - 1])
+    return ALIKE[sim](one.items[first - 1], one.items[second - 1])
 
 
 @naive("ILS")
@@ -153,8 +154,7 @@ def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
         n_pairs = math.comb(len(known), 2)
         total = math.fsum(alike for _, later, alike in one.background.pairs if later <= len(items))
         return total / n_pairs if n_pairs else None
-    pairs = itertools.combinations(known, 2)
-    return mean([cosine(left, right) if sim == "vector" else jaccard(left, right) for left, right in pairs])
+    return mean([ALIKE[sim](left, right) for left, right in itertools.combinations(known, 2)])
 
 
 def cosine(left: Item, right: Item) -> float:
@@ -167,6 +167,16 @@ def jaccard(left: Item, right: Item) -> Fraction:
     """Share of the categories of two items that they have in common."""
     a, b = set(left.categories), set(right.categories)
     return Fraction(len(a & b), len(a | b))
+
+
+def equal_share(left: Item, right: Item) -> Fraction:
+    """Share of the numbers of two vectors that are equal."""
+    pairs = list(zip(left.vector or (), right.vector or (), strict=True))
+    return Fraction(sum(a == b for a, b in pairs), len(pairs))
+
+
+ALIKE: dict[str, Callable[[Item, Item], Number]] = {"vector": cosine, "jaccard": jaccard, "hamming": equal_share}
+"""Similarity of two items by what is known of them."""
 
 
 @naive("SRecall")

@@ -34,7 +34,7 @@ def assert_equal(left: FloatVector, right: FloatVector) -> None:
 
 @given(
     ranking=rankings(),
-    sim=st.sampled_from(["vector", "jaccard", "cooccurrence"]),
+    sim=st.sampled_from(["vector", "jaccard", "cooccurrence", "hamming"]),
     unknown=st.sampled_from(["null", "drop"]),
 )
 def test_diversity_and_similarity_are_one_together(ranking: Ranking, sim: str, unknown: str) -> None:
@@ -43,11 +43,18 @@ def test_diversity_and_similarity_are_one_together(ranking: Ranking, sim: str, u
     assert_equal(diversity + similarity, np.where(np.isnan(diversity), np.nan, 1.0))
 
 
-@given(item=st.sampled_from(KNOWN), length=st.integers(2, 9), sim=st.sampled_from(["vector", "jaccard"]))
+@given(item=st.sampled_from(KNOWN), length=st.integers(2, 9), sim=st.sampled_from(["vector", "jaccard", "hamming"]))
 def test_list_of_one_item_again_and_again_has_no_diversity(item: Item, length: int, sim: str) -> None:
     values = curve(f"ILD(sim='{sim}')", Ranking([None] * length, items=[item] * length))
     assert math.isnan(values[0])
     assert_equal(values[1:], np.zeros(len(KS) - 1))
+
+
+@given(flags=st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, -2.5])] * 4), min_size=2, max_size=9))
+def test_distance_of_flags_is_the_mean_of_the_pairs_by_scipy(flags: list[tuple[float, ...]]) -> None:
+    values = curve("ILD(sim='hamming')", Ranking([None] * len(flags), items=[Item(vector=one) for one in flags]))
+    expected = [spatial.distance.pdist(flags[:k], metric="hamming").mean() if k > 1 else math.nan for k in KS]
+    assert_equal(values, np.array(expected))
 
 
 @given(drawn=st.lists(st.sampled_from(KNOWN), min_size=2, max_size=8), data=st.data(), factor=st.floats(0.1, 10))
@@ -68,7 +75,7 @@ def test_diversity_sees_neither_the_order_nor_the_length_of_vectors(
 
 @given(
     ranking=rankings(),
-    sim=st.sampled_from(["vector", "jaccard", "cooccurrence"]),
+    sim=st.sampled_from(["vector", "jaccard", "cooccurrence", "hamming"]),
     unknown=st.sampled_from(["null", "drop"]),
 )
 def test_diversity_of_relevant_items_is_all_diversity_where_all_are_relevant(

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 WHOLE_LIST_WORD: Final = "all"
 """The cutoff that stands for no cutoff in a config."""
 
+BY_GAIN: Final = ("optimistic", "pessimistic")
+"""Policies for ties that put them in the order of their gains."""
+
+_BOUNDED: Final = (
+    "measures whose best and worst order of ties are those of the gains (not group=, gains='value', unjudged='mean' or "
+    "'median', AP(denom='hits'), ideal='retrieved', FirstHit, or what also reads other facts of the items)"
+)
+
 
 def measure_set(
     texts: Sequence[str], cutoffs: Sequence[int | str], *, defaults: MeasureOptions = MappingProxyType({})
@@ -73,14 +81,34 @@ def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> Measur
 
 
 def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
-    """Name the measures that have no mean over all orders of ties, where such means are asked for."""
-    if ties != "expected":
+    """Name the measures that have no mean over all orders of ties, or no bounds by gain, where such are asked for."""
+    if ties == "expected":
+        known = ", ".join(entry.name for entry in registry.entries() if entry.definition.takes_expected_ties)
+        expected = f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
+        takes = _has_mean
+    elif ties in BY_GAIN:
+        expected, takes = _BOUNDED, _is_bounded
+    else:
         return []
-    without = dict.fromkeys(one.label for one in measures.measures if not one.entry.takes_expected_ties(one.options))
-    known = ", ".join(entry.name for entry in registry.entries() if entry.definition.takes_expected_ties)
-    expected = f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
-    fix = "leave it out, or choose other ties, such as optimistic and pessimistic for its bounds"
-    return [Fault("", f"{label} with ties 'expected'", expected, fix) for label in without]
+    refused = {one.label: _other_ties(one) for one in measures.measures if not takes(one)}
+    return [Fault("", f"{label} with ties {ties!r}", expected, fix) for label, fix in refused.items()]
+
+
+def _other_ties(measure: Measure) -> str:
+    """Advise on a measure that does not go with a policy that is about all orders of ties: another may be too."""
+    if _has_mean(measure):
+        return "leave it out, or choose other ties, such as expected for its mean over all orders"
+    if registry.GROUP in measure.options and _is_bounded(measure):  # without that option gains have no part in it
+        return "leave it out, or choose other ties, such as optimistic and pessimistic for its bounds"
+    return "leave it out, or choose other ties, such as item_asc"
+
+
+def _has_mean(measure: Measure) -> bool:
+    return measure.entry.takes_expected_ties(measure.options)
+
+
+def _is_bounded(measure: Measure) -> bool:
+    return measure.entry.is_bounded_by_gains(measure.options)
 
 
 def check(text: str, *, defaults: MeasureOptions = MappingProxyType({})) -> list[Fault]:

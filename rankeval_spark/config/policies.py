@@ -57,8 +57,8 @@ class Policies(Model):
     population says: zero for truth and judged, else exclude."""
     ties: Ties = "item_asc"
     """Order of equal scores: by item id ascending or descending, by the log's rank, the best or the worst order for
-    the measures (gain descending or ascending, then item), the mean over all orders, for measures that have one in
-    closed form, or an error."""
+    the measures (gain descending or ascending, then item), for measures that grow with the gain at each rank, the mean
+    over all orders, for measures that have one in closed form, or an error."""
     score_precision: ScorePrecision = "double"
     """Precision in which scores are compared; `single`, as trec_eval, makes ties of scores that hardly differ."""
     rank_gaps: RankGaps = "renumber"

@@ -159,6 +159,10 @@ class Definition:
     takes_expected_ties
         Whether the kernel gives the mean over all orders of tied items for lists of
         :func:`~rankeval_spark.measures.expected_ties.over_all_orders`; or a function of the options that tells it.
+    bounded_by_gains
+        Whether tied items in the order of their gains, descending or ascending, give the best and the worst value that
+        any order of them can give, or gains have no part in it; or a function of the options that tells it. Not so with
+        ``group``, whose items the gains of others are weighed against, but where no order matters.
     parts
         Numerator and denominator of each value, for a measure that is a ratio; it then has the option ``agg``.
     agg
@@ -193,6 +197,7 @@ class Definition:
     without_relevant: Callable[..., float] = lambda **_: 0.0
     needs: tuple[str, ...] = ()
     takes_expected_ties: bool | Callable[..., bool] = False
+    bounded_by_gains: bool | Callable[..., bool] = lambda group=None, **_: group is None
     parts: Parts | None = None
     agg: Agg = "macro"
     link: Link = "identity"
@@ -254,6 +259,11 @@ class Entry:
         """Tell whether the measure has a mean over all orders of tied items with a full set of options."""
         takes = self.definition.takes_expected_ties
         return takes(**options) if callable(takes) else takes
+
+    def is_bounded_by_gains(self, options: Options) -> bool:
+        """Tell whether ties in the order of gains bound the measure, or do not touch it, with a full set of options."""
+        is_bounded = self.definition.bounded_by_gains
+        return is_bounded(**options) if callable(is_bounded) else is_bounded
 
     @property
     def requires(self) -> str:

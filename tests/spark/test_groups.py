@@ -67,13 +67,14 @@ class Case:
             before += counts[item]
         return {item: " ".join(names) for item, names in found.items()}
 
-    def ranking(self, user: str, *, ties: str) -> Ranking:
+    def ranking(self, user: str, *, ties: str = "item_asc", judged_only: bool = False) -> Ranking:
         """Build the list of a user."""
         scores, held, groups = self.scores[user], self.held[user], self.groups()
         gain = {item: held[item][0] if item in held else 0.0 for item in ITEMS}
         value = {item: _usable(held[item][1]) if item in held else 0.0 for item in ITEMS}
         by_gain = ties == "optimistic"
-        order = sorted(scores, key=lambda item: (-scores[item], -gain[item] if by_gain else 0, item))
+        listed = [item for item in scores if item in held or not judged_only]
+        order = sorted(listed, key=lambda item: (-scores[item], -gain[item] if by_gain else 0, item))
         missed = [item for item in held if item not in scores]
         return Ranking(
             [gain[item] if item in held else None for item in order],
@@ -116,18 +117,30 @@ def expected_value(measure: Measure, one: Ranking) -> float:
     return filled if has_judgements else math.nan
 
 
-@pytest.mark.parametrize("ties", ["item_asc", "optimistic"])
-def test_users_values_are_those_of_the_naive_references(spark: SparkSession, ties: str) -> None:
+OF_ALL_ITEMS: Final = ("nDCG@3", "R(agg='micro')@3", "AP(rel=2)", "Bpref", "RMSE(group='tail')", "ClassAccuracy@3")
+
+
+@pytest.mark.parametrize(
+    ("asked", "policies"),
+    [
+        pytest.param(ASKED, {}, id="defaults"),
+        pytest.param(ASKED[:8], {"judged_only": True}, id="gains known before the ranks"),
+        pytest.param(OF_ALL_ITEMS, {"ties": "optimistic"}, id="ties by gain"),
+    ],
+)
+def test_users_values_are_those_of_the_naive_references(
+    spark: SparkSession, asked: tuple[str, ...], policies: dict[str, Any]
+) -> None:
     case = Case(seed=11)
-    asked = ASKED if ties == "item_asc" else ASKED[:8]
-    result = evaluate(**case.frames(spark), measures=asked, population="judged", ties=ties)
+    result = evaluate(**case.frames(spark), measures=asked, population="judged", **policies)
     found = by(result.user_values, "measure", "user_id", value="value")
     for text in asked:
         measure = Measure.parse(text)
-        expected = {user: expected_value(measure, case.ranking(user, ties=ties)) for user in case.held}
+        expected = {user: expected_value(measure, case.ranking(user, **policies)) for user in case.held}
         values = [math.nan if found[measure.label, user] is None else found[measure.label, user] for user in expected]
         np.testing.assert_allclose(values, list(expected.values()), rtol=0, atol=1e-12, err_msg=text)
-    assert None in {found["nDCG(group='head')", user] for user in case.held}, "a user without a judgement of the head"
+    without_head = {found["nDCG(group='head')", user] for user in case.held} if asked != OF_ALL_ITEMS else {None}
+    assert None in without_head, "a user without a judgement of the head"
 
 
 def test_values_and_gains_that_do_not_count_are_checked_where_a_measure_reads_them(spark: SparkSession) -> None:

@@ -65,6 +65,8 @@ def test_contradictions_are_faults_of_the_arguments(spark: SparkSession) -> None
     assert [fault.where for fault in raised.value.faults] == ["evaluate(missing=)"]
     with pytest.raises(ConfigError, match=r"evaluate\(measures=\): found ERR with ties 'expected'"):
         evaluate(*users(spark), measures=["ERR@3", "P@1"], ties="expected")
+    with pytest.raises(ConfigError, match=r"evaluate\(measures=\): found AP\(denom='hits'\) with ties 'pessimistic'"):
+        evaluate(*users(spark), measures=["AP(denom='hits')", "P@1"], ties="pessimistic")
 
 
 def test_ties_can_be_bounded_and_averaged(spark: SparkSession) -> None:

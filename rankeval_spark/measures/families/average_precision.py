@@ -30,6 +30,7 @@ _GAINED = "(1 + 2/3)"
     aliases={"MAP": {}, "map_cut": {}, "AveragePrecision": {}},
     cutoff=Cutoff("optional").but("required", denom="k"),
     takes_expected_ties=lambda denom, **_: denom != "hits",
+    bounded_by_gains=lambda denom, group, **_: denom != "hits" and group is None,
     goldens=(
         Golden("AP", (_LIST_A, _LIST_B), ("(1/2 + 2/3) / 2", "1"), mean="((1/2 + 2/3) / 2 + 1) / 2"),
         Golden("AP@6", (Ranking([1, None, None, 1, 1, None]),), ("(1 + 2/4 + 3/5) / 3",), note="hits at 1, 4, 5"),

@@ -44,6 +44,13 @@ def _needs(*, gains: Gains, **_: object) -> tuple[str, ...]:
     return (VALUES,) if gains == "value" else ()
 
 
+def _is_bounded_by_gains(  # every other option leaves the better item the one with the greater gain
+    *, gains: Gains, unjudged: Unjudged, group: str | None, ideal: Ideal = "judged", **_: object
+) -> bool:
+    """Tell whether the order of the gains is the best one of tied items, and the reverse the worst."""
+    return gains != "value" and unjudged == "zero" and ideal != "retrieved" and group is None
+
+
 _LIST_A = Ranking([None, 1, 1])
 _RISING = Ranking([1, 5, 3])
 _EVENTS = Ranking([3, 1, 0, 2, 0])
@@ -67,6 +74,7 @@ _FIVE_ONES = "(1 + 1/log2(3) + 1/log2(4) + 1/log2(5) + 1/log2(6))"
     rules=(_REL_IS_BINARY,),
     takes_expected_ties=True,
     needs_with=_needs,
+    bounded_by_gains=_is_bounded_by_gains,
     goldens=(
         Golden("CG@2", (_EVENTS,), ("3 + 1",), note="purchase = 3, cart = 2, view = 1"),
         Golden("CG", (_NEGATIVE,), ("2",), note="a negative gain counts as 0"),
@@ -125,6 +133,7 @@ def cumulated_gain(
     rules=(_REL_IS_BINARY, _ONES_ARE_BINARY, _UNJUDGED_IN_IDEAL),
     needs_with=_needs,
     takes_expected_ties=lambda ideal, **_: ideal != "retrieved",
+    bounded_by_gains=_is_bounded_by_gains,
     goldens=(
         Golden("nCG@2", (_RISING,), ("(1 + 5) / (5 + 3)",)),
         Golden("nCG", (_RISING,), ("1",), note="without a cutoff the order has no effect"),
@@ -184,6 +193,7 @@ def normalised_cumulated_gain(
     rules=(_REL_IS_BINARY, _VALUES_ARE_NOT_RAISED),
     needs_with=_needs,
     takes_expected_ties=True,
+    bounded_by_gains=_is_bounded_by_gains,
     goldens=(
         Golden("DCG@5", (_EVENTS,), ("3 + 1/log2(3) + 2/log2(5)",), note="purchase = 3, cart = 2, view = 1"),
         Golden("DCG(dcg='exp-log2')@5", (_EVENTS,), ("7 + 1/log2(3) + 3/log2(5)",), note="gain 2**g - 1"),
@@ -257,6 +267,7 @@ def discounted_cumulated_gain(
     rules=(_REL_IS_BINARY, _ONES_ARE_BINARY, _VALUES_ARE_NOT_RAISED, _UNJUDGED_IN_IDEAL),
     needs_with=_needs,
     takes_expected_ties=lambda ideal, **_: ideal != "retrieved",
+    bounded_by_gains=_is_bounded_by_gains,
     goldens=(
         Golden("nDCG", (_LIST_A,), ("(1/log2(3) + 1/log2(4)) / (1 + 1/log2(3))",), note="hits at ranks 2 and 3"),
         Golden("nDCG", (Ranking([3, 5, 1]),), ("(3 + 5/log2(3) + 1/2) / (5 + 3/log2(3) + 1/2)",)),

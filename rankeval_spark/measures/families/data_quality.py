@@ -28,6 +28,7 @@ _REPEATED = Ranking([None, 1, None], items=(Item(), Item(copies=3), Item(copies=
     undefined=_NO_LIST,
     source="RecTools SufficientReco",
     cutoff=Cutoff("required"),
+    bounded_by_gains=True,
     goldens=(
         Golden("SufficientReco@2", (_TWO,), ("1",)),
         Golden("SufficientReco@3", (_TWO, _NONE), ("0", UNDEFINED), mean="0", note="a list that is too short"),

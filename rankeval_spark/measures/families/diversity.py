@@ -63,6 +63,7 @@ def _never(**_: object) -> float:
     bounds=(0, 2),
     undefined=_FEWER_THAN_TWO,
     source=f"{_VARGAS}, Rank and relevance in novelty and diversity metrics",
+    bounded_by_gains=lambda rel, **_: rel is None,
     goldens=(
         Golden("ILD@2", (_VECTORS,), ("1",), note="at right angles"),
         Golden("ILD", (_VECTORS,), ("(1 + 2 + 1) / 3",), note="ranks 1 and 3 point in opposite directions"),

@@ -126,6 +126,7 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     source="histogram of the ranks of the first hit: its means at ranks 1 to k add up to Success@k",
     cutoff=Cutoff("required"),
     interval="wilson",
+    bounded_by_gains=False,
     goldens=(
         Golden("FirstHit@1", (_HIT, Ranking([1, 1])), ("0", "1"), mean="1/2"),
         Golden("FirstHit@2", (_HIT, Ranking([1, 1])), ("1", "0"), note="the second hit of a list is not its first"),

@@ -41,6 +41,7 @@ Redundancy = Annotated[float, Above(0), Below(1)]
     bounds=(0, math.e / (math.e - 1)),
     undefined=_UNDEFINED,
     source="Clarke et al. (2008), Novelty and diversity in information retrieval evaluation; ndeval",
+    bounded_by_gains=False,
     goldens=(
         Golden(
             "alpha_nDCG@1", (_REPEATING,), ("1/2",), note="a is one of two categories that an item could have covered"
@@ -101,6 +102,7 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = _ALPHA) -> 
     undefined=_UNDEFINED,
     source="Chapelle et al. (2011), Intent-based diversification of web search results; ndeval",
     cutoff=Cutoff("required"),
+    bounded_by_gains=False,
     goldens=(
         Golden("ERR_IA@1", (_REPEATING,), ("1 / 3",), note="a, of a, b and c"),
         Golden("ERR_IA@2", (_REPEATING, _NONE), ("(1 + (1/2 + 1) / 2) / (3 + 3 * 1/2 / 2)", UNDEFINED)),

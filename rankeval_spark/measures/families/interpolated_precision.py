@@ -221,6 +221,7 @@ def interpolated_precision_area(
     undefined=_NO_RELEVANT,
     source="R@k of the best list of the same length",
     cutoff=Cutoff("optional"),
+    bounded_by_gains=True,
     goldens=(
         Golden("RecallCeiling@2", (_TWO_OF_THREE,), ("2/3",), note="two places for three items"),
         Golden("RecallCeiling", (_TWO_OF_THREE, _TWO_OF_FOUR), ("3/3", "4/4"), note="whatever stands in the list"),

@@ -32,6 +32,7 @@ _SMOOTHING: Final = 1e-5
     undefined=_NEVER,
     source="ir_measures Judged",
     cutoff=Cutoff("optional").but("required", denom="k"),
+    bounded_by_gains=False,
     goldens=(
         Golden("Judged@2", (_TWO_OF_FOUR_JUDGED,), ("1/2",)),
         Golden("Judged@10", (_TWO_OF_FOUR_JUDGED,), ("2/4",), note="of the items there are"),
@@ -78,6 +79,7 @@ def judged_share(cut: CutLists, *, denom: Literal["len", "k"] = "len") -> FloatM
     source="trec_eval 10 unj",
     aliases={"Unjudged": {}},
     cutoff=Cutoff("required"),
+    bounded_by_gains=False,
     goldens=(
         Golden("unj@2", (_TWO_OF_FOUR_JUDGED,), ("1/2",)),
         Golden("unj@10", (_TWO_OF_FOUR_JUDGED,), ("2/10",), note="places without an item are not unjudged items"),
@@ -180,6 +182,7 @@ def binary_preference(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     "infAP",
     aliases={"InferredAP": {}},
     cutoff=Cutoff("forbidden"),
+    bounded_by_gains=False,
     goldens=(
         Golden("infAP", (Ranking([1, None, 1]),), ("(1 + (1/3 + 1/3 * 1.00001 / 1.00002)) / 2",), note="AP is 5/6"),
         Golden("infAP", (Ranking([0, 1], missed=[1]),), ("(1/2 + 1/2 * 0.00001 / 1.00002) / 2",)),

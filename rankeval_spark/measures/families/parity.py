@@ -32,6 +32,7 @@ _NO_HIT = Offered(("x y",), _GROUPS, relevant=("a b d",))
     bounds=(0, _UNEVEN),
     undefined="a group has no relevant item, or no relevant item is recommended",
     source=_SOURCE,
+    bounded_by_gains=False,
     goldens=(
         Golden(
             "PopREO@2",

@@ -212,6 +212,7 @@ def self_information(cut: CutLists) -> FloatMatrix:
     bounds=(0, 1),
     undefined=_NO_DATA,
     source=_VARGAS,
+    bounded_by_gains=lambda relevance, **_: relevance == "off",
     goldens=(
         Golden("EPC@2", (_THREE,), ("(1 - 2/8) / log2(3) / (1 + 1/log2(3))",)),
         Golden(
@@ -272,6 +273,7 @@ def expected_popularity_complement(
     bounds=(0, math.inf),
     undefined=_NO_DATA,
     source=f"{_VARGAS}; an unseen item as in Elliot",
+    bounded_by_gains=lambda relevance, **_: relevance == "off",
     goldens=(
         Golden("EFD@2", (_THREE,), ("log2(16/2) / log2(3) / (1 + 1/log2(3))",)),
         Golden("EFD(relevance='off')@2", (_THREE,), ("(1 + 3 / log2(3)) / (1 + 1/log2(3))",), note="all items"),

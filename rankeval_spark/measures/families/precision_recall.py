@@ -125,6 +125,7 @@ def precision(cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Le
     parts=recall_parts,
     rules=(_VALUES_OF_ALL,),
     needs_with=lambda *, gains, **_: (VALUES,) if gains == "value" else (),
+    bounded_by_gains=lambda gains, group, **_: gains != "value" and group is None,
     goldens=(
         Golden("R@5", (_TWO_IN_TOP_FIVE,), ("1/2",), note="2 of 4 relevant items in the top 5"),
         Golden("R@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/8")),

@@ -44,6 +44,7 @@ def concordance_parts(cut: CutLists, *, ties: FcpTies = "half") -> tuple[FloatMa
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
     parts=concordance_parts,
+    bounded_by_gains=True,
     goldens=(
         Golden("FCP", (_ONE_WRONG, Ranking([2, 1])), ("2/3", "1"), mean="5/6", note="3 pairs, and 1"),
         Golden("FCP", (_ONE_TIE,), ("(2 + 1/2) / 3",), note="gains 1 and 2 have the same score"),
@@ -101,6 +102,7 @@ def fraction_of_concordant_pairs(cut: CutLists, *, ties: FcpTies = "half") -> Fl
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    bounded_by_gains=True,
     goldens=(
         Golden("KendallTau", (_ONE_WRONG, Ranking([1, 2])), ("1/3", "-1"), mean="-1/3"),
         Golden("KendallTau", (_ONE_TIE,), ("2 / sqrt(3 * 2)",), note="one of three pairs has one score"),
@@ -145,6 +147,7 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    bounded_by_gains=True,
     goldens=(
         Golden("Spearman", (_ONE_WRONG, Ranking([1, 2])), ("1/2", "-1"), mean="-1/4", note="1 - 6 * 2 / (3 * 8)"),
         Golden("Spearman", (_ONE_TIE,), ("(3/2) / sqrt(2 * (3/2))",), note="two share the ranks 1 and 2"),

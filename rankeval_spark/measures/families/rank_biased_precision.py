@@ -108,6 +108,7 @@ def rank_biased_precision(
     source=_MOFFAT,
     always_printed=("p",),
     without_relevant=lambda **_: 1.0,
+    bounded_by_gains=False,
     goldens=(
         Golden(
             "RBPResidual(p=0.8)@2", (_TWO_JUDGED,), ("0.8**2 + 0.2 * 0.8",), note="rank 2 is unknown, and all below"

@@ -66,6 +66,7 @@ def log_loss_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, Float
     parts=squared_error_parts,
     micro_link="square",
     better="lower",
+    bounded_by_gains=True,
     goldens=(
         Golden("RMSE", (_TWO_PREDICTED, _ONE_PREDICTED), ("sqrt((1 + 4) / 2)", "4"), mean="(sqrt(5/2) + 4) / 2"),
         Golden(
@@ -126,6 +127,7 @@ def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Floa
     needs=(HIT_SCORES,),
     parts=squared_error_parts,
     better="lower",
+    bounded_by_gains=True,
     goldens=(
         Golden("MSE", (_TWO_PREDICTED, _ONE_PREDICTED), ("(1 + 4) / 2", "16"), mean="(5/2 + 16) / 2"),
         Golden("MSE(agg='micro')", (_TWO_PREDICTED, _ONE_PREDICTED), ("5/2", "16"), mean="(1 + 4 + 16) / 3"),
@@ -177,6 +179,7 @@ def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> FloatMatr
     needs=(HIT_SCORES,),
     parts=absolute_error_parts,
     better="lower",
+    bounded_by_gains=True,
     goldens=(
         Golden("MAE", (_TWO_PREDICTED, _ONE_PREDICTED), ("(1 + 2) / 2", "4"), mean="(3/2 + 4) / 2"),
         Golden("MAE(agg='micro')", (_TWO_PREDICTED, _ONE_PREDICTED), ("3/2", "4"), mean="(1 + 2 + 4) / 3"),
@@ -225,6 +228,7 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> FloatMat
     source="LensKit and Surprise report it as the share of predictions that were possible",
     cutoff=Cutoff("forbidden"),
     parts=predicted_share_parts,
+    bounded_by_gains=True,
     goldens=(
         Golden("PredictedShare", (_TWO_PREDICTED, _NONE_PREDICTED), ("2/3", "0"), mean="1/3"),
         Golden("PredictedShare(agg='micro')", (_TWO_PREDICTED, _NONE_PREDICTED), ("2/3", "0"), mean="2/4"),
@@ -270,6 +274,7 @@ def predicted_share(cut: CutLists) -> FloatMatrix:
     needs=(HIT_SCORES,),
     parts=log_loss_parts,
     better="lower",
+    bounded_by_gains=True,
     goldens=(
         Golden("LogLoss", (Ranking([1, None, 0], scores=[0.75, 0.5, 0.25]),), ("-ln(3/4)",), note="right both times"),
         Golden("LogLoss", (Ranking([0], scores=[1]),), ("15 * ln(10)",), note="sure and wrong: p is at most 1 - 1e-15"),

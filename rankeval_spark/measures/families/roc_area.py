@@ -32,6 +32,7 @@ _TIED = Ranking([1, 0, 1, 0], scores=[0.9, 0.5, 0.5, 0.1])
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    bounded_by_gains=True,
     goldens=(
         Golden("AUC", (_THREE_OF_FOUR, Ranking([0, 1])), ("3/4", "0"), mean="3/8", note="4 pairs, and 1"),
         Golden("AUC", (_TIED,), ("(3 + 1/2) / 4",), note="one relevant item ties with another"),
@@ -90,6 +91,7 @@ def weighted_area_parts(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half"
     needs=(HIT_SCORES,),
     parts=weighted_area_parts,
     agg="micro",
+    bounded_by_gains=True,
     goldens=(
         Golden("GAUC", (_THREE_OF_FOUR, Ranking([0, 1])), ("3/4", "0"), mean="(4 * 3/4 + 2 * 0) / (4 + 2)"),
         Golden("GAUC(ties='zero')", (_TIED,), ("3/4",)),

@@ -110,6 +110,7 @@ def unexpectedness(
     undefined="the user has no list; train is empty (kind='content': as Unexpectedness)",
     source="Zhang et al. (2012), Auralist; kind='pop' RecTools; kind='ge' Ge et al. (2010), Beyond accuracy",
     cutoff=Cutoff("optional").but("required", kind="ge"),
+    bounded_by_gains=False,
     goldens=(
         Golden("Serendipity@1", (_CONTENT,), ("0",), note="unexpected, but not relevant"),
         Golden("Serendipity@2", (_CONTENT,), ("(0 + 3/2) / 2",)),

@@ -24,6 +24,7 @@ _NO_LIST = Ranking([], missed=[1])
     source="trec_eval set_P",
     aliases={"set_P": {}, "SetPrecision": {}},
     cutoff=Cutoff("forbidden"),
+    bounded_by_gains=True,
     goldens=(
         Golden("SetP", (_TWO_OF_FIVE, _NO_LIST), ("2/5", "0"), mean="1/5", note="0 where the model gave no list"),
         Golden("SetP", (Ranking([0, None], missed=[0]),), (UNDEFINED,), note="no relevant held-out item"),
@@ -65,6 +66,7 @@ def set_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     source="trec_eval set_recall",
     aliases={"set_recall": {}, "set_R": {}, "SetRecall": {}},
     cutoff=Cutoff("forbidden"),
+    bounded_by_gains=True,
     goldens=(Golden("SetR", (_TWO_OF_FIVE, _NO_LIST), ("2/4", "0"), mean="1/4"),),
 )
 def set_recall(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
@@ -103,6 +105,7 @@ def set_recall(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     source="trec_eval set_F, whose parameter is beta squared",
     aliases={"set_F": {}},
     cutoff=Cutoff("forbidden"),
+    bounded_by_gains=True,
     goldens=(
         Golden("SetF", (_TWO_OF_FIVE, _NO_LIST), ("4/9", "0"), mean="2/9", note="SetP = 2/5 and SetR = 1/2"),
         Golden("SetF(beta=2)", (_TWO_OF_FIVE,), ("5 * 2/5 * 1/2 / (4 * 2/5 + 1/2)",), note="recall counts more"),

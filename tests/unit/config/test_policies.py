@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+ITEMS = "inputs.items={path: items, format: parquet}"
+
+
 def policies(**written: Any) -> Policies:  # noqa: ANN401 - right and wrong values
     """Validate policies as the keys of a config."""
     return validate(Policies, written)
@@ -112,6 +115,42 @@ def test_measures_without_a_mean_over_all_orders_are_refused_all_at_once(config_
 
 def test_measures_with_a_mean_over_all_orders_are_taken(config_file: Path) -> None:
     assert stored(config_file, "policies.ties=expected", "measures=[P, nDCG, RR, AP]")["ties"] == "expected"
+
+
+@pytest.mark.parametrize("ties", ["optimistic", "pessimistic"])
+def test_measures_that_the_order_of_the_gains_does_not_bound_are_refused_all_at_once(
+    config_file: Path, ties: str
+) -> None:
+    measures = "measures=[nDCG, AP(denom='hits'), R(gains='value'), ILD, DCG(unjudged='mean'), FirstHit]"
+    with pytest.raises(ConfigError) as raised:
+        load_config(config_file, [f"policies.ties={ties}", measures, ITEMS])
+    assert [(fault.found, fault.fix.rpartition("such as ")[2]) for fault in raised.value.faults] == [
+        (f"AP(denom='hits') with ties '{ties}'", "item_asc"),
+        (f"R(gains='value') with ties '{ties}'", "expected for its mean over all orders"),
+        (f"DCG(unjudged='mean') with ties '{ties}'", "expected for its mean over all orders"),
+        (f"FirstHit with ties '{ties}'", "item_asc"),
+    ]
+    assert {fault.where for fault in raised.value.faults} == {f"--set {measures}, measures"}
+    assert all("best and worst order of ties" in fault.expected for fault in raised.value.faults)
+
+
+def test_item_slices_do_not_go_with_ties_by_gain(config_file: Path) -> None:
+    with pytest.raises(ConfigError, match=r"R\(group='drama'\) with ties 'optimistic'"):
+        load_config(
+            config_file,
+            ["policies.ties=optimistic", "measures=[R]", "item_slices=[drama]", ITEMS],
+        )
+
+
+def test_advice_on_ties_names_only_what_goes_with_the_measure(config_file: Path) -> None:
+    measures = "measures=[ERR, AP(denom='hits'), ILD]"
+    with pytest.raises(ConfigError) as raised:
+        load_config(config_file, ["policies.ties=expected", measures, ITEMS])
+    assert [fault.fix.rpartition("such as ")[2] for fault in raised.value.faults] == [
+        "optimistic and pessimistic for its bounds",
+        "item_asc",
+        "item_asc",
+    ]
 
 
 # ---- presets ------------------------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
-"""Means over all orders of tied items, against every one of these orders."""
+"""Means and bounds over all orders of tied items, against every one of these orders."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.expected_ties import over_all_orders
 from tests.support import oracles
-from tests.support.rankings import GRADES, MEMBERSHIPS, VALUES, Apart
+from tests.support.rankings import GRADES, MEMBERSHIPS, VALUES, Apart, rankings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,9 +30,9 @@ Tied = tuple[Ranking, list[int]]
 
 
 @st.composite
-def tied_lists(draw: st.DrawFn) -> Tied:
+def tied_lists(draw: st.DrawFn, *, max_size: int = 4) -> Tied:
     """Draw a list of up to three blocks of one to four items."""
-    sizes = draw(st.lists(st.integers(1, 4), max_size=3))
+    sizes = draw(st.lists(st.integers(1, max_size), max_size=3))
     apart = st.tuples(st.sampled_from(VALUES), st.sampled_from(MEMBERSHIPS))
     place = st.tuples(st.none() | st.sampled_from(GRADES), apart)
     places = draw(st.lists(place, min_size=sum(sizes), max_size=sum(sizes)))
@@ -146,3 +146,100 @@ def test_measures_that_are_no_sums_do_not_take_them() -> None:
     texts = ["AP(denom='hits')@5", "nDCG(ideal='retrieved')@5", "ERR@5", "LogAP", "Bpref", "IPrec@0.1", "FirstHit@1"]
     measures = [Measure.parse(text) for text in texts]
     assert [str(one) for one in measures if one.entry.takes_expected_ties(one.options)] == []
+
+
+# ---- ties in the order of their gains -------------------------------------------------------------------------------
+
+BOUNDED: Final = [
+    measure
+    for entry in registry.entries("list")
+    for measure in filter(oracles.takes_every_grade, oracles.variants(entry, KS))
+    if entry.is_bounded_by_gains(measure.options)
+]
+READING: Final = [measure for measure in BOUNDED if registry.GROUP in measure.options]
+"""Those that read judgements, in every variant that the order of the gains is said to bound."""
+
+
+def by_gain(one: Tied, *, falling: bool) -> Ranking:
+    """Put each block in the order of its gains; those without a judgement have 0."""
+    ranking, sizes = one
+    start, order = 0, list[int]()
+    for size in sizes:
+        order += sorted(
+            range(start, start + size), key=lambda place: (ranking.gains[place] or 0.0) * (-1 if falling else 1)
+        )
+        start += size
+    facts: dict[str, Any] = {
+        name: [each[place] for place in order] for name in ("values", "groups") if (each := getattr(ranking, name))
+    }
+    return ranking._replace(gains=[ranking.gains[place] for place in order], **facts)
+
+
+def bounds(measures: list[Measure], one: Tied) -> dict[Measure, tuple[float, float]]:
+    """Value of each measure with the ties in the falling and in the rising order of their gains."""
+    found = values(measures, Lists.of([by_gain(one, falling=True), by_gain(one, falling=False)]))
+    return {measure: (each[0], each[1]) for measure, each in found.items()}
+
+
+@settings(max_examples=20, deadline=None)
+@given(one=tied_lists(max_size=3))
+def test_orders_of_the_gains_are_the_best_and_the_worst_of_all(one: Tied) -> None:
+    ranking, sizes = one
+    scores = [1 / number for number, size in enumerate(sizes, 1) for _ in range(size)]
+    every_order = values(READING, Lists.of([each._replace(scores=scores) for each in orders(*one)]))
+    for measure, found in bounds(READING, (ranking._replace(scores=scores), sizes)).items():
+        each = every_order[measure]
+        extremes = (each.max(), each.min()) if measure.entry.definition.better == "higher" else (each.min(), each.max())
+        np.testing.assert_allclose(found, extremes, rtol=0, atol=1e-12, err_msg=str(measure))
+
+
+_DEAR_AND_CHEAP = Ranking([2, 1], values=[1, 99])
+_TAIL_AND_HEAD = Ranking([1, 3], groups=["tail", "head"])
+_UNKNOWN = Ranking([0.5, None], missed=[3.5])
+_JUDGED = Ranking([1, None])
+_SECOND_HIT = Ranking([1, None, None, 1])
+_BETTER_BELOW = Ranking([1, None, 3])
+_DCG = 1 + 3 / np.log2(3)
+_IDEAL_DCG = 3 + 1 / np.log2(3)
+
+
+@pytest.mark.parametrize(
+    ("text", "one", "expected"),
+    [
+        ("CG(gains='value')@1", (_DEAR_AND_CHEAP, [2]), (1, 99)),
+        ("nDCG(gains='value')@1", (_DEAR_AND_CHEAP, [2]), (1 / 99, 1)),
+        ("R(gains='value')@1", (_DEAR_AND_CHEAP, [2]), (1 / 100, 99 / 100)),
+        ("R(group='tail')@1", (_TAIL_AND_HEAD, [2]), (0, 1)),
+        ("nDCG(group='tail')@1", (_TAIL_AND_HEAD, [2]), (0, 1)),
+        ("DCG(unjudged='mean')@1", (_UNKNOWN, [2]), (1 / 2, 2)),
+        ("DCG(unjudged='median')@1", (_UNKNOWN, [2]), (1 / 2, 2)),
+        ("AP(denom='hits')@3", (_SECOND_HIT, [1, 1, 2]), ((1 + 2 / 3) / 2, 1)),
+        ("nDCG(ideal='retrieved')@2", (_BETTER_BELOW, [1, 2]), (_DCG / _IDEAL_DCG, 1)),
+        ("FirstHit@2", (_JUDGED, [2]), (0, 1)),
+        ("unj@1", (_JUDGED, [2]), (0, 1)),
+        ("Judged@1", (Ranking([None, -1]), [2]), (0, 1)),
+        ("RBPResidual(p=0.5)@1", (_JUDGED, [2]), (1 / 2, 1)),
+    ],
+)
+def test_orders_of_the_gains_can_be_the_wrong_way_round(text: str, one: Tied, expected: tuple[float, float]) -> None:
+    """What the falling order of the gains gives is less than what the rising one does; such measures say so."""
+    measure = Measure.parse(text)
+    assert bounds([measure], one)[measure] == pytest.approx(expected, rel=0, abs=1e-12)
+    assert not measure.entry.is_bounded_by_gains(measure.options)
+
+
+@pytest.mark.parametrize("text", ["EPC@1", "EFD@1", "Serendipity(kind='pop')@1", "ILD(rel=2)", "infAP", "ERR_IA@1"])
+def test_what_reads_more_than_gains_is_not_bounded_by_them(text: str) -> None:
+    measure = Measure.parse(text)
+    assert not measure.entry.is_bounded_by_gains(measure.options)
+
+
+@settings(max_examples=25, deadline=None)
+@given(one=rankings())
+def test_other_measures_that_may_stand_beside_them_read_no_gains(one: Ranking) -> None:
+    """But for two that count hits in a catalogue, which every better order raises."""
+    counting = ("ClassAccuracy", "MCC")
+    without = [measure for measure in BOUNDED if measure not in READING and measure.name not in counting]
+    same = Lists.of([one, one._replace(gains=[None] * len(one.gains))])
+    for measure, (found, of_none) in values(without, same).items():
+        np.testing.assert_equal(found, of_none, err_msg=str(measure))

@@ -110,7 +110,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     duplicates : {"best", "error", "keep"}, optional
         An item twice in one list: its best place counts, by default, the job fails, or both count.
     judged_only : bool, optional
-        Whether items without a judgement are left out before lists are ranked; not by default.
+        Whether items without a judgement, or with a negative gain, are left out before lists are ranked; not by
+        default.
     held_out_duplicates : {"max", "sum", "last", "error"}, optional
         Gain of a judgement that stands twice; ``max`` by default, ``last`` goes by ``interacted_at``.
     invalid_scores : {"drop", "error"}, optional

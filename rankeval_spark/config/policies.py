@@ -67,7 +67,8 @@ class Policies(Model):
     duplicates: Duplicates = "best"
     """An item twice in one list: keep its best position, fail, or keep both (parity with other tools only)."""
     judged_only: Flag = False
-    """Leave items without a judgement out of the lists before they are ranked, as trec_eval -J."""
+    """Leave items without a judgement, or with a negative gain, out of the lists before they are ranked, as trec_eval
+    -J."""
     held_out_duplicates: HeldOutDuplicates = "max"
     """A held-out (user, item) twice: the largest gain, the sum of gains, the gain of the last by interacted_at (of
     several at that time the largest), or fail."""

@@ -71,7 +71,8 @@ def to_ranked(  # noqa: PLR0913 - the policies of a list
     judgements : DataFrame, optional
         As of ``match.to_judgements``; for policies that :func:`needs_gains` names.
     judged_only : bool
-        Whether items without a judgement are left out before the rest is ranked.
+        Whether items without a judgement, or with a negative gain, are left out before the rest is ranked: as of
+        trec_eval, a negative one marks an item of the pool that was not judged.
     keep_scores : bool
         Whether the score of each item is kept, for measures that need it; the log then has scores.
     """
@@ -82,7 +83,7 @@ def to_ranked(  # noqa: PLR0913 - the policies of a list
     if judgements is not None:
         items = items.transform(with_gains, judgements=judgements)
     if judged_only:
-        items = items.where(F.col(C.GAIN).isNotNull())
+        items = items.where(F.col(C.GAIN) >= 0)  # not so for NULL, which stands for no judgement
     return items.transform(_once_per_list, duplicates=duplicates, ties=ties).transform(
         _with_rank, ties=ties, rank_gaps=rank_gaps, keep_scores=keep_scores, is_checked=is_checked
     )

@@ -114,6 +114,16 @@ def test_judged_items_only(spark: SparkSession) -> None:
     assert set(tuples(result.metrics, "n_missing")) == {(1,)}
 
 
+def test_a_negative_gain_is_no_judgement_where_judged_items_alone_count(spark: SparkSession) -> None:
+    """As of trec_eval -J: it marks an item that was pooled and not judged. Bob's list holds nothing else."""
+    log = ranking(spark, {"ann": "n a b", "bob": "n"})
+    held_out = judgements(spark, {"ann": {"n": -1, "a": 1, "b": 0}, "bob": {"n": -1, "c": 1}})
+    result = evaluate(log, held_out, measures=["RR", "P@2", "Judged@2"], judged_only=True)
+    found = by(result.user_values.where("user_id = 'ann'"), "measure", value="value")
+    assert found == {"RR": 1 / 1, "P": 1 / 2, "Judged": 2 / 2}
+    assert set(tuples(result.metrics, "n_missing")) == {(1,)}
+
+
 def test_single_precision_makes_ties_of_scores_that_hardly_differ(spark: SparkSession) -> None:
     log = table(spark, "user_id item_id score", ("u", "a", 0.1), ("u", "b", 0.1 + 1e-9))
     held_out = judgements(spark, {"u": {"a": 1}})

@@ -17,7 +17,7 @@ from rankeval_spark.config.base import Model, Number, Whole, refuse_repeated, so
 from rankeval_spark.config.comparisons import ModelName, baseline_faults, measure_faults
 from rankeval_spark.config.faults import faults_of
 from rankeval_spark.config.models import ItemSlice, Slice
-from rankeval_spark.config.presets import PresetName, options_of, with_preset
+from rankeval_spark.config.presets import PresetName, options_of, rank_gap_faults, with_preset
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Request
@@ -104,7 +104,7 @@ def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the 
         faults.append(Fault(_place(("evaluation_date",)), repr(day), "a date, such as date(2026, 1, 31)"))
     arguments, unsound = _sound(asked, faults)
     preset = asked["preset"] if isinstance(asked["preset"], str) else None
-    chosen = attempt(lambda: validate(Policies, with_preset(preset, policies), locate=_place))
+    chosen = attempt(lambda: _policies(policies, preset))
     is_compared = any(compared[name] not in defaults for name, defaults in _NOTHING_COMPARED.items())
     # What is misspelt is told also where nothing is compared yet.
     of_comparisons = compared if is_compared else {**compared, "pairs": "all"}
@@ -140,6 +140,14 @@ def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the 
         draws=drawn.draws,
         bands=arguments.bands,
     )
+
+
+def _policies(written: Mapping[str, Any], preset: str | None) -> Policies:
+    chosen = validate(Policies, with_preset(preset, written), locate=_place)
+    faults = rank_gap_faults(chosen, preset)
+    if faults:
+        raise ConfigError(*(replace(fault, where=_place(("rank_gaps",))) for fault in faults))
+    return chosen
 
 
 def _missing(measures: MeasureSet, given: Given) -> list[Fault]:

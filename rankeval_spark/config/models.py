@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -44,7 +45,7 @@ from rankeval_spark.config.inputs import Inputs
 from rankeval_spark.config.intervals import Intervals
 from rankeval_spark.config.locations import PathText, resolve_path
 from rankeval_spark.config.policies import Policies
-from rankeval_spark.config.presets import PresetName, options_of, with_preset
+from rankeval_spark.config.presets import PresetName, options_of, rank_gap_faults, with_preset
 from rankeval_spark.config.thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import MAX_CUTOFF
@@ -265,6 +266,14 @@ class EvaluationConfig(Model):
     def _cutoffs_once(cls, cutoffs: tuple[int | str, ...]) -> tuple[int | str, ...]:
         refuse_repeated(cutoffs, "cutoff")
         return cutoffs
+
+    @field_validator("policies")
+    @classmethod
+    def _lists_close_up(cls, policies: Policies, info: ValidationInfo) -> Policies:
+        faults = rank_gap_faults(policies, info.data.get("preset"))
+        if faults:
+            raise fault_error(*(replace(fault, where=".rank_gaps") for fault in faults))
+        return policies
 
     @field_validator("slices")
     @classmethod

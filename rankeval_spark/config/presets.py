@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from rankeval_spark.config.policies import HANDLINGS
+from rankeval_spark.config.policies import HANDLINGS, Policies
+from rankeval_spark.errors import Fault
 from rankeval_spark.measures.options import OptionValue
 
 PresetName = Literal["trec_eval", "ir_measures", "ranx", "rectools", "recbole", "elliot", "lenskit", "kaggle", "spark"]
@@ -153,6 +154,16 @@ def with_preset(preset: str | None, policies: Mapping[str, Any]) -> dict[str, An
     allowed = handling._asdict() if handling else {}
     own = _find(preset).policies.items()
     return {**{name: value for name, value in own if name not in allowed or value in allowed[name]}, **written}
+
+
+def rank_gap_faults(policies: Policies, preset: str | None) -> list[Fault]:
+    """Refuse lists that are cut down to judged items and keep the ranks they had among all of them."""
+    if not (policies.judged_only and policies.rank_gaps == "keep"):
+        return []
+    is_of_preset = _find(preset).policies.get("rank_gaps") == "keep"
+    found = "rank_gaps 'keep'" + (f", which preset {preset!r} sets," if is_of_preset else "") + " with judged_only"
+    expected = "ranks without gaps, so that a list closes up where an item leaves it"
+    return [Fault("", found, expected, "set rank_gaps to renumber, or leave judged_only out")]
 
 
 def options_of(preset: str | None) -> MeasureOptions:

@@ -132,6 +132,20 @@ def test_single_precision_makes_ties_of_scores_that_hardly_differ(spark: SparkSe
         assert tuples(result.user_values, "value") == [(expected,)]
 
 
+@pytest.mark.parametrize("kept", [{"rank_gaps": "keep"}, {"preset": "rectools"}], ids=str)
+def test_lists_cut_down_to_judged_items_cannot_keep_their_ranks(spark: SparkSession, kept: dict[str, Any]) -> None:
+    """Of x, a, y, b with a relevant and b judged, a stands first when the list closes up."""
+    columns = "user_id item_id score rank"
+    log = table(spark, columns, ("u", "x", 3.0, 1), ("u", "a", 2.0, 2), ("u", "y", 1.0, 3), ("u", "b", 0.5, 4))
+    held_out = judgements(spark, {"u": {"a": 1, "b": 0}})
+    message = r"evaluate\(rank_gaps=\): found rank_gaps 'keep'.* with judged_only.*set rank_gaps to renumber"
+    with pytest.raises(ConfigError, match=message), no_spark_jobs(spark):
+        evaluate(log, held_out, measures=["P@1"], judged_only=True, **kept)
+    anew: dict[str, Any] = {**kept, "rank_gaps": "renumber"}
+    result = evaluate(log, held_out, measures=["P@1"], judged_only=True, **anew)
+    assert tuples(result.metrics, "value") == [(1.0,)]
+
+
 @pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz", "date", "bigint", "string"])
 def test_the_last_judgement_counts_whatever_its_time_is_written_as(spark: SparkSession, type_: str) -> None:
     days = [dt.datetime(2026, 1, day, tzinfo=dt.timezone.utc) for day in (1, 2)]

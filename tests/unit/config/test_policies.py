@@ -98,6 +98,28 @@ def test_what_is_implied_is_recorded_with_every_number() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        (["policies.rank_gaps=keep"], "rank_gaps 'keep' with judged_only"),
+        (["preset=rectools"], "rank_gaps 'keep', which preset 'rectools' sets, with judged_only"),
+    ],
+)
+def test_lists_cut_down_to_judged_items_cannot_keep_their_ranks(
+    config_file: Path, written: list[str], found: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load_config(config_file, [*written, "policies.judged_only=true"])
+    (fault,) = raised.value.faults
+    assert "policies.rank_gaps" in fault.where
+    assert (fault.found, fault.fix) == (found, "set rank_gaps to renumber, or leave judged_only out")
+
+
+def test_a_preset_that_keeps_ranks_can_be_told_to_number_them_anew(config_file: Path) -> None:
+    found = stored(config_file, "preset=rectools", "policies.rank_gaps=renumber", "policies.judged_only=true")
+    assert (found["rank_gaps"], found["judged_only"]) == ("renumber", True)
+
+
 # ---- means over all orders of ties ----------------------------------------------------------------------------------
 
 

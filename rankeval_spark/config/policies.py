@@ -60,7 +60,8 @@ class Policies(Model):
     the measures (gain descending or ascending, then item), for measures that grow with the gain at each rank, the mean
     over all orders, for measures that have one in closed form, or an error."""
     score_precision: ScorePrecision = "double"
-    """Precision in which scores are compared; `single`, as trec_eval, makes ties of scores that hardly differ."""
+    """Precision in which scores are compared; `single`, as trec_eval up to version 9, makes ties of scores that
+    hardly differ."""
     rank_gaps: RankGaps = "renumber"
     """Whether ranks are given anew, 1, 2, 3, or those of the log are kept with their gaps; it is then the log's rank,
     never its score, that orders a list."""

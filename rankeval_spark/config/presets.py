@@ -60,7 +60,11 @@ PRESETS: Final[Mapping[str, Preset]] = {
         "trec_eval 10 with -c: the mean is over all topics of the judgements",
         {**_TREC_POLICIES, "duplicates": "error", "held_out_duplicates": "error"},
         _for(_INTERPOLATED, need="v10"),
-        ("-J is the policy judged_only, -l the option rel of a measure, -M its cutoff.",),
+        (
+            "-J is the policy judged_only, -l the option rel of a measure, -M its cutoff.",
+            "Scores are compared in single precision, as trec_eval up to version 9 does, and everything built on it; "
+            "version 10 compares doubles: for its numbers set score_precision to double.",
+        ),
     ),
     "ir_measures": Preset(
         "ir_measures with its provider pytrec_eval, which is trec_eval 9",

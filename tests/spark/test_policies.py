@@ -146,6 +146,16 @@ def test_lists_cut_down_to_judged_items_cannot_keep_their_ranks(spark: SparkSess
     assert tuples(result.metrics, "value") == [(1.0,)]
 
 
+def test_scores_are_compared_as_trec_eval_9_does_unless_version_10_is_asked_for(spark: SparkSession) -> None:
+    """In single precision 0.1 and 0.1 + 1e-9 tie, and the item whose id is greater comes first."""
+    log = table(spark, "user_id item_id score", ("u", "a", 0.1 + 1e-9), ("u", "b", 0.1))
+    held_out = judgements(spark, {"u": {"a": 1, "b": 0}})
+    of_9 = evaluate(log, held_out, measures=["RR"], preset="trec_eval")
+    of_10 = evaluate(log, held_out, measures=["RR"], preset="trec_eval", score_precision="double")
+    assert tuples(of_9.metrics, "value") == [(1 / 2,)]
+    assert tuples(of_10.metrics, "value") == [(1 / 1,)]
+
+
 @pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz", "date", "bigint", "string"])
 def test_the_last_judgement_counts_whatever_its_time_is_written_as(spark: SparkSession, type_: str) -> None:
     days = [dt.datetime(2026, 1, day, tzinfo=dt.timezone.utc) for day in (1, 2)]

@@ -30,6 +30,9 @@ MAX_CUTOFF: Final = 10_000
 
 _AS_DEFINED: Final[Mapping[str, Mapping[str, OptionValue]]] = MappingProxyType({})
 
+_JUDGED_ONLY: Final = "judged_only"
+"""An option in ir_measures, here a policy."""
+
 _GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
 _NAME = re.compile(r"\s*(?P<name>[^\s()@]+)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL)
 _OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|[^\s,'\"]+)\s*(?:,|$)")
@@ -334,6 +337,9 @@ class _Reader:
             return self._fault(f"option {name!r}", f"a measure that is a ratio of sums: {ratios}", "leave it out")
         if name == registry.GROUP:
             return self._fault(f"option {name!r}", f"a measure that reads judgements, as {self.entry.name} does not")
+        if name.casefold() == _JUDGED_ONLY:
+            expected = f"the policy {_JUDGED_ONLY}, which holds for all measures of a run"
+            return self._fault(f"option {name!r}", expected, f"leave it out, and set {_JUDGED_ONLY} among the policies")
         known = [option.name for option in self.entry.options]
         return self._fault(f"unknown option {name!r}", f"one of {', '.join(known)}", nearest(name, known))
 

@@ -194,6 +194,11 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("nDCG(ideal='retrieved',unjudged='median')@5", "unjudged='mean' and 'median' only with ideal='judged' and"),
         ("nDCG(dcg='exp-log2',gains='value')@5", "dcg='exp-log2' not with gains='value'"),
         ("R(denom='min',gains='value')@5", "gains='value' only with denom='R'"),
+        (
+            "nDCG(judged_only=True)@5",
+            "option 'judged_only'; expected the policy judged_only, which holds for all measures of a run; "
+            "leave it out, and set judged_only among the policies",
+        ),
         ("MIUF(group='tail')@5", "option 'group'; expected a measure that reads judgements, as MIUF does not"),
         ("ItemCoverage(group='tail')@5", "option 'group'; expected a measure that reads judgements"),
         ("IPrecAvg(levels=10.5)", "levels a whole number"),

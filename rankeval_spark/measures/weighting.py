@@ -40,6 +40,10 @@ _DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {
 }
 
 
+_MOST_RAISED: Final = 1000.0
+"""Greatest gain that is raised: 2**1024 is no double, and a sum of 10,000 items at 2**1000 still is one."""
+
+
 @dataclass(frozen=True)
 class Weighting:
     """A gain and a discount; measures with the same ones share their sums.
@@ -69,12 +73,12 @@ class Weighting:
     unjudged: Unjudged = "zero"
 
     def gain(self, grades: FloatVector) -> FloatVector:
-        """Worth of an item with each of these gains or values, before the discount. ``exp-log2`` overflows above 1023.
+        """Worth of an item with each of these gains or values, before the discount.
 
         Raises
         ------
         JudgementError
-            A gain above 0 that the map of ``gains`` does not hold.
+            A gain above 0 that the map of ``gains`` does not hold, or one above 1000 with ``exp-log2``.
         """
         return self._raised(self._plain(grades))
 
@@ -89,7 +93,7 @@ class Weighting:
         return gain
 
     def _raised(self, gain: FloatVector) -> FloatVector:
-        return np.exp2(gain) - 1 if self.dcg == "exp-log2" else gain
+        return _exponential(gain) if self.dcg == "exp-log2" else gain
 
     def of_hits(self, lists: Lists) -> FloatVector:
         """Worth of each hit: float64, shape (n_hits,)."""
@@ -160,6 +164,15 @@ class Weighting:
         """Whether any judgement of the list's user is worth more than 0: shape (n_lists, 1)."""
         lists = cut.lists
         return lists.once(("has gain", self), lambda: lists.count_judged(self.of_judged(lists) > 0) > 0)
+
+
+def _exponential(gain: FloatVector) -> FloatVector:
+    greatest = float(gain.max(initial=0.0))
+    if greatest > _MOST_RAISED:
+        found, expected = f"a gain of {show(greatest)}", f"none above {show(_MOST_RAISED)}: 2**gain - 1 overflows"
+        fix = "take dcg='log2', give the grades other gains (gains={...}), or correct the grades"
+        raise JudgementError(Fault("measures, dcg='exp-log2'", found, expected, fix))
+    return np.exp2(gain) - 1
 
 
 def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:

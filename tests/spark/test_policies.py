@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.errors import ConfigError, InputError
+from rankeval_spark.app.failures import told
+from rankeval_spark.errors import ChecksFailedError, ConfigError, InputError
 from tests.support.frames import by, judgements, ranking, table, tuples
 from tests.support.plans import JOB_FAILED, no_spark_jobs
 
@@ -154,6 +155,15 @@ def test_scores_are_compared_as_trec_eval_9_does_unless_version_10_is_asked_for(
     of_10 = evaluate(log, held_out, measures=["RR"], preset="trec_eval", score_precision="double")
     assert tuples(of_9.metrics, "value") == [(1 / 2,)]
     assert tuples(of_10.metrics, "value") == [(1 / 1,)]
+
+
+def test_a_gain_that_cannot_be_raised_ends_as_a_readable_fault(spark: SparkSession) -> None:
+    log, held_out = ranking(spark, {"u": "a"}), judgements(spark, {"u": {"a": 2000}})
+    with (
+        pytest.raises(ChecksFailedError, match=r"dcg='exp-log2': found a gain of 2000; expected none above 1000"),
+        told(),
+    ):
+        evaluate(log, held_out, measures=["DCG(dcg='exp-log2')@5"]).metrics.collect()
 
 
 @pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz", "date", "bigint", "string"])

@@ -28,9 +28,11 @@ def failure_of(measure: str, ranking: Ranking) -> JudgementError:
     return caught.value
 
 
-@pytest.mark.parametrize("measure", ["nDCG(gains={1:1,2:3})@5", "RBP@5", "ERR@5", "nERR"])
+@pytest.mark.parametrize(
+    "measure", ["nDCG(gains={1:1,2:3})@5", "RBP@5", "ERR@5", "nERR", "nDCG(dcg='exp-log2')@5", "DCG(dcg='exp-log2')"]
+)
 def test_refused_judgement_ends_as_one_readable_fault(measure: str) -> None:
-    raised = failure_of(measure, Ranking([5]))
+    raised = failure_of(measure, Ranking([2000]))
     translated = failures.translated(as_spark_reports(raised), {})
     assert isinstance(translated, ChecksFailedError)
     assert translated.faults == raised.faults

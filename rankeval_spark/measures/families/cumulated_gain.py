@@ -223,7 +223,7 @@ def discounted_cumulated_gain(
         The lists and the cutoffs.
     dcg : {"log2", "exp-log2", "jk2", "ln", "inverse"}
         What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2));
-        g / ln(i + 1); g / i.
+        g / ln(i + 1); g / i. A gain above 1000 is an error where it is an exponent.
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
         has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
@@ -362,7 +362,7 @@ def normalised_discounted_cumulated_gain(  # noqa: PLR0913 - each option is a di
         The lists and the cutoffs.
     dcg : {"log2", "exp-log2", "jk2", "ln", "inverse"}
         What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2));
-        g / ln(i + 1); g / i.
+        g / ln(i + 1); g / i. A gain above 1000 is an error where it is an exponent.
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
         has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does

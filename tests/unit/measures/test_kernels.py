@@ -116,6 +116,26 @@ def test_gain_above_max_rel_is_an_error_even_of_an_item_that_no_list_holds(name:
         MeasureSet.parse([name]).score(Lists.of(batch))
 
 
+@pytest.mark.parametrize(
+    "name", ["DCG(dcg='exp-log2')@5", "nDCG(dcg='exp-log2')", "DCG(dcg='exp-log2',unjudged='mean')"]
+)
+@pytest.mark.parametrize("batch", [[Ranking([1]), Ranking([1001])], [Ranking([1], missed=[2000])]])
+def test_gain_whose_power_overflows_is_an_error_even_of_an_item_that_no_list_holds(
+    name: str, batch: list[Ranking]
+) -> None:
+    with pytest.raises(
+        JudgementError, match=r"dcg='exp-log2': found a gain of [0-9.]+; expected none above 1000: 2\*\*gain"
+    ):
+        MeasureSet.parse([name]).score(Lists.of(batch))
+
+
+def test_the_greatest_gain_that_is_raised_can_be_summed_over_the_longest_list() -> None:
+    (found,) = MeasureSet.parse(["nDCG(dcg='exp-log2')@10000"]).score(Lists.of([Ranking([1000] * 10_000)])).values()
+    assert found.tolist() == [[1.0]]
+    (mapped,) = MeasureSet.parse(["DCG(dcg='exp-log2',gains={2000:3})@1"]).score(Lists.of([Ranking([2000])])).values()
+    assert mapped.tolist() == [[7.0]]
+
+
 @given(batch=st.lists(binary_rankings(), max_size=6))
 def test_rbp_of_ones_and_zeros_is_that_of_relevant_items(batch: list[Ranking]) -> None:
     scores = MeasureSet.parse(["RBP@3", "RBP", "RBP(rel=1)@3", "RBP(rel=1)"]).score(Lists.of(batch))

@@ -23,6 +23,9 @@ from rankeval_spark.errors import (
 from rankeval_spark.sources import explain
 
 _POLICY: Final = re.compile(r"\[rankeval:(?P<policy>\w+)\] (?P<what>[^\n]+?), and the policy")
+_INPUT: Final = re.compile(
+    r"\[rankeval:(?P<input>\w+)\] (?P<found>[^\n]+?); expected (?P<expected>[^\n]+?); fix: (?P<fix>[^\n.]+)\."
+)
 _JUDGEMENT: Final = re.compile(
     JudgementError.title + r":\s+- (?P<where>\w[^\n]*?): found (?P<found>[^\n]+?); "
     r"expected (?P<expected>[^\n]+?); (?P<fix>[^\n]+)"
@@ -30,8 +33,6 @@ _JUDGEMENT: Final = re.compile(
 """The text of a `JudgementError` with one fault, among the lines of a worker's traceback."""
 
 _FIXES: Final = {
-    "segments": "keep one row a user in the segment table",
-    "items": "keep one row an item in the catalogue, and vectors of one length",
     "ties": "choose another policy: item_asc, item_desc or rank",
     "rank_gaps": "number the items of each list, or choose the policy renumber",
     "duplicates": "remove them, or choose the policy best",
@@ -44,16 +45,13 @@ _FIXES: Final = {
 _NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded|File too large")
 """What the system says of a disk that takes no more, in the words of Python and of Java alike."""
 
-_INPUTS: Final = ("segments", "items")
-"""Inputs whose rows may be refused without a policy."""
-
 
 def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
     """Return the error that a user can act on, with the notes of ``error``, or that itself: nothing is known of it."""
     if isinstance(error, RankevalError):
         return error
     text = str(error)
-    known = _of_machine(error) or _policy_failure(text) or _judgement_failure(text)
+    known = _of_machine(error) or _policy_failure(text) or _input_failure(text) or _judgement_failure(text)
     return _instead_of(error, known or explain(error, dict(locations)))
 
 
@@ -112,8 +110,14 @@ def _policy_failure(text: str) -> FaultsError | None:
     if found is None:
         return None
     policy = found["policy"]
-    where = f"inputs.{policy}" if policy in _INPUTS else f"policies.{policy}"
-    return ChecksFailedError(Fault(where, found["what"], "no such case", _FIXES.get(policy, "")))
+    return ChecksFailedError(Fault(f"policies.{policy}", found["what"], "no such case", _FIXES.get(policy, "")))
+
+
+def _input_failure(text: str) -> FaultsError | None:
+    found = _INPUT.search(text)
+    if found is None:
+        return None
+    return ChecksFailedError(Fault(f"inputs.{found['input']}", found["found"], found["expected"], found["fix"]))
 
 
 def _judgement_failure(text: str) -> FaultsError | None:

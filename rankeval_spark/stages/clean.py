@@ -90,6 +90,11 @@ def policy_failure(policy: str, what: str | Column, *, setting: str = "error") -
     )
 
 
+def input_failure(name: str, what: Column, *, expected: str, fix: str) -> Column:
+    """Fail the job, when it runs, because an input cannot be used, whatever the policies are; parsed by the shell."""
+    return F.raise_error(F.concat(F.lit(f"[rankeval:{name}] "), what, F.lit(f"; expected {expected}; fix: {fix}.")))
+
+
 def quoted(key: Column) -> Column:
     """Write a key into a message, on one line."""
     return F.concat(F.lit("'"), F.regexp_replace(key.cast("string"), r"\s", " "), F.lit("'"))

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, Window, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.measures import needs as N
 from rankeval_spark.stages import profiles, trained
-from rankeval_spark.stages.clean import has_keys, is_finite_vector, policy_failure, quoted
+from rankeval_spark.stages.clean import has_keys, input_failure, is_finite_vector, quoted
 from rankeval_spark.stages.rank import N_COPIES, list_order
 
 if TYPE_CHECKING:
@@ -365,8 +365,9 @@ def _to_catalogue(knowledge: Knowledge, *, needs: Iterable[str]) -> DataFrame:
     row = F.struct(*(facts[name]().alias(name) for name in sorted(needs)))
     once = items.groupBy(C.ITEM_ID).agg(F.first(row).alias("_row"), F.count("*").alias("_n_rows"))
     what = F.concat(F.lit("item "), quoted(F.col(C.ITEM_ID)), F.lit(" twice in the catalogue"))
-    failure = policy_failure("items", what).cast("boolean")
-    unique = once.where(F.when(F.col("_n_rows") > 1, failure).otherwise(F.lit(True))).select(C.ITEM_ID, "_row.*")
+    failure = input_failure("items", what, expected="each item once", fix="keep one row an item in the catalogue")
+    is_unique = F.when(F.col("_n_rows") > 1, failure.cast("boolean")).otherwise(F.lit(True))
+    unique = once.where(is_unique).select(C.ITEM_ID, "_row.*")
     return _with_equal_lengths(unique) if N.ITEM_VECTORS in unique.columns else unique
 
 
@@ -380,8 +381,8 @@ def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
         for one in ("_shortest", "_longest")
     ]
     what = F.concat(F.lit("vectors of two lengths, "), shown[0], F.lit(" and "), shown[1])
-    failure = policy_failure("items", what).cast("boolean")
-    is_equal = F.when(F.col("_shortest.n") < F.col("_longest.n"), failure).otherwise(F.lit(True))
+    failure = input_failure("items", what, expected="one length", fix="give each item a vector of one length")
+    is_equal = F.when(F.col("_shortest.n") < F.col("_longest.n"), failure.cast("boolean")).otherwise(F.lit(True))
     return catalogue.crossJoin(F.broadcast(lengths)).where(is_equal).drop("_shortest", "_longest")
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages.clean import policy_failure, quoted
+from rankeval_spark.stages.clean import input_failure, quoted
 
 NO_SEGMENTS = "map<string,string>"
 ALL_UNKNOWN: Mapping[str, str] = MappingProxyType({})
@@ -45,7 +45,8 @@ def with_segments(
 
 def _is_first() -> Column:
     what = F.concat(F.lit("user "), quoted(F.col(C.USER_ID)), F.lit(" stands twice in the segment table"))
-    return F.when(F.col("_number") > 1, policy_failure("segments", what).cast("boolean")).otherwise(F.lit(True))
+    failure = input_failure("segments", what, expected="each user once", fix="keep one row a user in the segment table")
+    return F.when(F.col("_number") > 1, failure.cast("boolean")).otherwise(F.lit(True))
 
 
 def _quoted(name: str) -> str:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from rankeval_spark import Evaluation
 
 DATE: Final = dt.date(2026, 1, 31)
-LENGTHS: Final = r"\[rankeval:items\] vectors of two lengths, 1 numbers for 'a' and 2 numbers for 'b'"
+LENGTHS: Final = (
+    r"\[rankeval:items\] vectors of two lengths, 1 numbers for 'a' and 2 numbers for 'b'; "
+    r"expected one length; fix: give each item a vector of one length\."
+)
 LISTS: Final = {"ann": "b d d z", "bob": "a c", "eve": "c"}
 """d stands twice in ann's; the second one does not count."""
 

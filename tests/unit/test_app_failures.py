@@ -50,6 +50,17 @@ def test_policy_that_met_its_case_is_named() -> None:
     )
 
 
+def test_input_that_cannot_be_used_is_named_without_a_policy() -> None:
+    error = RuntimeError(
+        "[USER_RAISED_EXCEPTION] [rankeval:items] vectors of two lengths, 2 numbers for 'a' and 3 numbers for 'c'; "
+        "expected one length; fix: give each item a vector of one length. SQLSTATE: P0001\n\tat org.x.Y"
+    )
+    translated = failures.translated(error, {})
+    assert isinstance(translated, ChecksFailedError)
+    found = "vectors of two lengths, 2 numbers for 'a' and 3 numbers for 'c'"
+    assert translated.faults == (Fault("inputs.items", found, "one length", "give each item a vector of one length"),)
+
+
 def test_other_failures_stay_what_they_are() -> None:
     error = RuntimeError("Job aborted due to stage failure: out of memory")
     assert failures.translated(error, {}) is error

@@ -153,7 +153,7 @@ def test_measures_that_are_no_sums_do_not_take_them() -> None:
 BOUNDED: Final = [
     measure
     for entry in registry.entries("list")
-    for measure in filter(oracles.takes_every_grade, oracles.variants(entry, KS))
+    for measure in filter(oracles.takes_every_list, oracles.variants(entry, KS))
     if entry.is_bounded_by_gains(measure.options)
 ]
 READING: Final = [measure for measure in BOUNDED if registry.GROUP in measure.options]

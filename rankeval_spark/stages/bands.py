@@ -1,8 +1,10 @@
 """Turn numbers of users into a few values that can be sliced by: given edges, or quantiles of the users.
 
 Quantiles are an aggregate of one row that the users are joined with, so that nothing is collected. Numbers are rounded
-to three significant digits for them: so few distinct ones are left that their exact quantiles fit into any memory, are
-the same for any partitioning, and can be read.
+for them, to four digits of how far they lie apart: so few distinct ones are left (10,000, and 900 for each power of ten
+below) that their exact quantiles fit into any memory, are the same for any partitioning, and can be read. Digits of the
+numbers themselves would make one of all years; those of the distance alone would make one of everyone, where a single
+user has a million interactions: each number is rounded to what is finer.
 """
 
 from __future__ import annotations
@@ -21,9 +23,15 @@ if TYPE_CHECKING:
 CHECK: Final = "bands."
 """Start of the names of the checks that hold the edges."""
 
-_DIGITS: Final = 3
-_MOST_WHOLE: Final = 1e15
-"""Whole numbers below this are written without an exponent."""
+_DIGITS_OF_SPREAD: Final = 4
+_DIGITS_OF_NUMBER: Final = 3
+"""What a number keeps for the quantiles: digits of the distance between the least and the greatest, or of its own."""
+
+_MOST_PLACES: Final = 300
+"""Decimal places beyond which a power of ten is no number any more."""
+
+_MOST_WHOLE: Final = 2.0**53
+"""Whole numbers below this are exact, and written without an exponent."""
 
 
 def to_activity(train: DataFrame, *, names: tuple[str, ...]) -> DataFrame:
@@ -39,7 +47,9 @@ def with_bands(users: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
     """
     names = {name: f"_edges_{index}" for index, name in enumerate(bands) if bands[name].edges is None}
     if names:
-        quantiles = users.agg(*(_edges(name, bands[name]).alias(edges) for name, edges in names.items()))
+        quantiles = _with_spreads(users, bands).agg(
+            *(_edges(name, bands[name]).alias(edges) for name, edges in names.items())
+        )
         users = users.crossJoin(F.broadcast(quantiles))
     edges_of = {name: F.col(names[name]) if name in names else _edges(name, band) for name, band in bands.items()}
     return users.withColumns({name: _band_of(name, edges_of[name], band) for name, band in bands.items()}).drop(
@@ -71,18 +81,44 @@ def to_facts(users: DataFrame, *, bands: Mapping[str, Band], name: str) -> DataF
         ).alias(f"_{index}")
         for index, column in enumerate(edges)
     ]
-    frame = users.agg(*facts)
+    frame = _with_spreads(users, bands).agg(*facts)
     return frame.select(F.inline(F.array(*frame.columns)))
+
+
+def rounded(number: Column, spread: Column) -> Column:
+    """Round to so many digits of the spread, or of the number where these are finer; as it is where all are the same.
+
+    Powers of ten are multiplied or divided by, which leaves 0.1 what it is.
+    """
+    of_number, of_spread = (
+        F.lit(digits - 1) - F.floor(F.log10(F.abs(size)))
+        for digits, size in ((_DIGITS_OF_NUMBER, number), (_DIGITS_OF_SPREAD, spread))
+    )
+    places = F.least(F.greatest(of_number, of_spread), F.lit(_MOST_PLACES)).cast("double")
+    larger, smaller = F.pow(F.lit(10.0), places), F.pow(F.lit(10.0), -places)
+    whole = F.when(places >= 0, number * larger).otherwise(number / smaller)
+    nearest = F.when(places >= 0, F.round(whole) / larger).otherwise(F.round(whole) * smaller)
+    is_fine = (number == 0) | (spread == 0) | (F.abs(whole) >= F.lit(_MOST_WHOLE))
+    return F.when(is_fine, number).otherwise(nearest)
+
+
+def _with_spreads(users: DataFrame, bands: Mapping[str, Band]) -> DataFrame:
+    """Add how far the finite numbers of each column lie apart that has quantiles: the same for everyone."""
+    spreads = [
+        (F.max(_finite(name)) - F.min(_finite(name))).alias(_spread_of(name))
+        for name, band in bands.items()
+        if band.edges is None
+    ]
+    return users.crossJoin(F.broadcast(users.agg(*spreads))) if spreads else users
 
 
 def _edges(name: str, band: Band) -> Column:
     """Give the edges of a column: as they are given, or quantiles, which are an aggregate; NULL without any number."""
     if band.edges is not None:
         return F.array(*(F.lit(float(edge)) for edge in band.edges))
-    number = _number(name)
-    is_finite = F.abs(number) != F.lit(float("inf"))
-    quantiles = F.percentile(F.when(is_finite, _rounded(number)), F.array(*map(F.lit, band.shares)))
-    return F.transform(quantiles, _rounded)
+    spread = _column(_spread_of(name))
+    quantiles = F.percentile(rounded(_finite(name), spread), F.array(*map(F.lit, band.shares)))
+    return F.transform(quantiles, lambda edge: rounded(edge, F.max(spread)))
 
 
 def _band_of(name: str, edges: Column, band: Band) -> Column:
@@ -110,14 +146,19 @@ def _text(number: Column) -> Column:
     return F.when(is_whole, number.cast("bigint").cast("string")).otherwise(number.cast("string"))
 
 
-def _rounded(number: Column) -> Column:
-    """Round to so many significant digits; powers of ten are multiplied or divided by, which leaves 0.1 what it is."""
-    to_whole = F.lit(float(_DIGITS - 1)) - F.floor(F.log10(F.abs(number)))
-    larger, smaller = F.pow(F.lit(10.0), to_whole), F.pow(F.lit(10.0), -to_whole)
-    rounded = F.when(to_whole >= 0, F.round(number * larger) / larger).otherwise(F.round(number / smaller) * smaller)
-    return F.when(number == 0, F.lit(0.0)).otherwise(rounded)
+def _finite(name: str) -> Column:
+    number = _number(name).cast("double")
+    return F.when(F.abs(number) != F.lit(float("inf")), number)
 
 
 def _number(name: str) -> Column:
-    number = F.col(f"`{name.replace('`', '``')}`")
+    number = _column(name)
     return F.when(~F.isnan(number), number)
+
+
+def _spread_of(name: str) -> str:
+    return f"_spread_{name}"
+
+
+def _column(name: str) -> Column:
+    return F.col(f"`{name.replace('`', '``')}`")

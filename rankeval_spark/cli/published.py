@@ -213,30 +213,37 @@ def _wanted(spark: SparkSession, root: str, wanted: Filter, table: str = "metric
 def _print_metrics(rows: Sequence[Row]) -> None:
     if {row[C.SLICE] for row in rows} == {C.ALL_USERS}:
         _print_leaderboards(rows)
-    else:
-        console().print(tables.plain(rows, COLUMNS))
+        return
+    for title, own in _by_night(rows):
+        console().print(tables.means([row.asDict() for row in own], title))
 
 
 def _print_gaps(rows: Sequence[Row]) -> None:
-    console().print(tables.plain(rows, GAP_COLUMNS))
+    out = console()
+    for title, own in _by_night(rows):
+        out.print(tables.gaps([row.asDict() for row in own], title, width=out.width))
 
 
 def _print_comparisons(rows: Sequence[Row]) -> None:
-    nights = dict.fromkeys((row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows)
-    for night in nights:
-        own = [row for row in rows if (row[C.EVALUATION], row[C.EVALUATION_DATE]) == night]
-        out = console()
-        out.print(tables.comparisons([row.asDict() for row in own], f"{night[0]}, {night[1]}", width=out.width))
+    out = console()
+    for title, own in _by_night(rows):
+        out.print(tables.comparisons([row.asDict() for row in own], title, width=out.width))
 
 
 def _print_leaderboards(rows: Sequence[Row]) -> None:
-    nights = dict.fromkeys((row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows)
-    for night in nights:
-        own = [row for row in rows if (row[C.EVALUATION], row[C.EVALUATION_DATE]) == night]
+    for night, own in _by_night(rows):
         users = max(row["n_users"] for row in own)
         level = f"{100 * own[0]['ci_level']:.4g}"
-        title = f"{night[0]}, {night[1]}: up to {users:,} users, {level} % intervals"
+        title = f"{night}: up to {users:,} users, {level} % intervals"
         console().print(tables.leaderboard(own, title))
+
+
+def _by_night(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    """Put together the rows of each night, and name it."""
+    nights: dict[str, list[Row]] = {}
+    for row in rows:
+        nights.setdefault(f"{row[C.EVALUATION]}, {row[C.EVALUATION_DATE]}", []).append(row)
+    return list(nights.items())
 
 
 def score(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None) -> None:

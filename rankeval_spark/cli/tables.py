@@ -201,7 +201,8 @@ def _family(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _slice_of(row: Mapping[str, Any]) -> str:
-    return C.ALL_USERS if row[C.SLICE] == C.ALL_USERS else f"{row[C.SLICE]}={row[C.SLICE_VALUE]}"
+    """Name a slice; rows of all its groups together, such as ``GroupGap(nDCG)``, have no value."""
+    return f"{row[C.SLICE]}={row[C.SLICE_VALUE]}" if row[C.SLICE_VALUE] else str(row[C.SLICE])
 
 
 def _number(value: float | None) -> str:
@@ -242,14 +243,81 @@ _OUTCOMES: Final = {
 }
 
 
-def plain(rows: Sequence[Row], columns: Sequence[str]) -> Table:
-    """Lay out rows as they are."""
-    table = Table(show_edge=False, header_style="bold")
-    for name in columns:
-        table.add_column(name, no_wrap=name in (C.MEASURE, C.MODEL_ID))
+def means(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+    """Lay out means of slices: a line a row, with its interval; where there is one slice, it stands in the heading."""
+    table = _of_a_night(rows, title, caption=_OF_SMALL if any(row["is_small"] for row in rows) else None)
+    names = {row[C.SLICE] for row in rows}
+    only = names.pop() if len(names) == 1 else None
+    for heading in ("model", only or "slice", "measure"):
+        table.add_column(escape(heading), overflow="fold")
+    table.add_column("mean", no_wrap=True)
+    table.add_column("users", justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*(escape(_text(row[name])) for name in columns))
+        about = (row[C.MODEL_ID], (row[C.SLICE_VALUE] or "-") if only else _slice_of(row), name_of(row))
+        users = f"{_MARK} {row['n_users']:,}" if row["is_small"] else f"{row['n_users']:,}"
+        table.add_row(*map(escape, about), _cell(row, None), users)
     return table
+
+
+def gaps(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) -> Table:
+    """Lay out how far the groups of each slicing lie apart, marked where the interval of the gap lies above 0.
+
+    As in :func:`comparisons`, what a row is about stands below one another where there are few columns.
+    """
+    table = _of_a_night(rows, title, caption=_OF_GAPS)
+    is_narrow = width < _LINE_OF_GAPS
+    about, groups = ("model", "slice", "measure"), ("lowest", "highest", "groups")
+    for heading in (", ".join(about),) if is_narrow else about:
+        table.add_column(heading, overflow="fold")
+    for heading in ("gap", "ratio"):
+        table.add_column(heading, no_wrap=True)
+    for heading in groups[-1:] if is_narrow else groups:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        names = [escape(text) for text in (row[C.MODEL_ID], row[C.SLICE], name_of(row))]
+        numbers = _gap(row), _under(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"])
+        lowest, highest, compared = _end(row, "lowest"), _end(row, "highest"), _compared(row)
+        if is_narrow:
+            table.add_row("\n".join(names), *numbers, f"lowest {lowest}\nhighest {highest}\n{compared}")
+        else:
+            table.add_row(*names, *numbers, lowest, highest, compared)
+    return table
+
+
+_MARK: Final = "*"
+_OF_SMALL: Final = f"{_MARK} fewer users than min_slice_size"
+_OF_GAPS: Final = f"{_MARK} the interval of the gap lies above 0: the groups can be told apart"
+
+_LINE_OF_GAPS: Final = 118
+
+
+def _of_a_night(rows: Sequence[Mapping[str, Any]], title: str, *, caption: str | None) -> Table:
+    """Begin a table of one night, the level of its intervals in the title."""
+    table = Table(title=_title(f"{title}: {100 * rows[0]['ci_level']:.4g} % intervals"), title_justify="left")
+    table.caption, table.caption_justify = caption, "left"
+    table.show_edge, table.header_style = False, "bold"
+    return table
+
+
+def _gap(row: Mapping[str, Any]) -> str:
+    is_told_apart = row["ci_low"] is not None and row["ci_low"] > 0
+    return _under(row["gap"], row["ci_low"], row["ci_high"], mark=f" {_MARK}" if is_told_apart else "")
+
+
+def _under(number: float | None, low: float | None, high: float | None, mark: str = "") -> str:
+    """Write a number with its mark, and its interval in the next line."""
+    interval = "" if low is None else f"\n{escape(f'[{_number(low)}, {_number(high)}]')}"
+    return f"{_number(number)}{mark}{interval}"
+
+
+def _end(row: Mapping[str, Any], end: str) -> str:
+    """Name the group at one end, and its value."""
+    group = row[f"{end}_group"]
+    return "-" if group is None else f"{escape(group)} {_number(row[f'{end}_value'])}"
+
+
+def _compared(row: Mapping[str, Any]) -> str:
+    return f"{row['n_groups']} compared\n{row['n_left_out']} left out"
 
 
 def to_csv(rows: Sequence[Row | Mapping[str, Any]], columns: Sequence[str]) -> str:
@@ -266,7 +334,7 @@ def to_json(rows: Sequence[Row | Mapping[str, Any]], columns: Sequence[str]) -> 
     return json.dumps([{name: row[name] for name in columns} for row in rows], default=str, indent=2) + "\n"
 
 
-def _cell(row: Row | None, best: float | None) -> str:
+def _cell(row: Row | Mapping[str, Any] | None, best: float | None) -> str:
     if row is None or row[C.VALUE] is None:
         return "-"
     text = f"{row[C.VALUE]:.4f}"
@@ -274,14 +342,8 @@ def _cell(row: Row | None, best: float | None) -> str:
     return f"{shown} [dim]{_interval(row)}[/dim]"
 
 
-def _interval(row: Row) -> str:
+def _interval(row: Row | Mapping[str, Any]) -> str:
     return "-" if row["ci_low"] is None else escape(f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]")
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _plain_value(value: Any) -> Any:  # noqa: ANN401 - a value of any column

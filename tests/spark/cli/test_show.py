@@ -76,6 +76,18 @@ def test_table_has_a_line_a_measure_and_a_column_a_model(published: Workspace) -
     assert [cell.split()[0] for cell in cells["RR@2"]] == ["0.2500", "0.8750"]
 
 
+def test_table_of_slices_has_a_line_a_mean(published: Workspace) -> None:
+    night = ("--date", FIRST, "--evaluation", "nightly", "--model", "pop")
+    done = rankeval("show", published.root, *night, "--slice", "country", "--measure", "RR", "--k", 1)
+
+    lines = done.out.splitlines()
+    assert lines[0].strip() == "nightly, 2026-01-01: 95 % intervals"
+    assert [cell.strip() for cell in lines[1].split("┃")] == ["model", "country", "measure", "mean", "users"]
+    cells = {line.split("│")[1].strip(): line.split("│")[3:] for line in lines if "RR@1" in line}
+    assert list(cells) == ["(unknown)", "AT", "DE"]
+    assert [cell.strip() for cell in cells["DE"]] == ["1.0000 -", "* 1"]
+
+
 def test_filter_that_nothing_matches_says_so(published: Workspace) -> None:
     done = rankeval("show", published.root, "--model", "ghost")
 
@@ -110,7 +122,13 @@ def test_gaps_between_the_groups_of_a_slice_are_shown(published: Workspace) -> N
         ("pop", "country", 1, 2),
     ]
     assert as_table.code == 0, as_table.err
-    assert "als" in as_table.out
+    lines = as_table.out.splitlines()
+    assert lines[0].strip() == "nightly, 2026-01-01: 95 % intervals"
+    cells = [[cell.strip() for cell in line.split("│")] for line in lines if "RR@2" in line]
+    assert cells == [
+        [model, "country", "RR@2", "-", "-", group, group, "1 compared"]
+        for model, group in (("als", "AT 0.5000"), ("pop", "AT 0.7500"))
+    ]
 
 
 def test_a_gap_may_be_asked_for_by_its_own_name(published: Workspace) -> None:

@@ -47,13 +47,20 @@ class Screen(io.StringIO):
 def mean(model: str) -> dict[str, Any]:
     """One row of ``metrics``, as far as it is shown."""
     where = {"evaluation": "nightly", "model_id": model, "slice": "country", "slice_value": model, "measure": model}
-    return {**where, "k": 1, "value": 0.5, "ci_low": None, "ci_high": None, "n_users": 3}
+    return {**where, "k": 1, "value": 0.5, "ci_low": None, "ci_high": None, "n_users": 3, "is_small": True}
 
 
 def comparison(model: str) -> dict[str, Any]:
     """One row of ``comparisons``, as far as it is shown."""
     names = {"baseline_model_id": model, "verdict": None, "reason": model, "correction": model, "family_size": 1}
     return {**mean(model), **names, "delta": 0.1, "relative_delta": None, "p_adjusted": None, "ci_level": 0.95}
+
+
+def gap(name: str) -> dict[str, Any]:
+    """Say how far the groups of a slicing lie apart, as far as it is shown."""
+    ratio = {"ratio": 0.5, "ratio_ci_low": None, "ratio_ci_high": None}
+    ends = {"lowest_group": name, "lowest_value": 0.1, "highest_group": name, "highest_value": 0.2}
+    return {**mean(name), "ci_level": 0.95, "gap": 0.1, **ratio, **ends, "n_groups": 2, "n_left_out": 0}
 
 
 def layouts(name: str) -> list[Table]:
@@ -66,11 +73,13 @@ def layouts(name: str) -> list[Table]:
         tables.comparisons([comparison(name)], name, width=200),
         tables.comparisons([comparison(name)], name, width=60),
         tables.gates([gate], name),
-        tables.plain(rows, ["model_id", "slice_value"]),
+        tables.means([{**mean(name), "slice": name, "ci_level": 0.95}], name),
+        tables.gaps([gap(name)], name, width=200),
+        tables.gaps([gap(name)], name, width=60),
     ]
 
 
-@pytest.mark.parametrize("place", range(6))
+@pytest.mark.parametrize("place", range(8))
 def test_table_of_the_terminal_shows_names_as_they_are(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", out := io.StringIO())
     console().print(layouts(HOSTILE)[place], width=400)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import Row
 from rich.console import Console
 
 from rankeval_spark.cli import tables
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def rows(measure: str, **values: float | None) -> list[Row]:
@@ -68,6 +72,87 @@ def test_each_row_names_its_baseline_where_there_are_several() -> None:
     Console(file=out, width=120).print(tables.comparisons(rows, "nightly"))
     assert "als - popular" in out.getvalue()
     assert "als - item_knn" in out.getvalue()
+
+
+def gap(**changes: object) -> dict[str, object]:
+    """How far the groups of a slicing lie apart, as far as it is shown."""
+    about = {"model_id": "item_knn", "slice": "country", "measure": "nDCG", "k": 10, "ci_level": 0.95}
+    numbers = {"gap": 0.0312, "ci_low": 0.0102, "ci_high": 0.0522}
+    ratio = {"ratio": 0.8123, "ratio_ci_low": 0.7004, "ratio_ci_high": 0.9321}
+    ends = {"lowest_group": "DE", "lowest_value": 0.1351, "highest_group": "AT", "highest_value": 0.1663}
+    return {**about, **numbers, **ratio, **ends, "n_groups": 5, "n_left_out": 2, **changes}
+
+
+def printed(table: Table, width: int) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width).print(table)
+    text = out.getvalue()
+    assert max(map(len, text.splitlines())) <= width + 1
+    assert "…" not in text
+    return text
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_numbers_of_a_gap_are_never_cut_off(width: int) -> None:
+    rows = [
+        gap(),
+        gap(slice="country*activity", measure="nDCG(dcg='exp-log2')", ci_low=-0.0123),
+        gap(measure="AP", lowest_group="Bosnia and Herzegovina", n_left_out=0),
+    ]
+    text = printed(tables.gaps(rows, "nightly, 2026-01-02", width=width), width)
+    assert text.splitlines()[0].strip() == "nightly, 2026-01-02: 95 % intervals"
+    assert text.count("0.0312") == text.count("0.8123") == text.count("[0.7004, 0.9321]") == 3
+    assert text.count("[0.0102, 0.0522]") == 2
+    assert text.count("[-0.0123, 0.0522]") == 1
+    assert text.count("AT 0.1663") == text.count("5 compared") == 3
+    assert text.count("DE 0.1351") == text.count("2 left out") == 2
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize(("ci_low", "mark"), [(0.0001, " *"), (0.0, ""), (-0.01, "")])
+def test_gap_whose_interval_lies_above_0_is_marked_and_the_mark_explained(width: int, ci_low: float, mark: str) -> None:
+    table = tables.gaps([gap(ci_low=ci_low)], "nightly", width=width)
+    (cell,) = (next(iter(column.cells)) for column in table.columns if column.header == "gap")
+    assert str(cell).splitlines()[0] == f"0.0312{mark}"
+    assert "* the interval of the gap lies above 0" in printed(table, width)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_gap_of_fewer_than_two_groups_is_a_dash(width: int) -> None:
+    names = ("gap", "ci_low", "ci_high", "ratio", "ratio_ci_low", "ratio_ci_high")
+    ends = ("lowest_group", "lowest_value", "highest_group", "highest_value")
+    table = tables.gaps([gap(n_groups=0, **dict.fromkeys((*names, *ends)))], "nightly", width=width)
+    cells = {str(column.header): str(next(iter(column.cells))) for column in table.columns}
+    assert (cells["gap"], cells["ratio"]) == ("-", "-")
+    shown = "lowest -\nhighest -\n" if width < 100 else ""
+    assert cells["groups"] == f"{shown}0 compared\n2 left out"
+
+
+def sliced(slice_value: str, **changes: object) -> dict[str, object]:
+    """One row of ``metrics`` of a slice, as far as it is shown."""
+    about = {"model_id": "item_knn", "slice": "country", "slice_value": slice_value, "measure": "nDCG", "k": 10}
+    numbers = {"value": 0.1234, "ci_low": -0.0012, "ci_high": 0.2345, "ci_level": 0.95, "n_users": 12_345}
+    return {**about, **numbers, "is_small": False, **changes}
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_means_of_slices_are_never_cut_off(width: int) -> None:
+    crossed = sliced("Bosnia and Herzegovina*middle", slice="country*activity", measure="nDCG(dcg='exp-log2')")
+    rows = [sliced("DE"), sliced("", slice="all"), sliced("", measure="GroupGap(nDCG)"), crossed]
+    text = printed(tables.means(rows, "nightly, 2026-01-02"), width)
+    assert text.splitlines()[0].strip() == "nightly, 2026-01-02: 95 % intervals"
+    assert text.count("0.1234 [-0.0012, 0.2345] │ 12,345") == 4
+    assert "min_slice_size" not in text
+
+
+def test_one_slice_stands_in_the_heading_and_small_groups_are_marked() -> None:
+    small = sliced("DE", n_users=3, is_small=True, ci_low=None, ci_high=None)
+    table = tables.means([small, sliced("", measure="GroupGap(nDCG)", value=None)], "nightly")
+    assert [str(column.header) for column in table.columns] == ["model", "country", "measure", "mean", "users"]
+    first, second = zip(*(column.cells for column in table.columns), strict=True)
+    assert first == ("item_knn", "DE", "nDCG@10", "0.1234 [dim]-[/dim]", "* 3")
+    assert second == ("item_knn", "-", "GroupGap(nDCG)@10", "-", "12,345")
+    assert "* fewer users than min_slice_size" in printed(table, 80)
 
 
 def test_other_tests_stand_beside_the_verdict_where_they_were_asked_for() -> None:

@@ -20,6 +20,7 @@ from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.config import Threshold, check_roots
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest, visible
+from rankeval_spark.measures.groups import OF_GROUP, rule_of
 from rankeval_spark.pipeline import Request
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
@@ -163,7 +164,10 @@ def new_run_id() -> str:
 
 
 def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureFact, ...]:
-    """Describe every measure for ``runs`` and for the audit: its definition holds all options and policies."""
+    """Describe every measure for ``runs`` and for the audit.
+
+    Its definition holds all options and policies, and how its item group is drawn.
+    """
     rules = ", ".join(f"{name}={value}" for name, value in policies.model_dump().items())
     return tuple(_measure_fact(measure, rules) for measure in measures.measures)
 
@@ -171,11 +175,12 @@ def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureFact
 def _measure_fact(measure: Measure, rules: str) -> MeasureFact:
     low, high = measure.entry.definition.bounds
     column = measure.column if measure.has_user_values else None
+    of_group = "" if measure.group is None else f"{OF_GROUP}{rule_of(measure.group)}"
     return MeasureFact(
         measure.label,
         measure.k,
         column,
-        f"{measure.definition}; {rules}",
+        f"{measure.definition}; {rules}{of_group}",
         low,
         high,
         measure.weight_column,

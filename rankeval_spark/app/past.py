@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
@@ -14,6 +15,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate
 from rankeval_spark.errors import Fault, FaultsError, InputError
 from rankeval_spark.measures import with_cutoff
+from rankeval_spark.measures.groups import OF_GROUP
 from rankeval_spark.results import Results
 
 if TYPE_CHECKING:
@@ -21,6 +23,16 @@ if TYPE_CHECKING:
 
 Definitions: TypeAlias = Mapping[tuple[str, int], str]
 """Definition of a measure by its name and cutoff."""
+
+_GROUP: Final = re.compile(r"""[(,]group=(['"])(.*?)\1[,)]""")
+
+_RULES_BEFORE: Final = {
+    "head": "the fewest, most popular items that hold at least 20 % of the interactions in train, ties by item id",
+    "middle": "items in neither the head (the fewest that hold 20 % of the interactions in train) nor the tail (not "
+    "among the fewest that hold 80 %)",
+    "tail": "items that are not among the fewest that hold 80 % of the interactions in train, or without interactions",
+}
+"""Rules by which groups were drawn before they were recorded: they stay what they are when today's change."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +90,8 @@ class PastNight:
 
     @property
     def definitions(self) -> Definitions:
-        """How each measure and cutoff was defined, all options and policies included."""
-        return {(one["measure"], one["k"]): one["definition"] for one in self.row["measures"]}
+        """How each measure and cutoff was defined: all options and policies, and the rule of its item group."""
+        return {(one["measure"], one["k"]): _with_rule(one["definition"]) for one in self.row["measures"]}
 
     @property
     def evaluation(self) -> str:
@@ -100,6 +112,14 @@ class PastNight:
     def __str__(self) -> str:
         """Write for a message."""
         return f"{self.row[C.EVALUATION]}, {self.row[C.EVALUATION_DATE]}"
+
+
+def _with_rule(definition: str) -> str:
+    """Add the rule of its item group to a definition that an older version recorded without it."""
+    of_group = _GROUP.search(definition)
+    if of_group is None or OF_GROUP in definition:
+        return definition
+    return f"{definition}{OF_GROUP}{_RULES_BEFORE.get(of_group[2], 'category of inputs.items')}"
 
 
 def published_nights(

@@ -21,6 +21,19 @@ BY_POPULARITY: Final = (HEAD, MIDDLE, TAIL)
 """Head: the fewest, most popular items that hold at least 20 % of the interactions in `train`, ties by item id; tail:
 those that are not among the fewest that hold 80 %, and those without interactions; middle: the rest."""
 
+RULES: Final = {
+    HEAD: "the fewest, most popular items that hold at least 20 % of the interactions in train, ties by item id",
+    MIDDLE: "items in neither the head (the fewest that hold 20 % of the interactions in train) nor the tail (not "
+    "among the fewest that hold 80 %)",
+    TAIL: "items that are not among the fewest that hold 80 % of the interactions in train, or without interactions",
+}
+"""How the groups of :data:`BY_POPULARITY` are drawn, as it is recorded with every measure of one."""
+
+RULE_OF_CATEGORIES: Final = "category of inputs.items"
+
+OF_GROUP: Final = "; group: "
+"""Between a recorded definition and the rule of its group."""
+
 MAX_GROUPS: Final = 62
 """Groups of one run: as many bits as a whole number of 64 bits holds without its sign, and one to spare."""
 
@@ -65,6 +78,17 @@ def need_of(group: str) -> str:
     ('popularity_group', 'category_group')
     """
     return needs.POPULARITY_GROUP if group in BY_POPULARITY else needs.CATEGORY_GROUP
+
+
+def rule_of(group: str) -> str:
+    """Say which items belong to a group.
+
+    Examples
+    --------
+    >>> rule_of("rock")
+    'category of inputs.items'
+    """
+    return RULES.get(group, RULE_OF_CATEGORIES)
 
 
 def bits_of(names: Sequence[str], belongs_to: str) -> int:

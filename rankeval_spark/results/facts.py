@@ -61,7 +61,7 @@ class MeasureFact:
     column : str or None
         Its column in ``user_metrics``; None for a measure of all lists together, which has none.
     definition : str
-        Name with every option printed, and the policies.
+        Name with every option printed, the policies, and how its item group is drawn.
     low, high : float, optional
         Range that every value must lie in, for the audit; None where there is no bound.
     weight : str, optional

@@ -133,7 +133,7 @@ RUNS: Final = Schema(
             "measures",
             "array<struct<measure:string,k:int,column:string,definition:string>>",
             "What was asked for: name, cutoff (0 = whole list), column in user_metrics (NULL: none), every option and "
-            "policy",
+            "policy, and the rule of a group of items",
         ),
         Field("table_versions", "map<string,bigint>", "Delta version of every table as published"),
         Field("timings", "map<string,double>", "Seconds spent in each stage"),

@@ -126,7 +126,7 @@ class _Judge:
         matching = self._matching(tables)
         verdicts = self._verdicts([self._evidence(row) for row in matching])
         gone = [(row, self._gone(row)) for row in self._left(tables["metrics"])]
-        gone += self._uncompared(matching, tables["metrics"])
+        gone += self._missing(matching, tables["metrics"])
         found = [self._row(row, verdict) for row, verdict in [*zip(matching, verdicts, strict=True), *gone]]
         present = {row[C.MODEL_ID] for row in found}
         absent = [name for name in self._gate.models or () if name not in present]
@@ -143,12 +143,14 @@ class _Judge:
 
     def _is_about(self, row: Row) -> bool:
         """Say whether a row is of the slice, measure and cutoff; of a comparison, with the baseline and with users."""
-        gate, measure = self._gate, self._measure
-        is_measured = (row[C.MEASURE], row[C.K]) == (self._label, measure.k)
+        gate = self._gate
         is_in = gate.slice_values in (None, tuple(row[C.SLICE_VALUES])) and row[C.SLICE] == gate.slice
         is_of_value = not gate.needs_baseline or C.BASELINE_MODEL_ID not in row
         is_compared = is_of_value or (row["n_users"] and row[C.BASELINE_MODEL_ID] == self._baseline)
-        return bool(is_measured and is_in and is_compared)
+        return bool(self._is_measured(row) and is_in and is_compared)
+
+    def _is_measured(self, row: Row) -> bool:
+        return bool((row[C.MEASURE], row[C.K]) == (self._label, self._measure.k))
 
     def _left(self, metrics: Sequence[Row]) -> list[Row]:
         """Find the values of the slice that enough users had on the night before and none has now."""
@@ -163,29 +165,33 @@ class _Judge:
             if _key(row) not in present and row["n_earlier_users"] >= self._least_users
         ]
 
-    def _uncompared(self, compared: Sequence[Row], metrics: Sequence[Row]) -> list[tuple[Row, Verdict]]:
-        """Find the values of the slice where a model or the baseline has users, but none under both."""
-        here = [row for row in metrics if self._is_about(row) and row["n_users"]]
-        of_baseline = [row for row in here if row[C.MODEL_ID] == self._baseline]
-        models = {row[C.MODEL_ID] for row in metrics} - {self._baseline}
-        if not self._gate.needs_baseline or not any(row[C.MODEL_ID] == self._baseline for row in metrics):
-            return []
-        present = {_key(row) for row in compared}
-        found: dict[tuple[object, ...], Row] = {}
-        for model in sorted(filter(self._is_wanted, models)):
-            for row in (*of_baseline, *(own for own in here if own[C.MODEL_ID] == model)):
-                own = {**row, C.MODEL_ID: model}
-                before = found.get(_key(own))
-                if _key(own) not in present and (before is None or before["n_users"] < row["n_users"]):
-                    found[_key(own)] = own
-        return [({**row, "n_users": 0}, self._incomparable(row)) for row in found.values()]
+    def _missing(self, judged: Sequence[Row], metrics: Sequence[Row]) -> list[tuple[Row, Verdict]]:
+        """Find the values of the slice that a model is not judged in, though others, or it alone, have users there.
 
-    def _incomparable(self, row: Row) -> Verdict:
-        """Judge a slice without users in common by the users that one of both models has there."""
+        Others are the baseline, where the model is held against it, and all models where it is not.
+        """
+        gate, models = self._gate, {row[C.MODEL_ID] for row in metrics if self._is_measured(row)}
+        if gate.needs_previous or gate.is_of_slicing or (gate.needs_baseline and self._baseline not in models):
+            return []
+        here = [row for row in metrics if self._is_about(row) and row["n_users"]]
+        is_judged, found = {_key(row) for row in judged}, dict[tuple[object, ...], Row]()
+        for model in sorted(filter(self._is_wanted, models - ({self._baseline} if gate.needs_baseline else set()))):
+            others = {model, self._baseline} if gate.needs_baseline else models
+            for row in sorted(here, key=lambda row: (row[C.SLICE_VALUE], -row["n_users"])):
+                own = {**row, C.MODEL_ID: model}
+                if row[C.MODEL_ID] in others and _key(own) not in is_judged:
+                    found.setdefault(_key(own), own)
+        return [({**row, "n_users": 0}, self._without_users(row)) for row in found.values()]
+
+    def _without_users(self, row: Row) -> Verdict:
+        """Judge a slice that a model is missing in by the most users that a model has there."""
         what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
-        if row["n_users"] < self._least_users:
-            return arithmetic.too_few_users(what, row["n_users"], self._least_users)
-        return arithmetic.nobody_in_common(what, str(self._baseline))
+        least = self._least_users if self._gate.needs_baseline else self._least_group
+        if row["n_users"] < least:
+            return arithmetic.too_few_users(what, row["n_users"], least)
+        if self._gate.needs_baseline:
+            return arithmetic.nobody_in_common(what, str(self._baseline))
+        return arithmetic.missing_slice(what)
 
     def _gone(self, row: Row) -> Verdict:
         return arithmetic.missing_slice(f"{row[C.MODEL_ID]}, {row[C.SLICE]} = {row[C.SLICE_VALUE]}")

@@ -355,6 +355,30 @@ def test_bounds_are_not_held_against_a_few_users_and_a_slice_without_any_fails()
     assert verdicts(rows) == [("als", "AT", "too_few_users"), ("als", "DE", "failed"), ("als", "FR", "missing_slice")]
 
 
+def test_a_value_of_a_slice_that_only_another_model_has_fails_bounds() -> None:
+    """As where each model is measured by the users whom it gave lists: nobody of DE got one of knn."""
+    rows = judged(
+        {"measure": "nDCG@10", "at_least": 0.2, "slice": "country"},
+        {"measure": "nDCG@10", "at_least": 0.2, "slice": "country", "slice_values": ["DE"], "models": ["knn"]},
+        metrics=[
+            *(metric(model) for model in ("als", "knn")),
+            *(metric("als", "country", (value,)) for value in ("AT", "DE")),
+            metric("als", "country", ("IT",), n_users=12),
+            metric("knn", "country", ("AT",)),
+        ],
+    )
+    assert verdicts(rows) == [
+        ("als", "AT", "passed"),
+        ("als", "DE", "passed"),
+        ("als", "IT", "too_few_users"),
+        ("knn", "AT", "passed"),
+        ("knn", "DE", "missing_slice"),
+        ("knn", "IT", "too_few_users"),
+        ("knn", "DE", "missing_slice"),
+    ]
+    assert rows[4]["explanation"] == "knn: nDCG@10, country = DE has no users in these results: failed."
+
+
 def test_a_baseline_that_is_not_there_is_told_with_the_models_that_are() -> None:
     rows = judged({"measure": "nDCG@10", "margin": 0.02}, metrics=[metric("als"), metric("populer")], comparisons=[])
     assert verdicts(rows) == [("", "", "no_baseline")]

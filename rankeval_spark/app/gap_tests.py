@@ -12,6 +12,7 @@ from rankeval_spark.config.base import Model
 from rankeval_spark.config.intervals import Replicates, Seed
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.stages import lots
+from rankeval_spark.stages.gaps import is_compared
 from rankeval_spark.statistics.multiplicity import Correction
 from rankeval_spark.statistics.resampled import Draws
 
@@ -41,12 +42,10 @@ def gap_tests(frames: Frames, *, request: Request, has_one_list: bool, asked: Ma
     """Look up which groups there are, and plan a test of each gap between them."""
     wanted = validate(GapTests, asked, locate=_place)
     tested = _tested(wanted, request)
-    of_groups = frames.metrics.where(
-        (F.col(C.SLICE) != C.ALL_USERS) & F.col(C.MEASURE).isin(*(m.label for m in tested))
-    )
-    names = (C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, C.VALUE, "n_users", "is_small")
-    rows = of_groups.select(*names).collect()  # a row a group, measure and cutoff: as many as metrics has
-    asked_for = {(one.label, one.k) for one in tested}
+    labels, asked_for = {one.label for one in tested}, {(one.label, one.k) for one in tested}
+    of_groups = frames.metrics.where((F.col(C.SLICE) != C.ALL_USERS) & F.col(C.MEASURE).isin(*labels))
+    names = (C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, C.VALUE, "n_users")
+    rows = of_groups.select(*names, is_compared().alias("is_compared")).collect()  # as many as metrics has of these
     gaps = lots.gaps_of([row for row in rows if (row[C.MEASURE], row[C.K]) in asked_for])
     return pipeline.to_gap_tests(
         frames.scored,

@@ -48,9 +48,8 @@ def to_gaps(metrics: DataFrame) -> DataFrame:
     """
     night = [name for name in NIGHT if name in metrics.columns]
     kind, measure = (F.regexp_extract(C.MEASURE, of_groups.PATTERN, place) for place in (1, 2))
-    is_known = ~F.exists(C.SLICE_VALUES, lambda value: value.isNull())
     is_group = F.col(_KIND) == ""
-    counts = is_group & F.col(C.VALUE).isNotNull() & ~F.col("is_small") & is_known
+    counts = is_group & is_compared()
     return (
         metrics.withColumn(_KIND, kind)
         .where((F.col(C.SLICE) != C.ALL_USERS) & F.col(_KIND).isin("", *of_groups.KINDS))
@@ -71,6 +70,12 @@ def to_gaps(metrics: DataFrame) -> DataFrame:
             *_extreme("highest", -F.col(C.VALUE), counts),
         )
     )
+
+
+def is_compared() -> Column:
+    """Say whether a group is one of those that are held against each other: not small, known, and with a value."""
+    is_known = ~F.exists(C.SLICE_VALUES, lambda value: value.isNull())
+    return F.col(C.VALUE).isNotNull() & ~F.col("is_small") & is_known
 
 
 def _said(kind: str, name: str) -> Column:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.multiplicity import Correction
     from rankeval_spark.statistics.resampled import Draws
 
-Values = tuple[str, ...]
-"""Values of a slice, which names a group."""
+Values: TypeAlias = tuple[str, ...]
+"""Values of a slice, which name a group."""
+
+_GAP: Final = f"{C.MODEL_ID} string, {C.SLICE} string, {C.MEASURE} string, {C.K} int, n_groups int, gap double"
+_GAP_FIELDS: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, "n_groups", "gap")
+
+TESTED: Final = f"test int, {_GAP}"
+"""Rows of :func:`rows_of`, the position of the gap first."""
 
 SCHEMA: Final = (
-    f"{C.MODEL_ID} string, {C.SLICE} string, {C.MEASURE} string, {C.K} int, n_groups int, gap double, p_value double, "
-    "p_adjusted double, correction string, family_size bigint, replicates int, reason string"
+    f"{_GAP}, p_value double, p_adjusted double, correction string, family_size bigint, replicates int, reason string"
 )
-
-_GAP_FIELDS: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, "n_groups", "gap")
-TESTED: Final = (
-    f"test int, {C.MODEL_ID} string, {C.SLICE} string, {C.MEASURE} string, {C.K} int, n_groups int, gap double"
-)
-"""Rows of :func:`rows_of`, the position of the gap first."""
+"""Rows of :func:`to_gap_tests`."""
 
 _PARTIAL: Final = "test int, n binary, sums binary"
 _PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("n", pa.binary()), ("sums", pa.binary())])
@@ -83,11 +83,11 @@ class Gap:
 
 
 def gaps_of(rows: Sequence[Row]) -> list[Gap]:
-    """Put the rows of ``metrics`` that are about groups of users together; small and unknown groups are left out."""
+    """Put the rows of ``metrics`` that are about groups of users together; ``is_compared`` says which of them count."""
     found: dict[tuple[str, str, str, int], dict[Values, tuple[int, float]]] = {}
     for row in rows:
         groups = found.setdefault((row[C.MODEL_ID], row[C.SLICE], row[C.MEASURE], row[C.K]), {})
-        if row[C.VALUE] is not None and not row["is_small"] and None not in row[C.SLICE_VALUES]:
+        if row["is_compared"]:
             groups[tuple(row[C.SLICE_VALUES])] = (row["n_users"], row[C.VALUE])
     return [
         Gap(
@@ -277,15 +277,11 @@ def _is_among(key: Key, model: str, groups: tuple[Values, ...]) -> bool:
 
 
 def _to_batches(held: Mapping[tuple[int, ...], Relabelled]) -> Iterator[pa.RecordBatch]:
-    """Lay sums out as rows of _PARTIAL: a batch for each lot."""
+    """Lay sums out as rows of _PARTIAL: a batch for each test, for with many groups and replicates it is large."""
     for tests, found in held.items():
-        n, sums = (
-            [np.ascontiguousarray(part[:, place]).tobytes() for place in range(len(tests))]
-            for part in (found.n, found.sums)
-        )
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(tests, pa.int32()), pa.array(n, pa.binary()), pa.array(sums, pa.binary())], schema=_PARTIAL_FIELDS
-        )
+        for place, test in enumerate(tests):
+            n, sums = (np.ascontiguousarray(part[:, place]).tobytes() for part in (found.n, found.sums))
+            yield pa.RecordBatch.from_pylist([{"test": test, "n": n, "sums": sums}], schema=_PARTIAL_FIELDS)
 
 
 def adjusted(

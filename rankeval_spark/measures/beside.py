@@ -11,13 +11,10 @@ from typing import Final
 _FEW_GROUPS: Final = "fewer than two groups that are not small, whose segment is known and which have a value"
 _NO_TWO_LISTS: Final = "a user to whom one of the two models gave no list has no row"
 
-WITH_SLICES: Final = (
-    "leave it out: with slices it stands in metrics beside every measure, as {name}(nDCG); docs/slices.md"
-)
-WITH_ITEM_SLICES: Final = (
-    "leave it out: with item_slices it stands in metrics beside every measure, as {name}(nDCG); docs/slices.md"
-)
-OF_MODELS: Final = "leave it out and ask evaluate(...).agreement(baseline) for the column {column}"
+_IN_METRICS: Final = "with {key} it stands in metrics beside every measure, as {{name}}(nDCG); docs/slices.md"
+WITH_SLICES: Final = _IN_METRICS.format(key="slices")
+WITH_ITEM_SLICES: Final = _IN_METRICS.format(key="item_slices")
+OF_MODELS: Final = "ask evaluate(...).agreement(baseline) for the column {column}"
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Beside:
     range, undefined, interval, source
         As for a measure.
     way
-        How it is had instead.
+        How it is had; ``{name}`` and ``{column}`` stand for its own.
     """
 
     name: str
@@ -48,20 +45,20 @@ class Beside:
     way: str
 
     @property
-    def fix(self) -> str:
-        """What to do instead of asking for it in ``measures``."""
-        return self.way.format(name=self.name, column=self.name.casefold())
-
-    @property
     def comes(self) -> str:
-        """The same without what to leave out.
+        """How it is had.
 
         Examples
         --------
         >>> find("RBO").comes
         'ask evaluate(...).agreement(baseline) for the column rbo'
         """
-        return self.fix.removeprefix("leave it out").removeprefix(":").removeprefix(" and").strip()
+        return self.way.format(name=self.name, column=self.name.casefold())
+
+    @property
+    def fix(self) -> str:
+        """What to do instead of asking for it in ``measures``."""
+        return f"leave it out: {self.comes}"
 
 
 ALL: Final = (

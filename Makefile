@@ -70,6 +70,7 @@ doctor: setup  ## Check Java, the jars, Python and the disk of this machine
 
 zip: setup  ## Make dist/rankeval_spark.zip, for spark-submit --py-files
 	@mkdir -p dist && rm -f dist/rankeval_spark.zip
+	@find rankeval_spark -name __pycache__ -type d -prune -exec rm -rf {} +
 	@$(IN_VENV) -m zipfile -c dist/rankeval_spark.zip rankeval_spark && echo "==> dist/rankeval_spark.zip"
 
 # ---- to work on it ---------------------------------------------------------------------------------------------

@@ -215,16 +215,9 @@ def _seen_fact(user: Column) -> Column:
 
 def _baseline_fact(baseline: str) -> Column:
     """Count the baseline if it has no list: a model that is misspelt looks like one that is not there yet."""
-    n_lists = F.count_if(has_list() & (F.col(C.MODEL_ID) == baseline))
-    is_absent = (n_lists == 0).cast("int")
-    key = F.when(n_lists == 0, F.array(F.lit(baseline))).otherwise(_no_keys())
-    return F.struct(
-        F.lit(RECOMMENDATIONS).alias("input"),
-        F.lit(ABSENT_BASELINE).alias("check"),
-        is_absent.cast("bigint").alias("count"),
-        F.lit(1).cast("bigint").alias("total"),
-        key.alias("sample_keys"),
-    ).alias(ABSENT_BASELINE)
+    is_absent = F.count_if(has_list() & (F.col(C.MODEL_ID) == baseline)) == 0
+    key = F.when(is_absent, F.array(F.lit(baseline)))
+    return _struct(RECOMMENDATIONS, ABSENT_BASELINE, is_absent.cast("int"), F.lit(1), key)
 
 
 def with_verdicts(facts: DataFrame, *, checks: Checks) -> DataFrame:
@@ -287,12 +280,16 @@ def _fact(  # noqa: PLR0913, PLR0917 - the parts of one fact, in the order of FA
     """Make one struct of FACTS; the samples are the first and the last key concerned, whatever the partitioning."""
     concerned = F.when(flag, key)
     samples = F.array_compact(F.array_distinct(F.array(F.min(concerned), F.max(concerned))))
+    return _struct(name, check, count, total, samples)
+
+
+def _struct(name: str, check: str, count: Column, total: Column, sample_keys: Column) -> Column:
     return F.struct(
         F.lit(name).alias("input"),
         F.lit(check).alias("check"),
         F.coalesce(count.cast("bigint"), F.lit(0)).alias("count"),
         F.coalesce(total.cast("bigint"), F.lit(0)).alias("total"),
-        F.coalesce(samples, _no_keys()).alias("sample_keys"),
+        F.coalesce(sample_keys, _no_keys()).alias("sample_keys"),
     ).alias(check)
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Doubles: TypeAlias = NDArray[np.float64]
 
-
 _COLUMNS: Final = tuple(field for field in schemas.METRICS.fields if field.name not in C.RUN_KEY)
 
 ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)

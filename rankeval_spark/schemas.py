@@ -230,6 +230,12 @@ METRICS: Final = Schema(
             nullable=False,
         ),
         Field(
+            C.N_LISTS,
+            "bigint",
+            "Lists of these users for which the measure is defined; a judged user without a list who scores 0 has one. "
+            "n_users where each has one list; NULL in rows of a version before this column",
+        ),
+        Field(
             "n_undefined",
             "bigint",
             "Users of the population for whom the measure is undefined, n_zero_relevant among them; NULL, as the next "

@@ -124,10 +124,13 @@ def user_metrics(frame: DataFrame, metrics: DataFrame | None, measures: Sequence
     faults = _bad_values(rows, owners)
     if faults or metrics is None:
         return faults
+    n_lists: dict[tuple[str, int, str | None], int] = {
+        (row[C.MODEL_ID], row[C.K], column): row[f"{column}.{_N}"] for row in rows for column in owners
+    }
     if any(row["_several"] for row in rows):
         per_user = frame.groupBy(C.MODEL_ID, C.K, C.USER_ID).agg(*_over_lists(weights))
         rows = per_user.groupBy(C.MODEL_ID, C.K).agg(*_summaries(weights)).collect()
-    return _untied(rows, _of_all_users(metrics), measures)
+    return _untied(rows, _of_all_users(metrics), measures, n_lists)
 
 
 def _has_several_lists() -> Column:
@@ -208,26 +211,38 @@ def _is_in_range(low: float | None, high: float | None, measure: MeasureFact) ->
 def _of_all_users(metrics: DataFrame) -> list[Row]:
     # What is said of several groups together is made of other rows of the table, not of users.
     everyone = metrics.where((F.col(C.SLICE) == C.ALL_USERS) & ~F.col(C.MEASURE).rlike(of_groups.PATTERN))
-    return everyone.select(C.MODEL_ID, C.MEASURE, C.K, C.VALUE, "n_users").collect()
+    return everyone.select(C.MODEL_ID, C.MEASURE, C.K, C.VALUE, "n_users", C.N_LISTS).collect()
 
 
-def _untied(rows: Sequence[Row], published: Sequence[Row], measures: Sequence[MeasureFact]) -> list[Fault]:
+def _untied(
+    rows: Sequence[Row],
+    published: Sequence[Row],
+    measures: Sequence[MeasureFact],
+    n_lists: Mapping[tuple[str, int, str | None], int],
+) -> list[Fault]:
     facts = {measure.measure: measure for measure in measures}
     without_columns = {measure.measure for measure in measures if measure.column is None}
     means = {(row[C.MODEL_ID], row[C.K]): row.asDict() for row in rows}
     faults = []
     for row in (row for row in published if row[C.MEASURE] not in without_columns):
         recomputed = means.get((row[C.MODEL_ID], row[C.K]), {})
-        mean, n = _mean_and_n(recomputed, facts.get(row[C.MEASURE]))
-        if n != row["n_users"] or not _agree(mean, row[C.VALUE]):
+        fact = facts.get(row[C.MEASURE])
+        mean, n = _mean_and_n(recomputed, fact)
+        lists = n_lists.get((row[C.MODEL_ID], row[C.K], fact.column if fact else None), 0)
+        if (n, lists) != (row["n_users"], row[C.N_LISTS]) or not _agree(mean, row[C.VALUE]):
             faults.append(
                 Fault(
                     f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}, slice all",
-                    f"{row[C.VALUE]} over {row['n_users']} users",
-                    f"{mean} over {n} users, the mean of user_metrics",
+                    f"{row[C.VALUE]} over {_counted(row['n_users'], row[C.N_LISTS])}",
+                    f"{mean} over {_counted(n, lists)}, the mean of user_metrics",
                 )
             )
     return faults
+
+
+def _counted(n_users: int, n_lists: int | None) -> str:
+    """Write users, and their lists where these are not as many."""
+    return f"{n_users} users" if n_lists == n_users else f"{n_users} users with {n_lists} lists"
 
 
 def _mean_and_n(summary: Mapping[str, object], fact: MeasureFact | None) -> tuple[float | None, int]:

@@ -38,6 +38,7 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     "user_metrics": {"counts": "k >= 0 AND n_judged >= 0 AND n_relevant >= 0 AND n_recommended >= 0 AND n_hits >= 0"},
     "metrics": {
         "counts": "k >= 0 AND n_users >= 0",
+        "lists": "n_lists IS NULL OR n_lists >= 0",
         "judged_counts": "(n_undefined IS NULL OR n_undefined >= 0) AND (n_missing IS NULL OR n_missing >= 0)",
         "tie_share": "tie_share IS NULL OR (tie_share >= 0 AND tie_share <= 1)",
         # NaN is greater than infinity in Spark, so this refuses both.

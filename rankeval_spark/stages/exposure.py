@@ -256,6 +256,7 @@ class _Finisher:
                     batch.filter(pa.array(chosen)),
                     values[chosen],
                     n_users=histograms.n_users[chosen],
+                    n_lists=histograms.n_lists[chosen],
                     has_users=histograms.has_users[chosen],
                 )
                 yield finish.to_batch(columns)

@@ -110,6 +110,7 @@ class _Slicing:
     std_errors: Matrix
     freedom: Matrix
     n_users: Matrix
+    n_lists: Matrix
     level: float
 
     @classmethod
@@ -168,6 +169,7 @@ class _Slicing:
             std_errors,
             matrix(np.where(is_jackknife, N_GROUPS - 1.0, n - 1)),
             matrix(n, 0.0),
+            matrix(_numbers(rows, C.N_LISTS), 0.0),
             rows["ci_level"][0].as_py(),
         )
 
@@ -189,10 +191,10 @@ class _Slicing:
 
     def to_item_batch(self, names: list[list[str | None]]) -> pa.RecordBatch:
         mad = gaps.gap_of(self.values, self.std_errors, self.freedom, self.level).mad
-        fewest = np.where(np.isnan(self.values), np.inf, self.n_users).min(axis=1)
+        counts = (np.where(np.isnan(self.values), np.inf, each).min(axis=1) for each in (self.n_users, self.n_lists))
         nothing = np.full(len(mad), np.nan)
-        n_users = np.where(np.isnan(mad), 0, fewest)
-        rows = self._rows(of_groups.ITEM_MAD, names, (mad, nothing, nothing), "none", n_users=n_users)
+        fewest = np.where(np.isnan(mad), 0, tuple(counts))
+        rows = self._rows(of_groups.ITEM_MAD, names, (mad, nothing, nothing), "none", counts=fewest)
         return finish.to_batch(rows)
 
     @property
@@ -209,9 +211,11 @@ class _Slicing:
         worst = np.where(np.isnan(badness), -np.inf, badness).argmax(axis=1)
         value = np.where(has_groups, self.values[np.arange(len(worst)), worst], np.nan)
         names = [self.groups[each] if there else [] for each, there in zip(worst, has_groups, strict=True)]
-        n_users = np.where(has_groups, self.n_users[np.arange(len(worst)), worst], 0)
+        of_worst = [each[np.arange(len(worst)), worst] for each in (self.n_users, self.n_lists)]
         ends = (np.where(has_groups, low, np.nan), np.where(has_groups, high, np.nan))
-        return self._rows(of_groups.WORST_GROUP, names, (value, *ends), "simultaneous", n_users=n_users)
+        return self._rows(
+            of_groups.WORST_GROUP, names, (value, *ends), "simultaneous", counts=np.where(has_groups, of_worst, 0)
+        )
 
     def _rows(
         self,
@@ -220,11 +224,13 @@ class _Slicing:
         estimate: tuple[np.ndarray, np.ndarray, np.ndarray],
         method: str,
         *,
-        n_users: np.ndarray | None = None,
+        counts: np.ndarray | None = None,
     ) -> dict[str, pa.Array]:
+        """Make the rows of a kind; ``counts`` are users and lists, those of all groups compared where left out."""
         value, low, high = estimate
         is_compared = ~np.isnan(self.values)
-        compared = np.where(is_compared, self.n_users, 0).sum(axis=1)
+        compared, lists = (np.where(is_compared, each, 0).sum(axis=1) for each in (self.n_users, self.n_lists))
+        n_users, n_lists = (compared, lists) if counts is None else counts
         n = len(self.measures)
         slice_values = pa.array(names, pa.list_(pa.string()))
         has_interval = ~np.isnan(low)
@@ -236,7 +242,8 @@ class _Slicing:
             C.MEASURE: pa.array([of_groups.name_of(kind, label) for label, _ in self.measures], pa.string()),
             C.K: pa.array([k for _, k in self.measures], pa.int32()),
             C.VALUE: finish.nullable(value),
-            "n_users": pa.array((compared if n_users is None else n_users).astype(np.int64)),
+            "n_users": pa.array(n_users.astype(np.int64)),
+            C.N_LISTS: pa.array(n_lists, pa.int64(), from_pandas=True),
             "n_undefined": pa.array((self.n_users.sum(axis=1) - compared).astype(np.int64)),
             **dict.fromkeys(("n_missing", "n_zero_relevant", "n_extra_users"), pa.nulls(n, pa.int64())),
             **dict.fromkeys(("tie_share", "std_dev", "std_error"), pa.nulls(n, pa.float64())),

@@ -32,13 +32,14 @@ ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)
 """Columns of the rows that are made here, as Spark reads them."""
 
 
-def to_rows(
+def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     partials: DataFrame,
     *,
     measures: MeasureSet,
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
     confidence: float,
+    has_lists: bool = False,
 ) -> DataFrame:
     """Make the rows of ``schemas.METRICS``, from the model on, of the measures and cutoffs that were asked for.
 
@@ -49,10 +50,12 @@ def to_rows(
         then is the spread of the means.
     slices : sequence of sequences of str
         Names of the segments of each slice, by ``slice_index``.
+    has_lists : bool
+        Whether the lists of each measure were counted; where they were not, each user has one.
     """
     asked = np.column_stack([measures.asked_at(column) for column in measures.columns])
     finisher = _Finisher(
-        state=State.of(measures.columns, measures.weights),
+        state=State.of(measures.columns, measures.weights, has_lists=has_lists),
         labels=tuple(measures.labels),
         slices=slice_names(slices),
         asked=frozenset((measures.ks[row], index) for row, index in np.argwhere(asked).tolist()),
@@ -131,6 +134,7 @@ class _Finisher:
             C.MEASURE: pa.array(self.labels, pa.string()).take(rows["measure_index"]),
             C.K: rows[C.K],
             "n_users": rows["n"],
+            C.N_LISTS: rows[C.N_LISTS],
             "n_undefined": pa.array(_count(rows, "n_population") - n),
             **{name: pa.array(_count(rows, name)) for name in ("n_missing", "n_zero_relevant", "n_extra_users")},
             "tie_share": nullable(_divide(_doubles(rows, "n_tied"), _doubles(rows, "n_with_list"))),

@@ -29,12 +29,15 @@ class Histograms:
     ----------
     n_users : int64, shape (n_rows,)
         Users with a list.
+    n_lists : int64, shape (n_rows,)
+        Their lists.
     has_users : bool, shape (n_rows, N_GROUPS)
         Whether the group has any of them.
     """
 
     exposure: Exposure
     n_users: np.ndarray
+    n_lists: np.ndarray
     has_users: np.ndarray
 
     @classmethod
@@ -67,8 +70,8 @@ class Histograms:
             k=np.repeat(rows[C.K].to_numpy(), width),
             catalogue_size=np.repeat(_nan_for_null(rows["catalogue_size"]), width),
         )
-        users = np.rint(n_users).astype(np.int64)
-        return cls(exposure, users[:, 0], users[:, 1:] < users[:, :1])
+        users, lists = (np.rint(counts).astype(np.int64) for counts in (n_users, n_lists))
+        return cls(exposure, users[:, 0], lists[:, 0], users[:, 1:] < users[:, :1])
 
 
 def _doubles(entries: pa.StructArray, name: str) -> np.ndarray:

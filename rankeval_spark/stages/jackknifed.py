@@ -53,8 +53,15 @@ class RowMaker:
     min_slice_size: int
     confidence: float
 
-    def columns(
-        self, measure: Measure, rows: pa.RecordBatch, values: np.ndarray, *, n_users: np.ndarray, has_users: np.ndarray
+    def columns(  # noqa: PLR0913 - what a row of metrics is made of
+        self,
+        measure: Measure,
+        rows: pa.RecordBatch,
+        values: np.ndarray,
+        *,
+        n_users: np.ndarray,
+        n_lists: np.ndarray,
+        has_users: np.ndarray,
     ) -> dict[str, pa.Array]:
         """Make the columns of ``schemas.METRICS`` from the model on.
 
@@ -66,6 +73,8 @@ class RowMaker:
             With everyone, then without each group.
         n_users : int64, shape (n_rows,)
             Users with a list.
+        n_lists : int64, shape (n_rows,)
+            Their lists.
         has_users : bool, shape (n_rows, N_GROUPS)
             Whether the group has any of them.
         """
@@ -81,6 +90,7 @@ class RowMaker:
             C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
             C.VALUE: finish.nullable(values[:, 0]),
             "n_users": pa.array(n_users),
+            C.N_LISTS: pa.array(n_lists),
             **dict.fromkeys(("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users"), no_count),
             "tie_share": pa.nulls(n, pa.float64()),
             "is_small": pa.array(n_users < self.min_slice_size),

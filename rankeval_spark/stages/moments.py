@@ -38,6 +38,7 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
     slices: Sequence[Sequence[str]],
     ks: Sequence[int],
     weights: Mapping[str, str] = MappingProxyType({}),
+    lists: Sequence[str] = (),
     draws: Draws | None = None,
     confidence: float = 0.95,
 ) -> DataFrame:
@@ -55,6 +56,8 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
         The cutoffs that occur.
     weights : mapping
         Column of the denominators, by the column of each measure that is a ratio of sums.
+    lists : sequence of str
+        Columns that count the lists of a user for which each measure is defined; none where each user has one list.
     draws : Draws, optional
         Of a bootstrap. The rows then have the column ``pooled.SPREAD``, and there is one more for each model, slice,
         slice values and k, which has nothing else; all rows of these stand in one partition.
@@ -62,13 +65,14 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
         Nominal coverage of the intervals of a bootstrap.
     """
     segments, sliced_by = segments_of(slices)
-    summariser = _Summariser(tuple(measures), dict(weights), tuple(sliced_by), tuple(ks), draws)
+    summariser = _Summariser(tuple(measures), dict(weights), tuple(sliced_by), tuple(ks), draws, tuple(lists))
 
     def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # Spark takes no method here
         return summariser.summarise(batches)
 
     hashes = [] if draws is None else [user_hash().alias(USER_HASH)]
-    values = users.select(C.MODEL_ID, C.K, *segments, *_count_columns(), *measures, *weights.values(), *hashes)
+    numbers = dict.fromkeys((*measures, *weights.values(), *lists))
+    values = users.select(C.MODEL_ID, C.K, *segments, *_count_columns(), *numbers, *hashes)
     if draws is None:
         return values.mapInArrow(summarise, PARTIAL)
     with_states = values.mapInArrow(summarise, PARTIAL + "".join(f", {name} binary" for name in resample.STATES))
@@ -97,20 +101,22 @@ class _Summariser:
     slices: tuple[tuple[str, ...], ...]
     ks: tuple[int, ...]
     draws: Draws | None
+    lists: tuple[str, ...] = ()
 
     @property
     def state(self) -> State:
         """How a group's moments are laid out."""
-        return State.of(self.measures, self.weights)
+        return State.of(self.measures, self.weights, has_lists=bool(self.lists))
 
     def summarise(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         weighted = list(self.state.weighted)
-        totals = [_Totals() for _ in self.slices]
+        n_counts = len(COUNTS) + len(self.lists)
+        totals = [_Totals.empty(n_counts) for _ in self.slices]
         resampler = None if self.draws is None else resample.Resampler(self.draws, self.slices, self.ks)
         for chunk in in_chunks(batches):
             table = unpacked(encoded(chunk, [C.MODEL_ID]))
             values = _matrix(table, self.measures)
-            counts = _matrix(table, COUNTS)
+            counts = np.hstack([_matrix(table, COUNTS), np.nan_to_num(_matrix(table, self.lists))])
             denominators = _matrix(table, self.weights.values())
             values[:, weighted] *= denominators
             columns = Columns.of(values)
@@ -174,10 +180,15 @@ def _sums(counts: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
 class _Totals:
     """Moments and counts of one slice, merged chunk by chunk; those of ratios too."""
 
+    counts: np.ndarray
     slots: dict[Key, int] = field(default_factory=dict)
     moments: Moments | None = None
     ratios: Ratios | None = None
-    counts: np.ndarray = field(default_factory=lambda: np.zeros((0, len(COUNTS))))
+
+    @classmethod
+    def empty(cls, n_counts: int) -> _Totals:
+        """Begin with no group, and so many counts of each."""
+        return cls(np.zeros((0, n_counts)))
 
     def add(self, keys: list[Key], moments: Moments, counts: np.ndarray) -> None:
         slots = np.array([self.slots.setdefault(key, len(self.slots)) for key in keys])
@@ -198,17 +209,17 @@ class _Totals:
     def rolled_up(self, places: Sequence[int]) -> _Totals:
         """Unite the groups that have the same values at these places."""
         if self.moments is None:
-            return _Totals()
+            return _Totals(self.counts)
         keys = [(model, tuple(values[place] for place in places), k) for model, values, k in self.slots]
         slots: dict[Key, int] = {}
         slot = np.array([slots.setdefault(key, len(slots)) for key in keys])
         order = np.argsort(slot, kind="stable")
         group, size = slot[order], len(slots)
         return _Totals(
+            _sums(self.counts, slot, size),
             slots,
             self.moments.at(order).united(group, size),
             None if self.ratios is None else self.ratios.at(order).united(group, size),
-            _sums(self.counts, slot, size),
         )
 
     def to_batch(self, slice_index: int, state: State) -> pa.RecordBatch:

@@ -89,6 +89,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         .select(
             C.MODEL_ID,
             jackknifed.user_group(),
+            "_n_lists",
             _sums(measures).alias("_sums"),
             jackknifed.slices_of(slices).alias("_slice"),
         )
@@ -178,12 +179,12 @@ def _width(measure: Measure) -> int:
 
 
 def _to_slices(users: DataFrame, *, n_sums: int) -> DataFrame:
-    """Add up: one row per (model, slice) with an array of its groups of users, their number and their sums."""
+    """Add up: one row per (model, slice) with an array of its groups of users: how many, their lists and sums."""
     sums = F.array(*(F.sum(F.col("_sums")[place]) for place in range(n_sums)))
-    groups = users.select(C.MODEL_ID, GROUP, "_sums", "_slice.*").groupBy(*SLICE, GROUP)
-    entry = F.struct(GROUP, "n_users", "_sums")
+    groups = users.select(C.MODEL_ID, GROUP, "_n_lists", "_sums", "_slice.*").groupBy(*SLICE, GROUP)
+    entry = F.struct(GROUP, "n_users", C.N_LISTS, "_sums")
     return (
-        groups.agg(F.count("*").alias("n_users"), sums.alias("_sums"))
+        groups.agg(F.count("*").alias("n_users"), F.sum("_n_lists").alias(C.N_LISTS), sums.alias("_sums"))
         .groupBy(*SLICE)
         .agg(F.collect_list(entry).alias("_entries"))
     )
@@ -235,7 +236,7 @@ class _Finisher:
     def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             ends = np.cumsum([_width(measure) for measure in self.measures])
-            n_users, sums = _by_group(batch["_entries"], n_sums=int(ends[-1]))
+            n_users, n_lists, sums = _by_group(batch["_entries"], n_sums=int(ends[-1]))
             for measure, own in zip(self.measures, np.split(sums, ends[:-1], axis=2), strict=True):
                 taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
                 rates = Rates(taken, possible)
@@ -244,19 +245,22 @@ class _Finisher:
                     batch,
                     measure.entry.kernel(rates, **measure.options).reshape(-1, 1 + N_GROUPS),
                     n_users=n_users.sum(axis=1),
+                    n_lists=n_lists,
                     has_users=n_users > 0,
                 )
                 yield finish.to_batch(columns)
 
 
-def _by_group(entries: pa.ListArray, *, n_sums: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lay the entries out: users by (row, group), and sums by (row, everyone or all but one group, sum)."""
+def _by_group(entries: pa.ListArray, *, n_sums: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lay the entries out: users by (row, group), lists by row, sums by (row, everyone or all but one group, sum)."""
     flat = entries.flatten()
     row = np.repeat(np.arange(len(entries)), np.diff(entries.offsets.to_numpy()))
     group = flat.field(GROUP).to_numpy()
     n_users = np.zeros((len(entries), N_GROUPS), dtype=np.int64)
     n_users[row, group] = flat.field("n_users").to_numpy()
+    n_lists = np.zeros(len(entries), dtype=np.int64)
+    np.add.at(n_lists, row, flat.field(C.N_LISTS).to_numpy())
     of_group = np.zeros((len(entries), N_GROUPS, n_sums))
     of_group[row, group] = flat.field("_sums").flatten().to_numpy().reshape(-1, n_sums)
     everyone = of_group.sum(axis=1, keepdims=True)
-    return n_users, np.concatenate([everyone, everyone - of_group], axis=1)
+    return n_users, n_lists, np.concatenate([everyone, everyone - of_group], axis=1)

@@ -57,15 +57,18 @@ class State:
         Measures, of each of which there are MOMENTS.
     weighted : tuple of int
         Positions of the measures that are ratios of sums; if there are any, every measure has WEIGHTED too.
+    has_lists : bool
+        Whether the lists of each measure stand after COUNTS; where they do not, each user has one.
     """
 
     n_measures: int
     weighted: tuple[int, ...] = ()
+    has_lists: bool = False
 
     @classmethod
-    def of(cls, measures: Sequence[str], weights: Collection[str]) -> State:
+    def of(cls, measures: Sequence[str], weights: Collection[str], *, has_lists: bool = False) -> State:
         """Lay out these columns; those of ``weights`` are ratios of sums, in its order, as their denominators are."""
-        return cls(len(measures), tuple(measures.index(name) for name in weights))
+        return cls(len(measures), tuple(measures.index(name) for name in weights), has_lists)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -108,7 +111,8 @@ class State:
         Returns
         -------
         pa.RecordBatch
-            ``GROUP``, ``measure_index``, the columns :attr:`parts`, COUNTS, and DRAWN where there is a column SPREAD.
+            ``GROUP``, ``measure_index``, the columns :attr:`parts`, COUNTS, ``n_lists``, and DRAWN where there is a
+            column SPREAD.
         """
         spread = rows.filter(pc.is_valid(rows[SPREAD])) if SPREAD in rows.column_names else None
         rows = rows.filter(pc.is_valid(rows[STATE]))
@@ -118,7 +122,8 @@ class State:
         numbers, counts = np.split(from_bytes(rows[STATE]), [len(self.parts) * self.n_measures], axis=1)
         parts = numbers[order].reshape(-1, len(self.parts), self.n_measures).transpose(1, 0, 2)
         columns = self._united(parts, group[order], len(first))
-        summed = membership_of(group[order], len(first)) @ counts[order]
+        summed, lists = np.split(membership_of(group[order], len(first)) @ counts[order], [len(COUNTS)], axis=1)
+        columns[C.N_LISTS] = np.rint(lists).astype(np.int64) if self.has_lists else columns["n"]
         keys = pc.take(rows.select(GROUP), pa.array(first))
         if spread is not None:
             columns |= self._drawn(keys, spread)

@@ -20,10 +20,16 @@ EVERYONE: tuple[str, ...] = ()
 NO_WEIGHTS: Mapping[str, str] = MappingProxyType({})
 
 
+def lists_column(measure: str) -> str:
+    """Name the column that counts the lists of a user for which the measure of another column is defined."""
+    return f"{measure}__lists"
+
+
 def to_users(scored: DataFrame, *, measures: Sequence[str], weights: Mapping[str, str] = NO_WEIGHTS) -> DataFrame:
     """Average the lists of each user: one row per (model, user, k). A list where a measure is NULL does not count.
 
-    Of a measure with ``weights``, its column of denominators, numerators and denominators are averaged.
+    Of a measure with ``weights``, its column of denominators, numerators and denominators are averaged. How many lists
+    count is said in the column :func:`lists_column` of each measure, NULL where none does.
     """
     facts = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)
     return scored.groupBy(C.MODEL_ID, C.USER_ID, C.K).agg(
@@ -33,7 +39,12 @@ def to_users(scored: DataFrame, *, measures: Sequence[str], weights: Mapping[str
         F.avg(F.col(C.HAS_TIES).cast("double")).alias(C.HAS_TIES),
         *(_over_lists(name, weights.get(name)).alias(name) for name in measures),
         *(F.avg(weight).alias(weight) for weight in weights.values()),
+        *(_n_lists(name).alias(lists_column(name)) for name in measures),
     )
+
+
+def _n_lists(name: str) -> Column:
+    return F.sum(F.when(F.col(name).isNotNull(), 1.0))
 
 
 def _over_lists(name: str, weight: str | None) -> Column:
@@ -56,7 +67,7 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
     Parameters
     ----------
     users : DataFrame
-        One row per (model, user, k), as :func:`to_users` or, where every user has one list, the scored rows.
+        One row per (model, user, k), as :func:`to_users` makes them or, where every user has one list, the scored rows.
     slices : sequence of sequences of str
         Segments and crossings of segments to report on; everyone is always reported.
     min_slice_size : int
@@ -67,10 +78,12 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
         Of a bootstrap, for standard errors and intervals; those of the moments where left out.
     """
     all_slices = every_slice(slices)
+    lists = [name for name in map(lists_column, measures.columns) if name in users.columns]
     partials = moments.to_partials(
         users,
         measures=measures.columns,
         weights=measures.weights,
+        lists=lists,
         slices=all_slices,
         ks=measures.ks,
         draws=draws,
@@ -83,6 +96,7 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
         slices=all_slices,
         min_slice_size=min_slice_size,
         confidence=confidence,
+        has_lists=bool(lists),
     )
 
 

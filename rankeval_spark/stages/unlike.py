@@ -29,10 +29,10 @@ def to_rows(published: DataFrame, rerun: DataFrame, *, key: Sequence[str]) -> Da
     DataFrame
         One row a key: its columns, ``was_published``, ``is_made`` (the rerun has it), and ``unlike``, an array of
         (``column``, ``distance``, ``is_rounding``) of the columns in which the two differ; ``distance`` is NULL where
-        one of them is NULL or no number. Columns that the rerun does not have are left out.
+        one of them is NULL or no number. Columns that only one of the two frames has are left out.
     """
     keys = [name for name in key if name not in C.RUN_KEY]
-    names = [name for name in rerun.columns if name not in (*keys, *C.RUN_KEY)]
+    names = [name for name in rerun.columns if name not in (*keys, *C.RUN_KEY) and name in published.columns]
     was = published.select(*keys, _packed(published, names).alias(_VALUES), F.lit(True).alias(_WAS))
     made = rerun.select(*keys, _packed(rerun, names).alias(_OTHERS), F.lit(True).alias(_IS))
     unlike = F.array(*(_unlike(name, rerun.schema[name].dataType) for name in names))

@@ -188,8 +188,8 @@ TABLES: Final = {
     "user_metrics": "evaluation evaluation_date run_id model_id user_id list_id k segments n_judged n_relevant "
     "n_recommended n_hits has_ties",
     "metrics": "evaluation evaluation_date run_id model_id slice slice_value slice_values measure k value n_users "
-    "n_undefined n_missing n_zero_relevant n_extra_users tie_share is_small std_dev std_error ci_low ci_high ci_level "
-    "ci_method",
+    "n_lists n_undefined n_missing n_zero_relevant n_extra_users tie_share is_small std_dev std_error ci_low ci_high "
+    "ci_level ci_method",
     "comparisons": "evaluation evaluation_date run_id baseline_model_id model_id slice slice_value slice_values "
     "measure k n_users baseline_value value delta ci_low ci_high ci_level relative_delta "
     "relative_ci_low relative_ci_high test method replicates seed p_value p_adjusted correction family_size reason "

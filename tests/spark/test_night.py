@@ -321,7 +321,7 @@ def test_number_ids_and_several_lists_a_user(spark: SparkSession, own_copy: Work
     metrics = there.metrics(date=FIRST, evaluation="nightly")
     assert means(metrics, "als")["RR", 2] == pytest.approx(((1 + 1 / 2) / 2 + 0 + 0 + 0) / 4, rel=0, abs=1e-12)
     whole = metrics.where("model_id = 'als' AND slice = 'all' AND measure = 'RR' AND k = 2").collect()
-    assert [row["n_users"] for row in whole] == [4]
+    assert [(row["n_users"], row["n_lists"]) for row in whole] == [(4, 1 + 4)]
 
 
 # ---- what stops a night ----------------------------------------------------------------------------------------------

@@ -189,3 +189,10 @@ def test_rows_are_told_apart_by_key_and_rounding_is_no_difference(spark: SparkSe
         "user_id=new, slice_values=",
         "user_id=other, slice_values=NULL",
     ]
+
+
+def test_column_that_a_later_version_added_is_no_difference(spark: SparkSession) -> None:
+    published = spark.createDataFrame([("als", 1.0)], "model_id string, value double")
+    rerun = spark.createDataFrame([("als", 1.0, 3)], "model_id string, value double, n_lists int")
+    rows = unlike.to_rows(published, rerun, key=["model_id"])
+    assert [row["unlike"] for row in rows.collect()] == [[]]

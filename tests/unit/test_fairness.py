@@ -17,7 +17,7 @@ TYPES: Final = pa.schema(
         *((name, pa.string()) for name in (C.MODEL_ID, C.SLICE, C.MEASURE, "ci_method")),
         (C.SLICE_VALUES, pa.list_(pa.string())),
         (C.K, pa.int32()),
-        ("n_users", pa.int64()),
+        *((name, pa.int64()) for name in ("n_users", C.N_LISTS)),
         ("is_small", pa.bool_()),
         *((name, pa.float64()) for name in (C.VALUE, "std_error", "ci_level")),
     ]
@@ -25,11 +25,11 @@ TYPES: Final = pa.schema(
 
 
 def row(
-    group: list[str | None], value: float | None, std_error: float | None, n: int, **other: str | int
+    group: list[str | None], value: float | None, std_error: float | None, n: int, **other: str | int | None
 ) -> dict[str, Any]:
-    """Give a row of ``metrics`` of a group of users."""
+    """Give a row of ``metrics`` of a group of users with three lists each."""
     named = {C.MODEL_ID: "als", C.SLICE: "country", C.MEASURE: "RR", C.K: 10, "ci_level": 0.9, "ci_method": "t"}
-    numbers = {C.VALUE: value, "std_error": std_error, "n_users": n, "is_small": n < 30}
+    numbers = {C.VALUE: value, "std_error": std_error, "n_users": n, C.N_LISTS: 3 * n, "is_small": n < 30}
     return {**named, C.SLICE_VALUES: group, **numbers, **other}
 
 
@@ -62,6 +62,13 @@ def test_gap_ratio_and_worst_group_are_those_of_the_groups_that_can_be_compared(
     assert [(each[C.SLICE_VALUES], each[C.SLICE_VALUE]) for each in (gap_row, worst)] == [([], ""), (["DE"], "DE")]
     counts = [(each["n_users"], each["n_undefined"], each["is_small"]) for each in (gap_row, worst)]
     assert counts == [(180, 70, False), (40, 70, False)]
+    assert [each[C.N_LISTS] for each in (gap_row, worst)] == [3 * 180, 3 * 40]
+
+
+def test_lists_of_groups_of_a_version_that_did_not_count_them_are_unknown() -> None:
+    found = said_of(row(["AT"], 1 / 2, 0.02, 80, n_lists=None), row(["DE"], 1 / 4, 0.02, 40))
+    kinds = ("GroupGap", "WorstGroup")
+    assert [found["country", f"{kind}(RR)"][C.N_LISTS] for kind in kinds] == [None, 3 * 40]
 
 
 def test_one_group_has_nobody_to_be_compared_with() -> None:

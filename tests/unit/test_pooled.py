@@ -35,13 +35,15 @@ def rows(n_users: int = 200) -> list[Row]:
             **{name: float(draw.integers(0, 2)) for name in pooled.COUNTS},
             **{"p": None if user % 7 == 0 else float(draw.random()), "same": 0.1},
             **{"r": float(draw.random()), "r__weight": float(draw.integers(1, 5))},
+            **{"p__lists": None if user % 7 == 0 else user % 3 + 1.0, "r__lists": 2.0, "same__lists": 1.0},
         }
         for user, model, k in itertools.product(range(n_users), ("als", "popular"), KS)
     ]
 
 
 def summariser(slices: Sequence[tuple[str, ...]] = SLICES) -> moments._Summariser:
-    return moments._Summariser(("p", "r", "same"), {"r": "r__weight"}, tuple(slices), KS, None)
+    lists = ("p__lists", "r__lists", "same__lists")
+    return moments._Summariser(("p", "r", "same"), {"r": "r__weight"}, tuple(slices), KS, None, lists)
 
 
 def passed_on(parts: Sequence[list[Row]], slices: Sequence[tuple[str, ...]] = SLICES) -> list[pa.RecordBatch]:
@@ -72,6 +74,8 @@ def naive(data: list[Row]) -> dict[tuple[object, ...], Row]:
                 below = numbers(defined, "r__weight") if name == "r" else np.zeros(len(defined))
                 above = numbers(defined, name) * (below if name == "r" else 1.0)
                 found[(index, model, k, measure, *values)] = _moments(above, below) | counts
+                lists = np.nansum(numbers(own, f"{name}__lists"))
+                found[(index, model, k, measure, *values)][C.N_LISTS] = lists
     return found
 
 

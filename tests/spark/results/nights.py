@@ -119,7 +119,8 @@ def metric_rows(ranks: Ranks) -> list[Row]:
     for measure in MEASURES if ranks else ():
         values = [reciprocal(rank, measure.k) for rank in ranks.values()]
         key = {"model_id": "als", "slice": "all", "measure": measure.measure, "k": measure.k}
-        rows.append({**key, "value": sum(values) / len(values), "n_users": len(values), "ci_method": "t"})
+        counts = dict.fromkeys(("n_users", "n_lists"), len(values))
+        rows.append({**key, "value": sum(values) / len(values), **counts, "ci_method": "t"})
     return rows
 
 

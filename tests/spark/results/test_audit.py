@@ -59,7 +59,10 @@ def test_a_missing_user_is_found(look: Look) -> None:
     assert look(nights.user_rows({"ann": 1, "bob": 2}))
 
 
-def test_a_user_with_several_lists_counts_once_with_their_mean(spark: SparkSession) -> None:
+@pytest.mark.parametrize("n_lists", [3, 2, None])
+def test_a_user_with_several_lists_counts_once_with_their_mean_and_his_lists_are_counted(
+    spark: SparkSession, n_lists: int | None
+) -> None:
     rows = [
         {**row, "list_id": list_id, "rr": value}
         for row in nights.user_rows({"ann": 1})
@@ -67,7 +70,7 @@ def test_a_user_with_several_lists_counts_once_with_their_mean(spark: SparkSessi
         for list_id, value in (("morning", 1.0), ("evening", 0.0))
     ]
     metrics = [
-        {**row, "value": (1 / 2 + 0) / 2, "n_users": 2}
+        {**row, "value": (1 / 2 + 0) / 2, "n_users": 2, "n_lists": n_lists}
         for row in nights.metric_rows({"ann": 1, "bob": None})
         if (row["measure"], row["k"]) == ("RR", 1)
     ]
@@ -77,7 +80,9 @@ def test_a_user_with_several_lists_counts_once_with_their_mean(spark: SparkSessi
         nights.frame(spark, schemas.METRICS, metrics),
         nights.MEASURES,
     )
-    assert faults == []
+    found = {3: [], 2: ["0.25 over 2 users"], None: ["0.25 over 2 users with None lists"]}[n_lists]
+    assert [fault.found for fault in faults] == found
+    assert all(fault.expected == "0.25 over 2 users with 3 lists, the mean of user_metrics" for fault in faults)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +97,7 @@ def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_they_are_pub
     frame = spark.createDataFrame(
         rows, "model_id string, k int, user_id string, list_id string, p double, p__weight double, gmap double"
     )
-    key = {"model_id": "als", "slice": "all", "k": 5, "n_users": 2, "ci_method": "t"}
+    key = {"model_id": "als", "slice": "all", "k": 5, "n_users": 2, "n_lists": 3, "ci_method": "t"}
     published = [{**key, "measure": "P", "value": ratio}, {**key, "measure": "GMAP", "value": mean}]
     measures = [
         MeasureFact("P", 5, "p", "P(agg='micro')", 0.0, 1.0, weight="p__weight"),

@@ -147,7 +147,7 @@ def assert_row(row: Any, measure: Measure, lists: dict[str, list[str]], group: d
     numbers = [np.nan if row[name] is None else row[name] for name in ("value", "std_error", "ci_low", "ci_high")]
     np.testing.assert_allclose(numbers, [value, error, *ends], rtol=0, atol=1e-12, err_msg=str(measure))
     assert row["ci_method"] == ("none" if np.isnan(error) else "jackknife")
-    assert (row["n_users"], row["is_small"]) == (len(lists), len(lists) < 5)
+    assert (row["n_users"], row["n_lists"], row["is_small"]) == (len(lists), len(lists), len(lists) < 5)
     nothing = ("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users", "tie_share", "std_dev")
     assert {row[name] for name in nothing} == {None}
 
@@ -204,12 +204,16 @@ def test_several_lists_of_a_user_count_each_and_he_once(spark: SparkSession) -> 
     ]
     log = table(spark, "user_id list_id item_id score", *((*row, float(-place)) for place, row in enumerate(rows)))
     found = evaluate(
-        log, judgements(spark, {"ann": {"a": 1}}), measures=["Personalization@2", "ItemCoverage@1"]
+        log,
+        judgements(spark, {"ann": {"a": 1}}),
+        measures=["Personalization@2", "ItemCoverage@1", "PopREO@2"],
+        train=table(spark, "user_id item_id", ("cat", "a"), ("cat", "b")),
     ).metrics
-    rows_found = {row["measure"]: (row["value"], row["n_users"]) for row in found.collect()}
+    rows_found = {row["measure"]: (row["value"], row["n_users"], row["n_lists"]) for row in found.collect()}
     assert rows_found == {
-        "Personalization": (pytest.approx(1 - (1 + 2 + 1) / 3 / 2, abs=1e-12), 2),
-        "ItemCoverage": (1, 2),
+        "Personalization": (pytest.approx(1 - (1 + 2 + 1) / 3 / 2, abs=1e-12), 2, 3),
+        "ItemCoverage": (1, 2, 3),
+        "PopREO": (None, 2, 3),
     }
 
 

@@ -117,10 +117,38 @@ def test_a_value_is_the_mean_over_users_of_the_mean_over_their_lists(spark: Spar
         ("bob", 1 / 4, 1 / 4, True),
     ]
     assert_key(users, ("model_id", "user_id", "k"))
-    assert tuples(metrics(users), "measure", "value", "n_users", "tie_share") == [
-        ("P", (1 + 1 / 4) / 2, 2, (1 + 1 / 4) / 2),
-        ("Success", (1 + 1 / 4) / 2, 2, (1 + 1 / 4) / 2),
+    assert tuples(metrics(users), "measure", "value", "n_users", "n_lists", "tie_share") == [
+        ("P", (1 + 1 / 4) / 2, 2, 5, (1 + 1 / 4) / 2),
+        ("Success", (1 + 1 / 4) / 2, 2, 5, (1 + 1 / 4) / 2),
     ]
+
+
+def test_lists_are_counted_where_the_measure_is_defined_and_the_user_belongs_to_the_mean(spark: SparkSession) -> None:
+    """Ann has a list of two undefined; Bob none, which counts 0; Cat has no value; Dan is outside the population."""
+    scored = both(
+        spark,
+        {"user_id": "ann", "list_id": "1", "p": 1.0, "success": 1.0, "segments": {"country": "FR"}},
+        {"user_id": "ann", "list_id": "2", "p": None, "success": 0.0, "segments": {"country": "FR"}},
+        {"user_id": "bob", "p": 0.0, "success": 0.0, "n_recommended": 0, "has_ties": None},
+        {"user_id": "cat", "list_id": "1", "p": None, "success": 1.0},
+        {"user_id": "cat", "list_id": "2", "p": None, "success": 1.0},
+        {"user_id": "dan", "list_id": "1", "n_judged": 0, "n_relevant": 0, "_is_evaluated": False},
+    )
+    users = summarise.to_users(scored, measures=ASKED.columns)
+    found = tuples(metrics(users, slices=[("country",)]), "slice_value", "measure", "n_users", "n_lists")
+    assert found == [
+        ("", "P", 2, 2),
+        ("", "Success", 3, 5),
+        ("(unknown)", "P", 1, 1),
+        ("(unknown)", "Success", 2, 3),
+        ("FR", "P", 1, 1),
+        ("FR", "Success", 1, 2),
+    ]
+
+
+def test_where_each_user_has_one_list_there_are_as_many_lists_as_users(spark: SparkSession) -> None:
+    users = both(spark, {"user_id": "ann", "p": 1.0, "success": 1.0}, {"user_id": "bob", "p": None, "success": 0.0})
+    assert tuples(metrics(users), "measure", "n_users", "n_lists") == [("P", 1, 1), ("Success", 2, 2)]
 
 
 def test_each_measure_is_reported_at_its_own_cutoffs_only(spark: SparkSession) -> None:

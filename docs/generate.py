@@ -103,7 +103,8 @@ on one small input AP@5 runs from 0.19 to 0.52 over the definitions in use.
 | a measure that adds up over users, in units of gain | `DCG@k`, `CG@k` |
 | how much of the catalogue is shown at all | `CatalogCoverage@k`; a count: `ItemCoverage@k` |
 | how evenly it is shown, whether few items take all places | `Gini@k` (0 = even), `Entropy@k` |
-| whether users get different lists | `Personalization@k`; with short lists `Personalization(denom='min')@k` |
+| whether users get different lists | `Personalization@k`; with short lists `Personalization(denom='min')@k`; \
+as recmetrics `Personalization(sim='cosine')@k` |
 | how many users get a list | `UserCoverage@k` |
 | how far groups of users lie apart, in any measure | `GroupGap(...)`, `GroupRatio(...)` and others in `metrics`, \
 [explained with slices](slices.md); `rankeval show --gaps` |

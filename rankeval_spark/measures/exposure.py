@@ -7,6 +7,8 @@ different numbers of lists, however many items and lists there are.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,6 +74,8 @@ class Exposure:
     shared : float64, shape (n_entries,)
         Sum over these items, and over the ordered pairs of lists that hold one, of 1 / the length of the shorter list;
         NaN where lengths are not known.
+    cosine : float64, shape (n_entries,)
+        The same sum of 1 / the root of the product of both lengths.
 
     Examples
     --------
@@ -90,40 +94,39 @@ class Exposure:
     k: IntVector
     catalogue_size: FloatVector
     shared: FloatVector
+    cosine: FloatVector
 
     @classmethod
     def of(cls, groups: Sequence[Shown], *, k: int = WHOLE_LIST) -> Exposure:
         """Build the exposure of groups written down by hand."""
-        entries: list[tuple[int, int, int, float, float]] = []
+        entries: list[tuple[int, int, int, float, float, float]] = []
         for index, one in enumerate(groups):
             known = None if one.catalogue is None else set(one.catalogue.split())
             lists = one.items(k)
             times = Counter(item for items in lists for item in items)
             entries += (
-                (index, n, 1, np.nan if known is None else float(item in known), _shared(item, lists))
+                (index, n, 1, np.nan if known is None else float(item in known), *_pair_sums(item, lists))
                 for item, n in times.items()
             )
-        columns = zip(*entries, strict=True) if entries else ((), (), (), (), ())
-        group, n_times, n_items, n_catalogued, shared = (np.array(column, dtype=np.float64) for column in columns)
+        columns = zip(*entries, strict=True) if entries else ((), (), (), (), (), ())
+        group, *sums = (np.array(column, dtype=np.float64) for column in columns)
         return cls.merged(
             group.astype(np.int64),
-            n_times,
-            n_items,
-            n_catalogued,
-            shared,
+            *sums,
             n_lists=[sum(map(bool, one.items(k))) for one in groups],
             k=[k] * len(groups),
             catalogue_size=[np.nan if one.catalogue is None else len(set(one.catalogue.split())) for one in groups],
         )
 
     @classmethod
-    def merged(  # noqa: PLR0913 - the fields, each as it comes
+    def merged(  # noqa: PLR0913, PLR0917 - the fields, each as it comes
         cls,
         group: IntVector,
         times: FloatVector,
         n_items: FloatVector,
         n_catalogued: FloatVector,
         shared: FloatVector,
+        cosine: FloatVector,
         *,
         n_lists: ArrayLike,
         k: ArrayLike,
@@ -148,6 +151,7 @@ class Exposure:
             np.asarray(k, dtype=np.int64),
             np.asarray(catalogue_size, dtype=np.float64),
             _block_sums(shared[order], starts),
+            _block_sums(cosine[order], starts),
         )
 
     @property
@@ -187,10 +191,10 @@ def positive(denominator: FloatVector) -> FloatVector:
     return np.where(denominator > 0, denominator, np.nan)
 
 
-def _shared(item: str, lists: Sequence[Sequence[str]]) -> float:
-    """Sum 1 / the shorter length over the ordered pairs of lists that hold an item; those sorted before are shorter."""
-    lengths = sorted(len(one) for one in lists if item in one)
-    return sum(2 * later / length for later, length in zip(range(len(lengths) - 1, -1, -1), lengths, strict=True))
+def _pair_sums(item: str, lists: Sequence[Sequence[str]]) -> tuple[float, float]:
+    """Sum 1 / the shorter length, and 1 / the root of both, over the ordered pairs of lists that hold an item."""
+    pairs = list(itertools.permutations([len(one) for one in lists if item in one], 2))
+    return sum(1 / min(pair) for pair in pairs), sum(1 / math.sqrt(math.prod(pair)) for pair in pairs)
 
 
 def _block_sums(values: FloatVector, starts: IntVector) -> FloatVector:

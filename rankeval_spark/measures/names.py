@@ -293,7 +293,8 @@ class _Reader:
             elif option.name in given or option.name in self.match.presets:
                 self.faults.append(self._fault(f"option {option.name!r} twice", "each option once"))
             elif value is None:
-                self.faults.append(self._fault(f"{option.name}={value_text}", f"{option.name} as {option.expected}"))
+                expected = f"{option.name} as {option.expected}"
+                self.faults.append(self._fault(f"{option.name}={value_text}", expected, option.why_not(value_text)))
             else:
                 given[option.name] = value
         return given

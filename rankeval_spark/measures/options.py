@@ -90,6 +90,14 @@ class Text:
     meaning: str
 
 
+@dataclass(frozen=True)
+class NotOffered:
+    """A choice that is looked for and not there, and why, with what to take instead; part of its annotation."""
+
+    choice: str
+    reason: str
+
+
 Category: TypeAlias = Annotated[str, Text("a category of items")]
 """Category of the catalogue, in the case in which it is written there."""
 
@@ -122,6 +130,8 @@ class Option:
         What any other text stands for, in the case in which it is written; empty where it is refused.
     is_required
         Whether it cannot be left out: the kernel's parameter has no default.
+    not_offered
+        Choices that are looked for and not there.
     """
 
     name: str
@@ -133,17 +143,21 @@ class Option:
     takes_map: bool = False
     takes_text: str = ""
     is_required: bool = False
+    not_offered: tuple[NotOffered, ...] = ()
 
     @classmethod
     def of_parameter(cls, parameter: inspect.Parameter, annotation: Any) -> Option:  # noqa: ANN401 - any type form
         """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated`` its bounds or what a text is."""
         parts = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else (annotation,)
         main = next(part for part in parts if part not in {NoneType, GainMap})
+        extras = getattr(main, "__metadata__", ())
+        main = get_args(main)[0] if extras else main
         if get_origin(main) is Literal:
-            return cls(parameter.name, parameter.default, choices=get_args(main), takes_map=GainMap in parts)
+            choices, missing = get_args(main), tuple(one for one in extras if isinstance(one, NotOffered))
+            return cls(parameter.name, parameter.default, choices, takes_map=GainMap in parts, not_offered=missing)
         if main is bool:
             return cls(parameter.name, parameter.default)
-        bounds = {type(extra): extra for extra in get_args(main)[1:]}
+        bounds = {type(extra): extra for extra in extras}
         if Text in bounds:
             return _text_option(parameter, bounds[Text])
         return cls(
@@ -177,6 +191,18 @@ class Option:
         bounds = [f"above {self.above:g}"] if self.above > -math.inf else []
         bounds += [f"below {self.below:g}"] if self.below < math.inf else []
         return " ".join(["a number", " and ".join(bounds)]).strip()
+
+    def why_not(self, text: str) -> str:
+        """Say why a choice that is looked for is not there; empty for any other value.
+
+        Examples
+        --------
+        >>> sim = Option("sim", "cosine", ("cosine",), not_offered=(NotOffered("jaccard", "it takes all pairs"),))
+        >>> sim.why_not("'Jaccard'"), sim.why_not("'cos'")
+        ('it takes all pairs', '')
+        """
+        reasons = {one.choice.casefold(): one.reason for one in self.not_offered}
+        return reasons.get(_unquoted(text).casefold(), "")
 
     def read(self, text: str) -> OptionValue | None:
         """Read a value; None where the text is not one.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window, functions as F
@@ -18,12 +18,15 @@ from pyspark.sql import Column, DataFrame, Window, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.measures import needs
 from rankeval_spark.stages import finish, jackknifed, models as model_names, segment
-from rankeval_spark.stages.histograms import COUNTS, EVERYONE, Histograms
+from rankeval_spark.stages.histograms import COUNTS, EVERYONE, PAIR_SUMS, Histograms
 from rankeval_spark.stages.jackknifed import N_GROUPS, SLICE, RowMaker
 from rankeval_spark.stages.rank import list_order
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
+
+_PAIR_SUMS: Final = f"struct<{', '.join(f'{name}: double' for name in PAIR_SUMS)}>"
+"""Type of the sums over pairs of lists."""
 
 
 def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
@@ -122,7 +125,7 @@ def _to_items(places: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]
     group = F.struct("_group", *names, *(["_lengths"] if lengths else []))
     items = groups.groupBy(*key).agg(F.collect_list(group).alias("_groups"), *(F.sum(n).alias(n) for n in names))
     by_k = items.withColumns({_lists(k): _by_length(k) for k in lengths_at})
-    return by_k.withColumns({_shared_at(k): _shared(F.col(_lists(k))) for k in lengths_at})
+    return by_k.withColumns({_pairs_at(k): _pair_sums(F.col(_lists(k))) for k in lengths_at})
 
 
 def _by_length(k: int) -> Column:
@@ -141,20 +144,28 @@ def _by_length(k: int) -> Column:
     return F.array_sort(F.flatten(F.transform("_groups", of_group)))
 
 
-def _shared(lists: Column) -> Column:
-    """Sum 1 / the shorter length over the ordered pairs of lists, which come sorted by their lengths.
+def _pair_sums(lists: Column) -> Column:
+    """Sum over the ordered pairs of lists, which come sorted by their lengths: a struct of the sums of PAIR_SUMS.
 
-    A list has the length of every pair with a later one, so that one pass does.
+    A list has the shorter length of every pair with a later one, and the root of a product is that of each factor, so
+    that one pass does. Nothing is subtracted: an item in one list adds exactly 0.
     """
     n_lists = F.aggregate(lists, F.lit(0.0), lambda total, one: total + one["times"])
-    start = F.struct(n_lists.alias("later"), F.lit(0.0).alias("total"))
+    nothing = F.lit(0.0)
+    start = F.struct(n_lists.alias("later"), nothing.alias("roots"), *(nothing.alias(name) for name in PAIR_SUMS))
 
     def add(sums: Column, one: Column) -> Column:
         later = sums["later"] - one["times"]
-        shared = one["times"] * (one["times"] - 1 + 2 * later) / one["length"]
-        return F.struct(later.alias("later"), (sums["total"] + shared).alias("total"))
+        of_one_length = one["times"] * (one["times"] - 1) / one["length"]
+        root = one["times"] / F.sqrt(one["length"])
+        return F.struct(
+            later.alias("later"),
+            (sums["roots"] + root).alias("roots"),
+            (sums["shared"] + of_one_length + 2 * later * one["times"] / one["length"]).alias("shared"),
+            (sums["cosine"] + of_one_length + 2 * root * sums["roots"]).alias("cosine"),
+        )
 
-    return F.aggregate(lists, start, add, lambda sums: sums["total"])
+    return F.aggregate(lists, start, add, lambda sums: F.struct(*(sums[name].alias(name) for name in PAIR_SUMS)))
 
 
 def _is_within(k: int) -> Column:
@@ -173,8 +184,8 @@ def _lists(k: int) -> str:
     return f"_lists_{k}"
 
 
-def _shared_at(k: int) -> str:
-    return f"_shared_{k}"
+def _pairs_at(k: int) -> str:
+    return f"_pairs_{k}"
 
 
 def _with_catalogue(items: DataFrame, *, catalogue: DataFrame | None) -> DataFrame:
@@ -198,11 +209,13 @@ def _to_histograms(items: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[
     An entry (without, times, ...) says by how much the histogram without a group of users differs from everyone's.
     """
     entries = F.flatten(F.array(*(_entries(k, has_lengths=k in lengths_at) for k in ks)))
+    pair_sums = {name: F.col("n_items") * F.col("_pairs")[name] for name in PAIR_SUMS}  # taken away with the item
     key = (*SLICE, C.K)
     per_times = (
         items.select(*SLICE, F.explode(entries).alias("_entry"))
         .select(*SLICE, "_entry.*")
         .where(F.col("times") > 0)
+        .withColumns(pair_sums)
         .groupBy(*key, "without", "times")
         .agg(*(F.sum(name).cast("double").alias(name) for name in COUNTS))
     )
@@ -212,8 +225,8 @@ def _to_histograms(items: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[
 
 def _entries(k: int, *, has_lengths: bool) -> Column:
     """Entries of one item at one cutoff: with everyone, and for each group that was shown it, without that group."""
-    times = F.col(_times(k))
-    shared = F.col(_shared_at(k)) if has_lengths else F.lit(None).cast("double")
+    times, unknown = F.col(_times(k)), F.lit(None).cast(_PAIR_SUMS)
+    pairs = F.col(_pairs_at(k)) if has_lengths else unknown
 
     def entry(without: Column, times: Column, n: int, **sums: Column) -> Column:
         return F.struct(
@@ -227,13 +240,13 @@ def _entries(k: int, *, has_lengths: bool) -> Column:
 
     def left_out(group: Column) -> Column:
         nothing = F.lit(0).cast("bigint")
-        rest = _shared(F.filter(_lists(k), lambda one: one["group"] != group["_group"])) if has_lengths else shared
+        rest = _pair_sums(F.filter(_lists(k), lambda one: one["group"] != group["_group"])) if has_lengths else unknown
         return F.array(
-            entry(group["_group"], times, -1, n_lists=-group["n_lists"], n_users=-group["n_users"], shared=-shared),
-            entry(group["_group"], times - group[_times(k)], 1, n_lists=nothing, n_users=nothing, shared=rest),
+            entry(group["_group"], times, -1, n_lists=-group["n_lists"], n_users=-group["n_users"], _pairs=pairs),
+            entry(group["_group"], times - group[_times(k)], 1, n_lists=nothing, n_users=nothing, _pairs=rest),
         )
 
-    of_all = entry(F.lit(EVERYONE), times, 1, n_lists=F.col("n_lists"), n_users=F.col("n_users"), shared=shared)
+    of_all = entry(F.lit(EVERYONE), times, 1, n_lists=F.col("n_lists"), n_users=F.col("n_users"), _pairs=pairs)
     shown = F.filter(F.col("_groups"), lambda group: group[_times(k)] > 0)
     return F.concat(F.array(of_all), F.flatten(F.transform(shown, left_out)))
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 EVERYONE: Final = -1
 """Stands for no group left out."""
 
-COUNTS: Final = ("n_items", "n_catalogued", "n_lists", "n_users", "shared")
+PAIR_SUMS: Final = ("shared", "cosine")
+"""Sums over the pairs of lists that hold an item; there where the lengths of lists are known."""
+
+COUNTS: Final = ("n_items", "n_catalogued", "n_lists", "n_users", *PAIR_SUMS)
 """What an entry holds beside its number of lists, and the group that is left out."""
 
 
@@ -66,6 +69,7 @@ class Histograms:
             columns["n_items"],
             columns["n_catalogued"],
             columns["shared"],
+            columns["cosine"],
             n_lists=n_lists.ravel(),
             k=np.repeat(rows[C.K].to_numpy(), width),
             catalogue_size=np.repeat(_nan_for_null(rows["catalogue_size"]), width),

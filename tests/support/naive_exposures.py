@@ -101,8 +101,11 @@ def _(group: Group, *, items: str, norm: str) -> Number | None:
 
 
 @naive("Personalization")
-def _(group: Group, *, denom: str) -> Number | None:
+def _(group: Group, *, denom: str, sim: str) -> Number | None:
     pairs = list(itertools.combinations(map(set, group.lists), 2))
+    if sim == "cosine":
+        cosines = [len(one & other) / math.sqrt(len(one) * len(other)) for one, other in pairs]
+        return 1 - math.fsum(cosines) / len(pairs) if pairs else None
     most = [group.k if denom == "k" else min(len(one), len(other)) for one, other in pairs]
     shared = sum(Fraction(len(one & other), n) for (one, other), n in zip(pairs, most, strict=True))
     return 1 - shared / len(pairs) if pairs else None

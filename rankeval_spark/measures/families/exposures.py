@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -10,13 +10,15 @@ from rankeval_spark.measures import needs
 from rankeval_spark.measures.arrays import FloatVector  # noqa: TC001 - the registry reads the annotation at run time
 from rankeval_spark.measures.exposure import Exposure, Shown, positive
 from rankeval_spark.measures.golden import UNDEFINED, Golden
-from rankeval_spark.measures.registry import Cutoff, Definition
+from rankeval_spark.measures.options import NotOffered
+from rankeval_spark.measures.registry import Cutoff, Definition, Rule
 
 _NEVER = "never"
 _NOTHING_SHOWN = "no list holds an item"
 _TWO_LISTS = Shown(("a b", "a c"))
 _OF_FIVE = Shown(("a b", "a c"), catalogue="a b c d e")
 _NOTHING = Shown(("", ""), catalogue="a b")
+_JACCARD = "the Jaccard index takes every pair of lists, these follow from how often items are shown: take sim='cosine'"
 
 
 @Definition(
@@ -241,8 +243,15 @@ def gini(
     formula="1 - mean over pairs of lists of |L_u@k and L_v@k| / k",
     bounds=(0, 1),
     undefined="fewer than two lists",
-    source="Zhou et al. (2010), Solving the apparent diversity-accuracy dilemma of recommender systems (as h)",
-    cutoff=Cutoff("required").but("optional", denom="min"),
+    source="Zhou et al. (2010), Solving the apparent diversity-accuracy dilemma of recommender systems (as h); "
+    "sim='cosine' as recmetrics",
+    cutoff=Cutoff("required").but("optional", denom="min", sim="cosine"),
+    rules=(
+        Rule(
+            "denom only with sim='overlap': a cosine has the root of the product of both lengths below",
+            lambda options: options["denom"] != "k" and options["sim"] != "overlap",
+        ),
+    ),
     goldens=(
         Golden("Personalization@2", (), ("1 - 1/2", "0"), shown=(_TWO_LISTS, Shown(("a b", "b a")))),
         Golden(
@@ -261,10 +270,29 @@ def gini(
             note="a short list can share no more than it has",
         ),
         Golden("Personalization(denom='min')", (), ("1 - 2/3",), shown=(Shown(("a b c d", "c b z")),)),
+        Golden("Personalization(sim='cosine')@2", (), ("1 - 1/2", "0"), shown=(_TWO_LISTS, Shown(("a b c", "b a")))),
+        Golden(
+            "Personalization(sim='cosine')@2",
+            (),
+            ("1 - (1 / sqrt(2) + 1 / sqrt(2) + 0) / 3", UNDEFINED),
+            shown=(Shown(("a b", "a", "b", "")), Shown(("a b", ""))),
+            note="an empty list is none",
+        ),
+        Golden(
+            "Personalization(sim='cosine')",
+            (),
+            ("1 - 1 / sqrt(1 * 4)", "1 - (3/6 + 1/2 + 1/3) / 3", "1"),
+            shown=(Shown(("a", "b c a d")), Shown(("a b c d", "x c b a e f g h j", "a")), Shown(("a b", "c d"))),
+        ),
     ),
-    needs_with=lambda *, denom, **_: (needs.LIST_LENGTHS,) if denom == "min" else (),
+    needs_with=lambda *, denom, sim, **_: (needs.LIST_LENGTHS,) if denom == "min" or sim == "cosine" else (),
 )
-def personalization(exposure: Exposure, *, denom: Literal["k", "min"] = "k") -> FloatVector:
+def personalization(
+    exposure: Exposure,
+    *,
+    denom: Literal["k", "min"] = "k",
+    sim: Annotated[Literal["overlap", "cosine"], NotOffered("jaccard", _JACCARD)] = "overlap",
+) -> FloatVector:
     """How much the lists of two users differ: 1 where no two share an item, 0 where all are the same.
 
     Parameters
@@ -274,6 +302,9 @@ def personalization(exposure: Exposure, *, denom: Literal["k", "min"] = "k") -> 
     denom : {"k", "min"}
         What the items that two lists share are divided by: k; the length of the shorter one, at most k, so that short
         lists do not differ for being short.
+    sim : {"overlap", "cosine"}
+        How alike two lists are: the items that they share, divided as ``denom`` says; the cosine of the two sets of
+        items as vectors of 0 and 1, the items that they share divided by the root of the product of their lengths.
 
     Returns
     -------
@@ -288,12 +319,20 @@ def personalization(exposure: Exposure, *, denom: Literal["k", "min"] = "k") -> 
     With ``denom='min'`` it is ``1 - sum_i sum_{a,b} x_ia (x_ib - [a = b]) / min(a, b) / (V (V - 1))``, x_ia being the
     lists of length a that hold item i.
 
+    With ``sim='cosine'`` it is ``1 - sum_i [(sum_a x_ia / sqrt(a))^2 - sum_a x_ia / a] / (V (V - 1))``, as recmetrics
+    computes it of the matrix of all pairs. Where all lists have one length, it is the same as ``denom='min'``.
+
+    The Jaccard index of two lists is no sum over the items that they share: its denominator, the size of the union,
+    hangs on how many these are. It would take every pair of lists, of which a million users have 5e11, and is not
+    offered. Of two lists of one length it is ``c / (2 - c)``, c being their cosine, and puts pairs in the same order.
+
     Examples
     --------
     >>> personalization(Exposure.of([Shown(("a b", "a c"))], k=2))
     array([0.5])
     """
     pairs = positive(exposure.n_lists * (exposure.n_lists - 1))
-    if denom == "min":
-        return np.clip(1 - exposure.sum(exposure.shared) / pairs, 0, 1)  # sums of fractions: not -1e-17
+    if denom == "min" or sim == "cosine":
+        alike = exposure.cosine if sim == "cosine" else exposure.shared
+        return np.clip(1 - exposure.sum(alike) / pairs, 0, 1)  # sums of fractions: not -1e-17
     return 1 - exposure.sum(exposure.n_items * exposure.times * (exposure.times - 1)) / (pairs * exposure.k)

@@ -31,6 +31,7 @@ MEASURES = (
     *("Entropy@3", "Entropy(base='e',norm=True)@10", "Entropy", "Gini@3", "Gini(norm='n')@10"),
     *("Gini(items='recommended')@3", "Gini(items='recommended',norm='n')", "Personalization@1", "Personalization@10"),
     *("Personalization(denom='min')@3", "Personalization(denom='min')"),
+    *("Personalization(sim='cosine')@3", "Personalization(sim='cosine')@10", "Personalization(sim='cosine')"),
     *("CatalogCoverage(items='train')@3", "CatalogCoverage(items='train')"),
 )
 CATEGORIES = {

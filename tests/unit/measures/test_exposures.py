@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
+from sklearn.metrics.pairwise import cosine_similarity
 
 from rankeval_spark.measures import Exposure, Measure, MeasureSet, Shown, registry
 from tests.support import naive_exposures, oracles
@@ -108,21 +109,28 @@ def test_entries_are_added_up_in_any_order_and_may_take_items_away() -> None:
     """Everyone's three items less one that stood in two lists, which without the group stands in one."""
     counts = [
         np.array(column, dtype=np.float64)
-        for column in ([2, 1, 1, 2, 5], [1, 2, 1, -1, 3], [1, 2, 0, -1, np.nan], [1 / 2, 0, 0, -1 / 2, np.nan])
+        for column in (
+            *([2, 1, 1, 2, 5], [1, 2, 1, -1, 3], [1, 2, 0, -1, np.nan]),
+            *([1 / 2, 0, 0, -1 / 2, np.nan], [1 / 4, 0, 1 / 8, -1 / 4, np.nan]),
+        )
     ]
     group = np.array([0, 0, 0, 0, 1])
     found = Exposure.merged(group, *counts, n_lists=[2, 5], k=[2, 2], catalogue_size=[4, np.nan])
     assert (found.group.tolist(), found.times.tolist(), found.n_items.tolist()) == ([0, 0, 1], [1, 2, 5], [3, 0, 3])
     np.testing.assert_array_equal(found.n_catalogued, [2, 0, np.nan])
     np.testing.assert_array_equal(found.shared, [0, 0, np.nan])
+    np.testing.assert_array_equal(found.cosine, [1 / 8, 0, np.nan])
     assert found.n_distinct.tolist() == [3, 3]
 
 
 @given(lists=st.lists(st.permutations("abcdef").map(lambda items: items[:3]), min_size=2))
 def test_lists_of_one_length_share_as_much_of_the_shorter_one_as_of_k(lists: list[list[str]]) -> None:
     shown = [Shown(tuple(" ".join(one) for one in lists))]
-    by_k, by_length = (values(Measure.parse(f"Personalization{of}@3"), shown) for of in ("", "(denom='min')"))
+    by_k, by_length, cosine = (
+        values(Measure.parse(f"Personalization{of}@3"), shown) for of in ("", "(denom='min')", "(sim='cosine')")
+    )
     np.testing.assert_allclose(by_length, by_k, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(cosine, by_k, rtol=0, atol=1e-12)
 
 
 @given(groups=groups)
@@ -131,6 +139,36 @@ def test_short_lists_count_as_less_different_by_their_own_length(groups: list[li
         values(Measure.parse(f"Personalization{of}@5"), list(map(shown_of, groups))) for of in ("", "(denom='min')")
     )
     assert np.all((by_length <= by_k + 1e-12) | np.isnan(by_k))
+
+
+@settings(max_examples=60)
+@given(
+    lists=st.lists(st.permutations("abcdefgh").flatmap(lambda items: st.just(items[: ord(items[0]) % 7])), min_size=2)
+)
+def test_cosine_is_that_of_scikit_learn(lists: list[list[str]]) -> None:
+    """As recmetrics takes it: mean of the upper triangle of the matrix of all pairs of lists that hold an item."""
+    vectors = np.array([[item in one for item in "abcdefgh"] for one in lists if one], dtype=np.float64)
+    found = values(Measure.parse("Personalization(sim='cosine')"), [shown_of(lists)])
+    if len(vectors) < 2:
+        assert np.isnan(found).all()
+        return
+    pairs = cosine_similarity(vectors)[np.triu_indices(len(vectors), 1)]
+    np.testing.assert_allclose(found, [1 - pairs.mean()], rtol=0, atol=1e-12)
+
+
+@given(groups=groups)
+def test_cosine_lies_between_the_overlaps_by_the_longest_and_by_the_shorter_list(groups: list[list[list[str]]]) -> None:
+    of_shorter, cosine, of_k = (
+        values(Measure.parse(f"Personalization{of}@7"), list(map(shown_of, groups)))
+        for of in ("(denom='min')", "(sim='cosine')", "")
+    )
+    assert np.all(((of_shorter <= cosine + 1e-12) & (cosine <= of_k + 1e-12)) | np.isnan(cosine))
+
+
+def test_disjoint_lists_are_not_alike_at_all() -> None:
+    """Nothing is subtracted, so that (1 / sqrt(3))^2 - 1 / 3 leaves no 5e-17."""
+    shown = [Shown(("a b c", "d e", "f g h i j"))]
+    assert values(Measure.parse("Personalization(sim='cosine')"), shown).tolist() == [1]
 
 
 def test_a_set_keeps_both_kinds_apart() -> None:

@@ -229,6 +229,13 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("nDCG(gains={1:1},ideal='k_ones')@5", "expected ideal='k_ones' only with gains='binary'"),
         ("Calibration(base='e',distance='Hellinger')", "expected base only with distance='KL' and 'JS'"),
         ("ARHR(gains={1:1})", "gains={1:1}; expected gains as 'binary' or 'grade'$"),
+        ("Personalization(denom='min',sim='cosine')@5", "expected denom only with sim='overlap'"),
+        ("Personalization", "no cutoff; expected one"),
+        (
+            "Personalization(sim='Jaccard')@5",
+            "sim='Jaccard'; expected sim as 'overlap' or 'cosine'; the Jaccard index takes every pair of lists, "
+            ".* take sim='cosine'",
+        ),
         ("ARHR(rel=2,gains='grade')", "expected rel only with gains='binary' or denom='R'"),
     ],
 )

@@ -19,6 +19,7 @@ DEPTH: Final = 20
 """Cutoff of the families beyond accuracy."""
 
 EVERY_ACCURACY: Final = "every measure of accuracy"
+EVERY_MEAN: Final = "every measure of accuracy, means alone"
 WITH_ILD: Final = f"the whole evaluation with ILD@{DEPTH} beside it"
 
 _NOT_ACCURACY: Final = frozenset({"data_quality", "rating", "rank_agreement", "roc_area", "user_coverage"})
@@ -72,6 +73,7 @@ class Families:
         return [
             Contender(FLOOR, load.floor),
             Contender(EVERY_ACCURACY, lambda: load.whole(load.asking(accuracy_set()))),
+            Contender(EVERY_MEAN, lambda: load.means(load.asking(accuracy_set()))),
             Contender(WHOLE, load.whole),
             Contender(WITH_ILD, lambda: load.whole(load.asking(with_ild()))),
             *(contender for pair in pairs for contender in pair),

@@ -49,6 +49,7 @@ MEASURES: Final = (
 
 FLOOR: Final = "floor: exchange by user, window, rank <= 100, one sum"
 WHOLE: Final = "the whole evaluation"
+MEANS: Final = "  its means alone, no rows of users"
 NO_SLICES: Final = "whole, without slices"
 MANY_SLICES: Final = "whole, by 20 segments and 10 crossings"
 MORE_SLICES: Final = (
@@ -96,6 +97,7 @@ class Workloads:
             Contender("  scored", lambda: _throw_away(self.scored())),
             Contender("  scored and written as Parquet", self.write_scored),
             Contender("  read back, sliced, summarised", self.summarise_written),
+            Contender(MEANS, self.means),
         ]
 
     def extras(self) -> list[Contender]:
@@ -150,6 +152,13 @@ class Workloads:
         asked = request or self._request
         scored = self.write_scored(asked) if asked.measures.per_list else self.scored(asked)
         return int(self._metrics(scored, asked).toArrow().num_rows)
+
+    def means(self, request: Request | None = None) -> int:
+        """Make the table of means alone, as ``evaluate(...).metrics`` does; return the number of its rows."""
+        asked = request or self._request
+        lists = self.lists(asked)
+        scored = pipeline.to_scored(lists, request=asked)
+        return int(self._metrics(scored, asked, lists=lists).toArrow().num_rows)
 
     def asking(self, measures: MeasureSet) -> Request:
         """Return the request of :meth:`whole` for other measures."""
@@ -222,10 +231,14 @@ class Workloads:
         path.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
         return load_config(path)
 
-    def _metrics(self, scored: DataFrame, request: Request) -> DataFrame:
-        exposures = exposures_of(self._inputs, request)
-        has_one_list = self._inputs.has_one_list
-        return pipeline.to_frames(scored, request=request, has_one_list=has_one_list, exposures=exposures).metrics
+    def _metrics(self, scored: DataFrame, request: Request, *, lists: DataFrame | None = None) -> DataFrame:
+        return pipeline.to_frames(
+            scored,
+            request=request,
+            has_one_list=self._inputs.has_one_list,
+            exposures=exposures_of(self._inputs, request),
+            lists=lists,
+        ).metrics
 
     def _with(self, **changes: object) -> Request:
         return replace(self._request, **changes)  # type: ignore[arg-type]  # any field of Request

@@ -374,7 +374,7 @@ class Evaluation:
 
     @cached_property
     def _frames(self) -> Frames:
-        scored = self._scored
+        scored, lists = self._scored, None
         if scored is None:
             lists = pipeline.to_lists(
                 self.inputs.recommendations,
@@ -392,6 +392,7 @@ class Evaluation:
             request=self.request,
             has_one_list=self.inputs.has_one_list,
             exposures=exposures_of(self.inputs, self.request),
+            lists=lists,
         )
 
 

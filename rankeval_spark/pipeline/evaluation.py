@@ -302,7 +302,14 @@ def to_scored(lists: DataFrame, *, request: Request) -> DataFrame:
     )
 
 
-def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposures: DataFrame | None = None) -> Frames:
+def to_frames(
+    scored: DataFrame,
+    *,
+    request: Request,
+    has_one_list: bool,
+    exposures: DataFrame | None = None,
+    lists: DataFrame | None = None,
+) -> Frames:
     """Derive the result frames from the scored rows (a plan, or staging read back).
 
     Parameters
@@ -311,20 +318,25 @@ def to_frames(scored: DataFrame, *, request: Request, has_one_list: bool, exposu
         Whether it is known that no user has several lists of a model; saves a grouping.
     exposures : DataFrame, optional
         The rows of :func:`to_exposures`, which stand in ``metrics`` beside the means.
+    lists : DataFrame, optional
+        The rows of :func:`to_lists` that the scored rows are a plan of. ``metrics`` are then made of these where that
+        is possible: a list is scored and summarised in one worker, and the rows between are made by nobody.
     """
     asked = request.measures
     user_metrics = population.keep_population(scored)
     if exposures is not None and not asked.columns:
         return Frames(scored, user_metrics, _with_group_rows(exposures, request))
     users = _users(scored, request, has_one_list=has_one_list)
-    metrics = summarise.to_metrics(
-        users,
-        measures=asked,
-        slices=request.slices,
-        min_slice_size=request.min_slice_size,
-        confidence=request.confidence,
-        draws=request.draws,
-    )
+    options: dict[str, Any] = {
+        "measures": asked,
+        "slices": request.slices,
+        "min_slice_size": request.min_slice_size,
+        "confidence": request.confidence,
+    }
+    if lists is not None and has_one_list and request.draws is None:  # a bootstrap draws for users, not for lists
+        metrics = summarise.to_metrics_of_lists(lists, policies=request.policies, **options)
+    else:
+        metrics = summarise.to_metrics(users, draws=request.draws, **options)
     every = metrics if exposures is None else metrics.unionByName(exposures)
     return Frames(scored, user_metrics, _with_group_rows(every, request), _comparisons(users, request))
 

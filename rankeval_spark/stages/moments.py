@@ -7,11 +7,11 @@ numpy under 1.5 s.) The worker functions convert Arrow to numpy, call the statis
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.stages import resample
 from rankeval_spark.stages.clean import user_hash
-from rankeval_spark.stages.pooled import COUNTS, PARTIAL, State
+from rankeval_spark.stages.pooled import COUNTS, N_TIED, PARTIAL, State
 from rankeval_spark.stages.population import IS_EVALUATED, has_judgements, has_list
 from rankeval_spark.stages.slicing import USER_HASH, Key, doubles, encoded, groups_of, in_chunks, segments_of, unpacked
 from rankeval_spark.statistics import ratios
@@ -65,22 +65,23 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
         Nominal coverage of the intervals of a bootstrap.
     """
     segments, sliced_by = segments_of(slices)
-    summariser = _Summariser(tuple(measures), dict(weights), tuple(sliced_by), tuple(ks), draws, tuple(lists))
+    summariser = Summariser(tuple(measures), dict(weights), tuple(sliced_by), tuple(ks), draws, tuple(lists))
 
     def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # Spark takes no method here
         return summariser.summarise(batches)
 
     hashes = [] if draws is None else [user_hash().alias(USER_HASH)]
+    counts = [*count_columns(), _n_tied()]
     numbers = dict.fromkeys((*measures, *weights.values(), *lists))
-    values = users.select(C.MODEL_ID, C.K, *segments, *_count_columns(), *numbers, *hashes)
+    values = users.select(C.MODEL_ID, C.K, *segments, *counts, *numbers, *hashes)
     if draws is None:
         return values.mapInArrow(summarise, PARTIAL)
     with_states = values.mapInArrow(summarise, PARTIAL + "".join(f", {name} binary" for name in resample.STATES))
     return resample.with_intervals(with_states, n_measures=len(measures), draws=draws, level=confidence)
 
 
-def _count_columns() -> list[Column]:
-    """Give each count as a column of 0 and 1 (a share where a user has several lists)."""
+def count_columns() -> list[Column]:
+    """Give each count but that of ties as a column of 0 and 1: ``pooled.COUNTS`` without the last."""
     flags = {
         "n_population": F.col(IS_EVALUATED),
         "n_missing": has_judgements() & ~has_list(),
@@ -88,12 +89,38 @@ def _count_columns() -> list[Column]:
         "n_extra_users": ~has_judgements(),
         "n_with_list": has_judgements() & has_list(),
     }
+    return [flag.cast("double").alias(name) for name, flag in flags.items()]
+
+
+def _n_tied() -> Column:
+    """Give the last: a share where a user has several lists."""
     tied = F.when(has_judgements() & has_list(), F.col(C.HAS_TIES).cast("double")).otherwise(0.0)
-    return [*(flag.cast("double").alias(name) for name, flag in flags.items()), tied.alias("n_tied")]
+    return tied.alias(N_TIED)
+
+
+class Rows(NamedTuple):
+    """Rows of (model, user, k) in numpy.
+
+    Attributes
+    ----------
+    table : pa.Table
+        Their model, cutoff and segments; hashes of the users where there is a bootstrap.
+    values : float64, shape (n_rows, n_measures)
+        NaN where undefined. Belongs to whoever is given it, and is changed.
+    denominators : float64, shape (n_rows, n_weights)
+        NaN where undefined.
+    counts : float64, shape (n_rows, n_counts)
+        As ``pooled.COUNTS``; then, where users have several lists, those that each measure is defined for.
+    """
+
+    table: pa.Table
+    values: np.ndarray
+    denominators: np.ndarray
+    counts: np.ndarray
 
 
 @dataclass(frozen=True)
-class _Summariser:
+class Summariser:
     """What the workers need, and what they do with their partition."""
 
     measures: tuple[str, ...]
@@ -109,15 +136,21 @@ class _Summariser:
         return State.of(self.measures, self.weights, has_lists=bool(self.lists))
 
     def summarise(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Summarise Arrow's rows of (model, user, k)."""
+        yield from self.summarise_rows(map(self._to_rows, in_chunks(batches)))
+
+    def _to_rows(self, chunk: pa.Table) -> Rows:
+        table = unpacked(encoded(chunk, [C.MODEL_ID]))
+        counts = np.hstack([_matrix(table, COUNTS), np.nan_to_num(_matrix(table, self.lists))])
+        return Rows(table, _matrix(table, self.measures), _matrix(table, self.weights.values()), counts)
+
+    def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
+        """Summarise a partition, a chunk of rows at a time."""
         weighted = list(self.state.weighted)
         n_counts = len(COUNTS) + len(self.lists)
         totals = [_Totals.empty(n_counts) for _ in self.slices]
         resampler = None if self.draws is None else resample.Resampler(self.draws, self.slices, self.ks)
-        for chunk in in_chunks(batches):
-            table = unpacked(encoded(chunk, [C.MODEL_ID]))
-            values = _matrix(table, self.measures)
-            counts = np.hstack([_matrix(table, COUNTS), np.nan_to_num(_matrix(table, self.lists))])
-            denominators = _matrix(table, self.weights.values())
+        for table, values, denominators, counts in chunks:
             values[:, weighted] *= denominators
             columns = Columns.of(values)
             for names, total in self._grouped(totals):

@@ -33,7 +33,9 @@ SPREAD: Final = "spread"
 
 PARTIAL: Final = f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {C.K} int, {STATE} binary"
 
-COUNTS: Final = ("n_population", "n_missing", "n_zero_relevant", "n_extra_users", "n_with_list", "n_tied")
+N_TIED: Final = "n_tied"
+
+COUNTS: Final = ("n_population", "n_missing", "n_zero_relevant", "n_extra_users", "n_with_list", N_TIED)
 """Facts of a group of users that do not depend on the measure."""
 
 MOMENTS: Final = ("n", "mean", "m2")

@@ -6,7 +6,7 @@ The worker converts Arrow to numpy, calls the kernels and converts back; it cont
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,12 +63,8 @@ def to_user_metrics(
         With ``expected`` the measures are means over all orders of tied items, the counts beside them are those of the
         order that the lists are in. Any other policy was decided when they were ranked.
     """
-    scores = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
-    facts = (*(name for name in C.READ_BY_MEASURES if name in lists.columns), *scores)
-    score = _score_udf(
-        measures, fill=_fills(measures).get(zero_relevant), has_expected_ties=ties == "expected", facts=facts
-    )
-    scored = score(*(F.col(name) for name in (*_COMPACT, *facts)))
+    scorer = Scorer.of(lists, measures=measures, zero_relevant=zero_relevant, ties=ties)
+    scored = _score_udf(scorer)(*(F.col(name) for name in scorer.columns))
     names = [*_COUNTS, *measures.stored]
     for_checks = [name for name in _PASSED_ON_WHERE_THERE if name in lists.columns]
     return (
@@ -79,60 +75,95 @@ def to_user_metrics(
     )
 
 
-def _fills(measures: MeasureSet) -> dict[str, Mapping[str, float]]:
-    """Give the value of a user for whom a measure is undefined, by policy and column."""
-    return {"zero": measures.without_relevant, "one": measures.at_best}
+@dataclass(frozen=True)
+class Scored:
+    """What the kernels make of a batch of lists.
+
+    Attributes
+    ----------
+    values : dict of str to float64, shape (n_lists, n_cutoffs)
+        Values of the measures and denominators of those that have them, by column; NaN where undefined or not asked
+        for.
+    counts : dict of str to int or bool, shape (n_lists, n_cutoffs)
+        What stands beside the measures, by column; ``has_ties`` says nothing of a user without a list.
+    """
+
+    values: Mapping[str, np.ndarray]
+    counts: Mapping[str, np.ndarray]
 
 
-def _score_udf(
-    measures: MeasureSet, *, fill: Mapping[str, float] | None, has_expected_ties: bool, facts: tuple[str, ...]
-) -> Callable[..., Column]:
-    fields = {**_COUNTS, **dict.fromkeys(measures.stored, pa.float64())}
-    struct = ",".join(f"{name}:{_SPARK_TYPES[type_]}" for name, type_ in fields.items())
+@dataclass(frozen=True)
+class Scorer:
+    """What a worker needs to score lists, and how it does.
 
-    def score(
-        n_recommended: pa.Array,
-        hit_ranks: pa.Array,
-        hit_gains: pa.Array,
-        judged_gains: pa.Array,
-        tied_ranks: pa.Array,
-        *more: pa.Array,
-    ) -> pa.Array:
-        known = dict(zip(facts, more, strict=True))
-        lists = _to_lists(n_recommended, hit_ranks, hit_gains, judged_gains, known.get(C.HIT_SCORES))
-        lists = _with_facts(lists, known, measures.groups)
-        tied_list, tied_rank = _flat(_ragged(tied_ranks))
-        values = measures.score(over_all_orders(lists, tied_list, tied_rank) if has_expected_ties else lists)
-        if fill is not None:
-            values |= {
-                name: _filled(
-                    values[name], measures.asked_at(name)[None, :] & measures.can_have_value(lists, name), fill[name]
-                )
-                for name in measures.columns
-            }
+    Attributes
+    ----------
+    measures : MeasureSet
+        What is asked for.
+    zero_relevant, ties : str
+        Policies, as of :func:`to_user_metrics`.
+    facts : tuple of str
+        Columns that measures read beside the compact rows.
+    """
+
+    measures: MeasureSet
+    zero_relevant: str
+    ties: str
+    facts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, lists: DataFrame, *, measures: MeasureSet, zero_relevant: str, ties: str) -> Scorer:
+        """Read such of the facts that ``lists`` have as measures need."""
+        scores = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
+        facts = (*(name for name in C.READ_BY_MEASURES if name in lists.columns), *scores)
+        return cls(measures, zero_relevant, ties, facts)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that :meth:`score` takes."""
+        return (*_COMPACT, *self.facts)
+
+    def score(self, columns: Mapping[str, pa.Array]) -> Scored:
+        """Compute every measure at every cutoff for a batch of compact rows."""
+        measures = self.measures
+        lists = _to_lists(columns, measures.groups)
+        tied_list, tied_rank = _flat(_ragged(columns[C.TIED_RANKS]))
+        values = measures.score(over_all_orders(lists, tied_list, tied_rank) if self.ties == "expected" else lists)
+        for name, fill in self._fills.items():
+            can_be = measures.asked_at(name)[None, :] & measures.can_have_value(lists, name)
+            values[name] = _filled(values[name], can_be, fill)
         for name, weight in measures.weights.items():  # the sums are taken where the value is defined
             values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
-        counts = _counts(lists, tied_list, tied_rank, measures.ks)
-        return _to_rows(counts | {name: _nullable(values[name]) for name in measures.stored}, lists, measures.ks)
+        return Scored(values, _counts(lists, tied_list, tied_rank, measures.ks))
 
-    scorer: Callable[..., Column] = F.arrow_udf(  # type: ignore[attr-defined]  # Spark's stubs leave it out
+    @property
+    def _fills(self) -> Mapping[str, float]:
+        """Value of a user for whom a measure is undefined, by column; none where he stays so."""
+        return {"zero": self.measures.without_relevant, "one": self.measures.at_best}.get(self.zero_relevant, {})
+
+
+def _score_udf(scorer: Scorer) -> Callable[..., Column]:
+    fields = {**_COUNTS, **dict.fromkeys(scorer.measures.stored, pa.float64())}
+    struct = ",".join(f"{name}:{_SPARK_TYPES[type_]}" for name, type_ in fields.items())
+
+    def score(n_recommended: pa.Array, *more: pa.Array) -> pa.Array:
+        scored = scorer.score(dict(zip(scorer.columns, (n_recommended, *more), strict=True)))
+        return _to_rows(scored, scorer.measures)
+
+    udf: Callable[..., Column] = F.arrow_udf(  # type: ignore[attr-defined]  # Spark's stubs leave it out
         score, f"array<struct<{struct}>>"
     )
-    return scorer
+    return udf
 
 
-def _to_lists(
-    n_recommended: pa.Array,
-    hit_ranks: pa.Array,
-    hit_gains: pa.Array,
-    judged_gains: pa.Array,
-    hit_scores: pa.Array | None = None,
-) -> Lists:
-    hit_offsets, ranks = _ragged(hit_ranks)
-    judged_offsets, judged = _ragged(judged_gains)
-    gains = hit_gains.values.to_numpy(zero_copy_only=False)
-    scores = None if hit_scores is None else _numpy(hit_scores.values)
-    return Lists.from_ragged(_numpy(n_recommended), hit_offsets, ranks, gains, judged_offsets, judged, scores)
+def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:
+    hit_offsets, ranks = _ragged(columns[C.HIT_RANKS])
+    judged_offsets, judged = _ragged(columns[C.JUDGED_GAINS])
+    gains = columns[C.HIT_GAINS].values.to_numpy(zero_copy_only=False)
+    scores = _numpy(columns[C.HIT_SCORES].values) if C.HIT_SCORES in columns else None
+    lengths = _numpy(columns[C.N_RECOMMENDED])
+    lists = Lists.from_ragged(lengths, hit_offsets, ranks, gains, judged_offsets, judged, scores)
+    return _with_facts(lists, columns, groups)
 
 
 def _with_facts(lists: Lists, known: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:
@@ -162,25 +193,18 @@ def _numpy(values: pa.Array) -> np.ndarray:
     return array
 
 
-def _counts(lists: Lists, tied_list: np.ndarray, tied_rank: np.ndarray, ks: tuple[int, ...]) -> dict[str, pa.Array]:
+def _counts(lists: Lists, tied_list: np.ndarray, tied_rank: np.ndarray, ks: tuple[int, ...]) -> dict[str, np.ndarray]:
     """Count, list by list and cutoff by cutoff, what stands beside the measures."""
     cut = lists.cut(ks)
-    shape = (lists.n_lists, len(ks))
-    n_judged = np.bincount(lists.judged_list, minlength=lists.n_lists)[:, None]
-    has_ties = has_mixed_ties(lists, tied_list, tied_rank, ks)
-    no_list = np.broadcast_to(lists.n_recommended[:, None] == 0, shape)
-    return {
-        C.K: _int32(np.asarray(ks)[None, :], shape),
-        C.N_JUDGED: _int32(n_judged, shape),
-        C.N_RELEVANT: _int32(cut.n_relevant(RELEVANT), shape),
-        C.N_RECOMMENDED: _int32(cut.depth, shape),
-        C.N_HITS: _int32(cut.hits(RELEVANT), shape),
-        C.HAS_TIES: pa.array(has_ties.ravel(), mask=no_list.ravel()),
+    counts = {
+        C.K: np.asarray(ks)[None, :],
+        C.N_JUDGED: np.bincount(lists.judged_list, minlength=lists.n_lists)[:, None],
+        C.N_RELEVANT: cut.n_relevant(RELEVANT),
+        C.N_RECOMMENDED: cut.depth,
+        C.N_HITS: cut.hits(RELEVANT),
+        C.HAS_TIES: has_mixed_ties(lists, tied_list, tied_rank, ks),
     }
-
-
-def _int32(counts: np.ndarray, shape: tuple[int, int]) -> pa.Array:
-    return pa.array(np.broadcast_to(counts, shape).astype(np.int32).ravel())
+    return {name: np.broadcast_to(count, (lists.n_lists, len(ks))) for name, count in counts.items()}
 
 
 def _filled(values: np.ndarray, can_be: np.ndarray, fill: float) -> np.ndarray:
@@ -188,14 +212,17 @@ def _filled(values: np.ndarray, can_be: np.ndarray, fill: float) -> np.ndarray:
     return np.where(np.isnan(values) & can_be, fill, values)
 
 
-def _nullable(values: np.ndarray) -> pa.Array:
-    """Flatten (list, cutoff) and turn NaN, the undefined case of the kernels, into NULL."""
-    flat = values.ravel()
-    return pa.array(flat, mask=np.isnan(flat))
-
-
-def _to_rows(columns: dict[str, pa.Array], lists: Lists, ks: tuple[int, ...]) -> pa.Array:
-    """Make, for each list, an array with a struct per cutoff."""
+def _to_rows(scored: Scored, measures: MeasureSet) -> pa.Array:
+    """Make, for each list, an array with a struct per cutoff; NaN, the undefined case of the kernels, turns NULL."""
+    counts = {name: scored.counts[name].ravel() for name in _COUNTS}
+    values = {name: scored.values[name].ravel() for name in measures.stored}
+    has_no_list = counts[C.N_RECOMMENDED] == 0
+    columns = {
+        **{name: pa.array(count.astype(_COUNTS[name].to_pandas_dtype())) for name, count in counts.items()},
+        C.HAS_TIES: pa.array(counts[C.HAS_TIES], mask=has_no_list),
+        **{name: pa.array(value, mask=np.isnan(value)) for name, value in values.items()},
+    }
     rows = pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
-    offsets = np.arange(lists.n_lists + 1, dtype=np.int32) * len(ks)
+    n_ks = len(measures.ks)
+    offsets = np.arange(len(rows) // n_ks + 1, dtype=np.int32) * n_ks
     return pa.ListArray.from_arrays(pa.array(offsets), rows)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import finish, moments, pooled
+from rankeval_spark.stages import finish, moments, pooled, scored_moments
 from rankeval_spark.stages.population import IS_EVALUATED
 
 if TYPE_CHECKING:
+    from rankeval_spark.config import Policies
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.statistics.resampled import Draws
 
@@ -97,6 +98,35 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
         min_slice_size=min_slice_size,
         confidence=confidence,
         has_lists=bool(lists),
+    )
+
+
+def to_metrics_of_lists(  # noqa: PLR0913 - what is summarised, and how
+    lists: DataFrame,
+    *,
+    measures: MeasureSet,
+    policies: Policies,
+    slices: Sequence[Sequence[str]],
+    min_slice_size: int,
+    confidence: float,
+) -> DataFrame:
+    """Make the same rows of compact lists, of which every user has one of a model; nothing is kept of the users.
+
+    Parameters
+    ----------
+    lists : DataFrame
+        Rows of ``pipeline.to_lists``.
+    policies : Policies
+        Who belongs to the population, and what users without a relevant judgement score.
+    """
+    all_slices = every_slice(slices)
+    partials = scored_moments.to_partials(lists, measures=measures, slices=all_slices, policies=policies)
+    return partials.repartition(*pooled.GROUP).transform(
+        finish.to_rows,
+        measures=measures,
+        slices=all_slices,
+        min_slice_size=min_slice_size,
+        confidence=confidence,
     )
 
 

@@ -44,3 +44,4 @@ def test_the_floor_and_the_whole_evaluation_are_timed_on_the_same_rows(
     assert families.floors().items() <= {(name, floor) for name in named for floor in named}
     assert set(MEASURES) - {"RBP"} <= {*accuracy_set().labels, *(name for name in MEASURES if "(" in name)}
     assert workloads.whole() == len(MEASURES) * len(CUTOFFS) * (n_slices + 4 * len(SEGMENT_SIZES))
+    assert workloads.means() == workloads.whole()

@@ -41,9 +41,9 @@ def rows(n_users: int = 200) -> list[Row]:
     ]
 
 
-def summariser(slices: Sequence[tuple[str, ...]] = SLICES) -> moments._Summariser:
+def summariser(slices: Sequence[tuple[str, ...]] = SLICES) -> moments.Summariser:
     lists = ("p__lists", "r__lists", "same__lists")
-    return moments._Summariser(("p", "r", "same"), {"r": "r__weight"}, tuple(slices), KS, None, lists)
+    return moments.Summariser(("p", "r", "same"), {"r": "r__weight"}, tuple(slices), KS, None, lists)
 
 
 def passed_on(parts: Sequence[list[Row]], slices: Sequence[tuple[str, ...]] = SLICES) -> list[pa.RecordBatch]:
@@ -159,7 +159,7 @@ def test_denominators_stay_with_their_measures_whatever_their_order() -> None:
     table = pa.Table.from_pylist(data)
     found = []
     for weights in ({"q": "q__weight", "r": "r__weight"}, {"r": "r__weight", "q": "q__weight"}):
-        own = moments._Summariser(("q", "r"), weights, ((),), KS, None)
+        own = moments.Summariser(("q", "r"), weights, ((),), KS, None)
         found.append(own.state.pool(pa.Table.from_batches(own.summarise(iter(table.to_batches())))).to_pylist())
     assert found[0] == found[1]
     assert {row["weight_mean"] for row in found[0] if row["measure_index"] == 0} == {2.0}

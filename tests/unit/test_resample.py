@@ -26,7 +26,7 @@ COUNTRIES: Final = ("AT", "DE", None)
 SLICES: Final = ((), ("_segment_0",))
 DRAWS: Final = Draws(replicates=100, seed=3)
 LEVEL: Final = 0.9
-SUMMARISER: Final = moments._Summariser(("p", "r"), {"r": "r__weight"}, SLICES, KS, DRAWS)
+SUMMARISER: Final = moments.Summariser(("p", "r"), {"r": "r__weight"}, SLICES, KS, DRAWS)
 MERGER: Final = resample._Merger(2, DRAWS, LEVEL)
 
 Row = dict[str, object]
@@ -128,7 +128,7 @@ def test_numbers_are_the_same_where_little_may_be_held(monkeypatch: pytest.Monke
 
 def test_moments_pass_through_as_they_are() -> None:
     data = rows()
-    plain = moments._Summariser(("p", "r"), {"r": "r__weight"}, SLICES, KS, None)
+    plain = moments.Summariser(("p", "r"), {"r": "r__weight"}, SLICES, KS, None)
     without = pa.Table.from_batches(plain.summarise(iter(pa.Table.from_pylist(data).to_batches())))
     batches = pa.Table.from_batches(passed_on(data))
     kept = batches.filter(batches[pooled.STATE].is_valid()).drop_columns(list(resample.STATES))

@@ -219,6 +219,14 @@ def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) 
     assert python_nodes(metrics) == ["MapInArrow", "MapInArrow", "ArrowEvalPython"]
 
 
+def test_the_means_alone_are_made_without_rows_of_users(tables: dict[str, DataFrame]) -> None:
+    lists = lists_of(tables)
+    scored = pipeline.to_scored(lists, request=FEW)
+    metrics = pipeline.to_frames(scored, request=FEW, has_one_list=True, lists=lists).metrics
+    assert final_exchanges(metrics) == ONE_EACH + 1
+    assert python_nodes(metrics) == ["MapInArrow", "MapInArrow"]
+
+
 def test_slices_and_what_they_say_of_groups_add_one_exchange_of_small_rows_however_many_there_are(
     tables: dict[str, DataFrame],
 ) -> None:

@@ -1,0 +1,99 @@
+"""Means made of lists in one worker are those made of the rows of users, whatever is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from rankeval_spark import evaluate, schemas
+from tests.support.frames import after_run, by
+from tests.support.logs import Logs
+from tests.support.plans import JOB_FAILED, no_spark_jobs, python_nodes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark import Evaluation
+
+LOGS: Final = Logs.make(seed=20261123)
+MEASURES: Final = ("nDCG@3", "AP", "P@1", "P(agg='micro')@3", "Success@3", "RR(rel=2)@5", "LogAP@3", "R(group='x')@3")
+KEY: Final = ("model_id", "slice", "slice_value", "measure", "k")
+
+
+def evaluated(spark: SparkSession, *, n_partitions: int = 3, **asked: Any) -> Evaluation:  # noqa: ANN401 - arguments of evaluate
+    frames = LOGS.frames(spark).repartition(n_partitions)
+    options: dict[str, Any] = {"measures": MEASURES[:-1], "slices": ["country", ("country", "tier")], **asked}
+    return evaluate(frames.recommendations, frames.held_out, segments=frames.segments, **options)
+
+
+def rows_of(metrics: DataFrame) -> dict[Any, dict[str, Any]]:
+    """Give the rows of ``metrics`` by their key."""
+    rows = [row.asDict() for row in metrics.collect()]
+    return {tuple(row[name] for name in KEY): row for row in rows}
+
+
+def assert_same(one: DataFrame, other: DataFrame) -> None:
+    """Assert that two tables of means hold the same: floats within 1e-12, all else exactly."""
+    found, wanted = rows_of(one), rows_of(other)
+    assert found.keys() == wanted.keys()
+    assert one.schema == other.schema
+    for key, row in wanted.items():
+        for name, value in row.items():
+            same = pytest.approx(value, rel=0, abs=1e-12) if isinstance(value, float) else value
+            assert found[key][name] == same, (key, name)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({}, id="by default"),
+        pytest.param({"population": "judged"}, id="users without a relevant item count 0"),
+        pytest.param({"population": "judged", "zero_relevant": "one"}, id="or 1"),
+        pytest.param({"population": "intersection"}, id="missing users left out"),
+        pytest.param({"population": "run", "models": ["als", "popular", "absent"]}, id="users of the run"),
+        pytest.param({"ties": "expected", "measures": ["nDCG@3", "P@3"]}, id="expected ties"),
+        pytest.param({"slices": [], "min_slice_size": 2, "confidence": 0.8}, id="everyone alone"),
+        pytest.param({"n_partitions": 40}, id="partitions of few users, some empty"),
+    ],
+)
+def test_means_are_the_same_without_rows_of_users(spark: SparkSession, asked: dict[str, Any]) -> None:
+    result = evaluated(spark, **asked)
+    with no_spark_jobs(spark):
+        alone = result.metrics
+    assert "ArrowEvalPython" not in python_nodes(alone)
+    with result.cached() as kept:
+        assert "ArrowEvalPython" not in python_nodes(kept.metrics)  # it stands behind the cache
+        assert_same(alone, kept.metrics)
+    assert [field.name for field in after_run(schemas.METRICS)] == alone.columns
+
+
+def test_facts_of_items_and_item_groups_arrive(spark: SparkSession) -> None:
+    frames = LOGS.frames(spark)
+    items = frames.held_out.select("item_id").distinct().selectExpr("item_id", "array('x') AS categories")
+    train = frames.held_out.select("user_id", "item_id")
+    result = evaluate(
+        frames.recommendations,
+        frames.held_out,
+        measures=[*MEASURES, "MIUF@3", "NotInTrain@5"],
+        items=items,
+        train=train,
+    )
+    with result.cached() as kept:
+        assert_same(result.metrics, kept.metrics)
+
+
+@pytest.mark.parametrize("policy", ["missing", "zero_relevant"])
+def test_a_case_that_is_an_error_fails_the_job_all_the_same(spark: SparkSession, policy: str) -> None:
+    asked: dict[str, Any] = {policy: "error"}
+    result = evaluated(spark, **asked)
+    with pytest.raises(JOB_FAILED, match=policy):
+        result.metrics.collect()
+
+
+def test_users_with_several_lists_are_averaged_first(spark: SparkSession) -> None:
+    rows = [("m", "u", "1", "a", 2.0), ("m", "u", "2", "b", 1.0), ("m", "v", "1", "c", 1.0)]
+    log = spark.createDataFrame(rows, "model_id string, user_id string, list_id string, item_id string, score double")
+    truth = spark.createDataFrame([("u", "a"), ("v", "c")], "user_id string, item_id string")
+    found = by(evaluate(log, truth, measures=["P@1"]).metrics, "measure", value="value")
+    assert found == {"P": (1 / 2 + 1) / 2}

@@ -46,6 +46,11 @@ in `train` the groups are `head` (the fewest items that hold at least 20 % of th
 category of `items`: `nDCG(group='tail')@10`, `R(group='Sci-Fi')@10`. A run has at most 62 groups. Lists that were
 published do not hold the groups of their items, so `rankeval score` refuses such measures.
 
+`Overlap`, `Jaccard` and `RBO` look at the list that another model gave the same user, under the same name where the log
+names lists: `Overlap(model='popular')@10`. The lists of that model itself have no value, and rules of `gates` leave it
+out. In examples `others` says at each place of the other list at which rank this list has its item. Lists that were
+published do not hold their items, so `rankeval score` refuses such measures too.
+
 With `gains='value'` a gain is read from the column `value` of the held-out table, such as revenue or watch time, while
 `gain` goes on to say what is relevant. A value that is NULL, NaN or infinite is counted by the check `null_values` and
 is worth 0, as a negative one. Revenue in the column `gain` is another thing: an item that cost less than 1 is then not
@@ -108,7 +113,8 @@ as recmetrics `Personalization(sim='cosine')@k` |
 | how many users get a list | `UserCoverage@k` |
 | how far groups of users lie apart, in any measure | `GroupGap(...)`, `GroupRatio(...)` and others in `metrics`, \
 [explained with slices](slices.md); `rankeval show --gaps` |
-| how much two models' lists differ, user by user | `evaluate(...).agreement("baseline")` |
+| how much a model's lists differ from another's | `Overlap(model='popular')@k`; weighed from the top: \
+`RBO(model='popular')@k` |
 
 Beside accuracy, for which a run is given `train` or `items`:
 
@@ -173,8 +179,7 @@ a cutoff other than nDCG's. Where both are defined the numbers are those of `nDC
 BESIDE = """\
 ## Beside the measures
 
-Numbers of several groups, or of two models, that are not asked for in `measures`. M(g) is the value of the measure for
-group g; S and L are the first k items of two models, S_d and L_d the first d.
+Numbers of several groups that are not asked for in `measures`. M(g) is the value of the measure for group g.
 
 | name | what | formula | how | range; undefined | interval | source |
 |---|---|---|---|---|---|---|

@@ -66,7 +66,9 @@ TOTALS: Final = "_totals"
 """What the training data know altogether, likewise."""
 PAIRS: Final = "_pairs"
 """Similar items of a list, likewise."""
-FACTS: Final = (ITEM_FACTS, TOTALS, PROFILE, PAIRS)
+OTHER_LISTS: Final = "_other_lists"
+"""Lists that named models gave the same user, likewise."""
+FACTS: Final = (ITEM_FACTS, TOTALS, PROFILE, PAIRS, OTHER_LISTS)
 SEEN: Final = "_seen"
 """How many of the recommended items that are looked at the user has in the training data; not published."""
 

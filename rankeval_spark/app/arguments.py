@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Comparisons, Intervals, Policies, validate
-from rankeval_spark.config.asked import tie_faults, with_item_slices
+from rankeval_spark.config.asked import model_faults, tie_faults, with_item_slices
 from rankeval_spark.config.bands import Band, band_faults, of_train
 from rankeval_spark.config.base import Model, Number, Whole, refuse_repeated, some_models_once
 from rankeval_spark.config.comparisons import ModelName, baseline_faults, measure_faults
@@ -114,6 +114,7 @@ def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the 
     measures = None if "measures" in unsound else attempt(lambda: _measures(arguments, preset))
     if measures:
         faults += _missing(measures, given)
+        faults += (replace(fault, where=_place(("measures",))) for fault in model_faults(measures, arguments.models))
     if unsound.isdisjoint(("slices", "bands")):
         faults += _unknown_segments(arguments, segments)
         there = [name for name, frame in (("segments", segments), ("train", given.train)) if frame is not None]

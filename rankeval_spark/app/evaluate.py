@@ -319,7 +319,9 @@ class Evaluation:
         return means.agg(F.max("n_users").alias("n_users"), *map(_mean_of, wanted)).orderBy(*best_first)
 
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> DataFrame:
-        """How much the lists of each model agree with those of a baseline, user by user.
+        """How much the lists of each model agree with those of a baseline: Overlap, Jaccard and RBO, user by user.
+
+        As measures, ``Overlap(model='popular')@10``, they stand in all results; here is everyone with two lists.
 
         Parameters
         ----------

@@ -139,7 +139,8 @@ class _Judge:
         return [row for row in table if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row)]
 
     def _is_wanted(self, model: str) -> bool:
-        return self._gate.models is None or model in self._gate.models
+        """Say whether the rule is about a model; by default not where the measure compares others with this one."""
+        return model != self._measure.other_model if self._gate.models is None else model in self._gate.models
 
     def _is_about(self, row: Row) -> bool:
         """Say whether a row is of the slice, measure and cutoff; of a comparison, with the baseline and with users."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.columns import WHOLE_LIST
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, MeasureSet, registry
 
 if TYPE_CHECKING:
@@ -92,6 +92,17 @@ def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
         return []
     refused = {one.label: _other_ties(one) for one in measures.measures if not takes(one)}
     return [Fault("", f"{label} with ties {ties!r}", expected, fix) for label, fix in refused.items()]
+
+
+def model_faults(measures: MeasureSet, models: Sequence[str] | None) -> list[Fault]:
+    """Name the measures that look at the lists of a model that is none of the evaluation's, where these are named."""
+    if models is None:
+        return []
+    unknown = {one.label: one.other_model for one in measures.per_list if one.other_model not in (None, *models)}
+    return [
+        Fault("", f"model {name!r} in {label}", f"one of the models: {', '.join(models)}", nearest(name or "", models))
+        for label, name in unknown.items()
+    ]
 
 
 def _other_ties(measure: Measure) -> str:

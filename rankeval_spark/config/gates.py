@@ -39,7 +39,8 @@ class Gate(Model):
     """A measure that is computed, with its cutoff, such as nDCG@10; with bounds also one of groups, such as
     GroupGap(nDCG)@10."""
     models: tuple[ModelName, ...] | None = None
-    """Models that must meet it; every one, but for the baseline where it is compared with, where this is left out."""
+    """Models that must meet it; where this is left out every one, but for the baseline where it is compared with, and
+    the model that Overlap, Jaccard or RBO compares others with."""
     against: Literal["baseline", "previous"] = "baseline"
     """What a gain, a margin or a regression is measured from: the baseline on the same users, or the same model on the
     newest night that was published before."""
@@ -185,6 +186,9 @@ def measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) 
             expected += " for two groups of items or more"
         written = [with_cutoff(gate.named(label), k) for label, k in known]
         return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, written))]
+    if measure.other_model in (gate.models or ()):
+        found = f"{measure.other_model!r}, whose lists {gate.measure} compares others with"
+        return [Fault(".models", found, "models whose lists have a value", "leave it out")]
     is_compared = measure.is_mean_of_users if gate.needs_previous else measure.column in computed.comparable
     if gate.is_of_change and not is_compared:
         kind = "a mean over users" if gate.needs_previous else "a mean or a ratio of sums over users"

@@ -61,6 +61,8 @@ def measure_faults(item_slices: Sequence[str], keys: Keys) -> list[Fault]:
     faults = []
     if "inputs" in keys:
         faults += [*_input_faults(measures, keys["inputs"]), *_catalogue_faults(measures, keys["inputs"])]
+    if "models" in keys:
+        faults += asked.model_faults(measures, keys["models"])
     if "policies" in keys:
         faults += asked.tie_faults(measures, keys["policies"].ties)
     return [replace(fault, where="/measures") for fault in faults]

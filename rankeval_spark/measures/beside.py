@@ -1,4 +1,4 @@
-"""What stands beside the measures: numbers of several groups, or of two models, that are not asked for in ``measures``.
+"""What stands beside the measures: numbers of several groups that are not asked for in ``measures``.
 
 They are explained like measures, and a config that asks for one is told how it is had.
 """
@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 _FEW_GROUPS: Final = "fewer than two groups that are not small, whose segment is known and which have a value"
-_NO_TWO_LISTS: Final = "a user to whom one of the two models gave no list has no row"
 
 _IN_METRICS: Final = "with {key} it stands in metrics beside every measure, as {{name}}(nDCG); docs/slices.md"
 WITH_SLICES: Final = _IN_METRICS.format(key="slices")
 WITH_ITEM_SLICES: Final = _IN_METRICS.format(key="item_slices")
-OF_MODELS: Final = "ask evaluate(...).agreement(baseline) for the column {column}"
 
 
 @dataclass(frozen=True)
@@ -24,15 +22,15 @@ class Beside:
     Parameters
     ----------
     name
-        As it stands in ``metrics`` before a measure in brackets, or as papers call it.
+        As it stands in ``metrics`` before a measure in brackets.
     summary
         What it is, in a sentence.
     formula
-        M(g) is the value of the measure for group g; S and L are the first k items of two models.
+        M(g) is the value of the measure for group g.
     range, undefined, interval, source
         As for a measure.
     way
-        How it is had; ``{name}`` and ``{column}`` stand for its own.
+        How it is had; ``{name}`` stands for its own.
     """
 
     name: str
@@ -50,10 +48,10 @@ class Beside:
 
         Examples
         --------
-        >>> find("RBO").comes
-        'ask evaluate(...).agreement(baseline) for the column rbo'
+        >>> find("GroupGap").comes
+        'with slices it stands in metrics beside every measure, as GroupGap(nDCG); docs/slices.md'
         """
-        return self.way.format(name=self.name, column=self.name.casefold())
+        return self.way.format(name=self.name)
 
     @property
     def fix(self) -> str:
@@ -111,36 +109,6 @@ ALL: Final = (
         interval="none",
         source="Elliot ItemMADranking and ItemMADrating",
         way=WITH_ITEM_SLICES,
-    ),
-    Beside(
-        name="Overlap",
-        summary="Share of the first k places that the lists of two models have in common, user by user.",
-        formula="|S and L| / k",
-        range="[0, 1]",
-        undefined=_NO_TWO_LISTS,
-        interval="none: a value for each user",
-        source="RecTools Intersection",
-        way=OF_MODELS,
-    ),
-    Beside(
-        name="Jaccard",
-        summary="Share of the items of either list that both models show, user by user.",
-        formula="|S and L| / |S or L|",
-        range="[0, 1]",
-        undefined=_NO_TWO_LISTS,
-        interval="none: a value for each user",
-        source="Jaccard (1901)",
-        way=OF_MODELS,
-    ),
-    Beside(
-        name="RBO",
-        summary="Rank-biased overlap of the lists of two models, extrapolated, user by user.",
-        formula="(1 - p) sum_{d>=1} p^(d-1) |S_d and L_d| / d, extrapolated beyond the lists; p = 0.9",
-        range="[0, 1]",
-        undefined=_NO_TWO_LISTS,
-        interval="none: a value for each user",
-        source="Webber, Moffat & Zobel (2010), A similarity measure for indefinite rankings, equation 32; LensKit RBO",
-        way=OF_MODELS,
     ),
 )
 

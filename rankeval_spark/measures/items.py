@@ -93,6 +93,9 @@ class Background(NamedTuple):
         Gain and categories of each judged item that has any.
     catalogue
         Items of the catalogue.
+    others
+        Lists that other models gave the user: (model, at each of its places the rank of that item in this list, or
+        None where this list does not have it).
     """
 
     interactions: float = 0
@@ -107,6 +110,7 @@ class Background(NamedTuple):
     profile_interactions: float = 0
     judged: Sequence[tuple[float, Sequence[str]]] = ()
     catalogue: float = 0
+    others: Sequence[tuple[str, Sequence[int | None]]] = ()
 
     def __str__(self) -> str:
         """Write what is known."""
@@ -134,6 +138,24 @@ class Pairs(NamedTuple):
     earlier: IntVector
     later: IntVector
     similarity: FloatVector
+
+
+class Shared(NamedTuple):
+    """What each list has in common with the list that another model gave the same user.
+
+    Attributes
+    ----------
+    owner : int, shape (n_shared,)
+        List of each common item, ascending.
+    depth : int, shape (n_shared,)
+        The greater of its two ranks: cut there or further down, both lists hold it.
+    length : float64, shape (n_lists,)
+        Length of the other list; 0 where the other model gave none.
+    """
+
+    owner: IntVector
+    depth: IntVector
+    length: FloatVector
 
 
 class Judged(NamedTuple):
@@ -200,6 +222,8 @@ class ItemFacts(Remembers):
         Mean popularity of what the user of each list has in the training data; 0 where he has nothing.
     judged : Judged or None
         Judged items of the user of each list that have categories.
+    shared : mapping of model to Shared, or None
+        What the lists have in common with those of the models that are named.
     """
 
     item_list: IntVector
@@ -214,6 +238,7 @@ class ItemFacts(Remembers):
     pairs: Pairs | None = None
     profile_interactions: FloatVector | None = None
     judged: Judged | None = None
+    shared: Mapping[str, Shared] | None = None
 
     @classmethod
     def of(cls, items: Sequence[Sequence[Item]], backgrounds: Sequence[Background]) -> ItemFacts:
@@ -252,6 +277,7 @@ class ItemFacts(Remembers):
                 np.array([gain for _, gain, _ in judged], dtype=np.float64),
                 _labels(of_judged, names),
             ),
+            _shared([len(one) for one in items], backgrounds),
         )
 
     @property
@@ -295,6 +321,13 @@ class ItemFacts(Remembers):
         if self.judged is None:
             raise _not_collected(needs.JUDGED_CATEGORIES)
         return self.judged
+
+    @property
+    def known_shared(self) -> Mapping[str, Shared]:
+        """What the lists have in common with those of other models, by model."""
+        if self.shared is None:
+            raise _not_collected(needs.OTHER_LISTS)
+        return self.shared
 
     @property
     def known_vectors(self) -> FloatMatrix:
@@ -379,6 +412,24 @@ def _pairs(lengths: Sequence[int], backgrounds: Sequence[Background]) -> Pairs:
     )
 
 
+def _shared(lengths: Sequence[int], backgrounds: Sequence[Background]) -> dict[str, Shared]:
+    others = [dict(one.others) for one in backgrounds]
+    found = {}
+    for model in sorted({name for one in others for name in one}):
+        places = [
+            (owner, max(place, rank))
+            for owner, one in enumerate(others)
+            for place, rank in enumerate(one.get(model, ()), 1)
+            if rank is not None and rank <= lengths[owner]
+        ]
+        found[model] = Shared(
+            np.array([owner for owner, _ in places], dtype=np.int64),
+            np.array([depth for _, depth in places], dtype=np.int64),
+            np.array([len(one.get(model, ())) for one in others], dtype=np.float64),
+        )
+    return found
+
+
 def _matrix(vectors: Sequence[Sequence[float] | None]) -> FloatMatrix:
     n_features = max((len(vector) for vector in vectors if vector is not None), default=0)
     rows = [[math.nan] * n_features if vector is None else list(vector) for vector in vectors]
@@ -390,6 +441,8 @@ def _not_collected(need: str) -> ValueError:
 
 
 def _shown(value: object) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):

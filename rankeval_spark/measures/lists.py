@@ -16,7 +16,7 @@ import numpy as np
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.measures.arrays import positions, running_count_by_list, sum_by_list
 from rankeval_spark.measures.groups import Groups, bits_of
-from rankeval_spark.measures.items import NOTHING_KNOWN, Background, Item, ItemFacts
+from rankeval_spark.measures.items import NOTHING_KNOWN, Background, Item, ItemFacts, Shared
 from rankeval_spark.measures.memo import Remembers
 
 if TYPE_CHECKING:
@@ -328,6 +328,11 @@ class Lists(Remembers):
 
         return self.once(("relevant items", rel), compute)
 
+    def shared_with(self, model: str) -> Shared:
+        """Tell what the lists have in common with those of another model; one that does not occur gave none."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return self.known_items.known_shared.get(model, Shared(nothing, nothing, np.zeros(self.n_lists)))
+
     def count_judged(self, is_counted: NDArray[np.bool_]) -> FloatMatrix:
         """Count some of the judgements of each list: float64, shape (n_lists, 1)."""
         return sum_by_list(self.judged_list, is_counted.astype(np.float64), n_lists=self.n_lists)[:, None]
@@ -425,6 +430,23 @@ class CutLists(Remembers):
         facts = self.lists.known_items
         cells = self.once("items", lambda: self._cells(facts.item_list, facts.item_rank))
         return self._sum_cells(cells[of], weights)
+
+    def sum_shared(self, shared: Shared, weights: FloatVector) -> FloatMatrix:
+        """Sum the weights of the items that lists share with others up to every cutoff at which both lists hold them.
+
+        Parameters
+        ----------
+        shared : Shared
+            Of the same batch, from :meth:`Lists.shared_with`.
+        weights : float64, shape (n_shared,)
+            What a common item adds to the sum of its list.
+
+        Returns
+        -------
+        float64, shape (n_lists, n_cutoffs)
+            0 for a list without common items.
+        """
+        return self._sum_cells(self._cells(shared.owner, shared.depth), weights)
 
     def sum_ideal(self, weights: FloatVector) -> FloatMatrix:
         """Sum the weight of each judgement up to every cutoff, in the ideal order (gain descending).

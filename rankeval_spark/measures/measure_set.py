@@ -177,6 +177,11 @@ class MeasureSet:
         return tuple(dict.fromkeys(m.group for m in self.per_list if m.group is not None))
 
     @cached_property
+    def other_models(self) -> tuple[str, ...]:
+        """Models whose lists measures look at beside each list, in order of first mention."""
+        return tuple(dict.fromkeys(m.other_model for m in self.per_list if m.other_model is not None))
+
+    @cached_property
     def item_depth(self) -> int:
         """Rank down to which facts of the recommended items are read; 0 where it is the whole list."""
         return max((m.k for m in self.per_list if not DESCRIBED.isdisjoint(m.needs)), key=_whole_list_last)

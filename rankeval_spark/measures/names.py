@@ -175,6 +175,12 @@ class Measure:
         return group if isinstance(group, str) else None
 
     @property
+    def other_model(self) -> str | None:
+        """Model whose lists are looked at beside the list; None where none is."""
+        model = self.options.get(registry.MODEL)
+        return model if isinstance(model, str) else None
+
+    @property
     def is_proportion(self) -> bool:
         """Whether a list has 0 or 1, so that the mean is a share of the users and has Wilson's interval."""
         return self.entry.definition.interval == "wilson"

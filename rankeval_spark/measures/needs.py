@@ -60,6 +60,8 @@ JUDGED_CATEGORIES: Final = "judged_categories"
 """Gain and categories of the judged items of the user that the catalogue gives a category, the highest ids first."""
 PROFILE_INTERACTIONS: Final = "profile_interactions"
 """Mean c(i) of the distinct items that the user has in `train`; 0 where he has none."""
+OTHER_LISTS: Final = "other_lists"
+"""The lists that named models gave the same user: their lengths, and which of their items are recommended here too."""
 LIST_LENGTHS: Final = "list_lengths"
 """Lengths of the lists that hold an item, for measures of all lists together; the log has them."""
 GROUP_RELEVANT: Final = "group_relevant"
@@ -99,6 +101,7 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             (TRAIN,),
         ),
         ITEM_COPIES: (LOG,),
+        OTHER_LISTS: (LOG,),
         ITEM_AGE: (PUBLISHED_AT, EVALUATION_DATE),
         ITEM_CATEGORIES: (CATEGORIES,),
         ITEM_VECTORS: (VECTOR,),

@@ -101,6 +101,9 @@ class NotOffered:
 Category: TypeAlias = Annotated[str, Text("a category of items")]
 """Category of the catalogue, in the case in which it is written there."""
 
+OtherModel: TypeAlias = Annotated[str, Text("a model of the same run")]
+"""Model of the log, as ``model_id`` names it."""
+
 Level: TypeAlias = Annotated[float, Above(0)]
 """Gain from which on a judgement is relevant. Above 0, because an item without a judgement has gain 0."""
 

@@ -64,6 +64,9 @@ GROUP_MEANING: Final = (
     "without a judgement of the group. head, middle and tail hold 20, 60 and 20 % of the interactions in train."
 )
 
+MODEL: Final = "model"
+"""The option of a measure that looks at the lists of another model beside those it is computed of."""
+
 _NO_OPTIONS: Final[Options] = MappingProxyType({})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.bands import NO_INTERACTION, of_train
+from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.measures.needs import ITEM_SEEN, TRAINED_ITEMS, VALUES
 from rankeval_spark.stages import (
-    agreement,
     clean,
     compare,
     describe,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import Comparisons, Policies
     from rankeval_spark.config.bands import Band
-    from rankeval_spark.measures import MeasureSet
     from rankeval_spark.stages.lots import Gap
     from rankeval_spark.statistics.multiplicity import Correction
     from rankeval_spark.statistics.resampled import Draws
@@ -179,6 +178,7 @@ def _matched(
             models=models_,
             profiles=describe.to_profiles(knowledge, needs=needs, judgements=judgements),
             pairs=describe.to_pairs(ranked, knowledge=knowledge, needs=needs, depth=depth),
+            others={name: models.reference(name, names=request.models) for name in measures.other_models},
         )
         .transform(describe.with_totals, knowledge=knowledge, needs=needs)
     )
@@ -242,12 +242,25 @@ def to_agreement(  # noqa: PLR0913 - the inputs, and what is compared
     p: float,
     has_one_list: bool = False,
 ) -> DataFrame:
-    """Compare the lists of each model with those of the baseline: a row per list, as :mod:`agreement` makes them."""
-    named = request.models
-    model = F.lit(baseline) if named is None else F.lit(list(named).index(baseline) + 1)
-    usable = _usable(recommendations, request=request, has_one_list=has_one_list)
-    ranked = _ranked(usable, request, _judgements(held_out, request))
-    return agreement.to_agreement(ranked, baseline=model, k=k, p=p).transform(models.with_names, names=named)
+    """Compare the first k items of each list with those of the baseline: ``overlap``, ``jaccard`` and ``rbo``.
+
+    One row per list of another model whose user got one of the baseline too, whoever is in the population.
+    """
+    beside = ("model", baseline)
+    # Made without reading a name: a model may be called what stands in none.
+    measures = {
+        "overlap": Measure("Overlap", (beside,), k),
+        "jaccard": Measure("Jaccard", (beside,), k),
+        "rbo": Measure("RBO", (beside, ("p", p)), k),
+    }
+    asked = replace(request, measures=MeasureSet.of([*measures.values()]), slices=(), counts_seen=False)
+    lists = to_lists(recommendations, held_out=held_out, segments=None, request=asked, has_one_list=has_one_list)
+    scored = score.to_user_metrics(lists, measures=asked.measures)
+    has_lists = C.LIST_ID in recommendations.columns and not has_one_list
+    return scored.where(F.col(measures["overlap"].column).isNotNull()).select(
+        *(C.MODEL_ID, C.USER_ID, *([C.LIST_ID] if has_lists else [])),
+        *(F.col(measure.column).alias(name) for name, measure in measures.items()),
+    )
 
 
 def _usable(recommendations: DataFrame, *, request: Request, has_one_list: bool) -> DataFrame:

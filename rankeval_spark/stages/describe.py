@@ -75,6 +75,8 @@ def with_item_facts(
 ) -> DataFrame:
     """Add the struct ``_items`` to ranked rows: the rank and the facts of the item; NULL below ``depth``.
 
+    Where lists are compared with those of other models, its id is a fact of an item.
+
     Rows are neither added nor lost: items and (user, item) pairs join n:1.
 
     Parameters
@@ -100,7 +102,8 @@ def with_item_facts(
         catalogue = _to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE)
         join = _with_small_facts if knowledge.has_small_catalogue else _with_facts
         described = described.transform(join, facts=catalogue, depth=depth)
-    names = [name for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS) if name in needs]
+    names: list[str] = [name for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS) if name in needs]
+    names += [C.ITEM_ID] if N.OTHER_LISTS in needs else []
     fact = F.struct(C.RANK, *(_filled(name).alias(name) for name in names))
     is_read = F.col(C.RANK) <= depth if depth else F.lit(True)
     return described.select(*ranked.columns, F.when(is_read, fact).alias(C.ITEM_FACTS))

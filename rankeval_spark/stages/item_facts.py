@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rankeval_spark import columns as C
 from rankeval_spark.measures import ItemFacts, needs
 from rankeval_spark.measures.arrays import positions
-from rankeval_spark.measures.items import Judged, Labels, Pairs
+from rankeval_spark.measures.items import Judged, Labels, Pairs, Shared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
 
 def to_item_facts(
-    items: pa.Array | None, totals: pa.Array | None, profile: pa.Array | None, pairs: pa.Array | None
+    items: pa.Array | None,
+    totals: pa.Array | None,
+    profile: pa.Array | None,
+    pairs: pa.Array | None,
+    others: pa.Array | None,
 ) -> ItemFacts:
     """Build the facts of a batch.
 
@@ -33,6 +38,8 @@ def to_item_facts(
         Profile of the user of each list; NULL where the training data do not have him.
     pairs : list<struct<later, earlier, similarity>> or None
         Similar items of each list by their ranks, sorted; NULL where there are none.
+    others : struct of struct<length, ranks, items> or None
+        By the name of each model that a measure looks at, its list for the user of each list; NULL where it gave none.
     """
     in_total = {name: _floats(values) for name, values in (_fields(totals) if totals is not None else {}).items()}
     if items is None:
@@ -55,6 +62,7 @@ def to_item_facts(
         _to_pairs(pairs, n_items) if pairs is not None else None,
         _zero_where_unknown(profiles.get(needs.PROFILE_INTERACTIONS)),
         labels[2],
+        None if others is None else _to_shared(others, owner, facts),
     )
 
 
@@ -93,6 +101,48 @@ def _to_pairs(pairs: pa.Array, n_items: IntVector) -> Pairs:
     first = np.repeat(np.cumsum(n_items) - n_items, _lengths(pairs))
     earlier, later = (first + fields[name].to_numpy(zero_copy_only=False) - 1 for name in ("earlier", "later"))
     return Pairs(earlier, later, _floats(fields["similarity"]))
+
+
+class _Placed(NamedTuple):
+    """Items of lists in the order of list, item and rank; ``same`` is a number for each list and item."""
+
+    same: IntVector
+    owner: IntVector
+    rank: IntVector
+
+    @classmethod
+    def of(cls, owner: IntVector, rank: IntVector, code: IntVector, *, n_codes: int) -> _Placed:
+        same = owner * n_codes + code
+        order = np.lexsort((rank, same))
+        return cls(same[order], owner[order], rank[order])
+
+    def among(self, other: _Placed) -> tuple[IntVector, IntVector]:
+        """Find the items that both hold: their places here and there; the second copy of one meets the second."""
+        copy = np.arange(len(self.same)) - np.searchsorted(self.same, self.same)
+        place = np.searchsorted(other.same, self.same) + copy
+        here = np.flatnonzero(place < len(other.same))
+        here = here[other.same[place[here]] == self.same[here]]
+        return here, place[here]
+
+
+def _to_shared(others: pa.Array, owner: IntVector, facts: dict[str, pa.Array]) -> dict[str, Shared]:
+    """Match the items of each list with those of the lists of other models."""
+    lists = {model: _fields(of_model) for model, of_model in _fields(others).items()}
+    codes, n_codes = _numbered([facts[C.ITEM_ID], *(one["items"].flatten() for one in lists.values())])
+    own = _Placed.of(owner, _whole_numbers(facts[C.RANK]), codes[0], n_codes=n_codes)
+    shared = {}
+    for (model, one), code in zip(lists.items(), codes[1:], strict=True):
+        of_model = np.repeat(np.arange(len(others)), _lengths(one["items"]))
+        other = _Placed.of(of_model, _whole_numbers(one["ranks"].flatten()), code, n_codes=n_codes)
+        here, there = own.among(other)
+        depth = np.maximum(own.rank[here], other.rank[there])
+        shared[model] = Shared(own.owner[here], depth, np.nan_to_num(_floats(one["length"])))
+    return shared
+
+
+def _whole_numbers(values: pa.Array) -> IntVector:
+    numbers: IntVector = values.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _to_labels(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from typing import Final
@@ -10,6 +11,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages.clean import is_finite, policy_failure
+from rankeval_spark.stages.other_lists import with_other_lists
 from rankeval_spark.stages.rank import (
     IS_CONTRARY,
     IS_LAST,
@@ -75,13 +77,14 @@ def _sum(name: str) -> Column:
     return F.aggregate(F.array_sort(F.collect_list(name)), F.lit(0.0), lambda total, number: total + number)
 
 
-def to_lists(
+def to_lists(  # noqa: PLR0913 - a frame each
     ranked: DataFrame,
     *,
     judgements: DataFrame,
     models: DataFrame,
     profiles: DataFrame | None = None,
     pairs: DataFrame | None = None,
+    others: Mapping[str, Column] | None = None,
 ) -> DataFrame:
     """Make one compact row per list; a judged user whom a model gave no list gets an empty one, ``list_id`` ''.
 
@@ -90,9 +93,12 @@ def to_lists(
     Ranked items with a column ``score`` give the lists a column ``hit_scores``.
     Values and bits of item groups of the judgements give the lists the columns :data:`columns.OF_JUDGEMENTS`.
     What is wrong with the ranks of the log becomes the columns :data:`columns.OF_RANKS`.
-    Facts of items in the ranked rows are collected; profiles join the lists n:1 on the user, pairs 1:1.
+    Facts of items in the ranked rows are collected; profiles join the lists n:1 on the user, pairs 1:1. With ``others``
+    each list gets those that these models gave the same user.
     """
     hits = _to_hits(ranked, judgements=judgements)
+    if others:
+        hits = hits.transform(with_other_lists, models=others)
     if profiles is not None:  # here, where the rows are still partitioned by user
         hits = hits.join(profiles, on=[C.USER_ID], how="left")
     if pairs is not None:
@@ -118,7 +124,7 @@ def to_lists(
                 for fact in facts_of(judgements)
                 for name, element, alias in _OF_FACT[fact]
             ),
-            *(name for name in (*C.OF_RANKS, C.ITEM_FACTS, C.PROFILE, C.PAIRS) if name in hits.columns),
+            *(name for name in (*C.OF_RANKS, C.ITEM_FACTS, C.PROFILE, C.PAIRS, C.OTHER_LISTS) if name in hits.columns),
         )
     )
 

@@ -34,6 +34,11 @@ def with_names(lists: DataFrame, *, names: Sequence[str] | None) -> DataFrame:
     return lists.withColumn(C.MODEL_ID, F.element_at(_array(names), F.col(C.MODEL_ID)))
 
 
+def reference(name: str, *, names: Sequence[str] | None) -> Column:
+    """Refer to a model as the rows do after :func:`with_numbers`; one that is not named is 0, which no row has."""
+    return F.lit(name) if names is None else F.array_position(_array(names), F.lit(name)).cast("int")
+
+
 def to_models(recommendations: DataFrame, *, names: Sequence[str] | None) -> DataFrame:
     """Make one row per model: the number of each that is named, else the names in the log (one narrow distinct)."""
     if names is None:

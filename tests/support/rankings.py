@@ -18,6 +18,9 @@ VALUES = (-2.5, 0.0, 0.25, 4.0, 9.5)
 MEMBERSHIPS = ("", "head", "middle", "tail", "tail rock", "head rock")
 SCORES = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 
+OTHER_MODEL = "rival"
+"""A model that gives some users lists too."""
+
 ITEMS = (
     Item(),
     Item(8, 5, False, 1.0, 1, True, 0, ("a",), (1.0, 0.0, 0.0), 1.0, 0.75, 1),
@@ -48,13 +51,20 @@ def rankings(
     place = st.tuples(st.sampled_from(SCORES), st.none() | st.sampled_from(grades), st.sampled_from(ITEMS), apart)
     places = st.lists(place, min_size=min_size, max_size=max_size)
     missed = st.lists(st.tuples(st.sampled_from(grades), apart), max_size=6)
-    return st.builds(_ranking, places, missed, st.sampled_from(BACKGROUNDS))
+    others = st.lists(st.integers(1, 16), max_size=12, unique=True)
+    return st.builds(_ranking, places, missed, st.sampled_from(BACKGROUNDS), others)
 
 
 def _ranking(
-    places: list[tuple[float, float | None, Item, Apart]], missed: list[tuple[float, Apart]], background: Background
+    places: list[tuple[float, float | None, Item, Apart]],
+    missed: list[tuple[float, Apart]],
+    background: Background,
+    other: list[int],
 ) -> Ranking:
-    """Put a list together, best score first; without training data no item has anything in it."""
+    """Put a list together, best score first; without training data no item has anything in it.
+
+    Ranks that the list does not have stand for items of the other one alone.
+    """
     best_first = sorted(places, key=itemgetter(0), reverse=True)
     items = [item if background.items else item._replace(**_NOT_IN_TRAIN) for _, _, item, _ in best_first]
     pairs = [
@@ -71,7 +81,11 @@ def _ranking(
         [gain for gain, _ in missed],
         [score for score, _, _, _ in best_first],
         items,
-        background._replace(pairs=pairs, judged=judged),
+        background._replace(
+            pairs=pairs,
+            judged=judged,
+            others=[(OTHER_MODEL, [rank if rank <= len(places) else None for rank in other])],
+        ),
         [value for _, _, _, (value, _) in best_first],
         [value for _, (value, _) in missed],
         [groups for _, _, _, (_, groups) in best_first],

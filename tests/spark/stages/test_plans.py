@@ -197,6 +197,23 @@ def test_items_that_the_user_has_seen_add_the_exchange_of_the_training_data_alon
     assert final_exchanges(user_metrics_of(tables, asked("NotInTrain@5"))) == ONE_EACH + 1
 
 
+@pytest.mark.parametrize("models", [None, ["m0", "m1", "m2"]], ids=["models found", "models named"])
+def test_lists_of_other_models_add_a_window_over_lists_and_neither_an_exchange_nor_a_join(
+    tables: dict[str, DataFrame], models: list[str] | None
+) -> None:
+    request = asked("Overlap(model='m0')@5", "RBO(model='m1')@5", "Jaccard(model='m0')@3")
+    plain = user_metrics_of(tables, replace(FEW, models=models))
+    beside = user_metrics_of(tables, replace(request, models=models))
+    assert final_exchanges(beside) == final_exchanges(plain) == ONE_EACH
+    assert joins(beside) == joins(plain)
+    assert python_nodes(beside) == python_nodes(plain)
+    nodes = [node.name for node in final_plan(beside).walk(into_broadcasts=False)]
+    assert nodes.count("ReusedExchange") == 1  # that of the judgements, as ever
+    assert nodes.count("Window") == [node.name for node in plan(plain).walk()].count("Window") + 1
+    scans = [node.text for node in plan(beside).walk() if "parquet" in node.text and "/recommendations" in node.text]
+    assert len(scans) == (1 if models else 2)  # the second finds the names of the models
+
+
 def test_a_catalogue_too_large_to_be_broadcast_moves_rows_to_the_items_and_back(tables: dict[str, DataFrame]) -> None:
     """The catalogue, the rows to its items, to the judgements of their (user, item) and to the lists, and these too."""
     assert final_exchanges(user_metrics_of(tables, asked("ILD(sim='jaccard')@5"))) == ONE_EACH + 5

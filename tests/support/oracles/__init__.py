@@ -7,7 +7,7 @@ references are known.
 
 from __future__ import annotations
 
-from tests.support.oracles import beyond, ratings, relevance
+from tests.support.oracles import agreement, beyond, ratings, relevance
 from tests.support.oracles.plain import NAIVE, PlainList, expected, ranking_of, trec_order, within
 from tests.support.oracles.variants import TEXT, all_variants, takes_every_list, variants
 
@@ -15,6 +15,7 @@ __all__ = [
     "NAIVE",
     "TEXT",
     "PlainList",
+    "agreement",
     "all_variants",
     "beyond",
     "expected",

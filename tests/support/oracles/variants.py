@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, registry
 from rankeval_spark.measures.options import GainMap
-from tests.support.rankings import GRADES
+from tests.support.rankings import GRADES, OTHER_MODEL
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.options import Option
@@ -60,6 +60,8 @@ def _values(option: Option) -> Sequence[Any]:
     """All choices, or the numbers to try: the default and another value where no others are named."""
     if option.name == registry.GROUP:
         return (None, *sorted(GROUPS))
+    if option.name == registry.MODEL:
+        return (OTHER_MODEL,)
     if option.is_required:
         return (TEXT,)
     if option.choices:

@@ -248,6 +248,21 @@ def test_measures_whose_inputs_are_missing_are_named_at_once(config_file: Path) 
     assert config.measure_set().requiring() == {"train": ["MIUF", "SRecall"], "items.categories": ["SRecall"]}
 
 
+def test_model_that_lists_are_compared_with_must_be_one_of_those_named(config_file: Path) -> None:
+    measures = "measures=[\"Overlap(model='populer')@5\",\"RBO(model='als')\",P@5]"
+    fault = fault_of(append(config_file, "models: [als, popular]\n"), measures)
+    assert (fault.found, fault.fix) == (
+        "model 'populer' in Overlap(model='populer')",
+        "did you mean 'popular'?",
+    )
+    assert fault.expected == "one of the models: als, popular"
+    assert "measures" in fault.where
+    assert load_config(config_file, [measures, "models="]).models is None
+    rule = 'gates=[{"measure":"RBO(model=\'als\')@5","models":["als"],"at_least":0.5}]'
+    told = fault_of(config_file, measures.replace("populer", "popular"), rule)
+    assert told.found == "'als', whose lists RBO(model='als')@5 compares others with"
+
+
 def test_parts_that_do_not_fit_are_named_at_once(config_file: Path) -> None:
     """Slices without segments, measures without their inputs or a catalogue, and ties that a measure does not take."""
     overrides = [

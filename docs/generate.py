@@ -173,6 +173,27 @@ a cutoff other than nDCG's. Where both are defined the numbers are those of `nDC
 - `dcg_score` subtracts negative gains: gains -1, 1 give -1 + 1 / log2(3), here 1 / log2(3). `ndcg_score` refuses them,
   and a list of one item, which has the value 1 here.
 - `log_loss` keeps probabilities 2.2e-16 away from 0 and 1, here 1e-15: sure and wrong costs 36.04 there, 34.54 here.
+
+## Surprise
+
+Its `rmse`, `mse` and `mae` are of all pairs together: `RMSE(agg='micro')`, `MSE(agg='micro')` and `MAE(agg='micro')`.
+
+Its `fcp` is no measure here. With c and d the pairs of a user in the right and in the wrong order (equal scores are
+wrong), it is m_c / (m_c + m_d), m_c the mean of c over the users with c above 0, m_d that of d over those with d above
+0. So a user with all pairs in the right order does not lower m_d. Ann has one pair, right, and Bob two, one of them
+right: 1 / (1 + 1) = 1/2, where Koren & Sill, whom it refers to, have 2/3 of all pairs (`FCP(agg='micro')`). With nine
+more users like Ann 11/12 of all pairs are right, and `fcp` is still 1/2. To compare with published numbers, it can be
+had of the `user_metrics` of one night with `FCP(agg='micro',ties='discordant')`:
+
+```sql
+SELECT model_id, m_c / (m_c + m_d) AS fcp FROM (
+  SELECT model_id, coalesce(avg(nullif(c, 0)), 0) AS m_c, coalesce(avg(nullif(n - c, 0)), 0) AS m_d FROM (
+    SELECT model_id,
+           fcp_agg_micro_ties_discordant__weight AS n,
+           round(fcp_agg_micro_ties_discordant * fcp_agg_micro_ties_discordant__weight) AS c
+    FROM user_metrics)
+  GROUP BY model_id)
+```
 """
 
 

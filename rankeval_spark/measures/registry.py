@@ -20,7 +20,7 @@ from rankeval_spark.measures import options as measure_options
 from rankeval_spark.measures.arrays import FloatMatrix
 from rankeval_spark.measures.groups import BY_POPULARITY
 from rankeval_spark.measures.needs import LOG, REQUIRES
-from rankeval_spark.measures.options import Option, OptionValue
+from rankeval_spark.measures.options import NotOffered, Option, OptionValue
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.golden import Golden
@@ -170,6 +170,8 @@ class Definition:
         Numerator and denominator of each value, for a measure that is a ratio; it then has the option ``agg``.
     agg
         Default of that option.
+    agg_not_offered
+        Other ways to put users together that are looked for and not there.
     link
         What of the kernel's values the published number is made of: ``log`` where they are logarithms.
     micro_link
@@ -203,6 +205,7 @@ class Definition:
     bounded_by_gains: bool | Callable[..., bool] = lambda group=None, **_: group is None
     parts: Parts | None = None
     agg: Agg = "macro"
+    agg_not_offered: tuple[NotOffered, ...] = ()
     link: Link = "identity"
     micro_link: Link = "identity"
     better: Literal["higher", "lower"] = "higher"
@@ -212,7 +215,8 @@ class Definition:
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
         own = measure_options.of_kernel(kernel)
-        more = [] if self.parts is None else [Option(AGG, self.agg, choices=get_args(Agg))]
+        agg = Option(AGG, self.agg, choices=get_args(Agg), not_offered=self.agg_not_offered)
+        more = [] if self.parts is None else [agg]
         if self.kind == "list" and self.takes_group:
             more.append(Option(GROUP, None, choices=BY_POPULARITY, takes_text="a category of items"))
         _register(Entry(self, kernel, measure_options.in_order((*own, *more))))

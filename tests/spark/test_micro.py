@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
+from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -121,6 +125,26 @@ def test_user_without_relevant_item_counts_with_the_places_he_was_given_where_th
         ("P(agg='micro')", 1 / 4, 2),
         ("R(agg='micro')", 1.0, 2),
     ]
+
+
+def test_number_of_surprise_is_had_of_the_counts_of_users_as_the_docs_say(spark: SparkSession) -> None:
+    """Means over the users that have such a pair at all, as its dictionaries hold no others."""
+    page = Path(__file__).parents[2] / "docs" / "presets.md"
+    (statement,) = re.findall(r"^```sql\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    predicted, rated = random_ratings(seed=5)
+    result = evaluate(*frames(spark, predicted, rated), measures=["FCP(agg='micro',ties='discordant')"])
+    concordant, discordant = {}, {}
+    for user, own in predicted.items():
+        pairs = list(
+            itertools.permutations([(own[item], gain) for item, gain in rated.get(user, {}).items() if item in own], 2)
+        )
+        concordant[user] = sum(one > other and gain > least for (one, gain), (other, least) in pairs)
+        discordant[user] = sum(one >= other and gain < least for (one, gain), (other, least) in pairs)
+    right, wrong = (fmean(n for n in counts.values() if n) for counts in (concordant, discordant))
+    of_users = spark.sql(statement.replace("FROM user_metrics", "FROM {of_users}"), of_users=result.user_metrics)
+    ((found,),) = tuples(of_users, "fcp")
+    assert found == pytest.approx(right / (right + wrong), rel=0, abs=1e-12)
+    assert 0 in discordant.values(), "users whom the two means do not share"
 
 
 def test_nobody_with_a_value_leaves_ratio_and_interval_empty(spark: SparkSession) -> None:

@@ -13,11 +13,16 @@ from rankeval_spark.measures.concordance import Blocks, pairs_of
 from rankeval_spark.measures.families.rating import n_hits
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.lists import CutLists, Ranking
+from rankeval_spark.measures.options import NotOffered
 from rankeval_spark.measures.registry import Cutoff, Definition
 
 FcpTies = Literal["half", "discordant", "ignore"]
 
 _NO_SPREAD = "all held-out items in the list have one gain, or one score"
+_SURPRISE = (
+    "Surprise divides means over different users, and leaves users without a wrong pair out of one: take agg='micro' "
+    "with ties='discordant', or see 'Surprise' in docs/presets.md for its own number"
+)
 _ONE_TIE = Ranking([3, 1, None, 2], scores=[0.9, 0.5, 0.5, 0.5])
 _ONE_WRONG = Ranking([2, 3, 1])
 _ALL_EQUAL = Ranking([2, None, 2])
@@ -44,6 +49,7 @@ def concordance_parts(cut: CutLists, *, ties: FcpTies = "half") -> tuple[FloatMa
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
     parts=concordance_parts,
+    agg_not_offered=(NotOffered("surprise", _SURPRISE),),
     bounded_by_gains=True,
     goldens=(
         Golden("FCP", (_ONE_WRONG, Ranking([2, 1])), ("2/3", "1"), mean="5/6", note="3 pairs, and 1"),
@@ -78,7 +84,13 @@ def fraction_of_concordant_pairs(cut: CutLists, *, ties: FcpTies = "half") -> Fl
     Notes
     -----
     ``c / (c + d)`` over pairs of items that were held out and scored; pairs of one gain do not count. Koren & Sill sum
-    the pairs over users before they divide: ``agg='micro'``. Surprise divides means that it took over different users.
+    the pairs over users before they divide: ``agg='micro'``.
+
+    Surprise divides means over different users, ``m_c / (m_c + m_d)`` with m_c the mean of c over users with c > 0, m_d
+    that of d over users with d > 0, ties being discordant. It is no ratio of sums over users, and not offered: a user
+    with all pairs in the right order is left out of m_d. Of ann with one pair, right, and bob with two, one of them
+    right, it makes 1 / (1 + 1) = 1/2; the mean of users is 3/4, that of pairs 2/3. With nine more users like ann these
+    are 21/22 and 11/12, and Surprise's is 1/2. How to get it all the same says docs/presets.md.
 
     Examples
     --------

@@ -236,6 +236,12 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
             "sim='Jaccard'; expected sim as 'overlap' or 'cosine'; the Jaccard index takes every pair of lists, "
             ".* take sim='cosine'",
         ),
+        (
+            "FCP(agg='surprise')",
+            "agg='surprise'; expected agg as 'macro' or 'micro'; Surprise divides means over different users.*"
+            "agg='micro' with ties='discordant'",
+        ),
+        ("P(agg='surprise')@5", "agg='surprise'; expected agg as 'macro' or 'micro'$"),
         ("ARHR(rel=2,gains='grade')", "expected rel only with gains='binary' or denom='R'"),
     ],
 )

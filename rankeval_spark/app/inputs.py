@@ -55,11 +55,16 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
     Raises
     ------
     InputError
-        If a policy or the expected models need a column that the log does not have, or a measure an input.
+        If a policy or the expected models need a column that the log does not have, or a measure an input or a column
+        of one; all faults at once.
     """
-    _refuse_missing_columns(sources, request)
-    _refuse_missing_inputs(sources, request)
-    _refuse_unknown_columns(sources, request)
+    faults = [
+        *_missing_columns(sources, request),
+        *_missing_inputs(sources, request),
+        *_unknown_columns(sources, request),
+    ]
+    if faults:
+        raise InputError(*faults)
     ordered = _ordered(sources.recommendations, rank_gaps=request.policies.rank_gaps)
     recommendations = models.keep_models(ordered, names=request.models)
     return Inputs(
@@ -97,8 +102,8 @@ def _numbers(sources: Sources, request: Request) -> list[tuple[str, DataFrame, M
     return found
 
 
-def _refuse_missing_columns(sources: Sources, request: Request) -> None:
-    """Refuse what would otherwise fail in the middle of a plan, or leave every list out without a word."""
+def _missing_columns(sources: Sources, request: Request) -> list[Fault]:
+    """Find what would otherwise fail in the middle of a plan, or leave every list out without a word."""
     log, policies = sources.recommendations, request.policies
     faults = []
     if policies.ties == "rank" and not log.has_rank:
@@ -119,22 +124,23 @@ def _refuse_missing_columns(sources: Sources, request: Request) -> None:
     if not log.has_model_id and request.models not in (None, (C.ONE_MODEL,)):
         fix = "leave the models out; a log without names has one model"
         faults.append(Fault(log.name, "no column 'model_id'", "one, where models are named", fix))
-    if faults:
-        raise InputError(*faults)
+    return faults
 
 
-def _refuse_missing_inputs(sources: Sources, request: Request) -> None:
+def _missing_inputs(sources: Sources, request: Request) -> list[Fault]:
+    """Find measures that need all items there are, where nothing names them."""
     needing = ", ".join(str(measure) for measure in request.measures.measures if measure.needs_catalogue)
-    if needing and sources.items is None and sources.train is None:
-        expected = "the catalogue: the input items, or train, whose items then are all there are"
-        raise InputError(Fault("measures", f"{needing} without a catalogue", expected))
+    if not needing or sources.items is not None or sources.train is not None:
+        return []
+    expected = "the catalogue: the input items, or train, whose items then are all there are"
+    return [Fault("measures", f"{needing} without a catalogue", expected)]
 
 
-def _refuse_unknown_columns(sources: Sources, request: Request) -> None:
-    """Refuse an input without a column that a measure reads."""
+def _unknown_columns(sources: Sources, request: Request) -> list[Fault]:
+    """Find inputs without a column that a measure reads."""
     given = {source.name: source.given for source in sources.all()}
     required = [(one.partition("."), labels) for one, labels in request.measures.requiring().items() if "." in one]
-    faults = [
+    return [
         Fault(
             name,
             f"no column {column!r}",
@@ -144,8 +150,6 @@ def _refuse_unknown_columns(sources: Sources, request: Request) -> None:
         for (name, _, column), labels in required
         if column not in given.get(name, ())
     ]
-    if faults:
-        raise InputError(*faults)
 
 
 def row_facts(inputs: Inputs) -> list[DataFrame]:

@@ -176,3 +176,10 @@ def test_what_a_measure_lacks_is_told_before_any_job(spark: SparkSession) -> Non
             evaluate(log, held_out, measures=["P(group='rock')@3"], items=frames["items"].drop("categories"))
         with pytest.raises(InputError, match="ClassAccuracy@3 without a catalogue"):
             evaluate(log, held_out, measures=["ClassAccuracy@3"])
+        with pytest.raises(InputError) as raised:
+            evaluate(log.drop("rank"), held_out, measures=["ClassAccuracy@3", "R(gains='value')@3"], ties="rank")
+    assert [fault.found for fault in raised.value.faults] == [
+        "no column 'rank'",
+        "ClassAccuracy@3 without a catalogue",
+        "no column 'value'",
+    ], "a policy, a measure without its input and one without its column, all at once"

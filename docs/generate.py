@@ -46,6 +46,14 @@ in `train` the groups are `head` (the fewest items that hold at least 20 % of th
 category of `items`: `nDCG(group='tail')@10`, `R(group='Sci-Fi')@10`. A run has at most 62 groups. Lists that were
 published do not hold the groups of their items, so `rankeval score` refuses such measures.
 
+Every such measure that unjudged items take places in takes `judged_only=True`: items without a judgement, or with a
+negative gain (pooled, not judged), leave the list before it is cut at k, and the rest closes up, as with trec_eval's -J
+and the same option of ir_measures. It is the policy `judged_only` for one measure: `nDCG(judged_only=True)@10` stands
+beside `nDCG@10`, and lists and counts stay those of the run. Judgements are those of all items, also beside `group`:
+items leave the list by having none, whatever their group. Ties are put in order, or averaged over, as everywhere. It is
+no option of what is about the unjudged items (Judged, unj, RBPResidual, infAP), of what they make no difference to
+(Bpref, SetR), nor of measures that read scores and no ranks.
+
 `Overlap`, `Jaccard` and `RBO` look at the list that another model gave the same user, under the same name where the log
 names lists: `Overlap(model='popular')@10`. The lists of that model itself have no value, and rules of `gates` leave it
 out. In examples `others` says at each place of the other list at which rank this list has its item. Lists that were
@@ -60,9 +68,12 @@ In the tables the name stands in `measure` and the cutoff in `k` (0 = whole list
 
 What is published of the users' values is their mean (`agg='macro'`). A measure that is a ratio of sums can be put
 together the other way, `agg='micro'`: the numerators of all users by their denominators, so that a user counts as often
-as he has rows. Its column in `user_metrics` holds the ratio of each user and `<column>__weight` the denominator; the
-interval is that of the delta method with the user as the unit. Such values of slices do not add up to that of all users
-as means do: they weigh by the denominators, not by `n_users`. No more do those of GMAP, which is a mean of logarithms.
+as he has rows: `AP(agg='micro')` averages over relevant items instead of users, `nDCG(agg='micro')@10` divides the DCG
+of all users by the best they could have had. Measures without a denominator, or with the same one for every user, such
+as Success, RR and DCG, have no such option: their micro average is their mean. The column of a ratio of sums in
+`user_metrics` holds the ratio of each user and `<column>__weight` the denominator; the interval is that of the delta
+method with the user as the unit. Such values of slices do not add up to that of all users as means do: they weigh by
+the denominators, not by `n_users`. No more do those of GMAP, which is a mean of logarithms.
 """
 
 GUIDE = """\

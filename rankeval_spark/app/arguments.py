@@ -17,7 +17,7 @@ from rankeval_spark.config.base import Model, Number, Whole, refuse_repeated, so
 from rankeval_spark.config.comparisons import ModelName, baseline_faults, measure_faults
 from rankeval_spark.config.faults import faults_of
 from rankeval_spark.config.models import ItemSlice, Slice
-from rankeval_spark.config.presets import PresetName, options_of, rank_gap_faults, with_preset
+from rankeval_spark.config.presets import PresetName, measure_gap_faults, options_of, rank_gap_faults, with_preset
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Request
@@ -126,7 +126,8 @@ def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the 
         unknown = baseline_faults(compared["baseline"], arguments.models)
         faults += (replace(fault, where=_place(("baseline",))) for fault in unknown)
     if measures and chosen:
-        faults += (replace(fault, where="evaluate(measures=)") for fault in tie_faults(measures, chosen.ties))
+        unfit = [*tie_faults(measures, chosen.ties), *measure_gap_faults(measures, chosen, preset)]
+        faults += (replace(fault, where=_place(("measures",))) for fault in unfit)
     if faults or chosen is None or measures is None or drawn is None:
         raise ConfigError(*dict.fromkeys(faults))  # what two parts of the request share is wrong once
     return Request(

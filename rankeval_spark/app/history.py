@@ -15,6 +15,7 @@ from rankeval_spark.app.past import PastNight, published_nights
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.config.asked import tie_faults
+from rankeval_spark.config.presets import measure_gap_faults
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import InputFact, Results, ResultsStore, Run, RunFacts
@@ -110,7 +111,10 @@ def _score(  # noqa: PLR0913 - options by keyword
     row = night.row
     then = request_of(night.config, night.evaluation_date)
     request = replace(then, measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
-    faults = tie_faults(measures, request.policies.ties)
+    faults = [
+        *tie_faults(measures, request.policies.ties),
+        *measure_gap_faults(measures, request.policies, night.config.preset),
+    ]
     if faults:
         raise ConfigError(*(replace(fault, where="--measures") for fault in faults))
     facts = RunFacts(

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate
-from rankeval_spark.errors import Fault, FaultsError, InputError
-from rankeval_spark.measures import with_cutoff
+from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
+from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.groups import OF_GROUP
 from rankeval_spark.results import Results
 
@@ -25,6 +25,9 @@ Definitions: TypeAlias = Mapping[tuple[str, int], str]
 """Definition of a measure by its name and cutoff."""
 
 _GROUP: Final = re.compile(r"""[(,]group=(['"])(.*?)\1[,)]""")
+
+_POLICIES: Final = "; population="
+"""Between a measure with its options and the policies."""
 
 _RULES_BEFORE: Final = {
     "head": "the fewest, most popular items that hold at least 20 % of the interactions in train, ties by item id",
@@ -91,7 +94,8 @@ class PastNight:
     @property
     def definitions(self) -> Definitions:
         """How each measure and cutoff was defined: all options and policies, and the rule of its item group."""
-        return {(one["measure"], one["k"]): _with_rule(one["definition"]) for one in self.row["measures"]}
+        measures = self.row["measures"]
+        return {(one["measure"], one["k"]): _with_rule(_in_full(one["definition"], one["k"])) for one in measures}
 
     @property
     def evaluation(self) -> str:
@@ -112,6 +116,15 @@ class PastNight:
     def __str__(self) -> str:
         """Write for a message."""
         return f"{self.row[C.EVALUATION]}, {self.row[C.EVALUATION_DATE]}"
+
+
+def _in_full(definition: str, k: int) -> str:
+    """Write out the options that a measure did not have when it was recorded: it was then what their defaults say."""
+    text, policies, rest = definition.partition(_POLICIES)
+    try:
+        return f"{Measure.parse(with_cutoff(text, k)).definition}{policies}{rest}"
+    except ConfigError:  # an older version's, which this one does not know
+        return definition
 
 
 def _with_rule(definition: str) -> str:

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 _NARROW: Final = 110
 """Columns below which a table of six would hold three words a line."""
 
-_SHARED_MEANINGS: Final = {registry.AGG: registry.AGG_MEANING, registry.GROUP: registry.GROUP_MEANING}
+_SHARED_MEANINGS: Final = {
+    registry.AGG: registry.AGG_MEANING,
+    registry.GROUP: registry.GROUP_MEANING,
+    registry.JUDGED_ONLY: registry.JUDGED_ONLY_MEANING,
+}
 _EXPLAINED_BY: Final = "rankeval measures NAME explains one: its options, notes and worked examples."
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rankeval_spark.config.policies import HANDLINGS, Policies
 from rankeval_spark.errors import Fault
 from rankeval_spark.measures.options import OptionValue
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures import MeasureSet
 
 PresetName = Literal["trec_eval", "ir_measures", "ranx", "rectools", "recbole", "elliot", "lenskit", "kaggle", "spark"]
 
@@ -61,7 +64,8 @@ PRESETS: Final[Mapping[str, Preset]] = {
         {**_TREC_POLICIES, "duplicates": "error", "held_out_duplicates": "error"},
         _for(_INTERPOLATED, need="v10"),
         (
-            "-J is the policy judged_only, -l the option rel of a measure, -M its cutoff.",
+            "-J is the policy judged_only, or of one measure its option judged_only=True; -l is its option rel, -M its "
+            "cutoff.",
             "Scores are compared in single precision, as trec_eval up to version 9 does, and everything built on it; "
             "version 10 compares doubles: for its numbers set score_precision to double.",
         ),
@@ -71,7 +75,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         _TREC_POLICIES,
         _for(_INTERPOLATED, need="v9"),
         (
-            "judged_only=True of a measure is the policy judged_only.",
+            "judged_only=True of a measure is written so here too; the policy judged_only is that of all measures.",
             "Its SetF(beta=b) takes b for the square of beta: SetF(beta=4.0) there is SetF(beta=2) here.",
             "Its RR@k and Judged@k, which are not trec_eval's, put equal scores in ascending order of ids, all others "
             "in descending order: of a list a, b with equal scores and a alone relevant, RR is 1/2 and RR@2 is 1. Here "
@@ -147,6 +151,9 @@ PRESETS: Final[Mapping[str, Preset]] = {
 
 _NONE: Final = Preset("no tool")
 
+_CLOSED_UP: Final = "ranks without gaps, so that a list closes up where an item leaves it"
+_RENUMBER: Final = "set rank_gaps to renumber, or leave judged_only out"
+
 
 def with_preset(preset: str | None, policies: Mapping[str, Any]) -> dict[str, Any]:
     """Complete the policies that were written with those of a preset; None stands for one that was not.
@@ -164,10 +171,20 @@ def rank_gap_faults(policies: Policies, preset: str | None) -> list[Fault]:
     """Refuse lists that are cut down to judged items and keep the ranks they had among all of them."""
     if not (policies.judged_only and policies.rank_gaps == "keep"):
         return []
+    return [Fault("", f"{_kept_gaps(preset)} with judged_only", _CLOSED_UP, _RENUMBER)]
+
+
+def measure_gap_faults(measures: MeasureSet, policies: Policies, preset: str | None) -> list[Fault]:
+    """Refuse the same of single measures, by their option."""
+    if policies.rank_gaps != "keep":
+        return []
+    labels = dict.fromkeys(one.label for one in measures.measures if one.is_judged_only)
+    return [Fault("", f"{label} with {_kept_gaps(preset).rstrip(',')}", _CLOSED_UP, _RENUMBER) for label in labels]
+
+
+def _kept_gaps(preset: str | None) -> str:
     is_of_preset = _find(preset).policies.get("rank_gaps") == "keep"
-    found = "rank_gaps 'keep'" + (f", which preset {preset!r} sets," if is_of_preset else "") + " with judged_only"
-    expected = "ranks without gaps, so that a list closes up where an item leaves it"
-    return [Fault("", found, expected, "set rank_gaps to renumber, or leave judged_only out")]
+    return "rank_gaps 'keep'" + (f", which preset {preset!r} sets," if is_of_preset else "")
 
 
 def options_of(preset: str | None) -> MeasureOptions:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from rankeval_spark import columns as C
 from rankeval_spark.config import asked, comparisons as comparing, gates as gating
 from rankeval_spark.config.bands import Band, band_faults, of_train
-from rankeval_spark.config.presets import options_of
+from rankeval_spark.config.presets import measure_gap_faults, options_of
 from rankeval_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def measure_faults(item_slices: Sequence[str], keys: Keys) -> list[Fault]:
         faults += asked.model_faults(measures, keys["models"])
     if "policies" in keys:
         faults += asked.tie_faults(measures, keys["policies"].ties)
+        faults += measure_gap_faults(measures, keys["policies"], keys["preset"])
     return [replace(fault, where="/measures") for fault in faults]
 
 

@@ -273,6 +273,38 @@ class Lists(Remembers):
         n_judged: BoolMatrix = np.bincount(self.judged_list, minlength=self.n_lists)[:, None] > 0
         return n_judged
 
+    def judged_only(self) -> Lists:
+        """View the batch without the items that have no judgement or a negative gain; the rest is numbered anew.
+
+        Judgements stay what they are, those of items that left the lists too. As of trec_eval, a negative gain marks
+        an item of the pool that was not judged.
+
+        Examples
+        --------
+        >>> batch = Lists.of([Ranking([None, 1, -1, 0, None])]).judged_only()
+        >>> batch.n_recommended, batch.hit_rank, batch.hit_gain, batch.judged_gain
+        (array([2]), array([1, 2]), array([1., 0.]), array([ 1.,  0., -1.]))
+        """
+        return self.once("judged only", self._judged_only)
+
+    def _judged_only(self) -> Lists:
+        is_kept = self.hit_gain >= 0
+        owner = self.hit_list[is_kept]
+        groups = self.groups
+        return Lists(
+            np.bincount(owner, minlength=self.n_lists),
+            owner,
+            positions(owner, n_lists=self.n_lists),
+            self.hit_gain[is_kept],
+            self.judged_list,
+            self.judged_gain,
+            None if self.hit_score is None else self.hit_score[is_kept],
+            None,
+            None if self.hit_value is None else self.hit_value[is_kept],
+            self.judged_value,
+            None if groups is None else groups._replace(of_hits=groups.of_hits[is_kept]),
+        )
+
     def within(self, group: str) -> Lists:
         """View the batch with the judgements of one item group alone; other items keep their ranks, unjudged."""
         return self.once(("within", group), lambda: self._within(group))

@@ -240,10 +240,11 @@ class MeasureSet:
         >>> asked.score(Lists.of([Ranking([None, 1])]))
         {'rr': array([[nan, nan, 0.5]]), 'p': array([[0. , 0.5, nan]])}
         """
-        cuts = {group: (lists if group is None else lists.within(group)).cut(self.ks) for group in (None, *self.groups)}
+        views = dict.fromkeys((measure.is_judged_only, measure.group) for measure in self.per_list)
+        cuts = {view: _seen_by(lists, *view).cut(self.ks) for view in views}
         scores: dict[str, FloatMatrix] = {}
         for measure, *_ in self._by_label.values():
-            cut = cuts[measure.group]
+            cut = cuts[measure.is_judged_only, measure.group]
             values = measure.entry.kernel(cut, **measure.kernel_options)
             if measure.group is not None:
                 values = where_defined(values, cut.lists.has_judgements)
@@ -291,6 +292,12 @@ class MeasureSet:
             if owner != label:
                 faults.append(Fault("measures", f"{label}, whose column {column!r} is that of {owner}", "one of them"))
         return faults
+
+
+def _seen_by(lists: Lists, is_judged_only: bool, group: str | None) -> Lists:
+    """View a batch as a restricted measure does: items leave the lists by all judgements, not by those of the group."""
+    closed_up = lists.judged_only() if is_judged_only else lists
+    return closed_up if group is None else closed_up.within(group)
 
 
 def _whole_list_last(k: int) -> tuple[bool, int]:

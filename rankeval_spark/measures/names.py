@@ -30,9 +30,6 @@ MAX_CUTOFF: Final = 10_000
 
 _AS_DEFINED: Final[Mapping[str, Mapping[str, OptionValue]]] = MappingProxyType({})
 
-_JUDGED_ONLY: Final = "judged_only"
-"""An option in ir_measures, here a policy."""
-
 _GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
 _NAME = re.compile(r"\s*(?P<name>[^\s()@]+)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL)
 _OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|[^\s,'\"]+)\s*(?:,|$)")
@@ -165,7 +162,7 @@ class Measure:
     @property
     def kernel_options(self) -> Mapping[str, OptionValue]:
         """The options that the kernel takes."""
-        unseen = (registry.AGG, registry.GROUP)
+        unseen = (registry.AGG, registry.GROUP, registry.JUDGED_ONLY)
         return MappingProxyType({name: value for name, value in self._options if name not in unseen})
 
     @property
@@ -173,6 +170,11 @@ class Measure:
         """Item group whose judgements alone count; None where all do."""
         group = self.options.get(registry.GROUP)
         return group if isinstance(group, str) else None
+
+    @property
+    def is_judged_only(self) -> bool:
+        """Whether items without a judgement leave the list before it is cut, whatever the run's policy says."""
+        return self.options.get(registry.JUDGED_ONLY) is True
 
     @property
     def other_model(self) -> str | None:
@@ -341,14 +343,24 @@ class _Reader:
     def _unknown_option(self, name: str) -> Fault:
         if name == registry.AGG:
             ratios = ", ".join(sorted(entry.name for entry in registry.entries() if entry.definition.parts))
-            return self._fault(f"option {name!r}", f"a measure that is a ratio of sums: {ratios}", "leave it out")
+            expected = f"a measure that is a ratio of sums: {ratios}"
+            return self._fault(f"option {name!r}", expected, f"leave it out{self._why_not_micro()}")
         if name == registry.GROUP:
             return self._fault(f"option {name!r}", f"a measure that reads judgements, as {self.entry.name} does not")
-        if name.casefold() == _JUDGED_ONLY:
-            expected = f"the policy {_JUDGED_ONLY}, which holds for all measures of a run"
-            return self._fault(f"option {name!r}", expected, f"leave it out, and set {_JUDGED_ONLY} among the policies")
+        if name.casefold() == registry.JUDGED_ONLY:
+            expected = f"a measure that items without a judgement take places in, as they do not in {self.entry.name}"
+            fix = f"leave it out; the policy {registry.JUDGED_ONLY} holds for all measures of a run"
+            return self._fault(f"option {name!r}", expected, fix)
         known = [option.name for option in self.entry.options]
         return self._fault(f"unknown option {name!r}", f"one of {', '.join(known)}", nearest(name, known))
+
+    def _why_not_micro(self) -> str:
+        definition = self.entry.definition
+        if definition.kind != "list":
+            return f": {definition.name} is of all lists together, and no mean over users"
+        # Others than those of accuracy may have a denominator that nobody sums.
+        without_one = f": {definition.name} has no denominator to sum, so its micro average is its mean"
+        return without_one if definition.takes_group else ""
 
     def _fault(self, found: str, expected: str, fix: str = "") -> Fault:
         return Fault(self.where, found, expected, fix)

@@ -135,6 +135,8 @@ class Option:
         Whether it cannot be left out: the kernel's parameter has no default.
     not_offered
         Choices that are looked for and not there.
+    is_switch
+        Whether only ``True`` can be written: left out, it says nothing.
     """
 
     name: str
@@ -147,6 +149,7 @@ class Option:
     takes_text: str = ""
     is_required: bool = False
     not_offered: tuple[NotOffered, ...] = ()
+    is_switch: bool = False
 
     @classmethod
     def of_parameter(cls, parameter: inspect.Parameter, annotation: Any) -> Option:  # noqa: ANN401 - any type form
@@ -183,7 +186,11 @@ class Option:
         'a number from 0 to 1'
         >>> Option("category", None, takes_text="a category of items").expected
         'a category of items'
+        >>> Option("judged_only", None, is_switch=True).expected
+        'True'
         """
+        if self.is_switch:
+            return "True"
         if self.choices or self.takes_text:
             others = [*([_MAP_EXPECTED] if self.takes_map else []), *([self.takes_text] if self.takes_text else [])]
             return " or ".join([*map(repr, self.choices), *others])
@@ -216,7 +223,11 @@ class Option:
         ('len', None)
         >>> Option("category", None, takes_text="a category of items").read("'Drama'")
         'Drama'
+        >>> Option("judged_only", None, is_switch=True).read("false") is None
+        True
         """
+        if self.is_switch:
+            return True if _unquoted(text).casefold() == "true" else None
         if self.takes_map and text.startswith("{"):
             return GainMap.read(text)
         if self.choices or self.takes_text or isinstance(self.default, bool):

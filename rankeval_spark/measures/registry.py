@@ -64,8 +64,18 @@ GROUP_MEANING: Final = (
     "without a judgement of the group. head, middle and tail hold 20, 60 and 20 % of the interactions in train."
 )
 
+JUDGED_ONLY: Final = "judged_only"
+"""The option of every measure that unjudged items take places in; kernels do not see it, but shorter lists."""
+
+JUDGED_ONLY_MEANING: Final = (
+    "Items without a judgement, or with a negative gain, leave the list before it is cut, and the rest closes up: the\n"
+    "policy judged_only for one measure. Left out, the policy of the run says what counts."
+)
+
 MODEL: Final = "model"
 """The option of a measure that looks at the lists of another model beside those it is computed of."""
+
+_JUDGED_ONLY: Final = Option(JUDGED_ONLY, None, is_switch=True, not_offered=(NotOffered("False", "leave it out"),))
 
 _NO_OPTIONS: Final[Options] = MappingProxyType({})
 
@@ -182,6 +192,9 @@ class Definition:
         Function of the options: such facts that the kernel reads with these options only.
     takes_group
         Whether the measure has the option ``group``: its kernel reads judgements, and nothing of other items.
+    takes_judged_only
+        Whether such a measure has the option ``judged_only`` too: items without a judgement count in it, as places
+        that they take, and it is not they that it is about.
     """
 
     name: str
@@ -211,6 +224,7 @@ class Definition:
     better: Literal["higher", "lower"] = "higher"
     needs_with: Callable[..., tuple[str, ...]] = lambda **_: ()
     takes_group: bool = True
+    takes_judged_only: bool = True
 
     def __call__(self, kernel: K) -> K:
         """Register ``kernel`` under this definition and return it as it is."""
@@ -219,6 +233,7 @@ class Definition:
         more = [] if self.parts is None else [agg]
         if self.kind == "list" and self.takes_group:
             more.append(Option(GROUP, None, choices=BY_POPULARITY, takes_text="a category of items"))
+            more += [_JUDGED_ONLY] if self.takes_judged_only else []
         _register(Entry(self, kernel, measure_options.in_order((*own, *more))))
         return kernel
 

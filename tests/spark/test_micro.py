@@ -27,7 +27,17 @@ if TYPE_CHECKING:
 
     from tests.support.nights import Workspace
 
-MICRO: Final = ("P(agg='micro')@3", "R(agg='micro')@3", "RMSE(agg='micro')", "FCP(agg='micro')", "GAUC(rel=3)")
+MICRO: Final = (
+    *("P(agg='micro')@3", "R(agg='micro')@3", "RMSE(agg='micro')", "FCP(agg='micro')", "GAUC(rel=3)"),
+    *(
+        "nDCG(agg='micro')@3",
+        "nCG(agg='micro',ideal='len')@3",
+        "AP(rel=3,agg='micro')",
+        "AP(agg='micro',denom='hits')@3",
+    ),
+    *("ARHR(agg='micro',denom='ideal')", "MAR(agg='micro',kind='hits_min')@3", "SetF(agg='micro')"),
+    *("Bpref(rel=3,agg='micro')", "nDCG(agg='micro',judged_only=True)@3"),
+)
 LEVEL: Final = 0.95
 DELTA: Final = ("value", "n_users", "std_error", "ci_low", "ci_high", "ci_method")
 

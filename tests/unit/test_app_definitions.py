@@ -54,6 +54,28 @@ def test_nights_under_different_rules_are_of_different_definitions() -> None:
     assert read_again(recorded.replace("80 %", "50 %")) != recorded
 
 
+@pytest.mark.parametrize(
+    "text", ["nDCG(gains={1:1,2:3},group='tail')@5", "AP(rel=2,denom='hits')@5", "MAR(kind='cutoffs')@5"]
+)
+def test_night_that_was_published_before_a_measure_had_an_option_is_still_of_the_same_definition(text: str) -> None:
+    """It was then what the default of the option says."""
+    recorded = definition_of(text)
+    before = recorded.replace("agg='macro',", "").replace("unjudged='zero'", "").replace(",)", ")")
+    assert before != recorded
+    assert read_again(before) == read_again(recorded) == recorded
+    assert read_again(definition_of(text.replace("(", "(agg='micro',", 1))) != recorded
+
+
+@pytest.mark.parametrize("recorded", ["Unheard(of=1); population=truth", "P(denom='gone'); population=truth"])
+def test_definition_that_this_version_does_not_know_stays_as_it_was_recorded(recorded: str) -> None:
+    assert read_again(recorded) == recorded
+
+
+def test_definition_of_judged_items_alone_is_another_than_that_of_all() -> None:
+    assert "judged_only=True" in definition_of("P(judged_only=True)@5").split("; ")[0]
+    assert read_again(definition_of("P@5")) != read_again(definition_of("P(judged_only=True)@5"))
+
+
 def test_definition_of_all_items_has_no_rule() -> None:
     recorded = definition_of("R@5")
     assert "group" not in recorded

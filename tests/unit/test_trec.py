@@ -97,6 +97,25 @@ def test_every_value_of_every_topic_is_that_of_trec_eval_9(
     assert_same(found, theirs)
 
 
+@pytest.mark.parametrize("max_documents", [None, 4])
+def test_measure_of_judged_documents_alone_is_what_j_makes_of_all_measures(
+    tmp_path: Path, max_documents: int | None
+) -> None:
+    files = write_files(tmp_path, *random_topics(seed=21))
+    names = ["P@5", "AP", "nDCG@3", "RR", "SetP", "IPrec@0.5"]
+    alone = [f"{name.partition('@')[0]}(judged_only=True)@{name.partition('@')[2]}".rstrip("@") for name in names]
+
+    by_option = evaluate(*files, Settings(measures=alone, max_documents=max_documents, is_complete=True))
+    by_flag = evaluate(
+        *files, Settings(measures=names, max_documents=max_documents, judged_only=True, is_complete=True)
+    )
+
+    # In the first report a topic is there whose documents all left its list; -c counts it in the other.
+    assert by_option.matched.topics == by_flag.matched.topics
+    for one, other in zip(by_option.lines, by_flag.lines, strict=True):
+        np.testing.assert_array_equal(by_option.values[one.name], by_flag.values[other.name], err_msg=one.name)
+
+
 @pytest.mark.parametrize("max_documents", [1, 4, 100])
 def test_lists_are_cut_before_anything_is_computed(tmp_path: Path, max_documents: int) -> None:
     run, judgements = random_topics(seed=20)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, Literal
 
 from rankeval_spark.measures.arrays import FloatMatrix, ratio, where_defined
 from rankeval_spark.measures.golden import UNDEFINED, Golden
@@ -34,6 +34,10 @@ _UNJUDGED_IN_IDEAL: Final = Rule(
     "unjudged='mean' and 'median' only with ideal='judged' and 'len'",
     lambda options: options["unjudged"] != "zero" and options["ideal"] not in {"judged", "len"},
 )
+_NONE_IS_LEFT: Final = Rule(
+    "judged_only=True not with unjudged='mean' or 'median': the lists then hold no item without a judgement",
+    lambda options: options["judged_only"] is True and options["unjudged"] != "zero",
+)
 _IDEAL_CUTOFF: Final = Cutoff("optional").but("required", ideal="k_ones").but("required", unjudged="mean")
 _NORMALISED_CUTOFF: Final = _IDEAL_CUTOFF.but("required", unjudged="median")
 """An ideal list of ones, or of items without a judgement that are worth something, has no end of its own."""
@@ -49,6 +53,20 @@ def _is_bounded_by_gains(  # every other option leaves the better item the one w
 ) -> bool:
     """Tell whether the order of the gains is the best one of tied items, and the reverse the worst."""
     return gains != "value" and unjudged == "zero" and ideal != "retrieved" and group is None
+
+
+def normalised_gain_parts(  # noqa: PLR0913 - as of the measures
+    cut: CutLists,
+    *,
+    dcg: Dcg | Literal["none"] = "none",
+    gains: Gains = "grade",
+    ideal: Ideal = "judged",
+    rel: Level = 1,
+    unjudged: Unjudged = "zero",
+) -> tuple[FloatMatrix, FloatMatrix]:
+    """Discounted gains of the first k recommendations, and those of the best order."""
+    weighting = Weighting(dcg, gains, rel, unjudged)
+    return weighting.total(cut), weighting.ideal_total(cut, ideal)
 
 
 _LIST_A = Ranking([None, 1, 1])
@@ -71,7 +89,7 @@ _FIVE_ONES = "(1 + 1/log2(3) + 1/log2(4) + 1/log2(5) + 1/log2(6))"
     bounds=(0, math.inf),
     undefined=_NO_GAIN,
     source=_JARVELIN,
-    rules=(_REL_IS_BINARY,),
+    rules=(_REL_IS_BINARY, _NONE_IS_LEFT),
     takes_expected_ties=True,
     needs_with=_needs,
     bounded_by_gains=_is_bounded_by_gains,
@@ -130,7 +148,8 @@ def cumulated_gain(
     undefined=_NO_GAIN,
     source=_JARVELIN,
     cutoff=_NORMALISED_CUTOFF,
-    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY, _UNJUDGED_IN_IDEAL),
+    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY, _UNJUDGED_IN_IDEAL, _NONE_IS_LEFT),
+    parts=normalised_gain_parts,
     needs_with=_needs,
     takes_expected_ties=lambda ideal, **_: ideal != "retrieved",
     bounded_by_gains=_is_bounded_by_gains,
@@ -138,6 +157,8 @@ def cumulated_gain(
         Golden("nCG@2", (_RISING,), ("(1 + 5) / (5 + 3)",)),
         Golden("nCG", (_RISING,), ("1",), note="without a cutoff the order has no effect"),
         Golden("nCG(gains={1:0,3:1,5:10})@2", (_RISING,), ("10 / (10 + 1)",)),
+        Golden("nCG(agg='micro')@2", (_RISING, _EVENTS), ("6 / (5 + 3)", "4 / (3 + 2)"), mean="(6 + 4) / (8 + 5)"),
+        Golden("nCG(judged_only=True)@2", (Ranking([1, None, 5, 3]),), ("(1 + 5) / (5 + 3)",)),
     ),
 )
 def normalised_cumulated_gain(
@@ -173,7 +194,7 @@ def normalised_cumulated_gain(
 
     Notes
     -----
-    ``CG@k / ICG@k``.
+    ``CG@k / ICG@k``; with ``agg='micro'`` the gains of all users by the best they could have had.
 
     Examples
     --------
@@ -190,7 +211,7 @@ def normalised_cumulated_gain(
     bounds=(0, math.inf),
     undefined=_NO_GAIN,
     source=f"{_BURGES}; dcg='jk2': {_JARVELIN}; dcg='ln': scikit-learn dcg_score with log_base=e",
-    rules=(_REL_IS_BINARY, _VALUES_ARE_NOT_RAISED),
+    rules=(_REL_IS_BINARY, _VALUES_ARE_NOT_RAISED, _NONE_IS_LEFT),
     needs_with=_needs,
     takes_expected_ties=True,
     bounded_by_gains=_is_bounded_by_gains,
@@ -264,7 +285,8 @@ def discounted_cumulated_gain(
     source=f"trec_eval ndcg and ndcg_cut; {_JARVELIN}; {_BURGES}",
     aliases={"ndcg_cut": {}},
     cutoff=_NORMALISED_CUTOFF,
-    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY, _VALUES_ARE_NOT_RAISED, _UNJUDGED_IN_IDEAL),
+    rules=(_REL_IS_BINARY, _ONES_ARE_BINARY, _VALUES_ARE_NOT_RAISED, _UNJUDGED_IN_IDEAL, _NONE_IS_LEFT),
+    parts=normalised_gain_parts,
     needs_with=_needs,
     takes_expected_ties=lambda ideal, **_: ideal != "retrieved",
     bounded_by_gains=_is_bounded_by_gains,
@@ -342,6 +364,25 @@ def discounted_cumulated_gain(
             note="of the tail, gain 2 at rank 2 and a missed 1; no judgement of the tail",
         ),
         Golden("nDCG(group='jazz')@3", (_GROUPED,), ("2/log2(3) / 2",), note="a category"),
+        Golden(
+            "nDCG(agg='micro',gains='binary')@5",
+            (_TWO_OF_TWO, _TWO_OF_EIGHT),
+            (f"{_GAINED} / (1 + 1/log2(3))", f"{_GAINED} / {_FIVE_ONES}"),
+            mean=f"2 * {_GAINED} / (1 + 1/log2(3) + {_FIVE_ONES})",
+            note="the gains of all users, of the best they could have had",
+        ),
+        Golden(
+            "nDCG(judged_only=True)@2",
+            (Ranking([None, 2, None, 0, 3], missed=[1]), Ranking([None], missed=[1])),
+            ("2 / (3 + 2/log2(3))", "0"),
+            note="the judged items alone are 2 0 3, of which two count; no item is left",
+        ),
+        Golden(
+            "nDCG(group='tail',judged_only=True)@2",
+            (_GROUPED,),
+            ("2/log2(3) / (2 + 1/log2(3))",),
+            note="judged items of other groups keep their places",
+        ),
         Golden("nDCG@5", (Ranking([None, 0], missed=[0]),), (UNDEFINED,), note="no relevant held-out item"),
     ),
 )
@@ -384,7 +425,8 @@ def normalised_discounted_cumulated_gain(  # noqa: PLR0913 - each option is a di
     -----
     ``DCG@k / IDCG@k``, IDCG from all judgements of the user, best first, cut at k. ``k_ones`` (RecTools) keeps users
     with R < k below 1; ``retrieved`` (Evidently) and ``len`` inflate the value of lists that miss relevant items. The
-    base of the logarithm cancels: ``dcg='ln'`` has the values of ``log2``.
+    base of the logarithm cancels: ``dcg='ln'`` has the values of ``log2``. With ``agg='micro'`` the DCG of all users is
+    divided by their IDCG, so that users with more, or dearer, relevant items count for more.
 
     With ``unjudged='mean'`` or ``'median'`` the ideal may place any number of items without a judgement, so that
     judged ones that are worth less than these never stand in it; only for dense rating data, where an item without a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,20 @@ _TWO_OF_TWO = Ranking([1, None, 1, None])
 _TWO_OF_EIGHT = Ranking([1, None, 1, None], missed=[1] * 6)
 _BOTH = (_TWO_OF_TWO, _TWO_OF_EIGHT)
 
+Kind: TypeAlias = Literal["hits_R", "hits_min", "cutoffs"]
+"""What recall is averaged over."""
+
+
+def mean_recall_parts(cut: CutLists, *, kind: Kind = "hits_R", rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """Recall at the ranks of the hits, summed, and the items it is averaged over; or mean hits up to k, and R."""
+    relevance = cut.lists.relevance(rel)
+    n_relevant = relevance.n_relevant
+    if kind == "cutoffs":
+        n_missed_cutoffs = cut.sum_hits(relevance.is_relevant * (cut.lists.hit_rank - 1))
+        return cut.hits(rel) - n_missed_cutoffs / cut.k, n_relevant
+    hits_at_hits = cut.sum_hits(relevance.is_relevant * relevance.n_above)
+    return ratio(hits_at_hits, n_relevant), n_relevant if kind == "hits_R" else np.minimum(n_relevant, cut.k)
+
 
 @Definition(
     name="MAR",
@@ -32,6 +46,7 @@ _BOTH = (_TWO_OF_TWO, _TWO_OF_EIGHT)
     takes_expected_ties=True,
     cutoff=Cutoff("optional").but("required", kind="cutoffs"),
     always_printed=("kind",),
+    parts=mean_recall_parts,
     goldens=(
         Golden("MAR(kind='hits_R')@5", _BOTH, ("(1/2 + 2/2) / 2", "(1/8 + 2/8) / 8"), note="divided by R = 2 and 8"),
         Golden("MAR(kind='hits_min')@5", _BOTH, ("(1/2 + 2/2) / 2", "(1/8 + 2/8) / 5"), note="by min(R, k)"),
@@ -44,12 +59,24 @@ _BOTH = (_TWO_OF_TWO, _TWO_OF_EIGHT)
         Golden(
             "MAR(kind='hits_R')", (Ranking([1, 1, 1]),), ("(3 + 1) / (2 * 3)",), note="a perfect list scores below 1"
         ),
+        Golden(
+            "MAR(agg='micro',kind='hits_R')@5",
+            _BOTH,
+            ("(1/2 + 2/2) / 2", "(1/8 + 2/8) / 8"),
+            mean="(1/2 + 2/2 + 1/8 + 2/8) / (2 + 8)",
+            note="over all relevant items: recall at the rank of each, 0 for those that were missed",
+        ),
+        Golden(
+            "MAR(agg='micro',kind='cutoffs')@2",
+            _BOTH,
+            ("1/2", "1/8"),
+            mean="(1 + 1) / (2 + 8)",
+            note="the mean of R(agg='micro') at 1 and 2",
+        ),
         Golden("MAR(kind='hits_R')@5", (Ranking([None, 0], missed=[0]),), (UNDEFINED,), note="no relevant item"),
     ),
 )
-def mean_average_recall(
-    cut: CutLists, *, kind: Literal["hits_R", "hits_min", "cutoffs"] = "hits_R", rel: Level = 1
-) -> FloatMatrix:
+def mean_average_recall(cut: CutLists, *, kind: Kind = "hits_R", rel: Level = 1) -> FloatMatrix:
     """Recall averaged over the ranks of the hits, or over the cutoffs up to k.
 
     Parameters
@@ -72,7 +99,8 @@ def mean_average_recall(
     ``hits_R``: ``sum_{i<=k} r_i R@i / R``; a perfect list scores (R + 1) / (2 R), which is below 1 from R = 2 on.
     ``hits_min``: the same sum divided by min(R, k). ``cutoffs``: ``(1 / k) sum_{j=1..k} R@j``, where recall beyond
     the end of the list is that of the whole list. A hit at rank i counts for the cutoffs i..k, so the sum needs no
-    loop over cutoffs.
+    loop over cutoffs. With ``agg='micro'`` the hits kinds sum ``r_i R@i`` over all users and divide by their R, or
+    min(R, k), together; ``cutoffs`` is then the mean of R(agg='micro') over the cutoffs.
 
     Examples
     --------
@@ -83,14 +111,8 @@ def mean_average_recall(
     >>> mean_average_recall(batch.cut([1, 2, 3])), mean_average_recall(batch.cut([1, 2, 3]), kind="cutoffs")
     (array([[0.25, 0.25, 0.75]]), array([[0.5 , 0.5 , 0.66666667]]))
     """
-    relevance = cut.lists.relevance(rel)
-    n_relevant = relevance.n_relevant
-    if kind == "cutoffs":
-        n_missed_cutoffs = cut.sum_hits(relevance.is_relevant * (cut.lists.hit_rank - 1))
-        return where_defined(ratio(cut.hits(rel) - n_missed_cutoffs / cut.k, n_relevant), n_relevant > 0)
-    hits_at_hits = cut.sum_hits(relevance.is_relevant * relevance.n_above)
-    possible = n_relevant if kind == "hits_R" else np.minimum(n_relevant, cut.k)
-    return where_defined(ratio(hits_at_hits, n_relevant * possible), n_relevant > 0)
+    found, possible = mean_recall_parts(cut, kind=kind, rel=rel)
+    return where_defined(ratio(found, possible), cut.n_relevant(rel) > 0)
 
 
 @Definition(

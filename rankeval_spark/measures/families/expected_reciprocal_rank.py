@@ -26,6 +26,13 @@ _AT_RANK_1, _AT_RANK_3, _AT_RANK_4 = "1/16", "1/3 * 15/16 * 15/16", "1/4 * 15/16
 _BEST_OF_RISING = "(15/16 + 1/2 * 1/16 * 3/16 + 1/3 * 1/16 * 13/16 * 1/16)"
 
 
+def normalised_parts(cut: CutLists, *, max_rel: Level = 4) -> tuple[FloatMatrix, FloatMatrix]:
+    """Compute the expected reciprocal rank of the list, and of the best order there could be."""
+    require_no_gain_above(max_rel, cut.lists, measure="nERR")
+    ideal = cut.sum_ideal(_stops(cut.lists.judged_gain, cut.lists.judged_list, max_rel) / cut.lists.ideal_rank)
+    return _of_list(cut, max_rel), ideal
+
+
 @Definition(
     name="ERR",
     formula="sum_{i<=k} (1/i) p_i prod_{j<i} (1 - p_j), p_i = (2^g_i - 1) / 2^max_rel",
@@ -88,9 +95,11 @@ def expected_reciprocal_rank(cut: CutLists, *, max_rel: Level = 4) -> FloatMatri
     bounds=(0, 1),
     undefined=_NO_GAIN,
     source=f"{_CHAPELLE}; normalised as nDCG, by all judgements, best first",
+    parts=normalised_parts,
     goldens=(
         Golden("nERR", (_RISING,), (f"({_AT_RANK_1} + {_AT_RANK_3} + {_AT_RANK_4}) / {_BEST_OF_RISING}",)),
         Golden("nERR@1", (_RISING,), ("1/15",), note="gain 1 where 4 was to be had"),
+        Golden("nERR(agg='micro')@1", (_RISING, Ranking([1])), ("1/15", "1"), mean="(1/16 + 1/16) / (15/16 + 1/16)"),
         Golden("nERR(max_rel=2)", (Ranking([2, 1], missed=[0]),), ("1",), note="the best order"),
         Golden("nERR(max_rel=2)@2", (Ranking([None, 1], missed=[2]),), ("1/2 * 1/4 / (3/4 + 1/2 * 1/4 * 1/4)",)),
     ),
@@ -125,9 +134,7 @@ def normalised_expected_reciprocal_rank(cut: CutLists, *, max_rel: Level = 4) ->
     >>> normalised_expected_reciprocal_rank(Lists.of([Ranking([1, 4])]).cut([1, 2])).round(4)
     array([[0.0667, 0.5343]])
     """
-    require_no_gain_above(max_rel, cut.lists, measure="nERR")
-    ideal = cut.sum_ideal(_stops(cut.lists.judged_gain, cut.lists.judged_list, max_rel) / cut.lists.ideal_rank)
-    return where_defined(ratio(_of_list(cut, max_rel), ideal), _GAIN.has_gain(cut))
+    return where_defined(ratio(*normalised_parts(cut, max_rel=max_rel)), _GAIN.has_gain(cut))
 
 
 def _of_list(cut: CutLists, max_rel: float) -> FloatMatrix:

@@ -19,6 +19,25 @@ _HIT = Ranking([None, 1, None])
 _NO_HIT = Ranking([None, None, None], missed=[1])
 
 
+def hit_rank_parts(
+    cut: CutLists,
+    *,
+    denom: Literal["none", "R", "ideal"] = "none",
+    gains: Literal["binary", "grade"] = "binary",
+    rel: Level = 1,
+) -> tuple[FloatMatrix, FloatMatrix]:
+    """Inverse ranks of all hits, summed, and what the sum is divided by."""
+    weighting = Weighting("inverse", gains, rel)
+    match denom:
+        case "R":
+            divisor = cut.n_relevant(rel)
+        case "ideal":
+            divisor = weighting.ideal_total(cut)
+        case "none":
+            divisor = np.ones((1, 1))
+    return weighting.total(cut), divisor
+
+
 @Definition(
     name="Success",
     formula="1 where h_k > 0, else 0",
@@ -87,6 +106,9 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
             note="first hits at ranks 3, 1, 3 and none",
         ),
         Golden("RR@2", (Ranking([None, None, 1]),), ("0",), note="the first hit is beyond the cutoff"),
+        Golden(
+            "RR(judged_only=True)@2", (Ranking([None, 0, None, 1]),), ("1/2",), note="the second of the judged items"
+        ),
     ),
 )
 def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
@@ -177,7 +199,12 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
             "rel only with gains='binary' or denom='R'",
             lambda options: options["rel"] != 1 and options["gains"] == "grade" and options["denom"] != "R",
         ),
+        Rule(
+            "agg='micro' only with denom='R' or 'ideal': without a denominator the micro average is the mean",
+            lambda options: options["agg"] == "micro" and options["denom"] == "none",
+        ),
     ),
+    parts=hit_rank_parts,
     goldens=(
         Golden("ARHR", (Ranking([None, 1, None, None, 1]),), ("1/2 + 1/5",), note="hits at ranks 2 and 5"),
         Golden("ARHR(gains='grade')", (Ranking([2, None, None, 3]),), ("2 + 3/4",), note="gains 2 and 3"),
@@ -189,6 +216,13 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
             note="the best order has its three hits at ranks 1 to 3",
         ),
         Golden("ARHR(denom='ideal',gains='grade')", (Ranking([2, None, None, 3]),), ("(2 + 3/4) / (3 + 2/2)",)),
+        Golden(
+            "ARHR(agg='micro',denom='R')",
+            (Ranking([None, 1], missed=[1, 1]), Ranking([1])),
+            ("1/2 / 3", "1"),
+            mean="(1/2 + 1) / (3 + 1)",
+        ),
+        Golden("ARHR(judged_only=True)", (Ranking([None, 1, None, 0, 1]),), ("1 + 1/3",), note="1 0 1"),
         Golden("ARHR(gains='grade')", (Ranking([0, None], missed=[0]),), (UNDEFINED,), note="no gain to be had"),
     ),
 )
@@ -231,13 +265,6 @@ def average_reciprocal_hit_rank(
     >>> average_reciprocal_hit_rank(Lists.of([Ranking([None, 1, None, None, 1])]).cut([2, 0]))
     array([[0.5, 0.7]])
     """
-    weighting = Weighting("inverse", gains, rel)
-    total = weighting.total(cut)
-    match denom:
-        case "R":
-            n_relevant = cut.n_relevant(rel)
-            return where_defined(ratio(total, n_relevant), n_relevant > 0)
-        case "ideal":
-            return where_defined(ratio(total, weighting.ideal_total(cut)), weighting.has_gain(cut))
-        case "none":
-            return where_defined(total, weighting.has_gain(cut))
+    total, divisor = hit_rank_parts(cut, denom=denom, gains=gains, rel=rel)
+    is_defined = cut.n_relevant(rel) > 0 if denom == "R" else Weighting("inverse", gains, rel).has_gain(cut)
+    return where_defined(ratio(total, divisor), is_defined)

@@ -29,8 +29,31 @@ _REPEATING = Ranking([1, 1, None], missed=[1], items=(_A, _AB, _C), background=_
 _BEST = Ranking([1, 1, 1], items=(_AB, _C, _A), background=_JUDGED)
 _IRRELEVANT = Ranking([0], items=(_A,), background=Background(judged=((0, ("a",)),)))
 _NONE = Ranking([], missed=[1], background=_JUDGED)
+_ONE_CATEGORY = Ranking([1], items=(_A,), background=Background(judged=((1, ("a",)),)))
 
 Redundancy = Annotated[float, Above(0), Below(1)]
+
+
+def alpha_ndcg_parts(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = _ALPHA) -> tuple[FloatMatrix, FloatMatrix]:
+    """Discounted gain of new categories of relevant items, and that of an ideal list."""
+    gains, owner = _gains_of_lists(cut, rel, alpha)
+    found = cut.sum_items(gains / np.log2(cut.lists.known_items.item_rank[owner] + 1), of=owner)
+    return found, cut.once(("ideal of categories", rel, alpha), lambda: _ideal(cut, rel, alpha))
+
+
+def intent_aware_err_parts(
+    cut: CutLists, *, rel: Level = 1, alpha: Redundancy = _ALPHA
+) -> tuple[FloatMatrix, FloatMatrix]:
+    """Sum expected reciprocal ranks over all categories, of the list and of one whose items are of every category."""
+    gains, owner = _gains_of_lists(cut, rel, alpha)
+    found = cut.sum_items(gains / cut.lists.known_items.item_rank[owner], of=owner)
+    item, code = _relevant_labels(cut, rel)
+    wanted = np.unique(cut.lists.known_items.known_judged.owner[item] * _n_codes(cut) + code)
+    n_wanted = np.bincount(wanted // _n_codes(cut), minlength=cut.lists.n_lists)[:, None]
+    ranks = np.arange(1, int(cut.k.max(initial=1, where=np.isfinite(cut.k))) + 1)
+    running = np.append(np.cumsum((1 - alpha) ** (ranks - 1) / ranks), np.nan)  # the whole list has no k
+    best = running[np.where(np.isfinite(cut.k), cut.k, len(running)).astype(np.int64) - 1]
+    return found, n_wanted * best
 
 
 @Definition(
@@ -42,12 +65,20 @@ Redundancy = Annotated[float, Above(0), Below(1)]
     undefined=_UNDEFINED,
     source="Clarke et al. (2008), Novelty and diversity in information retrieval evaluation; ndeval",
     bounded_by_gains=False,
+    parts=alpha_ndcg_parts,
     goldens=(
         Golden(
             "alpha_nDCG@1", (_REPEATING,), ("1/2",), note="a is one of two categories that an item could have covered"
         ),
         Golden("alpha_nDCG@2", (_REPEATING,), ("(1 + (1/2 + 1) / log2(3)) / (2 + 1 / log2(3))",)),
         Golden("alpha_nDCG(alpha=0.75)@2", (_REPEATING,), ("(1 + (1/4 + 1) / log2(3)) / (2 + 1 / log2(3))",)),
+        Golden(
+            "alpha_nDCG(agg='micro')@1",
+            (_REPEATING, _ONE_CATEGORY),
+            ("1/2", "1"),
+            mean="(1 + 1) / (2 + 1)",
+            note="new categories of all users, of those that an item could have covered",
+        ),
         Golden("alpha_nDCG", (_BEST, _IRRELEVANT, _NONE), ("1", UNDEFINED, UNDEFINED), mean="1"),
     ),
     needs=_NEEDS,
@@ -87,9 +118,7 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = _ALPHA) -> 
     >>> alpha_ndcg(Lists.of([Ranking([1, 1], [1], items=items, background=background)]).cut([1, 2])).round(4)
     array([[1.    , 0.8066]])
     """
-    gains, owner = _gains_of_lists(cut, rel, alpha)
-    found = cut.sum_items(gains / np.log2(cut.lists.known_items.item_rank[owner] + 1), of=owner)
-    ideal = cut.once(("ideal of categories", rel, alpha), lambda: _ideal(cut, rel, alpha))
+    found, ideal = alpha_ndcg_parts(cut, rel=rel, alpha=alpha)
     return np.where(cut.n_recommended > 0, quotient(found, ideal), np.nan)
 
 
@@ -103,10 +132,12 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = _ALPHA) -> 
     source="Chapelle et al. (2011), Intent-based diversification of web search results; ndeval",
     cutoff=Cutoff("required"),
     bounded_by_gains=False,
+    parts=intent_aware_err_parts,
     goldens=(
         Golden("ERR_IA@1", (_REPEATING,), ("1 / 3",), note="a, of a, b and c"),
         Golden("ERR_IA@2", (_REPEATING, _NONE), ("(1 + (1/2 + 1) / 2) / (3 + 3 * 1/2 / 2)", UNDEFINED)),
         Golden("ERR_IA(alpha=0.75)@2", (_REPEATING,), ("(1 + (1/4 + 1) / 2) / (3 + 3 * 1/4 / 2)",)),
+        Golden("ERR_IA(agg='micro')@1", (_REPEATING, _ONE_CATEGORY), ("1/3", "1"), mean="(1 + 1) / (3 + 1)"),
         Golden("ERR_IA@1", (_IRRELEVANT,), (UNDEFINED,)),
     ),
     needs=_NEEDS,
@@ -142,15 +173,8 @@ def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = _ALPH
     >>> intent_aware_err(Lists.of([one]).cut([1]))
     array([[0.5]])
     """
-    gains, owner = _gains_of_lists(cut, rel, alpha)
-    found = cut.sum_items(gains / cut.lists.known_items.item_rank[owner], of=owner)
-    item, code = _relevant_labels(cut, rel)
-    wanted = np.unique(cut.lists.known_items.known_judged.owner[item] * _n_codes(cut) + code)
-    n_wanted = np.bincount(wanted // _n_codes(cut), minlength=cut.lists.n_lists)[:, None]
-    ranks = np.arange(1, int(cut.k.max(initial=1, where=np.isfinite(cut.k))) + 1)
-    running = np.append(np.cumsum((1 - alpha) ** (ranks - 1) / ranks), np.nan)  # the whole list has no k
-    best = running[np.where(np.isfinite(cut.k), cut.k, len(running)).astype(np.int64) - 1]
-    return np.where(cut.n_recommended > 0, quotient(found, n_wanted * best), np.nan)
+    found, possible = intent_aware_err_parts(cut, rel=rel, alpha=alpha)
+    return np.where(cut.n_recommended > 0, quotient(found, possible), np.nan)
 
 
 def _n_codes(cut: CutLists) -> int:

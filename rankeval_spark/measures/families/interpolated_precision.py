@@ -37,6 +37,12 @@ _TWO_OF_FOUR = Ranking([None, 1, 1, None], missed=[1, 1])
 _NOTHING_RELEVANT = Ranking([0, None], missed=[0])
 
 
+def recall_ceiling_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """Relevant items that the list has places for, and all of them."""
+    n_relevant = cut.n_relevant(rel)
+    return np.minimum(n_relevant, cut.depth), n_relevant
+
+
 @Definition(
     name="IPrec",
     formula="max {h_i / i : h_i >= need} with need = ceil(recall R); 0 where the list never reaches it",
@@ -220,11 +226,14 @@ def interpolated_precision_area(
     bounds=(0, 1),
     undefined=_NO_RELEVANT,
     source="R@k of the best list of the same length",
+    parts=recall_ceiling_parts,
     cutoff=Cutoff("optional"),
     bounded_by_gains=True,
     goldens=(
         Golden("RecallCeiling@2", (_TWO_OF_THREE,), ("2/3",), note="two places for three items"),
         Golden("RecallCeiling", (_TWO_OF_THREE, _TWO_OF_FOUR), ("3/3", "4/4"), note="whatever stands in the list"),
+        Golden("RecallCeiling(agg='micro')@1", (_TWO_OF_THREE, Ranking([1])), ("1/3", "1"), mean="(1 + 1) / (3 + 1)"),
+        Golden("RecallCeiling(judged_only=True)", (_TWO_OF_THREE,), ("2/3",), note="two judged items for three"),
         Golden("RecallCeiling@10", (Ranking([None], missed=[1] * 4),), ("1/4",), note="the list ends at rank 1"),
     ),
 )
@@ -256,8 +265,8 @@ def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> recall_ceiling(Lists.of([Ranking([None, 1], missed=[1, 1, 1])]).cut([1, 5, 0]))
     array([[0.25, 0.5 , 0.5 ]])
     """
-    n_relevant = cut.n_relevant(rel)
-    return where_defined(ratio(np.minimum(n_relevant, cut.depth), n_relevant), n_relevant > 0)
+    within_reach, n_relevant = recall_ceiling_parts(cut, rel=rel)
+    return where_defined(ratio(within_reach, n_relevant), n_relevant > 0)
 
 
 def _curve(lists: Lists, n_levels: int, need: Need, rel: float) -> FloatMatrix:

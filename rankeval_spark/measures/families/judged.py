@@ -25,6 +25,32 @@ _SMOOTHING: Final = 1e-5
 """Keeps infAP's share of relevant items away from 0 / 0; the value is trec_eval's."""
 
 
+def judged_share_parts(cut: CutLists, *, denom: Literal["len", "k"] = "len") -> tuple[FloatMatrix, FloatMatrix]:
+    """Items among the first k that have a judgement, and what they are divided by."""
+    return _n_judged(cut), cut.depth if denom == "len" else cut.k
+
+
+def binary_preference_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """Sum what the relevant recommended items add; and count the relevant items there are."""
+    lists, relevance = cut.lists, cut.lists.relevance(rel)
+    n_nonrelevant = lists.count_judged(_is_nonrelevant(lists.judged_gain, rel))
+    at_most = relevance.n_relevant[lists.hit_list, 0]
+    counted = np.minimum(n_nonrelevant[lists.hit_list, 0], at_most)
+    worth = 1 - ratio(np.minimum(_nonrelevant_above(cut, rel), at_most), counted)
+    return cut.sum_hits(relevance.is_relevant * worth), relevance.n_relevant
+
+
+def inferred_average_precision_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """Estimated precision at the rank of each hit, summed, and the relevant items there are."""
+    lists, relevance = cut.lists, cut.lists.relevance(rel)
+    n_relevant_above = relevance.n_above - relevance.is_relevant
+    n_judged_above = n_relevant_above + _nonrelevant_above(cut, rel)
+    n_pooled_above = positions(lists.hit_list, n_lists=lists.n_lists) - 1
+    relevant_share = (n_relevant_above + _SMOOTHING) / (n_judged_above + 2 * _SMOOTHING)
+    precision = (1 + n_pooled_above * relevant_share) / lists.hit_rank
+    return cut.sum_hits(relevance.is_relevant * precision), relevance.n_relevant
+
+
 @Definition(
     name="Judged",
     formula="(items with a judgement at ranks 1..k) / min(k, n)",
@@ -33,10 +59,19 @@ _SMOOTHING: Final = 1e-5
     source="ir_measures Judged",
     cutoff=Cutoff("optional").but("required", denom="k"),
     bounded_by_gains=False,
+    parts=judged_share_parts,
+    takes_judged_only=False,
     goldens=(
         Golden("Judged@2", (_TWO_OF_FOUR_JUDGED,), ("1/2",)),
         Golden("Judged@10", (_TWO_OF_FOUR_JUDGED,), ("2/4",), note="of the items there are"),
         Golden("Judged(denom='k')@10", (_TWO_OF_FOUR_JUDGED,), ("2/10",), note="of the places there are"),
+        Golden(
+            "Judged(agg='micro')",
+            (_TWO_OF_FOUR_JUDGED, Ranking([1])),
+            ("2/4", "1"),
+            mean="3/5",
+            note="of all items shown",
+        ),
         Golden("Judged", (_NOTHING_RELEVANT, Ranking([], missed=[1])), ("1/2", "0"), note="relevant or not"),
     ),
 )
@@ -68,7 +103,7 @@ def judged_share(cut: CutLists, *, denom: Literal["len", "k"] = "len") -> FloatM
     >>> judged_share(Lists.of([Ranking([None, 1, 0, None])]).cut([1, 2, 10]))
     array([[0. , 0.5, 0.5]])
     """
-    return ratio(_n_judged(cut), cut.depth if denom == "len" else cut.k)
+    return ratio(*judged_share_parts(cut, denom=denom))
 
 
 @Definition(
@@ -80,6 +115,7 @@ def judged_share(cut: CutLists, *, denom: Literal["len", "k"] = "len") -> FloatM
     aliases={"Unjudged": {}},
     cutoff=Cutoff("required"),
     bounded_by_gains=False,
+    takes_judged_only=False,
     goldens=(
         Golden("unj@2", (_TWO_OF_FOUR_JUDGED,), ("1/2",)),
         Golden("unj@10", (_TWO_OF_FOUR_JUDGED,), ("2/10",), note="places without an item are not unjudged items"),
@@ -125,11 +161,16 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
     undefined=_NO_RELEVANT,
     source="Buckley & Voorhees (2004), Retrieval evaluation with incomplete information; trec_eval bpref",
     cutoff=Cutoff("forbidden"),
+    parts=binary_preference_parts,
+    takes_judged_only=False,
     goldens=(
         Golden("Bpref", (Ranking([None, 1, 0, 1], missed=[1, 0]),), ("(1 + (1 - 1/2)) / 3",), note="N = 2"),
         Golden("Bpref", (Ranking([0, 0, 1], missed=[0, 0]),), ("1 - 1/1",), note="min(b, R) / min(N, R) with R = 1"),
         Golden("Bpref", (Ranking([None, None, 1]),), ("1",), note="items without a judgement do not count"),
         Golden("Bpref", (Ranking([-1, 1], missed=[0]),), ("1",), note="nor do those whose judgement is negative"),
+        Golden(
+            "Bpref(agg='micro')", (Ranking([1], missed=[1, 1]), Ranking([1])), ("1/3", "1"), mean="(1 + 1) / (3 + 1)"
+        ),
         Golden("Bpref", (_NOTHING_RELEVANT,), (UNDEFINED,), note="no relevant held-out item"),
     ),
 )
@@ -163,13 +204,8 @@ def binary_preference(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> binary_preference(Lists.of([Ranking([None, 1, 0, 1], missed=[1, 0])]).cut([0]))
     array([[0.5]])
     """
-    lists, relevance = cut.lists, cut.lists.relevance(rel)
-    n_nonrelevant = lists.count_judged(_is_nonrelevant(lists.judged_gain, rel))
-    at_most = relevance.n_relevant[lists.hit_list, 0]
-    counted = np.minimum(n_nonrelevant[lists.hit_list, 0], at_most)
-    worth = 1 - ratio(np.minimum(_nonrelevant_above(cut, rel), at_most), counted)
-    total = cut.sum_hits(relevance.is_relevant * worth)
-    return where_defined(ratio(total, relevance.n_relevant), relevance.n_relevant > 0)
+    total, n_relevant = binary_preference_parts(cut, rel=rel)
+    return where_defined(ratio(total, n_relevant), n_relevant > 0)
 
 
 @Definition(
@@ -183,10 +219,18 @@ def binary_preference(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     aliases={"InferredAP": {}},
     cutoff=Cutoff("forbidden"),
     bounded_by_gains=False,
+    parts=inferred_average_precision_parts,
+    takes_judged_only=False,
     goldens=(
         Golden("infAP", (Ranking([1, None, 1]),), ("(1 + (1/3 + 1/3 * 1.00001 / 1.00002)) / 2",), note="AP is 5/6"),
         Golden("infAP", (Ranking([0, 1], missed=[1]),), ("(1/2 + 1/2 * 0.00001 / 1.00002) / 2",)),
         Golden("infAP", (Ranking([-1, 1]),), ("1/2 + 1/2 * 1/2",), note="pooled and not judged: relevant or not"),
+        Golden(
+            "infAP(agg='micro')",
+            (Ranking([-1, 1]), Ranking([1], missed=[1])),
+            ("3/4", "1/2"),
+            mean="(3/4 + 1) / (1 + 2)",
+        ),
         Golden("infAP", (_NOTHING_RELEVANT,), (UNDEFINED,), note="no relevant held-out item"),
     ),
 )
@@ -221,14 +265,8 @@ def inferred_average_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> inferred_average_precision(Lists.of([Ranking([-1, 1])]).cut([0]))
     array([[0.75]])
     """
-    lists, relevance = cut.lists, cut.lists.relevance(rel)
-    n_relevant_above = relevance.n_above - relevance.is_relevant
-    n_judged_above = n_relevant_above + _nonrelevant_above(cut, rel)
-    n_pooled_above = positions(lists.hit_list, n_lists=lists.n_lists) - 1
-    relevant_share = (n_relevant_above + _SMOOTHING) / (n_judged_above + 2 * _SMOOTHING)
-    precision = (1 + n_pooled_above * relevant_share) / lists.hit_rank
-    total = cut.sum_hits(relevance.is_relevant * precision)
-    return where_defined(ratio(total, relevance.n_relevant), relevance.n_relevant > 0)
+    total, n_relevant = inferred_average_precision_parts(cut, rel=rel)
+    return where_defined(ratio(total, n_relevant), n_relevant > 0)
 
 
 def _n_judged(cut: CutLists) -> FloatMatrix:

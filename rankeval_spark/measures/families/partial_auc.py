@@ -21,6 +21,17 @@ _ONE_MISSED = Ranking([None, 1, None, 1], missed=[1])
 _NOTHING_RELEVANT = Ranking([0, None], missed=[0])
 
 
+def partial_auc_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """Share of the first k others that stand below, summed over the hits, and the relevant items there are."""
+    return _area(cut, _others_above(cut, rel) + 1, rel), cut.n_relevant(rel)
+
+
+def partial_auc_at_positives_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """Sum that share over the first k hits; and count the relevant items, up to k."""
+    first = np.maximum(_others_above(cut, rel) + 1, cut.lists.relevance(rel).n_above)
+    return _area(cut, first, rel), np.minimum(cut.n_relevant(rel), cut.k)
+
+
 @Definition(
     name="PAUC",
     formula="(1 / (R k)) sum over hits of max(k - f, 0), f the items above the hit that are not relevant",
@@ -29,12 +40,15 @@ _NOTHING_RELEVANT = Ranking([0, None], missed=[0])
     source="Dodd & Pepe (2003), Partial AUC estimation and regression; RecTools PAUC",
     aliases={"PartialAUC": {}},
     cutoff=Cutoff("required"),
+    parts=partial_auc_parts,
     goldens=(
         Golden(
             "PAUC@2", (_HITS_AT_1_3_4_6,), ("(2 + 1 + 1) / (4 * 2)",), note="the hit at rank 6 has 2 misses above it"
         ),
         Golden("PAUC@3", (_HITS_AT_1_3_4_6,), ("(3 + 2 + 2 + 1) / (4 * 3)",), note="hits below rank k count too"),
         Golden("PAUC@2", (_ONE_MISSED,), ("(1 + 0 + 0) / (3 * 2)",), note="a hit that the list lacks adds nothing"),
+        Golden("PAUC(agg='micro')@2", (_ONE_MISSED, Ranking([1])), ("1/6", "1"), mean="(1/2 + 1) / (3 + 1)"),
+        Golden("PAUC(judged_only=True)@2", (Ranking([None, None, 1, 0, 1]),), ("(2 + 1) / (2 * 2)",), note="1 0 1"),
         Golden("PAUC@2", (_NOTHING_RELEVANT,), (UNDEFINED,), note="no relevant held-out item"),
     ),
 )
@@ -67,9 +81,7 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> partial_auc(Lists.of([Ranking([1, None, 1, 1])]).cut([1, 2]))
     array([[0.33333333, 0.66666667]])
     """
-    n_relevant = cut.n_relevant(rel)
-    area = _area(cut, _others_above(cut, rel) + 1, rel)
-    return where_defined(ratio(area, n_relevant), n_relevant > 0)
+    return where_defined(ratio(*partial_auc_parts(cut, rel=rel)), cut.n_relevant(rel) > 0)
 
 
 @Definition(
@@ -80,10 +92,12 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     source="Hiranandani et al. (2020), Optimization and analysis of the pAp@k metric for recommender systems; "
     "RecTools PAP",
     cutoff=Cutoff("required"),
+    parts=partial_auc_at_positives_parts,
     goldens=(
         Golden("PAP@2", (_HITS_AT_1_3_4_6,), ("(2 + 1) / (2 * 2)",), note="the first 2 hits"),
         Golden("PAP@3", (_HITS_AT_1_3_4_6,), ("(3 + 2 + 2) / (3 * 3)",)),
         Golden("PAP@2", (_ONE_MISSED,), ("(1 + 0) / (2 * 2)",), note="R = 3, of which 2 can count"),
+        Golden("PAP(agg='micro')@2", (_ONE_MISSED, Ranking([1])), ("1/4", "1"), mean="(1/2 + 1) / (2 + 1)"),
         Golden("PAP@2", (_NOTHING_RELEVANT,), (UNDEFINED,), note="no relevant held-out item"),
     ),
 )
@@ -115,9 +129,7 @@ def partial_auc_at_positives(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> partial_auc_at_positives(Lists.of([Ranking([1, None, 1, 1])]).cut([1, 2]))
     array([[1. , 0.75]])
     """
-    n_relevant = cut.n_relevant(rel)
-    first = np.maximum(_others_above(cut, rel) + 1, cut.lists.relevance(rel).n_above)
-    return where_defined(ratio(_area(cut, first, rel), np.minimum(n_relevant, cut.k)), n_relevant > 0)
+    return where_defined(ratio(*partial_auc_at_positives_parts(cut, rel=rel)), cut.n_relevant(rel) > 0)
 
 
 def _others_above(cut: CutLists, rel: float) -> FloatVector:

@@ -74,6 +74,12 @@ def f_parts(cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: Level =
         Golden("P(denom='len')@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/4", "2/4"), note="rewards the shorter list"),
         Golden("P(denom='min')@5", (_TWO_OF_FOUR, _TWO_OF_EIGHT), ("2/2", "2/5"), note="at most min(k, R) can be hit"),
         Golden("P(agg='micro',denom='len')@5", (_TWO_OF_FOUR, Ranking([1])), ("2/4", "1/1"), mean="(2 + 1) / (4 + 1)"),
+        Golden(
+            "P(judged_only=True)@2",
+            (Ranking([None, 1, None, 1]), Ranking([None, 1, -1]), Ranking([None, None], missed=[1])),
+            ("2/2", "1/2", "0"),
+            note="items without a judgement, or with a negative one, leave the list before it is cut",
+        ),
         Golden("P(rel=2)@2", (Ranking([1, 2, 3], missed=[3]),), ("1/2",), note="relevant from gain 2 on"),
     ),
 )

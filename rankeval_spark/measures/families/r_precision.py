@@ -21,6 +21,13 @@ def r_precision_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, Fl
     return _parts_at(cut, cut.n_relevant(rel), rel)
 
 
+def r_precision_at_multiple_parts(
+    cut: CutLists, *, rel: Level = 1, x: Annotated[float, Above(0)] = 1
+) -> tuple[FloatMatrix, FloatMatrix]:
+    """Hits at ranks 1..c, and c."""
+    return _parts_at(cut, np.floor(x * cut.n_relevant(rel) + 0.9), rel)
+
+
 @Definition(
     name="Rprec",
     formula="h_R / R; with a cutoff h_min(R, k) / min(R, k)",
@@ -34,6 +41,7 @@ def r_precision_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, Fl
         Golden("Rprec", (_HITS_AT_1_4_5,), ("1/3",), note="R = 3: ranks 1 to 3 count"),
         Golden("Rprec@2", (_HITS_AT_1_4_5,), ("1/2",), note="R = 3 > k: ranks 1 and 2 count"),
         Golden("Rprec(agg='micro')", (_HITS_AT_1_4_5, Ranking([1])), ("1/3", "1"), mean="(1 + 1) / (3 + 1)"),
+        Golden("Rprec(judged_only=True)", (Ranking([None, 0, 1], missed=[1]),), ("1/2",), note="0 1, of which 2 count"),
         Golden("Rprec@5", (_HITS_AT_1_4_5,), ("1/3",), note="equals Rprec where R <= k"),
     ),
 )
@@ -79,10 +87,12 @@ def r_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     cutoff=Cutoff("forbidden"),
     always_printed=("x",),
     after_at="x",
+    parts=r_precision_at_multiple_parts,
     goldens=(
         Golden("Rprec_mult(x=1)", (_HITS_AT_1_4_5,), ("1/3",), note="Rprec"),
         Golden("Rprec_mult(x=2)", (_HITS_AT_1_4_5,), ("3/6",), note="int(6.9) = 6 ranks"),
         Golden("Rprec_mult(x=0.5)", (_HITS_AT_1_4_5,), ("1/2",), note="int(2.4) = 2 ranks"),
+        Golden("Rprec_mult(agg='micro',x=2)", (_HITS_AT_1_4_5, Ranking([1])), ("3/6", "1/2"), mean="(3 + 1) / (6 + 2)"),
         Golden("Rprec_mult(x=0.05)", (Ranking([1]),), ("0",), note="int(0.95) = 0 ranks"),
         Golden("Rprec_mult(x=1)", (Ranking([0, None], missed=[0]),), (UNDEFINED,), note="no relevant held-out item"),
     ),
@@ -117,8 +127,7 @@ def r_precision_at_multiple(cut: CutLists, *, rel: Level = 1, x: Annotated[float
     >>> r_precision_at_multiple(Lists.of([Ranking([1, None, None, 1, 1, None])]).cut([0]), x=2)
     array([[0.5]])
     """
-    n_relevant = cut.n_relevant(rel)
-    return where_defined(ratio(*_parts_at(cut, np.floor(x * n_relevant + 0.9), rel)), n_relevant > 0)
+    return where_defined(ratio(*r_precision_at_multiple_parts(cut, rel=rel, x=x)), cut.n_relevant(rel) > 0)
 
 
 def _parts_at(cut: CutLists, depth: FloatMatrix, rel: float) -> tuple[FloatMatrix, FloatMatrix]:

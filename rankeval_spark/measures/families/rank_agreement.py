@@ -50,6 +50,7 @@ def concordance_parts(cut: CutLists, *, ties: FcpTies = "half") -> tuple[FloatMa
     needs=(HIT_SCORES,),
     parts=concordance_parts,
     agg_not_offered=(NotOffered("surprise", _SURPRISE),),
+    takes_judged_only=False,
     bounded_by_gains=True,
     goldens=(
         Golden("FCP", (_ONE_WRONG, Ranking([2, 1])), ("2/3", "1"), mean="5/6", note="3 pairs, and 1"),
@@ -114,6 +115,7 @@ def fraction_of_concordant_pairs(cut: CutLists, *, ties: FcpTies = "half") -> Fl
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    takes_judged_only=False,
     bounded_by_gains=True,
     goldens=(
         Golden("KendallTau", (_ONE_WRONG, Ranking([1, 2])), ("1/3", "-1"), mean="-1/3"),
@@ -159,6 +161,7 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    takes_judged_only=False,
     bounded_by_gains=True,
     goldens=(
         Golden("Spearman", (_ONE_WRONG, Ranking([1, 2])), ("1/2", "-1"), mean="-1/4", note="1 - 6 * 2 / (3 * 8)"),

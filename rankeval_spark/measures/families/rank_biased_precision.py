@@ -108,6 +108,7 @@ def rank_biased_precision(
     source=_MOFFAT,
     always_printed=("p",),
     without_relevant=lambda **_: 1.0,
+    takes_judged_only=False,
     bounded_by_gains=False,
     goldens=(
         Golden(

@@ -23,6 +23,11 @@ _THREE_OF_FOUR = Ranking([1, 0, None, 1, 0])
 _TIED = Ranking([1, 0, 1, 0], scores=[0.9, 0.5, 0.5, 0.1])
 
 
+def area_parts(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> tuple[FloatMatrix, FloatMatrix]:
+    """Pairs in the right order, and all pairs."""
+    return _ordered_pairs(cut.lists, rel, ties)
+
+
 @Definition(
     name="AUC",
     formula="(c + t / 2) / (n_1 n_0), c and t the pairs of a relevant and another held-out item in order and tied",
@@ -32,9 +37,18 @@ _TIED = Ranking([1, 0, 1, 0], scores=[0.9, 0.5, 0.5, 0.1])
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    parts=area_parts,
+    takes_judged_only=False,
     bounded_by_gains=True,
     goldens=(
         Golden("AUC", (_THREE_OF_FOUR, Ranking([0, 1])), ("3/4", "0"), mean="3/8", note="4 pairs, and 1"),
+        Golden(
+            "AUC(agg='micro')",
+            (_THREE_OF_FOUR, Ranking([0, 1])),
+            ("3/4", "0"),
+            mean="3 / (4 + 1)",
+            note="of the pairs of all users; GAUC weighs by items",
+        ),
         Golden("AUC", (_TIED,), ("(3 + 1/2) / 4",), note="one relevant item ties with another"),
         Golden("AUC(ties='zero')", (_TIED,), ("3/4",)),
         Golden("AUC(rel=2)", (Ranking([1, 2]),), ("0",), note="relevant from gain 2 on"),
@@ -62,7 +76,8 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     -----
     ``(c + t / 2) / (n_1 n_0)`` over the held-out items that the list holds, n_1 of them relevant and n_0 with a gain
     below rel. Items without a judgement do not count: a list of the best k of a catalogue has no area under its curve,
-    only the part that PAUC gives.
+    only the part that PAUC gives. With ``agg='micro'`` the pairs of all users are put together; GAUC weighs users by
+    their items instead.
 
     Examples
     --------
@@ -70,7 +85,7 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     >>> area_under_curve(Lists.of([Ranking([1, 0, None, 1, 0])]).cut([0]))
     array([[0.75]])
     """
-    right, n_pairs = _ordered_pairs(cut.lists, rel, ties)
+    right, n_pairs = area_parts(cut, rel=rel, ties=ties)
     return where_defined(ratio(right, n_pairs), n_pairs > 0)
 
 
@@ -91,6 +106,7 @@ def weighted_area_parts(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half"
     needs=(HIT_SCORES,),
     parts=weighted_area_parts,
     agg="micro",
+    takes_judged_only=False,
     bounded_by_gains=True,
     goldens=(
         Golden("GAUC", (_THREE_OF_FOUR, Ranking([0, 1])), ("3/4", "0"), mean="(4 * 3/4 + 2 * 0) / (4 + 2)"),

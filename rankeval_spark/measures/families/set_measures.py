@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from rankeval_spark.measures.arrays import FloatMatrix, ratio, where_defined
-from rankeval_spark.measures.families.precision_recall import precision, recall
+from rankeval_spark.measures.families.precision_recall import precision, precision_parts, recall, recall_parts
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.lists import CutLists, Ranking
 from rankeval_spark.measures.options import Above, Level
@@ -16,6 +16,24 @@ _TWO_OF_FIVE = Ranking([None, 1, None, 1, None], missed=[1, 1])
 _NO_LIST = Ranking([], missed=[1])
 
 
+def set_precision_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """Hits of the whole list, and its length."""
+    return precision_parts(cut, denom="len", rel=rel)
+
+
+def set_recall_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
+    """Hits of the whole list, and the relevant items there are."""
+    return recall_parts(cut, denom="R", rel=rel)
+
+
+def set_f_parts(
+    cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: Level = 1
+) -> tuple[FloatMatrix, FloatMatrix]:
+    """(1 + b^2) times the hits of the whole list, and b^2 R + n."""
+    weight = beta**2
+    return (1 + weight) * cut.hits(rel), weight * cut.n_relevant(rel) + cut.depth
+
+
 @Definition(
     name="SetP",
     formula="h_n / n",
@@ -24,9 +42,12 @@ _NO_LIST = Ranking([], missed=[1])
     source="trec_eval set_P",
     aliases={"set_P": {}, "SetPrecision": {}},
     cutoff=Cutoff("forbidden"),
+    parts=set_precision_parts,
     bounded_by_gains=True,
     goldens=(
         Golden("SetP", (_TWO_OF_FIVE, _NO_LIST), ("2/5", "0"), mean="1/5", note="0 where the model gave no list"),
+        Golden("SetP(agg='micro')", (_TWO_OF_FIVE, Ranking([1])), ("2/5", "1"), mean="(2 + 1) / (5 + 1)"),
+        Golden("SetP(judged_only=True)", (Ranking([None, 1, 0, -1, 1]),), ("2/3",), note="two of three judged items"),
         Golden("SetP", (Ranking([0, None], missed=[0]),), (UNDEFINED,), note="no relevant held-out item"),
     ),
 )
@@ -66,8 +87,13 @@ def set_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     source="trec_eval set_recall",
     aliases={"set_recall": {}, "set_R": {}, "SetRecall": {}},
     cutoff=Cutoff("forbidden"),
+    parts=set_recall_parts,
+    takes_judged_only=False,
     bounded_by_gains=True,
-    goldens=(Golden("SetR", (_TWO_OF_FIVE, _NO_LIST), ("2/4", "0"), mean="1/4"),),
+    goldens=(
+        Golden("SetR", (_TWO_OF_FIVE, _NO_LIST), ("2/4", "0"), mean="1/4"),
+        Golden("SetR(agg='micro')", (_TWO_OF_FIVE, _NO_LIST), ("2/4", "0"), mean="2 / (4 + 1)"),
+    ),
 )
 def set_recall(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Share of the relevant items that are recommended at all.
@@ -105,9 +131,17 @@ def set_recall(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     source="trec_eval set_F, whose parameter is beta squared",
     aliases={"set_F": {}},
     cutoff=Cutoff("forbidden"),
+    parts=set_f_parts,
     bounded_by_gains=True,
     goldens=(
         Golden("SetF", (_TWO_OF_FIVE, _NO_LIST), ("4/9", "0"), mean="2/9", note="SetP = 2/5 and SetR = 1/2"),
+        Golden(
+            "SetF(agg='micro')",
+            (_TWO_OF_FIVE, Ranking([1])),
+            ("4/9", "1"),
+            mean="2 * (2 + 1) / ((4 + 5) + (1 + 1))",
+            note="F of the precision and the recall of all users together",
+        ),
         Golden("SetF(beta=2)", (_TWO_OF_FIVE,), ("5 * 2/5 * 1/2 / (4 * 2/5 + 1/2)",), note="recall counts more"),
     ),
 )
@@ -139,6 +173,4 @@ def set_f_measure(cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: L
     >>> set_f_measure(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0]))
     array([[0.44444444]])
     """
-    n_relevant = cut.n_relevant(rel)
-    weight = beta**2
-    return where_defined(ratio((1 + weight) * cut.hits(rel), weight * n_relevant + cut.depth), n_relevant > 0)
+    return where_defined(ratio(*set_f_parts(cut, beta=beta, rel=rel)), cut.n_relevant(rel) > 0)

@@ -8,10 +8,12 @@ references are known.
 from __future__ import annotations
 
 from tests.support.oracles import agreement, beyond, ratings, relevance
-from tests.support.oracles.plain import NAIVE, PlainList, expected, ranking_of, trec_order, within
+from tests.support.oracles.denominators import DENOMINATORS, expected_denominator
+from tests.support.oracles.plain import NAIVE, PlainList, expected, judged_only, ranking_of, trec_order, within
 from tests.support.oracles.variants import TEXT, all_variants, takes_every_list, variants
 
 __all__ = [
+    "DENOMINATORS",
     "NAIVE",
     "TEXT",
     "PlainList",
@@ -19,6 +21,8 @@ __all__ = [
     "all_variants",
     "beyond",
     "expected",
+    "expected_denominator",
+    "judged_only",
     "ranking_of",
     "ratings",
     "relevance",

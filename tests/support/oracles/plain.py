@@ -86,6 +86,8 @@ def naive(name: str) -> Callable[[Naive], Naive]:
 
 def expected(measure: Measure, ranking: Ranking) -> float:
     """Value of one list by the naive reference; NaN where undefined."""
+    if measure.is_judged_only:
+        ranking = judged_only(ranking)
     if measure.group is not None:
         ranking = within(ranking, measure.group)
         if not ranking.missed and all(gain is None for gain in ranking.gains):
@@ -94,6 +96,25 @@ def expected(measure: Measure, ranking: Ranking) -> float:
     if value is None:
         return math.nan
     return float(value) ** 2 if measure.link == "square" else float(value)
+
+
+def judged_only(ranking: Ranking) -> Ranking:
+    """Take the items out of a list that have no judgement or a negative one, which is missed then."""
+    values = ranking.values or [gain or 0 for gain in ranking.gains]
+    groups = [*ranking.groups, *[""] * len(ranking.gains)]
+    kept = [place for place, gain in enumerate(ranking.gains) if gain is not None and gain >= 0]
+    left = [(gain, place) for place, gain in enumerate(ranking.gains) if gain is not None and gain < 0]
+    of_missed = [*ranking.missed_groups, *[""] * len(ranking.missed)][: len(ranking.missed)]
+    return ranking._replace(
+        gains=[ranking.gains[place] for place in kept],
+        values=[values[place] for place in kept],
+        groups=[groups[place] for place in kept],
+        scores=[ranking.score_at[place] for place in kept],
+        items=(),
+        missed=[*ranking.missed, *(gain for gain, _ in left)],
+        missed_values=[*(ranking.missed_values or ranking.missed), *(values[place] for _, place in left)],
+        missed_groups=[*of_missed, *(groups[place] for _, place in left)],
+    )
 
 
 def within(ranking: Ranking, group: str) -> Ranking:

@@ -32,7 +32,7 @@ TEXT = "Drama"
 GROUPS = frozenset({"tail"})
 """Item groups tried; lists drawn by the strategies have items of it."""
 
-ANYWHERE: Mapping[str, int] = {"tail": 1, "mean": 2, "median": 2, "value": 2, "ln": 2}
+ANYWHERE: Mapping[str, int] = {"tail": 1, "True": 2, "micro": 3, "mean": 2, "median": 2, "value": 2, "ln": 2}
 """Values of options that are tried only where so many options, they among them, are not at their defaults."""
 
 
@@ -64,6 +64,8 @@ def _values(option: Option) -> Sequence[Any]:
         return (OTHER_MODEL,)
     if option.is_required:
         return (TEXT,)
+    if option.is_switch:
+        return (None, True)
     if option.choices:
         return (*option.choices, *([OTHER_MAP] if option.takes_map else []))
     return NUMBERS.get(option.name, (option.default, OTHER_NUMBERS.get(option.name, 2.0)))

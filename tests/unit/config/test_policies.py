@@ -115,6 +115,31 @@ def test_lists_cut_down_to_judged_items_cannot_keep_their_ranks(
     assert (fault.found, fault.fix) == (found, "set rank_gaps to renumber, or leave judged_only out")
 
 
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        (["policies.rank_gaps=keep"], "nDCG(judged_only=True) with rank_gaps 'keep'"),
+        (
+            ["preset=rectools"],
+            "nDCG(gains='binary',ideal='k_ones',judged_only=True) with rank_gaps 'keep', which preset 'rectools' sets",
+        ),
+    ],
+)
+def test_nor_can_lists_that_one_measure_cuts_down(config_file: Path, written: list[str], found: str) -> None:
+    measures = "measures=[nDCG(judged_only=True), nDCG]"
+    with pytest.raises(ConfigError) as raised:
+        load_config(config_file, [*written, measures])
+    (fault,) = raised.value.faults
+    assert fault.where == f"--set {measures}, measures"
+    assert (fault.found, fault.fix) == (found, "set rank_gaps to renumber, or leave judged_only out")
+
+
+def test_measure_of_judged_items_goes_with_the_policy_and_with_every_rule_for_ties(config_file: Path) -> None:
+    asked = "measures=[nDCG(judged_only=True), P(judged_only=True)@5]"
+    for ties in ("optimistic", "expected", "error", "rank"):
+        assert stored(config_file, asked, f"policies.ties={ties}", "policies.judged_only=true")["ties"] == ties
+
+
 def test_a_preset_that_keeps_ranks_can_be_told_to_number_them_anew(config_file: Path) -> None:
     found = stored(config_file, "preset=rectools", "policies.rank_gaps=renumber", "policies.judged_only=true")
     assert (found["rank_gaps"], found["judged_only"]) == ("renumber", True)

@@ -117,6 +117,26 @@ def test_judged_only_leaves_the_others_out_of_the_lists() -> None:
     assert_same(names, run, judgements, lists_of(judged, judgements))
 
 
+WITH_JUDGED_ONLY: Final = (
+    *(f"{name}(judged_only=True)@{k}" for name in (*BINARY, "nDCG") for k in KS),
+    *(f"{name}(rel=2,judged_only=True)@5" for name in BINARY),
+    *(f"{name}(judged_only=True)" for name in ("AP", "RR", "nDCG", "Rprec", "SetP", "SetF")),
+    *(f"IPrec(recall={level},judged_only=True)" for level in (0.1, 0.5)),
+    "nDCG(gains={1:2,2:3,3:10},judged_only=True)@5",
+)
+
+
+@pytest.mark.parametrize("seed", [57, 58])
+def test_option_judged_only_is_theirs(seed: int) -> None:
+    """Where no document is left they divide 0 by 0 in some, which is 0 here."""
+    run, judgements = topics(seed)
+    lists = lists_of(single(run), judgements)
+    theirs = by_ir_measures(WITH_JUDGED_ONLY, run, judgements)
+    for name in WITH_JUDGED_ONLY:
+        expected = np.nan_to_num([theirs[name][topic] for topic in judgements])
+        np.testing.assert_allclose(ours(name, lists), expected, rtol=0, atol=1e-9, err_msg=name)
+
+
 def test_values_are_those_of_its_own_code() -> None:
     """Two providers in Python, which take ties by ascending ids."""
     run, judgements = topics(54)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
@@ -13,8 +13,12 @@ from tests.support import oracles
 from tests.support.rankings import batches
 
 VARIANTS = filter(oracles.takes_every_list, oracles.all_variants(ks=(1, 3, 0)))
-MICRO = [measure for measure in VARIANTS if measure.is_micro and measure.group is None]
-WITH_PARTS = {"P", "R", "F", "Rprec", "RMSE", "MSE", "MAE", "PredictedShare", "LogLoss", "FCP", "GAUC", "PopLift"}
+MICRO = [measure for measure in VARIANTS if measure.is_micro and measure.group is None and not measure.is_judged_only]
+WITH_PARTS = {
+    *("P", "R", "F", "Rprec", "RMSE", "MSE", "MAE", "PredictedShare", "LogLoss", "FCP", "GAUC", "PopLift"),
+    *("AP", "nDCG", "nCG", "nERR", "ARHR", "MAR", "Rprec_mult", "SetP", "SetR", "SetF", "RecallCeiling"),
+    *("Judged", "Bpref", "infAP", "PAUC", "PAP", "AUC", "alpha_nDCG", "ERR_IA"),
+}
 
 
 def test_measures_that_are_ratios_have_the_option_and_no_others() -> None:
@@ -42,6 +46,34 @@ def test_ratio_of_the_parts_is_the_value_and_the_denominator_its_weight(batch: l
         is_defined = ~np.isnan(values)
         sums = np.broadcast_to(numerator, (len(batch), 1))[is_defined, 0]
         np.testing.assert_allclose((values * weights)[is_defined], sums, rtol=1e-12, atol=1e-12)
+
+
+OF_CATEGORIES = {"PopLift", "alpha_nDCG", "ERR_IA"}
+"""Measures with parts whose denominators golden examples alone show."""
+WITH_DENOMINATOR = [
+    measure
+    for measure in MICRO
+    if measure.name not in OF_CATEGORIES and measure.options.get("unjudged", "zero") == "zero"
+]
+
+
+def test_every_denominator_has_a_naive_reference() -> None:
+    assert {*oracles.DENOMINATORS} == WITH_PARTS - OF_CATEGORIES
+
+
+@settings(max_examples=15)
+@given(batch=batches())
+def test_users_are_put_together_by_what_naive_references_divide_by(batch: list[Ranking]) -> None:
+    asked = MeasureSet.of(WITH_DENOMINATOR)
+    scores = asked.score(Lists.of(batch))
+    for measure in WITH_DENOMINATOR:
+        place = asked.ks.index(measure.k)
+        weights = scores[f"{measure.column}__weight"][:, place]
+        is_defined = ~np.isnan(scores[measure.column][:, place])
+        expected = np.array([oracles.expected_denominator(measure, one) for one in batch])
+        np.testing.assert_allclose(
+            weights[is_defined], expected[is_defined], rtol=1e-12, atol=1e-12, err_msg=str(measure)
+        )
 
 
 def test_columns_of_values_and_weights_are_told_apart() -> None:

@@ -112,8 +112,9 @@ class _Placed(NamedTuple):
 
     @classmethod
     def of(cls, owner: IntVector, rank: IntVector, code: IntVector, *, n_codes: int) -> _Placed:
+        """Sort items that come in the order of list and rank."""
         same = owner * n_codes + code
-        order = np.lexsort((rank, same))
+        order = np.argsort(same, kind="stable")
         return cls(same[order], owner[order], rank[order])
 
     def among(self, other: _Placed) -> tuple[IntVector, IntVector]:

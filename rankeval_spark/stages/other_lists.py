@@ -16,7 +16,7 @@ def with_other_lists(hits: DataFrame, *, models: Mapping[str, Column]) -> DataFr
     the baseline would take wholly equal lists for a finding.
     Rows are neither added nor lost. All lists of a user are in one place, so a window over them needs no exchange; and
     no row per item is sorted by its item, as another window or a join would need: the two lists meet in Python, item by
-    item (docs/decisions/0019).
+    item (docs/decisions/0020).
 
     Parameters
     ----------

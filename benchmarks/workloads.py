@@ -139,7 +139,8 @@ class Workloads:
 
     def scored(self, request: Request | None = None) -> DataFrame:
         """Plan the scored rows."""
-        return pipeline.to_scored(self.lists(request), request=request or self._request)
+        has_one_list = self._inputs.has_one_list
+        return pipeline.to_scored(self.lists(request), request=request or self._request, has_one_list=has_one_list)
 
     def write_scored(self, request: Request | None = None) -> DataFrame:
         """Write the scored rows and return a frame that reads them."""

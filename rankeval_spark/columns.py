@@ -72,6 +72,9 @@ FACTS: Final = (ITEM_FACTS, TOTALS, PROFILE, PAIRS, OTHER_LISTS)
 SEEN: Final = "_seen"
 """How many of the recommended items that are looked at the user has in the training data; not published."""
 
+PARTIALS: Final = "_partials"
+"""Moments of a batch of lists, in the row of its first list at its first cutoff; empty in all others. Not published."""
+
 GROUPS: Final = "_groups"
 """Item groups of a judged item as bits, where a measure is restricted to one; not published."""
 HIT_GROUPS: Final = "_hit_groups"

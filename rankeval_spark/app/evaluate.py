@@ -368,33 +368,39 @@ class Evaluation:
     @contextmanager
     def cached(self) -> Iterator[Evaluation]:
         """Compute the scored rows once for all results that are used inside the block."""
-        scored = self._frames.scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result of the block
+        if self._scored is not None:  # inside of another block
+            yield self
+            return
+        has_one_list = self.inputs.has_one_list
+        scored = pipeline.to_scored(self._lists, request=self.request, has_one_list=has_one_list)
+        scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result of the block
         try:
             yield replace(self, _scored=scored)
         finally:
             scored.unpersist()
 
     @cached_property
+    def _lists(self) -> DataFrame:
+        return pipeline.to_lists(
+            self.inputs.recommendations,
+            held_out=self.inputs.held_out,
+            segments=self.inputs.segments,
+            request=self.request,
+            has_one_list=self.inputs.has_one_list,
+            train=self.inputs.train,
+            items=self.inputs.items,
+            has_small_catalogue=self.inputs.has_small_catalogue,
+        )
+
+    @cached_property
     def _frames(self) -> Frames:
-        scored, lists = self._scored, None
-        if scored is None:
-            lists = pipeline.to_lists(
-                self.inputs.recommendations,
-                held_out=self.inputs.held_out,
-                segments=self.inputs.segments,
-                request=self.request,
-                has_one_list=self.inputs.has_one_list,
-                train=self.inputs.train,
-                items=self.inputs.items,
-                has_small_catalogue=self.inputs.has_small_catalogue,
-            )
-            scored = pipeline.to_scored(lists, request=self.request)
+        kept = self._scored
         return pipeline.to_frames(
-            scored,
+            pipeline.to_scored(self._lists, request=self.request) if kept is None else kept,
             request=self.request,
             has_one_list=self.inputs.has_one_list,
             exposures=exposures_of(self.inputs, self.request),
-            lists=lists,
+            lists=self._lists if kept is None else None,
         )
 
 

@@ -34,7 +34,7 @@ def stage_scored(  # noqa: PLR0913 - what is staged, and what stands beside it
     """
     # Read up to 4x: user_metrics, metrics, facts, comparisons. A table in staging instead of the cache cost a write and
     # a read more.
-    with cached(pipeline.to_scored(lists, request=request)) as scored:
+    with cached(pipeline.to_scored(lists, request=request, has_one_list=has_one_list)) as scored:
         frames = pipeline.to_frames(scored, request=request, has_one_list=has_one_list, exposures=exposures)
         with steps.step("score") as step:
             run.stage(schemas.USER_METRICS.name, frames.user_metrics)

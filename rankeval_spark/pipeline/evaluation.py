@@ -27,6 +27,7 @@ from rankeval_spark.stages import (
     population,
     rank,
     score,
+    scored_moments,
     segment,
     summarise,
 )
@@ -298,21 +299,39 @@ def _ranked(usable: DataFrame, request: Request, judgements: DataFrame) -> DataF
     )
 
 
-def to_scored(lists: DataFrame, *, request: Request) -> DataFrame:
-    """Score every list at every cutoff and mark who belongs to the population."""
-    policies = request.policies
+def to_scored(lists: DataFrame, *, request: Request, has_one_list: bool = False) -> DataFrame:
+    """Score every list at every cutoff and mark who belongs to the population.
+
+    Parameters
+    ----------
+    has_one_list : bool
+        Whether it is known that no user has several lists of a model, and means are wanted too: where that is possible,
+        the moments that they are made of then stand beside the rows.
+    """
+    policies, measures = request.policies, request.measures
+    beside = None
+    if _can_be_summarised(request, has_one_list=has_one_list):
+        slices = summarise.every_slice(request.slices)
+        beside = scored_moments.beside_rows(measures, slices)
+        lists = scored_moments.with_inputs(lists, slices=slices, policies=policies)
     return lists.transform(
         score.to_user_metrics,
-        measures=request.measures,
+        measures=measures,
         zero_relevant=policies.zero_relevant,
         ties=policies.ties,
+        beside=beside,
     ).transform(
         population.with_population,
         population=policies.population,
-        measures=request.measures.stored,
+        measures=measures.stored,
         missing=policies.missing,
         zero_relevant=policies.zero_relevant,
     )
+
+
+def _can_be_summarised(request: Request, *, has_one_list: bool) -> bool:
+    """Tell whether a batch of lists has moments of its own: not where lists of a user are averaged, or users drawn."""
+    return has_one_list and request.draws is None and bool(request.measures.columns)
 
 
 def to_frames(
@@ -340,18 +359,26 @@ def to_frames(
     if exposures is not None and not asked.columns:
         return Frames(scored, user_metrics, _with_group_rows(exposures, request))
     users = _users(scored, request, has_one_list=has_one_list)
+    metrics = _means(users, lists, request, has_one_list=has_one_list)
+    every = metrics if exposures is None else metrics.unionByName(exposures)
+    return Frames(scored, user_metrics, _with_group_rows(every, request), _comparisons(users, request))
+
+
+def _means(users: DataFrame, lists: DataFrame | None, request: Request, *, has_one_list: bool) -> DataFrame:
+    """Make the rows of ``metrics`` that are means over users, by the shortest way there is."""
     options: dict[str, Any] = {
-        "measures": asked,
+        "measures": request.measures,
         "slices": request.slices,
         "min_slice_size": request.min_slice_size,
         "confidence": request.confidence,
     }
-    if lists is not None and has_one_list and request.draws is None:  # a bootstrap draws for users, not for lists
-        metrics = summarise.to_metrics_of_lists(lists, policies=request.policies, **options)
-    else:
-        metrics = summarise.to_metrics(users, draws=request.draws, **options)
-    every = metrics if exposures is None else metrics.unionByName(exposures)
-    return Frames(scored, user_metrics, _with_group_rows(every, request), _comparisons(users, request))
+    if lists is not None and _can_be_summarised(request, has_one_list=has_one_list):
+        every = summarise.every_slice(request.slices)
+        partials = scored_moments.to_partials(lists, measures=request.measures, slices=every, policies=request.policies)
+        return summarise.to_metrics_of_partials(partials, **options)
+    if C.PARTIALS in users.columns:
+        return summarise.to_metrics_of_partials(scored_moments.of_rows(users), **options)
+    return summarise.to_metrics(users, draws=request.draws, **options)
 
 
 def to_gap_tests(  # noqa: PLR0913 - what is tested, and how

@@ -74,4 +74,6 @@ def with_population(
 
 def keep_population(scored: DataFrame) -> DataFrame:
     """Keep the rows of the population, in the columns of ``schemas.USER_METRICS`` from the list key on."""
-    return scored.where(F.col(IS_EVALUATED)).drop(IS_EVALUATED, C.N_DUPLICATES, N_LISTED, *C.OF_RANKS, C.SEEN)
+    return scored.where(F.col(IS_EVALUATED)).drop(
+        IS_EVALUATED, C.N_DUPLICATES, N_LISTED, *C.OF_RANKS, C.SEEN, C.PARTIALS
+    )

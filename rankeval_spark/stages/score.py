@@ -43,8 +43,32 @@ _PASSED_ON = (*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES, N_LISTED)
 _PASSED_ON_WHERE_THERE = (*C.OF_RANKS, C.SEEN)
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What is made of each batch of lists beside its rows, in a column of these.
+
+    Attributes
+    ----------
+    inputs : tuple of str
+        Columns of the lists that it is made of beside the scores.
+    spark_type : str
+        Type of the column, which is called :data:`columns.PARTIALS`.
+    make : callable
+        Function of the scores and of the inputs: an Arrow array with a cell for each list and cutoff.
+    """
+
+    inputs: tuple[str, ...]
+    spark_type: str
+    make: Callable[[Scored, Mapping[str, pa.Array]], pa.Array]
+
+
 def to_user_metrics(
-    lists: DataFrame, *, measures: MeasureSet, zero_relevant: str = "exclude", ties: str = "item_asc"
+    lists: DataFrame,
+    *,
+    measures: MeasureSet,
+    zero_relevant: str = "exclude",
+    ties: str = "item_asc",
+    beside: Beside | None = None,
 ) -> DataFrame:
     """Score each list: one row per (list, cutoff) with the counts of ``schemas.USER_METRICS`` and a column a measure.
 
@@ -62,10 +86,13 @@ def to_user_metrics(
     ties : str
         With ``expected`` the measures are means over all orders of tied items, the counts beside them are those of the
         order that the lists are in. Any other policy was decided when they were ranked.
+    beside : Beside, optional
+        What else is made of each batch of lists; the rows then have one more column.
     """
     scorer = Scorer.of(lists, measures=measures, zero_relevant=zero_relevant, ties=ties)
-    scored = _score_udf(scorer)(*(F.col(name) for name in scorer.columns))
-    names = [*_COUNTS, *measures.stored]
+    inputs = () if beside is None else beside.inputs
+    scored = _score_udf(scorer, beside)(*(F.col(name) for name in (*scorer.columns, *inputs)))
+    names = [*_COUNTS, *measures.stored, *([] if beside is None else [C.PARTIALS])]
     for_checks = [name for name in _PASSED_ON_WHERE_THERE if name in lists.columns]
     return (
         lists.withColumn(N_LISTED, F.col(C.N_RECOMMENDED) + F.col(C.N_DUPLICATES))
@@ -142,13 +169,20 @@ class Scorer:
         return {"zero": self.measures.without_relevant, "one": self.measures.at_best}.get(self.zero_relevant, {})
 
 
-def _score_udf(scorer: Scorer) -> Callable[..., Column]:
+def _score_udf(scorer: Scorer, beside: Beside | None) -> Callable[..., Column]:
     fields = {**_COUNTS, **dict.fromkeys(scorer.measures.stored, pa.float64())}
-    struct = ",".join(f"{name}:{_SPARK_TYPES[type_]}" for name, type_ in fields.items())
+    types = {name: _SPARK_TYPES[type_] for name, type_ in fields.items()}
+    names, make = scorer.columns, None
+    if beside is not None:
+        types[C.PARTIALS] = beside.spark_type
+        names, make = (*names, *beside.inputs), beside.make
+    struct = ",".join(f"{name}:{type_}" for name, type_ in types.items())
 
     def score(n_recommended: pa.Array, *more: pa.Array) -> pa.Array:
-        scored = scorer.score(dict(zip(scorer.columns, (n_recommended, *more), strict=True)))
-        return _to_rows(scored, scorer.measures)
+        columns = dict(zip(names, (n_recommended, *more), strict=True))
+        scored = scorer.score(columns)
+        own = {} if make is None else {C.PARTIALS: make(scored, columns)}
+        return _to_rows(scored, scorer.measures, own)
 
     udf: Callable[..., Column] = F.arrow_udf(  # type: ignore[attr-defined]  # Spark's stubs leave it out
         score, f"array<struct<{struct}>>"
@@ -212,7 +246,7 @@ def _filled(values: np.ndarray, can_be: np.ndarray, fill: float) -> np.ndarray:
     return np.where(np.isnan(values) & can_be, fill, values)
 
 
-def _to_rows(scored: Scored, measures: MeasureSet) -> pa.Array:
+def _to_rows(scored: Scored, measures: MeasureSet, more: Mapping[str, pa.Array]) -> pa.Array:
     """Make, for each list, an array with a struct per cutoff; NaN, the undefined case of the kernels, turns NULL."""
     counts = {name: scored.counts[name].ravel() for name in _COUNTS}
     values = {name: scored.values[name].ravel() for name in measures.stored}
@@ -221,6 +255,7 @@ def _to_rows(scored: Scored, measures: MeasureSet) -> pa.Array:
         **{name: pa.array(count.astype(_COUNTS[name].to_pandas_dtype())) for name, count in counts.items()},
         C.HAS_TIES: pa.array(counts[C.HAS_TIES], mask=has_no_list),
         **{name: pa.array(value, mask=np.isnan(value)) for name, value in values.items()},
+        **more,
     }
     rows = pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
     n_ks = len(measures.ks)

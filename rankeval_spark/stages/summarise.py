@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import finish, moments, pooled, scored_moments
+from rankeval_spark.stages import finish, moments, pooled
 from rankeval_spark.stages.population import IS_EVALUATED
 
 if TYPE_CHECKING:
-    from rankeval_spark.config import Policies
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.statistics.resampled import Draws
 
@@ -101,30 +100,19 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
     )
 
 
-def to_metrics_of_lists(  # noqa: PLR0913 - what is summarised, and how
-    lists: DataFrame,
+def to_metrics_of_partials(
+    partials: DataFrame,
     *,
     measures: MeasureSet,
-    policies: Policies,
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
     confidence: float,
 ) -> DataFrame:
-    """Make the same rows of compact lists, of which every user has one of a model; nothing is kept of the users.
-
-    Parameters
-    ----------
-    lists : DataFrame
-        Rows of ``pipeline.to_lists``.
-    policies : Policies
-        Who belongs to the population, and what users without a relevant judgement score.
-    """
-    all_slices = every_slice(slices)
-    partials = scored_moments.to_partials(lists, measures=measures, slices=all_slices, policies=policies)
+    """Make the same rows of the partial moments of :mod:`scored_moments`: every user has one list of a model."""
     return partials.repartition(*pooled.GROUP).transform(
         finish.to_rows,
         measures=measures,
-        slices=all_slices,
+        slices=every_slice(slices),
         min_slice_size=min_slice_size,
         confidence=confidence,
     )

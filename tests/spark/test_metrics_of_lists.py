@@ -1,4 +1,4 @@
-"""Means made of lists in one worker are those made of the rows of users, whatever is asked for."""
+"""Means made where lists are scored are those made of the rows of users, whatever is asked for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from rankeval_spark import evaluate, schemas
+from rankeval_spark import evaluate, pipeline, schemas
 from tests.support.frames import after_run, by
 from tests.support.logs import Logs
 from tests.support.plans import JOB_FAILED, no_spark_jobs, python_nodes
@@ -31,6 +31,14 @@ def rows_of(metrics: DataFrame) -> dict[Any, dict[str, Any]]:
     """Give the rows of ``metrics`` by their key."""
     rows = [row.asDict() for row in metrics.collect()]
     return {tuple(row[name] for name in KEY): row for row in rows}
+
+
+def of_users(result: Evaluation) -> DataFrame:
+    """Make the same table of the rows of users, which all other ways leave out."""
+    scored = pipeline.to_scored(result._lists, request=result.request)
+    metrics = pipeline.to_frames(scored, request=result.request, has_one_list=True).metrics
+    assert {"ArrowEvalPython", "MapInArrow"} <= set(python_nodes(metrics))
+    return metrics
 
 
 def assert_same(one: DataFrame, other: DataFrame) -> None:
@@ -63,8 +71,10 @@ def test_means_are_the_same_without_rows_of_users(spark: SparkSession, asked: di
         alone = result.metrics
     assert "ArrowEvalPython" not in python_nodes(alone)
     with result.cached() as kept:
-        assert "ArrowEvalPython" not in python_nodes(kept.metrics)  # it stands behind the cache
+        assert python_nodes(kept.metrics).count("MapInArrow") == 1 + bool(result.request.slices)
         assert_same(alone, kept.metrics)
+        assert "_partials" not in kept.user_metrics.columns
+    assert_same(alone, of_users(result))
     assert [field.name for field in after_run(schemas.METRICS)] == alone.columns
 
 
@@ -81,6 +91,7 @@ def test_facts_of_items_and_item_groups_arrive(spark: SparkSession) -> None:
     )
     with result.cached() as kept:
         assert_same(result.metrics, kept.metrics)
+    assert_same(result.metrics, of_users(result))
 
 
 @pytest.mark.parametrize("policy", ["missing", "zero_relevant"])

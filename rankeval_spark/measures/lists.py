@@ -138,6 +138,8 @@ class Lists(Remembers):
         Values of the hits and of the judgements, in the order of their gains; only there where a measure needs them.
     groups : Groups, optional
         Item groups of the hits and of the judgements; only there where a measure is restricted to one.
+    names : sequence of str, length n_lists, optional
+        What each list is called in a message; only there where a measure that refuses lists needs it.
 
     Examples
     --------
@@ -159,6 +161,7 @@ class Lists(Remembers):
     hit_value: FloatVector | None = None
     judged_value: FloatVector | None = None
     groups: Groups | None = None
+    names: Sequence[str] | None = None
 
     @classmethod
     def from_ragged(  # noqa: PLR0913, PLR0917 - the buffers of the Arrow columns
@@ -325,6 +328,7 @@ class Lists(Remembers):
             None,
             None if self.hit_value is None else self.hit_value[of_hits],
             None if self.judged_value is None else self.judged_value[of_judged],
+            names=self.names,
         )
 
     @cached_property

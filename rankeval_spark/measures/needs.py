@@ -81,6 +81,8 @@ CATEGORY_GROUP: Final = "category_group"
 """Whether a judged item has a category."""
 VALUES: Final = "judged_values"
 """Values of the judgements, apart from their gains."""
+LIST_NAMES: Final = "list_names"
+"""User and model of each list, for the message of a measure that refuses one."""
 
 TRAIN: Final = "train"
 CATEGORIES: Final = "items.categories"

@@ -17,7 +17,9 @@ from rankeval_spark import columns as C
 from rankeval_spark.measures import Lists
 from rankeval_spark.measures.expected_ties import over_all_orders
 from rankeval_spark.measures.groups import Groups
+from rankeval_spark.measures.needs import LIST_NAMES
 from rankeval_spark.measures.ties import has_mixed_ties
+from rankeval_spark.stages.clean import quoted
 from rankeval_spark.stages.item_facts import to_item_facts
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ def to_user_metrics(
     """
     scorer = Scorer.of(lists, measures=measures, zero_relevant=zero_relevant, ties=ties)
     inputs = () if beside is None else beside.inputs
-    scored = _score_udf(scorer, beside)(*(F.col(name) for name in (*scorer.columns, *inputs)))
+    scored = _score_udf(scorer, beside)(*scorer.expressions, *map(F.col, inputs))
     names = [*_COUNTS, *measures.stored, *([] if beside is None else [C.PARTIALS])]
     for_checks = [name for name in _PASSED_ON_WHERE_THERE if name in lists.columns]
     return (
@@ -141,14 +143,20 @@ class Scorer:
     @classmethod
     def of(cls, lists: DataFrame, *, measures: MeasureSet, zero_relevant: str, ties: str) -> Scorer:
         """Read such of the facts that ``lists`` have as measures need."""
-        scores = [C.HIT_SCORES] if C.HIT_SCORES in measures.needs else []
-        facts = (*(name for name in C.READ_BY_MEASURES if name in lists.columns), *scores)
+        asked_for = [name for name in (C.HIT_SCORES, LIST_NAMES) if name in measures.needs]
+        facts = (*(name for name in C.READ_BY_MEASURES if name in lists.columns), *asked_for)
         return cls(measures, zero_relevant, ties, facts)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that :meth:`score` takes."""
         return (*_COMPACT, *self.facts)
+
+    @property
+    def expressions(self) -> list[Column]:
+        """The same of compact rows; what a list is called is made of its user and its model."""
+        names = F.concat(F.lit("user "), quoted(F.col(C.USER_ID)), F.lit(" under model "), quoted(F.col(C.MODEL_ID)))
+        return [names.alias(LIST_NAMES) if name == LIST_NAMES else F.col(name) for name in self.columns]
 
     def score(self, columns: Mapping[str, pa.Array]) -> Scored:
         """Compute every measure at every cutoff for a batch of compact rows."""
@@ -209,7 +217,7 @@ def _with_facts(lists: Lists, known: Mapping[str, pa.Array], groups: tuple[str, 
         lists = replace(lists, hit_value=flat[C.HIT_VALUES], judged_value=flat[C.JUDGED_VALUES])
     if C.HIT_GROUPS in flat:
         lists = replace(lists, groups=Groups(groups, flat[C.HIT_GROUPS], flat[C.JUDGED_GROUPS]))
-    return lists
+    return replace(lists, names=known[LIST_NAMES].to_pylist()) if LIST_NAMES in known else lists
 
 
 def _ragged(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:

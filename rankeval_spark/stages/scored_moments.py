@@ -55,7 +55,7 @@ def to_partials(
         yield from worker.summariser.summarise_rows(worker.to_rows(scorer.score(one), one) for one in columns)
 
     known = with_inputs(lists, slices=slices, policies=policies)
-    return known.select(*worker.inputs, *scorer.columns).mapInArrow(summarise, PARTIAL)
+    return known.select(*worker.inputs, *scorer.expressions).mapInArrow(summarise, PARTIAL)
 
 
 def beside_rows(measures: MeasureSet, slices: Sequence[Sequence[str]]) -> Beside:

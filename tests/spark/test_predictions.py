@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from rankeval_spark import columns as C, evaluate
+from rankeval_spark.app.failures import told
 from rankeval_spark.app.history import past_nights, score_night
 from rankeval_spark.app.night import run_night
 from rankeval_spark.config import load_config
-from rankeval_spark.errors import InputError
+from rankeval_spark.errors import ChecksFailedError, InputError
 from rankeval_spark.measures import Measure, MeasureSet, Ranking
 from rankeval_spark.results import Results
 from tests.support import oracles
@@ -94,8 +95,23 @@ def test_prediction_that_must_not_be_missing_ends_the_run(spark: SparkSession) -
     log = table(spark, "user_id item_id score", ("u", "a", 4.5))
     held_out = table(spark, "user_id item_id gain", ("u", "a", 5.0), ("u", "b", 1.0))
     asked = evaluate(log, held_out, measures=["RMSE(missing='error')"])
-    with pytest.raises(Exception, match=r"1 of 2 held-out items without a score, in 1 of 1 lists"):
+    message = r"1 of 2 held-out items without a score, in 1 of 1 lists, such as that of user 'u' under model 'model';"
+    with pytest.raises(Exception, match=message):
         asked.metrics.collect()
+
+
+def test_user_whose_prediction_is_missing_is_named_whatever_the_ids_are(spark: SparkSession) -> None:
+    """Of two users the one who lacks a score, also where judgements of an item group alone are looked at."""
+    log = table(spark, "model_id user_id item_id score", ("als", 7, 1, 4.5), ("als", 8, 1, 4.5), ids="bigint")
+    held_out = table(spark, "user_id item_id gain", (7, 1, 5.0), (8, 1, 5.0), (8, 2, 1.0), ids="bigint")
+    items = spark.createDataFrame([(1, ["x"]), (2, ["x"])], "item_id bigint, categories array<string>")
+    for text in ("MAE(missing='error')", "MSE(group='x',missing='error')", "RMSE(agg='micro',missing='error')"):
+        asked = evaluate(log.coalesce(1), held_out, measures=[text], items=items)
+        with pytest.raises(ChecksFailedError, match="lists, such as that of user '8' under model 'als'"), told():
+            asked.user_metrics.collect()
+    score_of_8 = table(spark, "model_id user_id item_id score", ("als", 8, 2, 1.0), ids="bigint")
+    complete = evaluate(log.unionByName(score_of_8), held_out, measures=["MAE(missing='error')"])
+    assert by(complete.user_metrics, "user_id", value="mae_missing_error") == {7: 0.5, 8: 0.25}
 
 
 def test_log_without_scores_is_refused_before_any_job(spark: SparkSession) -> None:

@@ -12,6 +12,7 @@ from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import FloatMatrix, ratio, sum_by_list, where_defined
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.lists import CutLists, Ranking
+from rankeval_spark.measures.needs import LIST_NAMES
 from rankeval_spark.measures.options import Level, show
 from rankeval_spark.measures.registry import Cutoff, Definition
 
@@ -30,6 +31,11 @@ _NONE_PREDICTED = Ranking([None], missed=[4], scores=[3])
 
 SMALLEST: Final = 1e-15
 """A probability nearer to 0 or 1 than this is taken for this near, because the logarithm of 0 is infinite."""
+
+
+def _names_of_refused(*, missing: Missing, **_: object) -> tuple[str, ...]:
+    """Ask for the names of the lists where one may be refused."""
+    return (LIST_NAMES,) if missing == "error" else ()
 
 
 def squared_error_parts(cut: CutLists, *, missing: Missing = "drop") -> tuple[FloatMatrix, FloatMatrix]:
@@ -63,6 +69,7 @@ def log_loss_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, Float
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    needs_with=_names_of_refused,
     parts=squared_error_parts,
     micro_link="square",
     better="lower",
@@ -126,6 +133,7 @@ def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Floa
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    needs_with=_names_of_refused,
     parts=squared_error_parts,
     better="lower",
     takes_judged_only=False,
@@ -179,6 +187,7 @@ def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> FloatMatr
     cutoff=Cutoff("forbidden"),
     without_relevant=lambda **_: math.nan,
     needs=(HIT_SCORES,),
+    needs_with=_names_of_refused,
     parts=absolute_error_parts,
     better="lower",
     takes_judged_only=False,
@@ -351,12 +360,14 @@ def _error(cut: CutLists, missing: Missing) -> FloatVector:
 
 
 def _refuse_unpredicted(cut: CutLists) -> None:
-    """Refuse a batch in which a held-out pair has no score. It has no names: those of the users are not passed here."""
+    """Refuse a batch in which a held-out pair has no score; its first list is named, where the lists have names."""
     predicted, judged = predicted_share_parts(cut)
     n_missing = (judged - predicted).sum(axis=1)
     if n_missing.any():
         of_items = f"{int(n_missing.sum())} of {int(judged.sum())} held-out items"
         found = f"{of_items} without a score, in {np.count_nonzero(n_missing)} of {len(n_missing)} lists"
+        names = cut.lists.names
+        found += "" if names is None else f", such as that of {names[int(np.argmax(n_missing > 0))]}"
         fix = "score them, or leave missing out: PredictedShare, below 1 in user_metrics, tells whose they are"
         raise JudgementError(Fault("measures, missing='error'", found, "a score for every held-out item", fix))
 

@@ -119,6 +119,16 @@ def test_error_without_missing_predictions_is_the_same_and_with_one_is_refused(n
             MeasureSet.parse([text]).score(lacking)
 
 
+def test_list_without_a_prediction_is_named_where_the_lists_have_names() -> None:
+    batch = Lists.of([Ranking([1]), Ranking([1], missed=[3]), Ranking([None], missed=[1])])
+    named = replace(batch, names=["the first", "the second", "the third"])
+    strict = MeasureSet.parse(["MAE(missing='error')"])
+    assert "list_names" in strict.needs
+    assert "list_names" not in MeasureSet.parse(["MAE", "RMSE"]).needs
+    with pytest.raises(JudgementError, match=r"in 2 of 3 lists, such as that of the second; expected"):
+        strict.score(named)
+
+
 @pytest.mark.parametrize(("score", "text"), [(1.5, "a score of 1.5"), (-0.1, "a score of -0.1")])
 def test_score_that_is_no_probability_has_no_loss(score: float, text: str) -> None:
     with pytest.raises(JudgementError, match=rf"{text} for a held-out item; expected probabilities.*leave LogLoss out"):

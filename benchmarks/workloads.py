@@ -175,7 +175,7 @@ class Workloads:
     def checks(self) -> object:
         """Count what is wrong with the inputs, and with the lists as scored."""
         scored = self.spark.read.schema(self.scored().schema).parquet(self._written)
-        facts = check.union(*row_facts(self._inputs), list_facts(scored, self._request))
+        facts = check.union(*row_facts(self._inputs, self._request), list_facts(scored, self._request))
         return check.with_verdicts(facts, checks=Checks()).collect()
 
     def night(self) -> NightResult:

@@ -17,6 +17,7 @@ from rankeval_spark.config.base import Model, Number, Whole, refuse_repeated, so
 from rankeval_spark.config.comparisons import ModelName, baseline_faults, measure_faults
 from rankeval_spark.config.faults import faults_of
 from rankeval_spark.config.models import ItemSlice, Slice
+from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.presets import PresetName, measure_gap_faults, options_of, rank_gap_faults, with_preset
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import MeasureSet
@@ -125,9 +126,8 @@ def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the 
     if isinstance(compared["baseline"], str) and "models" not in unsound:
         unknown = baseline_faults(compared["baseline"], arguments.models)
         faults += (replace(fault, where=_place(("baseline",))) for fault in unknown)
-    if measures and chosen:
-        unfit = [*tie_faults(measures, chosen.ties), *measure_gap_faults(measures, chosen, preset)]
-        faults += (replace(fault, where=_place(("measures",))) for fault in unfit)
+    if chosen:
+        faults += _policy_faults(chosen, measures, given, preset)
     if faults or chosen is None or measures is None or drawn is None:
         raise ConfigError(*dict.fromkeys(faults))  # what two parts of the request share is wrong once
     return Request(
@@ -150,6 +150,24 @@ def _policies(written: Mapping[str, Any], preset: str | None) -> Policies:
     if faults:
         raise ConfigError(*(replace(fault, where=_place(("rank_gaps",))) for fault in faults))
     return chosen
+
+
+def _policy_faults(policies: Policies, measures: MeasureSet | None, given: Given, preset: str | None) -> list[Fault]:
+    """Name what a policy leaves items out by and is not there, and the measures that do not go with a policy."""
+    there = [name for name, value in vars(given).items() if value is not None]
+    lacking = [
+        Fault(
+            _place((inputs[0],)),
+            "nothing",
+            f"{' or '.join(inputs)}, for {name}='drop'",
+            f"give it, or set {name} to keep",
+        )
+        for name, inputs in lacking_inputs(policies, there).items()
+    ]
+    if measures is None:
+        return lacking
+    unfit = [*tie_faults(measures, policies.ties), *measure_gap_faults(measures, policies, preset)]
+    return [*lacking, *(replace(fault, where=_place(("measures",))) for fault in unfit)]
 
 
 def _missing(measures: MeasureSet, given: Given) -> list[Fault]:

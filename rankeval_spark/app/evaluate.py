@@ -51,6 +51,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     judged_only: bool | None = None,
     held_out_duplicates: str | None = None,
     invalid_scores: str | None = None,
+    seen_in_train: str | None = None,
+    unknown_items: str | None = None,
     min_slice_size: int = 30,
     confidence: float = 0.95,
     train: DataFrame | None = None,
@@ -116,6 +118,11 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Gain of a judgement that stands twice; ``max`` by default, ``last`` goes by ``interacted_at``.
     invalid_scores : {"drop", "error"}, optional
         A recommendation with a NULL, NaN or infinite score; ``drop`` by default.
+    seen_in_train : {"keep", "drop"}, optional
+        Whether recommended items that the user has in `train` stay in the lists, as by default, or are left out before
+        lists are ranked.
+    unknown_items : {"keep", "drop"}, optional
+        The same of recommended items that the catalogue does not have: `items` or, where it is not given, `train`.
     min_slice_size : int
         Slices with fewer users are marked ``is_small``.
     confidence : float in (0, 1)
@@ -171,6 +178,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "judged_only": judged_only,
         "held_out_duplicates": held_out_duplicates,
         "invalid_scores": invalid_scores,
+        "seen_in_train": seen_in_train,
+        "unknown_items": unknown_items,
     }
     asked_for = {
         "measures": measures,
@@ -293,7 +302,7 @@ class Evaluation:
     @property
     def checks(self) -> DataFrame:
         """What was found in the inputs: ``schemas.CHECKS`` from ``input`` on."""
-        facts = check.union(*row_facts(self.inputs), list_facts(self._frames.scored, self.request))
+        facts = check.union(*row_facts(self.inputs, self.request), list_facts(self._frames.scored, self.request))
         return check.with_verdicts(facts, checks=Checks())
 
     def leaderboard(self, k: int | None = None) -> DataFrame:
@@ -363,6 +372,9 @@ class Evaluation:
             k=k,
             p=p,
             has_one_list=self.inputs.has_one_list,
+            train=self.inputs.train,
+            items=self.inputs.items,
+            has_small_catalogue=self.inputs.has_small_catalogue,
         )
 
     @contextmanager

@@ -16,7 +16,6 @@ from rankeval_spark.stages import bands, check, clean, models
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import date
 
     from pyspark.sql import DataFrame
 
@@ -41,12 +40,15 @@ class Inputs:
     held_out: DataFrame
     segments: DataFrame | None
     has_one_list: bool
-    held_out_duplicates: str
     train: DataFrame | None = None
     items: DataFrame | None = None
     has_small_catalogue: bool = False
     band_facts: tuple[DataFrame, ...] = ()
-    evaluation_date: date | None = None
+
+    @property
+    def catalogue(self) -> DataFrame | None:
+        """A frame whose ``item_id`` are all items: ``items`` or, where there is no such input, ``train``."""
+        return self.train if self.items is None else self.items
 
 
 def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) -> Inputs:
@@ -72,13 +74,11 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
         clean.keep_sample(_judged(sources.held_out, request), share=sample_share),
         _segments_of(sources, request),
         not sources.recommendations.has_list_id,
-        request.policies.held_out_duplicates,
         # All of it, whatever the sample: how popular an item is does not hang on who is evaluated.
         _trained(sources.train) if sources.train else None,
         sources.items.frame if sources.items else None,
         sources.items is not None and estimated_bytes(sources.items) <= SMALL_CATALOGUE,
         tuple(bands.to_facts(frame, bands=rules, name=name) for name, frame, rules in _numbers(sources, request)),
-        request.evaluation_date,
     )
 
 
@@ -152,17 +152,23 @@ def _unknown_columns(sources: Sources, request: Request) -> list[Fault]:
     ]
 
 
-def row_facts(inputs: Inputs) -> list[DataFrame]:
+def row_facts(inputs: Inputs, request: Request) -> list[DataFrame]:
     """Count what can be seen in the rows of the inputs, before anything is computed from them."""
     usable = clean.keep_usable_held_out(inputs.held_out)
     listed = clean.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
     return [
         check.to_recommendation_facts(inputs.recommendations),
         check.to_held_out_facts(inputs.held_out),
-        check.to_judgement_facts(usable, duplicates=inputs.held_out_duplicates),
+        check.to_judgement_facts(usable, duplicates=request.policies.held_out_duplicates),
         check.to_join_facts(usable, usable_recommendations=listed),
-        *([] if inputs.train is None else [check.to_train_facts(inputs.train, evaluation_date=inputs.evaluation_date)]),
-        *([] if inputs.items is None else _item_facts(inputs.items, listed)),
+        *(
+            []
+            if inputs.train is None
+            else [check.to_train_facts(inputs.train, evaluation_date=request.evaluation_date)]
+        ),
+        *([] if inputs.items is None else [check.to_item_facts(inputs.items, unreadable=unreadable_of(inputs.items))]),
+        *_catalogue_facts(inputs, request, listed),
+        *_seen_facts(inputs, request, listed),
         *inputs.band_facts,
     ]
 
@@ -186,32 +192,46 @@ def unreadable_of(items: DataFrame) -> str | None:
     return IS_UNPARSABLE if IS_UNPARSABLE in items.columns else None
 
 
-def _item_facts(items: DataFrame, usable_recommendations: DataFrame) -> list[DataFrame]:
-    return [
-        check.to_item_facts(items, unreadable=unreadable_of(items)),
-        check.to_catalogue_facts(items, usable_recommendations=usable_recommendations),
-    ]
+def _catalogue_facts(inputs: Inputs, request: Request, listed: DataFrame) -> list[DataFrame]:
+    """Count the items that nobody knows and, where they are dropped, their rows; `train` is a catalogue only then."""
+    is_dropped = request.policies.unknown_items == "drop"
+    catalogue = inputs.catalogue if is_dropped else inputs.items
+    if catalogue is None:
+        return []
+    of_items = check.to_catalogue_facts(catalogue, usable_recommendations=listed)
+    if not is_dropped:
+        return [of_items]
+    return [of_items, check.to_unknown_row_facts(catalogue, usable_recommendations=listed)]
+
+
+def _seen_facts(inputs: Inputs, request: Request, listed: DataFrame) -> list[DataFrame]:
+    """Count the rows of the log that are dropped; where they are kept, the lists are looked at, and on demand."""
+    if request.policies.seen_in_train == "keep" or inputs.train is None:
+        return []
+    return [check.to_seen_facts(listed, train=inputs.train)]
 
 
 def list_facts(scored: DataFrame, request: Request) -> DataFrame:
     """Count what can be seen in the scored lists: at the largest cutoff, or the whole list where there is none."""
     cutoffs = [k for k in request.measures.ks if k != C.WHOLE_LIST]
     baseline = request.comparisons.baseline if request.comparisons else None
+    if request.policies.seen_in_train == "drop":  # what was in the log is counted there; of the lists they are gone
+        scored = scored.drop(C.SEEN)
     return check.to_list_facts(scored, k=max(cutoffs, default=C.WHOLE_LIST), baseline=baseline)
 
 
 def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:
     """Plan the rows of ``metrics`` of the measures of all lists together; None where there is none."""
-    catalogue = inputs.train if inputs.items is None else inputs.items
     return pipeline.to_exposures(
         inputs.recommendations,
         held_out=inputs.held_out,
         segments=inputs.segments,
-        catalogue=catalogue if any(one.needs_catalogue for one in request.measures.exposures) else None,
+        catalogue=inputs.catalogue if any(one.needs_catalogue for one in request.measures.exposures) else None,
         request=request,
         has_one_list=inputs.has_one_list,
         train=inputs.train,
         items=inputs.items,
+        has_small_catalogue=inputs.has_small_catalogue,
     )
 
 

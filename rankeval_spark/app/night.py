@@ -85,7 +85,7 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
         config.comparisons,
         draws=config.intervals.draws,
         bands=config.bands,
-        counts_seen=config.checks.seen_in_train != Threshold(),
+        counts_seen=config.checks.seen_in_train != Threshold() and config.policies.seen_in_train == "keep",
     )
 
 
@@ -258,7 +258,7 @@ class _Night:
         """Count what can be seen in the rows; how many the segments have is for `runs` alone."""
         segments = self._sources.segments
         of_segments = [check.to_segment_facts(segments.frame)] if segments else []
-        facts = check.union(*row_facts(inputs), *of_segments).collect()
+        facts = check.union(*row_facts(inputs, self.request), *of_segments).collect()
         self.counts = {row["input"]: row["count"] for row in facts if row["check"] == check.ROWS}
         self.facts = [row for row in facts if (row["input"], row["check"]) != (check.SEGMENTS, check.ROWS)]
         self.facts += [*column_facts(self._sources), *self.before.volume(self.counts)]

@@ -29,6 +29,9 @@ _GROUP: Final = re.compile(r"""[(,]group=(['"])(.*?)\1[,)]""")
 _POLICIES: Final = "; population="
 """Between a measure with its options and the policies."""
 
+_KEPT_BEFORE: Final = ("seen_in_train", "unknown_items")
+"""Policies that there were not always: what they leave out today was kept."""
+
 _RULES_BEFORE: Final = {
     "head": "the fewest, most popular items that hold at least 20 % of the interactions in train, ties by item id",
     "middle": "items in neither the head (the fewest that hold 20 % of the interactions in train) nor the tail (not "
@@ -119,12 +122,19 @@ class PastNight:
 
 
 def _in_full(definition: str, k: int) -> str:
-    """Write out the options that a measure did not have when it was recorded: it was then what their defaults say."""
-    text, policies, rest = definition.partition(_POLICIES)
+    """Write out the options and policies that there were not when it was recorded: it was what their defaults say."""
+    text, population, rules = definition.partition(_POLICIES)
     try:
-        return f"{Measure.parse(with_cutoff(text, k)).definition}{policies}{rest}"
+        return f"{Measure.parse(with_cutoff(text, k)).definition}{population}{_with_policies(rules)}"
     except ConfigError:  # an older version's, which this one does not know
         return definition
+
+
+def _with_policies(rules: str) -> str:
+    policies, of_group, rule = rules.partition(OF_GROUP)
+    if not rules or any(name in policies for name in _KEPT_BEFORE):
+        return rules
+    return "".join((policies, *(f", {name}=keep" for name in _KEPT_BEFORE), of_group, rule))
 
 
 def _with_rule(definition: str) -> str:

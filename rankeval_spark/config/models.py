@@ -269,10 +269,12 @@ class EvaluationConfig(Model):
 
     @field_validator("policies")
     @classmethod
-    def _lists_close_up(cls, policies: Policies, info: ValidationInfo) -> Policies:
-        faults = rank_gap_faults(policies, info.data.get("preset"))
+    def _policies_fit(cls, policies: Policies, info: ValidationInfo) -> Policies:
+        gaps = rank_gap_faults(policies, info.data.get("preset"))
+        faults = [replace(fault, where=".rank_gaps") for fault in gaps]
+        faults += together.policy_faults(policies, info.data)
         if faults:
-            raise fault_error(*(replace(fault, where=".rank_gaps") for fault in faults))
+            raise fault_error(*faults)
         return policies
 
     @field_validator("slices")

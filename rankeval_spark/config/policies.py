@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from pydantic import model_validator
@@ -19,6 +19,8 @@ RankGaps = Literal["renumber", "keep"]
 Duplicates = Literal["best", "error", "keep"]
 HeldOutDuplicates = Literal["max", "sum", "last", "error"]
 InvalidScores = Literal["drop", "error"]
+SeenInTrain = Literal["keep", "drop"]
+UnknownItems = Literal["keep", "drop"]
 
 
 class Handling(NamedTuple):
@@ -39,6 +41,9 @@ HANDLINGS: Final[Mapping[Population, Handling]] = {
     "run": Handling(("exclude", "zero", "one", "error"), ("exclude", "error")),
 }
 """The combinations that have a meaning; all others contradict the population's own definition."""
+
+DROPS_BY: Final[Mapping[str, tuple[str, ...]]] = {"seen_in_train": ("train",), "unknown_items": ("items", "train")}
+"""Policies that leave recommended items out, and the inputs that say which: the first of them that there is."""
 
 
 class Policies(Model):
@@ -75,6 +80,11 @@ class Policies(Model):
     several at that time the largest), or fail."""
     invalid_scores: InvalidScores = "drop"
     """Rows with a NULL, NaN or infinite score: drop and count them, or fail."""
+    seen_in_train: SeenInTrain = "keep"
+    """Recommended items that the user has in `train`: keep them, or leave them out before lists are ranked."""
+    unknown_items: UnknownItems = "keep"
+    """Recommended items that the catalogue does not have, which is the input `items` or, where there is none, the items
+    of `train`: keep them, or leave them out before lists are ranked."""
 
     @model_validator(mode="before")
     @classmethod
@@ -102,6 +112,21 @@ class Policies(Model):
         if faults:
             raise fault_error(*faults)
         return self
+
+
+def lacking_inputs(policies: Policies, given: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Name the policies that leave items out by an input that is not there, and the inputs of which one would do.
+
+    Examples
+    --------
+    >>> lacking_inputs(Policies(seen_in_train="drop", unknown_items="drop"), ["items"])
+    {'seen_in_train': ('train',)}
+    """
+    return {
+        name: inputs
+        for name, inputs in DROPS_BY.items()
+        if getattr(policies, name) == "drop" and not set(inputs) & set(given)
+    }
 
 
 def _one_of(allowed: tuple[str, ...]) -> str:

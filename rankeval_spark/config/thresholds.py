@@ -88,16 +88,20 @@ class Checks(Model):
 
     rank_gaps: Threshold = Threshold(warn=0)
     """Lists whose ranks in the log are not 1, 2, 3, ... without a gap, where the log has ranks and the policies give
-    them anew; share of the lists. A gap that a repeated item leaves is counted by `duplicates`."""
+    them anew and drop no item; share of the lists. A gap that a repeated item leaves is counted by `duplicates`."""
     score_rank_disagree: Threshold = Threshold(warn=0)
     """Lists in which an item has a lower score and a better rank than the one before it, where the log has both; share
     of the lists."""
     unknown_items: Threshold = Threshold(warn=0.01)
     """Recommended items that the catalogue does not have; share of the different items that are recommended."""
+    unknown_rows: Threshold = Threshold()
+    """Recommendation rows of such items, counted where `policies.unknown_items` drops them; share of the rows that can
+    be used."""
     seen_in_train: Threshold = Threshold()
     """Recommended items that the user has in the training data, down to the largest cutoff; share of the recommended
     items. Counted where a measure such as NotInTrain asks for it, down to its cutoff, or a threshold is set: it costs
-    a join."""
+    a join. Where `policies.seen_in_train` drops them, in all rows of the log that can be used, before anything is
+    scored."""
     train_after_cut: Threshold = Threshold(warn=0)
     """Training interactions of the evaluation date (UTC) or later, where they have a time; share of the rows."""
     extra_columns: Threshold = Threshold()

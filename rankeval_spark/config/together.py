@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from rankeval_spark import columns as C
 from rankeval_spark.config import asked, comparisons as comparing, gates as gating
 from rankeval_spark.config.bands import Band, band_faults, of_train
+from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.presets import measure_gap_faults, options_of
 from rankeval_spark.errors import ConfigError, Fault
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.gates import Gate
     from rankeval_spark.config.inputs import Inputs
+    from rankeval_spark.config.policies import Policies
     from rankeval_spark.measures import MeasureSet
 
 Keys: TypeAlias = Mapping[str, Any]
@@ -81,6 +83,25 @@ def _catalogue_faults(measures: MeasureSet, inputs: Inputs) -> list[Fault]:
     if not needing or inputs.items is not None or inputs.train is not None:
         return []
     return [Fault("", f"{', '.join(needing)}, but no catalogue", "inputs.items, or inputs.train", "add inputs.items")]
+
+
+def policy_faults(policies: Policies, keys: Keys) -> list[Fault]:
+    """Name policies that lack the input by which they leave items out; asked at ``policies``."""
+    if "inputs" not in keys:
+        return []
+    return [
+        Fault(
+            f".{name}",
+            f"{name} 'drop', but no {_any_of(inputs)}",
+            "the input that says which items",
+            f"add inputs.{inputs[0]}, or set {name} to keep",
+        )
+        for name, inputs in lacking_inputs(policies, _given(keys["inputs"])).items()
+    ]
+
+
+def _any_of(inputs: Sequence[str]) -> str:
+    return " or ".join(f"inputs.{name}" for name in inputs)
 
 
 def comparison_faults(comparisons: object, keys: Keys) -> list[Fault]:

@@ -17,6 +17,7 @@ from rankeval_spark.stages import (
     clean,
     compare,
     describe,
+    dropped,
     exposure,
     fairness,
     groups,
@@ -137,15 +138,15 @@ def to_lists(  # noqa: PLR0913 - the inputs, and what is asked of them
     has_one_list : bool
         Whether it is known that no user has several lists of a model; saves a hash table.
     train, items : DataFrame, optional
-        Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``, read only where a measure needs them; the rows then have the
-        columns :data:`columns.FACTS` too.
+        Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``, read only where a measure needs them, and the rows then have
+        the columns :data:`columns.FACTS` too, or where a policy leaves items out by them.
     has_small_catalogue : bool
         Whether it is known that ``items`` fit into the memory of every task; saves moving the ranked rows.
     """
     usable = _usable(recommendations, request=request, has_one_list=has_one_list)
     knowledge = Knowledge(train, items, request.evaluation_date, has_small_catalogue)
     judgements = _judgements(held_out, request, knowledge)
-    ranked = _ranked(usable, request, judgements)
+    ranked = _ranked(usable, request, judgements, knowledge)
     named = models.to_models(usable, names=request.models)
     lists = _matched(ranked, judgements, named, knowledge, request)
     return lists.transform(models.with_names, names=request.models).transform(
@@ -196,6 +197,7 @@ def to_exposures(  # noqa: PLR0913 - one input each
     has_one_list: bool = False,
     train: DataFrame | None = None,
     items: DataFrame | None = None,
+    has_small_catalogue: bool = False,
 ) -> DataFrame | None:
     """Compute the measures of all lists together: rows of ``schemas.METRICS`` from the model on; None without any.
 
@@ -206,13 +208,16 @@ def to_exposures(  # noqa: PLR0913 - one input each
     catalogue : DataFrame or None
         A frame whose ``item_id`` are all items; None where no measure needs it.
     train, items : DataFrame, optional
-        Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; there where a measure needs them.
+        Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; there where a measure or a policy needs them.
+    has_small_catalogue : bool
+        As of :func:`to_lists`.
     """
     asked = request.measures.exposures
     if not asked:
         return None
     judgements = _judgements(held_out, request)
-    ranked = _ranked(_usable(recommendations, request=request, has_one_list=has_one_list), request, judgements)
+    usable = _usable(recommendations, request=request, has_one_list=has_one_list)
+    ranked = _ranked(usable, request, judgements, Knowledge(train, items, has_small_catalogue=has_small_catalogue))
     options: dict[str, Any] = {
         "segments": segments,
         "models": request.models,
@@ -242,10 +247,14 @@ def to_agreement(  # noqa: PLR0913 - the inputs, and what is compared
     k: int,
     p: float,
     has_one_list: bool = False,
+    train: DataFrame | None = None,
+    items: DataFrame | None = None,
+    has_small_catalogue: bool = False,
 ) -> DataFrame:
     """Compare the first k items of each list with those of the baseline: ``overlap``, ``jaccard`` and ``rbo``.
 
     One row per list of another model whose user got one of the baseline too, whoever is in the population.
+    ``train``, ``items`` and ``has_small_catalogue`` as of :func:`to_lists`, for the policies that leave items out.
     """
     beside = ("model", baseline)
     # Made without reading a name: a model may be called what stands in none.
@@ -255,7 +264,16 @@ def to_agreement(  # noqa: PLR0913 - the inputs, and what is compared
         "rbo": Measure("RBO", (beside, ("p", p)), k),
     }
     asked = replace(request, measures=MeasureSet.of([*measures.values()]), slices=(), counts_seen=False)
-    lists = to_lists(recommendations, held_out=held_out, segments=None, request=asked, has_one_list=has_one_list)
+    lists = to_lists(
+        recommendations,
+        held_out=held_out,
+        segments=None,
+        request=asked,
+        has_one_list=has_one_list,
+        train=train,
+        items=items,
+        has_small_catalogue=has_small_catalogue,
+    )
     scored = score.to_user_metrics(lists, measures=asked.measures)
     has_lists = C.LIST_ID in recommendations.columns and not has_one_list
     return scored.where(F.col(measures["overlap"].column).isNotNull()).select(
@@ -286,8 +304,17 @@ def _judgements(held_out: DataFrame, request: Request, knowledge: Knowledge | No
     )
 
 
-def _ranked(usable: DataFrame, request: Request, judgements: DataFrame) -> DataFrame:
+def _ranked(usable: DataFrame, request: Request, judgements: DataFrame, knowledge: Knowledge) -> DataFrame:
+    """Rank what the policies leave of the lists.
+
+    Items that nobody knows go first, before the rows are moved to their users; those that a user has seen go once both
+    are with the user.
+    """
     policies = request.policies
+    drops_unknown = policies.unknown_items == "drop"
+    if drops_unknown:
+        is_small = knowledge.has_small_catalogue and knowledge.items is not None
+        usable = usable.transform(dropped.keep_known, catalogue=knowledge.catalogue, is_small=is_small)
     return rank.to_ranked(
         usable,
         ties=policies.ties,
@@ -295,6 +322,8 @@ def _ranked(usable: DataFrame, request: Request, judgements: DataFrame) -> DataF
         rank_gaps=policies.rank_gaps,
         judgements=judgements if rank.needs_gains(policies.ties, judged_only=policies.judged_only) else None,
         judged_only=policies.judged_only,
+        seen=describe.given(knowledge.train) if policies.seen_in_train == "drop" else None,
+        is_whole=not drops_unknown,
         keep_scores=C.HIT_SCORES in request.measures.needs,
     )
 

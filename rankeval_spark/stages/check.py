@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import flags
+from rankeval_spark.stages import describe, flags
 from rankeval_spark.stages.clean import (
     HELD_OUT_KEYS,
     ITEM_KEYS,
@@ -48,6 +48,9 @@ UNMATCHED_ITEMS: Final = "unmatched_items"
 
 SEEN_IN_TRAIN: Final = "seen_in_train"
 """The check of recommended items that the user has in the training data; it costs a join, so it is made on demand."""
+
+UNKNOWN_ROWS: Final = "unknown_rows"
+"""The check of recommendations of items that the catalogue does not have, made where these are dropped."""
 
 MISSING_USERS: Final = "missing_users"
 """The check of judged users without a list, of the model that misses most; its one sample key is that model."""
@@ -159,6 +162,26 @@ def to_catalogue_facts(items: DataFrame, *, usable_recommendations: DataFrame) -
     item = F.col(C.ITEM_ID).cast("string")
     of = RECOMMENDATIONS
     return _stacked(joined.agg(_fact(of, "unknown_items", F.count_if(is_unknown), F.count("*"), is_unknown, item)))
+
+
+def to_seen_facts(usable_recommendations: DataFrame, *, train: DataFrame) -> DataFrame:
+    """Count the recommendations whose item the user has in the training data, in the whole log."""
+    seen = describe.to_owned(train).withColumn("_is_seen", F.lit(True))
+    rows = usable_recommendations.select(*RECOMMENDATION_KEYS).join(seen, on=[C.USER_ID, C.ITEM_ID], how="left")
+    is_seen, key = F.col("_is_seen").isNotNull(), _key_text(RECOMMENDATION_KEYS)
+    of = RECOMMENDATIONS
+    return _stacked(rows.agg(_fact(of, SEEN_IN_TRAIN, F.count_if(is_seen), F.count("*"), is_seen, key)))
+
+
+def to_unknown_row_facts(catalogue: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
+    """Count the recommendations of items that the catalogue does not have: rows, not different items."""
+    listed = usable_recommendations.groupBy(C.ITEM_ID).agg(F.count("*").alias("_n_rows"))
+    known = catalogue.select(C.ITEM_ID).distinct().withColumn("_is_known", F.lit(True))
+    is_unknown, n_rows = F.col("_is_known").isNull(), F.col("_n_rows")
+    item, of = F.col(C.ITEM_ID).cast("string"), RECOMMENDATIONS
+    joined = listed.join(known, on=[C.ITEM_ID], how="left")
+    n_unknown = F.sum(F.when(is_unknown, n_rows))
+    return _stacked(joined.agg(_fact(of, UNKNOWN_ROWS, n_unknown, F.sum(n_rows), is_unknown, item)))
 
 
 def _to_listed(usable_recommendations: DataFrame) -> DataFrame:

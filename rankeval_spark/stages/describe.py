@@ -64,6 +64,11 @@ class Knowledge:
     evaluation_date: date | None = None
     has_small_catalogue: bool = False
 
+    @property
+    def catalogue(self) -> DataFrame:
+        """A frame whose ``item_id`` are all items: ``items`` or, where there is no such input, ``train``."""
+        return given(self.train if self.items is None else self.items)
+
 
 def is_described(needs: frozenset[str]) -> bool:
     """Tell whether any of the needs is one that the facts of recommended items, their users or pairs meet."""
@@ -88,15 +93,15 @@ def with_item_facts(
     """
     described = ranked
     if N.ITEM_SEEN in needs:
-        seen = _to_pairs(_given(knowledge.train)).select(C.USER_ID, C.ITEM_ID, F.lit(1.0).alias(N.ITEM_SEEN))
+        seen = _to_pairs(given(knowledge.train)).select(C.USER_ID, C.ITEM_ID, F.lit(1.0).alias(N.ITEM_SEEN))
         described = described.join(seen, on=[C.USER_ID, C.ITEM_ID], how="left")
     if N.ITEM_FAMILIARITY in needs:
-        familiarity = _to_familiarity(ranked, _given(knowledge.train), depth=depth)
+        familiarity = _to_familiarity(ranked, given(knowledge.train), depth=depth)
         described = described.join(familiarity, on=[C.USER_ID, C.ITEM_ID], how="left")
     if N.ITEM_COPIES in needs:
         described = described.withColumn(N.ITEM_COPIES, F.col(N_COPIES).cast("double"))
     if needs & _COUNTED:
-        counted = _to_counted(_given(knowledge.train), needs=needs, n_places=n_places)
+        counted = _to_counted(given(knowledge.train), needs=needs, n_places=n_places)
         described = described.transform(_with_facts, facts=counted, depth=depth)
     if needs & _FROM_CATALOGUE:
         catalogue = _to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE)
@@ -139,13 +144,13 @@ def to_profiles(
     frames = _to_catalogue_profiles(knowledge, names=names) if names else []
     if N.PROFILE_INTERACTIONS in needs:
         names.append(N.PROFILE_INTERACTIONS)
-        train = _given(knowledge.train)
+        train = given(knowledge.train)
         counts = _to_counts(train)
         frames.append(profiles.to_popularity(_to_pairs(train), counts=counts, interactions=_N))
     if N.JUDGED_CATEGORIES in needs:
         names.append(N.JUDGED_CATEGORIES)
         catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
-        frames.append(profiles.to_judged_categories(_given(judgements), catalogue=catalogue))
+        frames.append(profiles.to_judged_categories(given(judgements), catalogue=catalogue))
     if not frames:
         return None
     per_user = reduce(lambda left, right: left.join(right, on=[C.USER_ID], how="full"), frames)
@@ -156,7 +161,7 @@ def _to_catalogue_profiles(knowledge: Knowledge, *, names: Iterable[str]) -> lis
     """Make a frame of one row per user for each of the profiles that are made of categories or vectors."""
     of_item = {N.PROFILE_CATEGORIES: N.ITEM_CATEGORIES, N.PROFILE_VECTORS: N.ITEM_VECTORS}
     catalogue = _to_catalogue(knowledge, needs=frozenset(of_item[name] for name in names))
-    pairs = _to_pairs(_given(knowledge.train)).join(catalogue, on=[C.ITEM_ID], how="inner")
+    pairs = _to_pairs(given(knowledge.train)).join(catalogue, on=[C.ITEM_ID], how="inner")
     make = {N.PROFILE_CATEGORIES: profiles.to_categories, N.PROFILE_VECTORS: profiles.to_vectors}
     return [make[name](pairs) for name in names]
 
@@ -189,7 +194,7 @@ def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, needs: frozenset[str], 
             F.greatest("_earlier_item", "_later_item").alias("_high"),
         )
     )
-    similar = in_lists.join(_to_similarities(_given(knowledge.train)), on=["_low", "_high"], how="inner")
+    similar = in_lists.join(_to_similarities(given(knowledge.train)), on=["_low", "_high"], how="inner")
     pair = F.struct("later", "earlier", "similarity")
     return similar.groupBy(*key).agg(F.array_sort(F.collect_list(pair)).alias(C.PAIRS))
 
@@ -226,7 +231,7 @@ def with_totals(lists: DataFrame, *, knowledge: Knowledge, needs: frozenset[str]
         return lists
     frames = []
     if not needs.isdisjoint(_COUNTED_TOTALS):
-        counts = _to_counts(_given(knowledge.train))
+        counts = _to_counts(given(knowledge.train))
         frames.append(
             counts.agg(
                 F.sum(_N).alias(N.TOTAL_INTERACTIONS),
@@ -236,11 +241,10 @@ def with_totals(lists: DataFrame, *, knowledge: Knowledge, needs: frozenset[str]
             )
         )
     if N.TOTAL_USERS in needs:
-        users = _to_pairs(_given(knowledge.train)).select(C.USER_ID).distinct()
+        users = _to_pairs(given(knowledge.train)).select(C.USER_ID).distinct()
         frames.append(users.agg(F.count("*").alias(N.TOTAL_USERS)))
     if N.CATALOGUE_ITEMS in needs:
-        catalogue = knowledge.train if knowledge.items is None else knowledge.items
-        known = _given(catalogue).select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct()
+        known = knowledge.catalogue.select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct()
         frames.append(known.agg(F.count("*").alias(N.CATALOGUE_ITEMS)))
     if N.TOTAL_CATEGORIES in needs:
         catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
@@ -273,7 +277,7 @@ def to_owned(train: DataFrame) -> DataFrame:
 
 def to_popularity_groups(knowledge: Knowledge) -> DataFrame:
     """Make one row per item of the training data with the number of its group of popularity."""
-    return _to_counted(_given(knowledge.train), needs=frozenset({N.ITEM_POPULARITY_GROUP}), n_places=0)
+    return _to_counted(given(knowledge.train), needs=frozenset({N.ITEM_POPULARITY_GROUP}), n_places=0)
 
 
 def _to_pairs(train: DataFrame) -> DataFrame:
@@ -359,7 +363,7 @@ def _is_within(interactions_before: Column, fifths: int) -> Column:
 
 def _to_catalogue(knowledge: Knowledge, *, needs: Iterable[str]) -> DataFrame:
     """Make one row per item of the catalogue; an item that stands twice fails the job: either row would be a guess."""
-    items = _given(knowledge.items).where(F.col(C.ITEM_ID).isNotNull())
+    items = given(knowledge.items).where(F.col(C.ITEM_ID).isNotNull())
     facts = {
         N.ITEM_AGE: lambda: F.datediff(F.lit(knowledge.evaluation_date), F.col(C.PUBLISHED_AT)).cast("double"),
         N.ITEM_CATEGORIES: lambda: F.array_sort(F.array_distinct(F.array_compact(F.col(C.CATEGORIES)))),
@@ -398,8 +402,9 @@ def _filled(name: str) -> Column:
     return F.coalesce(name, F.lit(_UNSEEN[name])) if name in _UNSEEN else F.col(name)
 
 
-def _given(frame: DataFrame | None) -> DataFrame:
+def given(frame: DataFrame | None) -> DataFrame:
+    """Return an input that is needed; a ValueError where it is not there."""
     if frame is None:
-        message = "a measure needs an input that is not there; requests are checked for that before they are planned"
+        message = "an input is needed that is not there; requests are checked for that before they are planned"
         raise ValueError(message)
     return frame

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages.clean import order_column, policy_failure
+from rankeval_spark.stages.dropped import drop_seen
 
 N_COPIES = "_n_copies"
 """Times the item stands in the list; 1 where the log is trusted to hold it once."""
@@ -44,6 +45,8 @@ def to_ranked(  # noqa: PLR0913 - the policies of a list
     rank_gaps: str = "renumber",
     judgements: DataFrame | None = None,
     judged_only: bool = False,
+    seen: DataFrame | None = None,
+    is_whole: bool = True,
     keep_scores: bool = False,
 ) -> DataFrame:
     """Rank each list: one row per (model, user, list, item), with its rank and what :mod:`match` must know of it.
@@ -73,13 +76,21 @@ def to_ranked(  # noqa: PLR0913 - the policies of a list
     judged_only : bool
         Whether items without a judgement, or with a negative gain, are left out before the rest is ranked: as of
         trec_eval, a negative one marks an item of the pool that was not judged.
+    seen : DataFrame, optional
+        Rows of ``schemas.TRAIN``, whose (user, item) are left out before the rest is ranked.
+    is_whole : bool
+        Whether the rows are all of their lists in the log. Where some were left out, here or before, nothing is said
+        about the ranks in the log.
     keep_scores : bool
         Whether the score of each item is kept, for measures that need it; the log then has scores.
     """
-    is_checked = C.RANK in recommendations.columns and rank_gaps == "renumber" and not judged_only
+    is_whole = is_whole and seen is None and not judged_only
+    is_checked = C.RANK in recommendations.columns and rank_gaps == "renumber" and is_whole
     if not is_checked and ties != "rank" and rank_gaps == "renumber" and order_column(recommendations) != C.RANK:
         recommendations = recommendations.drop(C.RANK)
     items = recommendations.repartition(C.USER_ID)
+    if seen is not None:
+        items = items.transform(drop_seen, train=seen)
     if judgements is not None:
         items = items.transform(with_gains, judgements=judgements)
     if judged_only:

@@ -36,6 +36,8 @@ EVALUATE: Final = {
     "judged_only": None,
     "held_out_duplicates": None,
     "invalid_scores": None,
+    "seen_in_train": None,
+    "unknown_items": None,
     "min_slice_size": 30,
     "confidence": 0.95,
     "train": None,
@@ -86,6 +88,8 @@ POLICIES: Final = {
     "judged_only": set(),
     "held_out_duplicates": {"max", "sum", "last", "error"},
     "invalid_scores": {"drop", "error"},
+    "seen_in_train": {"keep", "drop"},
+    "unknown_items": {"keep", "drop"},
 }
 POLICY_DEFAULTS: Final = {
     "population": "truth",
@@ -98,6 +102,8 @@ POLICY_DEFAULTS: Final = {
     "judged_only": False,
     "held_out_duplicates": "max",
     "invalid_scores": "drop",
+    "seen_in_train": "keep",
+    "unknown_items": "keep",
 }
 PRESET_NAMES: Final = {
     *("trec_eval", "ir_measures", "ranx", "rectools", "recbole", "elliot", "lenskit", "kaggle", "spark"),
@@ -121,6 +127,7 @@ CHECKS: Final = {
     "rank_gaps",
     "score_rank_disagree",
     "unknown_items",
+    "unknown_rows",
     "seen_in_train",
     "train_after_cut",
     "extra_columns",

@@ -105,6 +105,33 @@ def test_published_lists_do_not_know_their_items(published: Workspace) -> None:
     assert "nightly, 2026-01-01: found APLT, which need train; expected measures of the published" in refused.message
 
 
+def test_night_leaves_out_what_users_have_seen_and_what_nobody_knows(spark: SparkSession, workspace: Workspace) -> None:
+    """Als shows eve an a, and pop shows her and kim one; pop's list for eve begins with e, which the items lack."""
+    workspace.change(policies__seen_in_train="drop", policies__unknown_items="drop", measures=["RR", "NotInTrain"])
+    workspace.change(bands={}, slices=[], item_slices=[], checks__unknown_rows={"warn": 0.5})
+    done = rankeval("run", workspace.config, "--date", FIRST)
+    assert done.code == 0, done.err
+    results = Results(spark, workspace.root)
+    lists = results.lists(date=FIRST, evaluation="nightly")
+    lengths = by(lists, C.MODEL_ID, C.USER_ID, value=C.N_RECOMMENDED)
+    assert {key: n for key, n in lengths.items() if n not in {0, 3}} == {
+        ("als", "eve"): 2,
+        ("pop", "eve"): 1,
+        ("pop", "kim"): 2,
+    }
+    ranks = by(lists, C.MODEL_ID, C.USER_ID, value=C.HIT_RANKS)
+    assert (ranks["pop", "eve"], ranks["pop", "kim"]) == ([1], [1])  # b closes up to the first place
+    unseen = results.user_values(date=FIRST, evaluation="nightly", measure="NotInTrain").where("value is not null")
+    assert {row["value"] for row in unseen.collect()} == {1.0}
+    checks = results.checks(date=FIRST, evaluation="nightly").where("input = 'recommendations'")
+    found = {row["check"]: tuple(row)[-5:] for row in checks.drop("severity").collect()}
+    assert found["seen_in_train"] == (3, 3 / 24, 0.0, "warn", ["als eve  a", "pop kim  a"])
+    assert found["unknown_rows"] == (1, 1 / 24, 0.5, "ok", ["e"])
+    assert found["unknown_items"][:2] == (1, 1 / 5)
+    (run,) = results.runs(date=FIRST, evaluation="nightly").where("status = 'PUBLISHED'").collect()
+    assert all("seen_in_train=drop, unknown_items=drop" in one["definition"] for one in run["measures"])
+
+
 def test_item_that_stands_twice_in_the_catalogue_fails_the_night_with_a_readable_message(workspace: Workspace) -> None:
     workspace.write("items", [{"item_id": "a", "released": FIRST}, {"item_id": "a", "released": FIRST}])
     done = rankeval("run", workspace.config, "--date", FIRST)

@@ -49,6 +49,16 @@ def test_night_that_was_published_without_the_rule_is_still_of_the_same_definiti
     assert read_again(before) == read_again(recorded) == recorded
 
 
+@pytest.mark.parametrize("text", ["R@5", "R(group='tail')@5"])
+def test_night_from_before_items_could_be_left_out_kept_them(text: str) -> None:
+    recorded = definition_of(text)
+    before = recorded.replace(", seen_in_train=keep, unknown_items=keep", "")
+    assert before != recorded
+    assert read_again(before) == read_again(recorded) == recorded
+    dropped = recorded.replace("seen_in_train=keep", "seen_in_train=drop")
+    assert read_again(dropped) == dropped
+
+
 def test_nights_under_different_rules_are_of_different_definitions() -> None:
     recorded = definition_of("R(group='tail')@5")
     assert read_again(recorded.replace("80 %", "50 %")) != recorded

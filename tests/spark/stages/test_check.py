@@ -126,6 +126,26 @@ def test_items_that_no_list_holds_and_those_that_the_catalogue_does_not_have_are
     ]
 
 
+@pytest.mark.parametrize("ids", ["string", "bigint"])
+def test_rows_that_policies_leave_out_are_counted_in_the_whole_log(spark: SparkSession, ids: str) -> None:
+    """However often they stand in the training data or in the catalogue; a NULL there is nobody and nothing."""
+    name = str if ids == "string" else int
+    pairs = [(7, 1), (7, 1), (7, 3), (8, 2), (8, 1), (9, 4)]
+    rows = [(name(user), name(item), -float(place)) for place, (user, item) in enumerate(pairs)]
+    log = recommendations(spark, "user_id item_id score", *rows, ids=ids)
+    owned = [(name(7), name(1)), (name(7), name(1)), (name(8), name(2)), (None, name(4)), (name(9), None), (None, None)]
+    train = table(spark, "user_id item_id", *owned, ids=ids)
+    with no_spark_jobs(spark):
+        seen = check.to_seen_facts(log, train=train)
+        unknown = check.to_unknown_row_facts(train, usable_recommendations=log)
+        different = check.to_catalogue_facts(train, usable_recommendations=log)
+    assert facts_of(check.union(seen, unknown, different)) == [
+        ("seen_in_train", 3, 6, ["m 7  1", "m 8  2"]),  # the first of them stands twice in the list
+        ("unknown_items", 1, 4, ["3"]),
+        ("unknown_rows", 1, 6, ["3"]),
+    ]
+
+
 def test_lists_are_looked_at_at_the_largest_cutoff(spark: SparkSession) -> None:
     rows: list[tuple[str, int, int, dict[str, Any]]] = [
         ("ann", 10, 3, {}),
@@ -257,11 +277,13 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         check.to_train_facts(table(spark, "user_id item_id interacted_at"), evaluation_date=date(2026, 1, 1)),
         check.to_item_facts(spark.createDataFrame([], "item_id string, vector array<double>")),
         check.to_catalogue_facts(table(spark, "item_id"), usable_recommendations=log),
+        check.to_seen_facts(log, train=table(spark, "user_id item_id")),
+        check.to_unknown_row_facts(table(spark, "item_id"), usable_recommendations=log),
     )
     verdicts = check.with_verdicts(facts, checks=Checks())
     found = tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
     more = ["duplicates", "null_keys"] * 2 + ["null_keys"] + ["rows"] * 4
-    asked_for = {check.EXTRA_COLUMNS, check.SEEN_IN_TRAIN, check.ABSENT_BASELINE}
+    asked_for = {check.EXTRA_COLUMNS, check.ABSENT_BASELINE}
     of_inputs = Checks.model_fields.keys() - {*check.OF_NIGHTS, *asked_for}
     assert [name for name, *_ in found] == sorted([*of_inputs, *more])
     assert {(count, share, verdict, *keys) for _, count, share, verdict, keys in found} == {(0, None, "ok")}

@@ -83,7 +83,7 @@ def lists_of(tables: dict[str, DataFrame], request: Request = FEW, *, has_small_
         segments=segments,
         request=request,
         train=tables["train"],
-        items=tables["items"],
+        items=tables.get("items"),
         has_small_catalogue=has_small_catalogue,
     )
 
@@ -214,6 +214,53 @@ def test_lists_of_other_models_add_a_window_over_lists_and_neither_an_exchange_n
     assert len(scans) == (1 if models else 2)  # the second finds the names of the models
 
 
+def dropping(*policies: str, request: Request = FEW) -> Request:
+    """Leave items out of the lists by some policies."""
+    values: dict[str, Any] = dict.fromkeys(policies, "drop")
+    return replace(request, policies=Policies(**values))
+
+
+def trained_on_some(tables: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    """Take items out of the training data; adaptive execution makes nothing of lists that are all seen."""
+    return {**tables, "train": tables["train"].where("item_id like '1%'")}
+
+
+def test_leaving_seen_items_out_adds_the_exchange_of_the_training_data_alone(tables: dict[str, DataFrame]) -> None:
+    """And a measure that looks for such items reads the same one."""
+    tables = trained_on_some(tables)
+    assert final_exchanges(user_metrics_of(tables, dropping("seen_in_train"))) == ONE_EACH + 1
+    both = user_metrics_of(tables, dropping("seen_in_train", request=asked("NotInTrain@5")))
+    assert final_exchanges(both) == ONE_EACH + 1
+    assert python_nodes(both) == ["ArrowEvalPython"]
+
+
+def test_leaving_unknown_items_out_by_a_small_catalogue_moves_no_row(tables: dict[str, DataFrame]) -> None:
+    known = user_metrics_of(tables, dropping("unknown_items"), has_small_catalogue=True)
+    assert final_exchanges(known) == ONE_EACH
+    added = joins(known)
+    for each in joins(user_metrics_of(tables)):
+        added.remove(each)
+    assert added == ["BroadcastHashJoin"]
+
+
+def test_leaving_unknown_items_out_by_another_catalogue_is_left_to_spark(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    """One that it does not broadcast is moved, and the rows to their items; so are the items of the training data."""
+    assert final_exchanges(lists_of(tables, dropping("unknown_items"))) == ONE_EACH + 2
+    by_train = {name: frame for name, frame in tables.items() if name != "items"}
+    assert final_exchanges(lists_of(by_train, dropping("unknown_items"))) == ONE_EACH + 2
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10MB")
+    assert final_exchanges(lists_of(tables, dropping("unknown_items"))) == ONE_EACH
+
+
+def test_measures_of_all_lists_reuse_the_rows_that_are_left(tables: dict[str, DataFrame]) -> None:
+    several = MeasureSet.parse(["P@5", "ItemCoverage@5", "Gini@10", "Entropy"])
+    request = dropping("seen_in_train", "unknown_items", request=replace(FEW, measures=several))
+    of_training_data = 1
+    assert final_exchanges(metrics_of(trained_on_some(tables), request)) == ONE_EACH + of_training_data + 1 + 4
+
+
 def test_a_catalogue_too_large_to_be_broadcast_moves_rows_to_the_items_and_back(tables: dict[str, DataFrame]) -> None:
     """The catalogue, the rows to its items, to the judgements of their (user, item) and to the lists, and these too."""
     assert final_exchanges(user_metrics_of(tables, asked("ILD(sim='jaccard')@5"))) == ONE_EACH + 5
@@ -286,6 +333,9 @@ def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:
         catalogue=None,
         request=request,
         has_one_list=True,
+        train=tables["train"],
+        items=tables["items"],
+        has_small_catalogue=True,
     )
     lists = pipeline.to_lists(
         tables["recommendations"],
@@ -293,6 +343,9 @@ def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:
         segments=segments,
         request=request,
         has_one_list=True,
+        train=tables["train"],
+        items=tables["items"],
+        has_small_catalogue=True,
     )
     scored = pipeline.to_scored(lists, request=request)
     return pipeline.to_frames(scored, request=request, has_one_list=True, exposures=exposures).metrics

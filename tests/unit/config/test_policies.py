@@ -94,7 +94,7 @@ def test_what_is_implied_is_recorded_with_every_number() -> None:
     assert fact.definition == (
         "P(rel=1,agg='macro',denom='k'); population=intersection_judged, zero_relevant=zero, missing=exclude, "
         "ties=item_asc, score_precision=double, rank_gaps=renumber, duplicates=best, judged_only=True, "
-        "held_out_duplicates=max, invalid_scores=drop"
+        "held_out_duplicates=max, invalid_scores=drop, seen_in_train=keep, unknown_items=keep"
     )
 
 
@@ -197,6 +197,50 @@ def test_advice_on_ties_names_only_what_goes_with_the_measure(config_file: Path)
         "optimistic and pessimistic for its bounds",
         "item_asc",
         "item_asc",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "inputs", "told"),
+    [
+        (["seen_in_train"], [], ["seen_in_train 'drop', but no inputs.train"]),
+        (["unknown_items"], [], ["unknown_items 'drop', but no inputs.items or inputs.train"]),
+        (["seen_in_train", "unknown_items"], ["items"], ["seen_in_train 'drop', but no inputs.train"]),
+        (["seen_in_train", "unknown_items"], ["train"], []),
+        (["unknown_items"], ["items"], []),
+        ([], [], []),
+    ],
+)
+def test_items_are_left_out_only_by_an_input_that_is_there(
+    config_file: Path, written: list[str], inputs: list[str], told: list[str]
+) -> None:
+    changes = [f"policies.{name}=drop" for name in written]
+    changes += [f"inputs.{name}={{path: {name}, format: parquet}}" for name in inputs]
+    if not told:
+        found = stored(config_file, *changes)
+        names = ("seen_in_train", "unknown_items")
+        assert {name: found[name] for name in names} == {name: "drop" if name in written else "keep" for name in names}
+        return
+    with pytest.raises(ConfigError) as raised:
+        load_config(config_file, changes)
+    assert [fault.found for fault in raised.value.faults] == told
+    assert [fault.where.rpartition(", ")[2] for fault in raised.value.faults] == [
+        f"policies.{text.partition(' ')[0]}" for text in told
+    ]
+    assert all(fault.fix.startswith("add inputs.") for fault in raised.value.faults)
+
+
+def test_what_policies_lack_is_told_with_the_other_faults(config_file: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load_config(
+            config_file,
+            ["policies={seen_in_train: drop, unknown_items: drop, judged_only: true, rank_gaps: keep}", "cutoffs=[0]"],
+        )
+    assert [fault.where.rpartition(", ")[2] for fault in raised.value.faults] == [
+        "cutoffs[0]",
+        "policies.rank_gaps",
+        "policies.seen_in_train",
+        "policies.unknown_items",
     ]
 
 

@@ -166,7 +166,7 @@ def row_facts(inputs: Inputs, request: Request) -> list[DataFrame]:
             if inputs.train is None
             else [check.to_train_facts(inputs.train, evaluation_date=request.evaluation_date)]
         ),
-        *([] if inputs.items is None else [check.to_item_facts(inputs.items, unreadable=unreadable_of(inputs.items))]),
+        *([] if inputs.items is None else _item_facts(inputs.items, request)),
         *_catalogue_facts(inputs, request, listed),
         *_seen_facts(inputs, request, listed),
         *inputs.band_facts,
@@ -190,6 +190,11 @@ def column_facts(sources: Sources) -> list[Row]:
 def unreadable_of(items: DataFrame) -> str | None:
     """Name the column that tells whether a cell of the row could not be read; None where every one could."""
     return IS_UNPARSABLE if IS_UNPARSABLE in items.columns else None
+
+
+def _item_facts(items: DataFrame, request: Request) -> list[DataFrame]:
+    of_rows = check.to_item_facts(items, unreadable=unreadable_of(items))
+    return [of_rows, check.to_vector_facts(items)] if needs.VECTOR in request.measures.requiring() else [of_rows]
 
 
 def _catalogue_facts(inputs: Inputs, request: Request, listed: DataFrame) -> list[DataFrame]:

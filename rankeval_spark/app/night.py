@@ -38,6 +38,12 @@ GATE_SCHEMA: Final = ", ".join(
     f"{field.name} {field.type}" for field in schemas.GATES.fields if field.name not in C.RUN_KEY
 )
 
+_OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
+    check.DUPLICATES: ("each item once", "keep one row an item in the catalogue"),
+    check.VECTOR_LENGTHS: ("vectors of one length", "give each item a vector of one length"),
+}
+"""Of checks of the catalogue of which none is tolerated: what is expected, and the fix."""
+
 IDS: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 
 
@@ -411,8 +417,8 @@ def _check_fault(row: Row, quarantined: str) -> Fault:
     expected = f"at most {row['threshold']:.2%}"
     kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in flags.REFUSALS else ""
     fix = f"mend the input{kept}, or raise checks.{row['check']}.error"
-    if (row["input"], row["check"]) == (check.ITEMS, check.DUPLICATES):
-        expected, fix = "each item once", "keep one row an item in the catalogue"
+    if row["input"] == check.ITEMS and row["check"] in _OF_CATALOGUE:
+        expected, fix = _OF_CATALOGUE[row["check"]]
     if row["check"] in check.OF_NIGHTS:
         fix = f"find out what changed; if the change is meant, raise checks.{row['check']}.error"
     return Fault(f"{row['input']}, {row['check']}", _counted(row), expected, fix)

@@ -17,6 +17,7 @@ from rankeval_spark.stages.clean import (
     SEGMENT_KEYS,
     TRAIN_KEYS,
     has_keys,
+    is_finite_vector,
 )
 from rankeval_spark.stages.match import to_judgements
 from rankeval_spark.stages.population import has_judgements, has_list
@@ -42,6 +43,10 @@ EXTRA_COLUMNS: Final = "extra_columns"
 
 DUPLICATES: Final = "duplicates"
 """The check of rows that repeat another; in the catalogue none is tolerated, because either would be a guess."""
+
+VECTOR_LENGTHS: Final = "vector_lengths"
+"""The check of items whose vector has another length than most, where a measure reads vectors; none is tolerated, for
+there is no angle between them."""
 
 UNMATCHED_ITEMS: Final = "unmatched_items"
 """The check of the join: judgements whose item stands in no list."""
@@ -72,6 +77,9 @@ FEWER_USERS: Final = "fewer_users"
 
 OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 """Checks that hang on what other nights were published, not on the inputs and the config alone."""
+
+_MOST_LENGTHS: Final = 3
+"""Lengths of vectors that the check of them names."""
 
 FACTS: Final = ("input", "check", "count", "total", "sample_keys")
 
@@ -121,6 +129,26 @@ def to_item_facts(items: DataFrame, *, unreadable: str | None = None) -> DataFra
     repeated = once.agg(_fact(ITEMS, DUPLICATES, F.sum(more), F.sum("_n_rows"), more > 0, item))
     rules = flags.of_items(unreadable=unreadable)
     return _row_facts(items, ITEMS, rules, key=_key_text(ITEM_KEYS)).unionByName(_stacked(repeated))
+
+
+def to_vector_facts(items: DataFrame) -> DataFrame:
+    """Count the items whose vector has another length than most, and name one item of each of the commonest lengths.
+
+    As in the plan of the lists, a vector some of whose numbers are no numbers is unknown and has no length.
+    """
+    named = items.where(has_keys(ITEM_KEYS)).where(is_finite_vector(F.col(C.VECTOR)))
+    lengths = named.groupBy(F.size(C.VECTOR).alias("_length")).agg(
+        F.count("*").alias("_n_items"), F.min(F.col(C.ITEM_ID).cast("string")).alias("_item")
+    )
+    most_first = F.array_sort(F.collect_list(F.struct(-F.col("_n_items"), "_length", "_item")))
+    shown = F.transform(F.slice(most_first, 1, _MOST_LENGTHS), lambda one: _length_text(one["_item"], one["_length"]))
+    n_others = F.sum("_n_items") - F.max("_n_items")
+    keys = F.when(F.count("*") > 1, shown)
+    return _stacked(lengths.agg(_struct(ITEMS, VECTOR_LENGTHS, n_others, F.sum("_n_items"), keys)))
+
+
+def _length_text(item: Column, length: Column) -> Column:
+    return F.concat(item, F.lit(": "), length, F.when(length == 1, " number").otherwise(" numbers"))
 
 
 def to_judgement_facts(usable_held_out: DataFrame, *, duplicates: str) -> DataFrame:
@@ -247,7 +275,7 @@ def with_verdicts(facts: DataFrame, *, checks: Checks) -> DataFrame:
     """Compare each share with its thresholds: rows of ``schemas.CHECKS`` from ``input`` on."""
     limits = {name: checks.threshold(name) for name in type(checks).model_fields}
     warn = _by_check({name: limit.warn for name, limit in limits.items()})
-    is_ambiguous = (F.col("input") == ITEMS) & (F.col("check") == DUPLICATES)
+    is_ambiguous = (F.col("input") == ITEMS) & F.col("check").isin(DUPLICATES, VECTOR_LENGTHS)
     error = F.when(is_ambiguous, 0.0).otherwise(_by_check({name: limit.error for name, limit in limits.items()}))
     share = F.when(F.col("total") > 0, F.col("count") / F.col("total"))
     severity = F.when(error.isNotNull(), "error").when(warn.isNotNull(), "warn").otherwise("info")

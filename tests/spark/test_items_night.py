@@ -132,6 +132,27 @@ def test_night_leaves_out_what_users_have_seen_and_what_nobody_knows(spark: Spar
     assert all("seen_in_train=drop, unknown_items=drop" in one["definition"] for one in run["measures"])
 
 
+def test_vectors_of_several_lengths_fail_the_check_beside_the_others_and_before_anything_is_scored(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    lengths = {"a": 2, "b": 2, "c": 3, "d": 2}
+    rows = [{"item_id": item, "released": day, "vector": [1.0] * lengths[item]} for item, day in ITEMS.items()]
+    workspace.write("items", rows)
+    workspace.change(measures=["RR", "ILD"], bands={}, slices=[], item_slices=[])
+    workspace.change(policies__seen_in_train="drop", checks__seen_in_train={"error": 0})
+    done = rankeval("run", workspace.config, "--date", FIRST)
+    assert done.code == 3
+    done.assert_readable()
+    assert "items, vector_lengths: found 1 (25.00%), for example a: 2 numbers; c: 3 numbers; expected" in done.message
+    assert "give each item a vector of one length" in done.message
+    assert "recommendations, seen_in_train: found 3 (12.50%), for example als eve a; pop kim a" in done.message
+    (run,) = Results(spark, workspace.root).runs(date=FIRST).where("status = 'FAILED'").collect()
+    assert run["error"]["stage"] == "check"
+
+    workspace.change(measures=["RR"], checks__seen_in_train={})  # nobody reads the vectors then
+    assert rankeval("run", workspace.config, "--date", FIRST).code == 0
+
+
 def test_item_that_stands_twice_in_the_catalogue_fails_the_night_with_a_readable_message(workspace: Workspace) -> None:
     workspace.write("items", [{"item_id": "a", "released": FIRST}, {"item_id": "a", "released": FIRST}])
     done = rankeval("run", workspace.config, "--date", FIRST)

@@ -146,6 +146,33 @@ def test_rows_that_policies_leave_out_are_counted_in_the_whole_log(spark: SparkS
     ]
 
 
+def test_items_whose_vector_has_another_length_than_most_are_counted(spark: SparkSession) -> None:
+    """An error whatever the thresholds; a vector that cannot be used has no length, and an empty one has 0."""
+    vectors = {
+        "a": [1.0],
+        "b": [1.0, 2.0],
+        "c": [3.0, 4.0],
+        "d": None,
+        "e": [math.nan],
+        "f": [],
+        "g": [0.5, 1.0],
+        None: [1.0],
+    }
+    items = spark.createDataFrame(list(vectors.items()), "item_id string, vector array<double>")
+    numbered = spark.createDataFrame([(2, [1.0]), (1, [1.0, 2.0])], "item_id bigint, vector array<double>")
+    with no_spark_jobs(spark):
+        facts = check.to_vector_facts(items)
+        verdicts = check.with_verdicts(facts, checks=Checks())
+    assert facts_of(facts) == [("vector_lengths", 2, 5, ["b: 2 numbers", "f: 0 numbers", "a: 1 number"])]
+    assert tuples(verdicts, "input", "severity", "share", "threshold", "verdict") == [
+        ("items", "error", 2 / 5, 0.0, "error")
+    ]
+    assert facts_of(check.to_vector_facts(numbered)) == [("vector_lengths", 1, 2, ["2: 1 number", "1: 2 numbers"])]
+    alike = items.where("item_id in ('b', 'c', 'd', 'e')")
+    assert facts_of(check.to_vector_facts(alike)) == [("vector_lengths", 0, 2, [])]
+    assert python_nodes(facts) == []
+
+
 def test_lists_are_looked_at_at_the_largest_cutoff(spark: SparkSession) -> None:
     rows: list[tuple[str, int, int, dict[str, Any]]] = [
         ("ann", 10, 3, {}),
@@ -279,10 +306,11 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         check.to_catalogue_facts(table(spark, "item_id"), usable_recommendations=log),
         check.to_seen_facts(log, train=table(spark, "user_id item_id")),
         check.to_unknown_row_facts(table(spark, "item_id"), usable_recommendations=log),
+        check.to_vector_facts(spark.createDataFrame([], "item_id string, vector array<double>")),
     )
     verdicts = check.with_verdicts(facts, checks=Checks())
     found = tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
-    more = ["duplicates", "null_keys"] * 2 + ["null_keys"] + ["rows"] * 4
+    more = ["duplicates", "null_keys"] * 2 + ["null_keys"] + ["rows"] * 4 + [check.VECTOR_LENGTHS]
     asked_for = {check.EXTRA_COLUMNS, check.ABSENT_BASELINE}
     of_inputs = Checks.model_fields.keys() - {*check.OF_NIGHTS, *asked_for}
     assert [name for name, *_ in found] == sorted([*of_inputs, *more])

@@ -219,8 +219,8 @@ METRICS: Final = Schema(
         Field(
             C.VALUE,
             "double",
-            "Mean over users, with agg='micro' the ratio of sums over them, or the value of a measure of all lists "
-            "together; NULL where no user has a value",
+            "Mean over users, over lists with the policy unit='list', with agg='micro' the ratio of sums over them, or "
+            "the value of a measure of all lists together; NULL where no user has a value",
         ),
         Field(
             "n_users",
@@ -255,8 +255,8 @@ METRICS: Final = Schema(
         Field(
             "std_dev",
             "double",
-            "Sample standard deviation over users, of what is averaged: of logarithms for GMAP; NULL below two users "
-            "and for a measure of all lists together",
+            "Sample standard deviation over users, of what is averaged: of logarithms for GMAP, for a ratio of sums of "
+            "what each user moves it by, times n_users; NULL below two users and for a measure of all lists together",
         ),
         Field("std_error", "double", "std_dev / sqrt(n_users), or that of the bootstrap or the jackknife"),
         Field("ci_low", "double", "Lower end of the interval"),
@@ -265,8 +265,8 @@ METRICS: Final = Schema(
         Field(
             "ci_method",
             "string",
-            "t, wilson, delta (of a ratio of sums), bootstrap, jackknife (of 20 groups of users), games-howell or "
-            "simultaneous (all groups of a slice at once), or none",
+            "t, wilson, delta (of a ratio of sums, or of a mean over lists), bootstrap, jackknife (of 20 groups of "
+            "users), games-howell or simultaneous (all groups of a slice at once), or none",
             nullable=False,
         ),
     ),
@@ -313,9 +313,10 @@ COMPARISONS: Final = Schema(
         Field(
             "method",
             "string",
-            "How the p was found: t, delta (of a ratio of sums), exact (all signs of at most 20 differences), equal "
-            "(all differences are equal), monte_carlo, wilcox or pratt (signed ranks, normal approximation; users "
-            "without a difference are not ranked, or ranked and left out), binomial or studentized_range",
+            "How the p was found: t, delta (of a ratio of sums, or of means over lists), exact (all signs of at most "
+            "20 differences), equal (all differences are equal), monte_carlo, wilcox or pratt (signed ranks, normal "
+            "approximation; users without a difference are not ranked, or ranked and left out), binomial or "
+            "studentized_range",
             nullable=False,
         ),
         Field("replicates", "int", "Random draws behind the p; NULL where none were drawn"),

@@ -68,7 +68,7 @@ class Before:
         if not changes.rules_of(self.config):
             return None
         definitions = {(one.measure, one.k): one.definition for one in self.facts.measures}
-        tonight = changes.Side(definitions, changes.slices_of(self.config), user_metrics)
+        tonight = changes.Side(definitions, changes.slices_of(self.config), user_metrics, self.config.policies.unit)
         return changes.since_previous(self.spark, self._root, self.config, tonight, self._nights)
 
     @cached_property

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.app.past import Definitions, PastNight
     from rankeval_spark.config import EvaluationConfig, Gate
+    from rankeval_spark.config.policies import Unit
 
 
 @dataclass(frozen=True)
@@ -32,17 +33,21 @@ class Side:
         Segments of each of its slices, by the name of the slice.
     user_metrics : DataFrame
         Its rows of this table.
+    unit : {"user", "list"}
+        Of what its means were taken; on nights that define a measure alike, of the same.
     """
 
     definitions: Definitions
     slices: Mapping[str, tuple[str, ...]]
     user_metrics: DataFrame
+    unit: Unit
 
     @classmethod
     def of(cls, results: Results, night: PastNight) -> Side:
         """Read a published night."""
         user_metrics = results.user_metrics(date=night.evaluation_date, evaluation=night.evaluation)
-        return cls(night.definitions, slices_of(night.config), user_metrics)
+        config = night.config
+        return cls(night.definitions, slices_of(config), user_metrics, config.policies.unit)
 
     def defines(self, measure: Measure, as_on: Side) -> bool:
         """Tell whether a measure was asked for with the same options and policies on both nights."""
@@ -70,7 +75,7 @@ def changes(  # noqa: PLR0913 - what is compared, and how
 ) -> list[dict[str, Any]]:
     """Compare each model with itself: rows of :mod:`rankeval_spark.stages.nights`.
 
-    There are none of a measure that is no mean over users or was defined otherwise then, nor of a slice that one of the
+    There are none of a measure that is no mean or was defined otherwise then, nor of a slice that one of the
     nights does not have.
     """
     same = [one for one in measures if now.defines(one, before) and one.is_mean_of_users]
@@ -84,6 +89,7 @@ def changes(  # noqa: PLR0913 - what is compared, and how
         slices=made,
         min_slice_size=min_slice_size,
         confidence=confidence,
+        unit=now.unit,
     )
     return [row.asDict() for row in frame.collect()]
 

@@ -53,6 +53,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     invalid_scores: str | None = None,
     seen_in_train: str | None = None,
     unknown_items: str | None = None,
+    unit: str | None = None,
     min_slice_size: int = 30,
     confidence: float = 0.95,
     train: DataFrame | None = None,
@@ -123,6 +124,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         lists are ranked.
     unknown_items : {"keep", "drop"}, optional
         The same of recommended items that the catalogue does not have: `items` or, where it is not given, `train`.
+    unit : {"user", "list"}, optional
+        Whether means are over users, each with the mean of his lists, or over lists with users as clusters; ``user`` by
+        default. The same where each user has one list.
     min_slice_size : int
         Slices with fewer users are marked ``is_small``.
     confidence : float in (0, 1)
@@ -180,6 +184,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "invalid_scores": invalid_scores,
         "seen_in_train": seen_in_train,
         "unknown_items": unknown_items,
+        "unit": unit,
     }
     asked_for = {
         "measures": measures,

@@ -41,6 +41,9 @@ class GapTests(Model):
 def gap_tests(frames: Frames, *, request: Request, has_one_list: bool, asked: Mapping[str, Any]) -> DataFrame:
     """Look up which groups there are, and plan a test of each gap between them."""
     wanted = validate(GapTests, asked, locate=_place)
+    if request.policies.unit == "list" and not has_one_list:
+        found, expected = "users with several lists, and means over lists", "means over users"
+        raise ConfigError(Fault("gap_tests", found, expected, "evaluate with unit='user'"))
     tested = _tested(wanted, request)
     labels, asked_for = {one.label for one in tested}, {(one.label, one.k) for one in tested}
     of_groups = frames.metrics.where((F.col(C.SLICE) != C.ALL_USERS) & F.col(C.MEASURE).isin(*labels))

@@ -175,10 +175,10 @@ def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureFact
     Its definition holds all options and policies, and how its item group is drawn.
     """
     rules = ", ".join(f"{name}={value}" for name, value in policies.model_dump().items())
-    return tuple(_measure_fact(measure, rules) for measure in measures.measures)
+    return tuple(_measure_fact(measure, rules, policies.unit) for measure in measures.measures)
 
 
-def _measure_fact(measure: Measure, rules: str) -> MeasureFact:
+def _measure_fact(measure: Measure, rules: str, unit: str) -> MeasureFact:
     low, high = measure.entry.definition.bounds
     column = measure.column if measure.has_user_values else None
     of_group = "" if measure.group is None else f"{OF_GROUP}{rule_of(measure.group)}"
@@ -191,6 +191,7 @@ def _measure_fact(measure: Measure, rules: str) -> MeasureFact:
         high,
         measure.weight_column,
         measure.link,
+        unit,
     )
 
 

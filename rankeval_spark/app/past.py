@@ -29,8 +29,8 @@ _GROUP: Final = re.compile(r"""[(,]group=(['"])(.*?)\1[,)]""")
 _POLICIES: Final = "; population="
 """Between a measure with its options and the policies."""
 
-_KEPT_BEFORE: Final = ("seen_in_train", "unknown_items")
-"""Policies that there were not always: what they leave out today was kept."""
+_SINCE: Final = {"seen_in_train": "keep", "unknown_items": "keep", "unit": "user"}
+"""Policies that there were not always, and what was done before."""
 
 _RULES_BEFORE: Final = {
     "head": "the fewest, most popular items that hold at least 20 % of the interactions in train, ties by item id",
@@ -98,7 +98,7 @@ class PastNight:
     def definitions(self) -> Definitions:
         """How each measure and cutoff was defined: all options and policies, and the rule of its item group."""
         measures = self.row["measures"]
-        return {(one["measure"], one["k"]): _with_rule(_in_full(one["definition"], one["k"])) for one in measures}
+        return {(one["measure"], one["k"]): _as_of_now(one["definition"], one["k"]) for one in measures}
 
     @property
     def evaluation(self) -> str:
@@ -121,6 +121,11 @@ class PastNight:
         return f"{self.row[C.EVALUATION]}, {self.row[C.EVALUATION_DATE]}"
 
 
+def _as_of_now(definition: str, k: int) -> str:
+    """Write down what an older version did and did not record."""
+    return _with_rule(_in_full(definition, k))
+
+
 def _in_full(definition: str, k: int) -> str:
     """Write out the options and policies that there were not when it was recorded: it was what their defaults say."""
     text, population, rules = definition.partition(_POLICIES)
@@ -131,10 +136,14 @@ def _in_full(definition: str, k: int) -> str:
 
 
 def _with_policies(rules: str) -> str:
+    """Put the policies that there were not always behind the others, in their order, recorded or not."""
     policies, of_group, rule = rules.partition(OF_GROUP)
-    if not rules or any(name in policies for name in _KEPT_BEFORE):
+    if not rules:
         return rules
-    return "".join((policies, *(f", {name}=keep" for name in _KEPT_BEFORE), of_group, rule))
+    recorded = {name: re.search(rf", {name}=(\w+)", policies) for name in _SINCE}
+    others = re.sub(rf", ({'|'.join(_SINCE)})=\w+", "", policies)
+    values = {name: found[1] if found else _SINCE[name] for name, found in recorded.items()}
+    return "".join((others, *(f", {name}={value}" for name, value in values.items()), of_group, rule))
 
 
 def _with_rule(definition: str) -> str:

@@ -21,6 +21,7 @@ HeldOutDuplicates = Literal["max", "sum", "last", "error"]
 InvalidScores = Literal["drop", "error"]
 SeenInTrain = Literal["keep", "drop"]
 UnknownItems = Literal["keep", "drop"]
+Unit = Literal["user", "list"]
 
 
 class Handling(NamedTuple):
@@ -85,6 +86,9 @@ class Policies(Model):
     unknown_items: UnknownItems = "keep"
     """Recommended items that the catalogue does not have, which is the input `items` or, where there is none, the items
     of `train`: keep them, or leave them out before lists are ranked."""
+    unit: Unit = "user"
+    """Of what means are taken where users have several lists: of users, each with the mean of his lists, or of lists,
+    so that a user with more of them weighs more; he is what intervals and tests draw either way."""
 
     @model_validator(mode="before")
     @classmethod

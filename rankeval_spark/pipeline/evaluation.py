@@ -390,7 +390,9 @@ def to_frames(
     users = _users(scored, request, has_one_list=has_one_list)
     metrics = _means(users, lists, request, has_one_list=has_one_list)
     every = metrics if exposures is None else metrics.unionByName(exposures)
-    return Frames(scored, user_metrics, _with_group_rows(every, request), _comparisons(users, request))
+    return Frames(
+        scored, user_metrics, _with_group_rows(every, request), _comparisons(users, request, has_one_list=has_one_list)
+    )
 
 
 def _means(users: DataFrame, lists: DataFrame | None, request: Request, *, has_one_list: bool) -> DataFrame:
@@ -407,7 +409,8 @@ def _means(users: DataFrame, lists: DataFrame | None, request: Request, *, has_o
         return summarise.to_metrics_of_partials(partials, **options)
     if C.PARTIALS in users.columns:
         return summarise.to_metrics_of_partials(scored_moments.of_rows(users), **options)
-    return summarise.to_metrics(users, draws=request.draws, **options)
+    weights = _denominators(request, has_one_list=has_one_list)
+    return summarise.to_metrics(users, weights=weights, draws=request.draws, **options)
 
 
 def to_gap_tests(  # noqa: PLR0913 - what is tested, and how
@@ -437,8 +440,15 @@ def to_gap_tests(  # noqa: PLR0913 - what is tested, and how
 
 def _users(scored: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame:
     """One row per (model, user, k)."""
+    if has_one_list:
+        return scored
     asked = request.measures
-    return scored if has_one_list else summarise.to_users(scored, measures=asked.columns, weights=asked.weights)
+    return summarise.to_users(scored, measures=asked.columns, weights=asked.weights, unit=request.policies.unit)
+
+
+def _denominators(request: Request, *, has_one_list: bool) -> Mapping[str, str]:
+    """Column of the denominators of each measure that is a ratio of sums; a mean over single lists is one of users."""
+    return summarise.denominators(request.measures, unit="user" if has_one_list else request.policies.unit)
 
 
 def _with_group_rows(metrics: DataFrame, request: Request) -> DataFrame:
@@ -449,13 +459,14 @@ def _with_group_rows(metrics: DataFrame, request: Request) -> DataFrame:
     return metrics.transform(fairness.with_group_rows, n_slicings=n_slicings) if is_grouped else metrics
 
 
-def _comparisons(users: DataFrame, request: Request) -> DataFrame | None:
+def _comparisons(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame | None:
     asked = request.comparisons
     if asked is None:
         return None
     return compare.to_comparisons(
         users,
         measures=request.measures,
+        weights=_denominators(request, has_one_list=has_one_list),
         slices=summarise.every_slice(request.slices),
         comparisons=asked,
         min_slice_size=request.min_slice_size,

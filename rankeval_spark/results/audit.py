@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from pyspark.sql import DataFrame, functions as F
@@ -114,7 +114,8 @@ def _repeated(frame: DataFrame, key: Sequence[str]) -> DataFrame:
 def user_metrics(frame: DataFrame, metrics: DataFrame | None, measures: Sequence[MeasureFact]) -> list[Fault]:
     """Values that are not finite or out of range, and means in ``metrics`` that the per-user rows do not have.
 
-    One pass over ``user_metrics``; a second where a user has several lists, whose value is the mean over them.
+    One pass over ``user_metrics``; a second where a user has several lists, whose value is the mean over them (of means
+    over lists, to count the users).
     """
     owners = {measure.column: measure for measure in measures if measure.column is not None}
     if not owners:
@@ -124,13 +125,11 @@ def user_metrics(frame: DataFrame, metrics: DataFrame | None, measures: Sequence
     faults = _bad_values(rows, owners)
     if faults or metrics is None:
         return faults
-    n_lists: dict[tuple[str, int, str | None], int] = {
-        (row[C.MODEL_ID], row[C.K], column): row[f"{column}.{_N}"] for row in rows for column in owners
-    }
+    lists = users = _by_mean(rows)
     if any(row["_several"] for row in rows):
         per_user = frame.groupBy(C.MODEL_ID, C.K, C.USER_ID).agg(*_over_lists(weights))
-        rows = per_user.groupBy(C.MODEL_ID, C.K).agg(*_summaries(weights)).collect()
-    return _untied(rows, _of_all_users(metrics), measures, n_lists)
+        users = _by_mean(per_user.groupBy(C.MODEL_ID, C.K).agg(*_summaries(weights)).collect())
+    return _untied(lists, users, _of_all_users(metrics), measures)
 
 
 def _has_several_lists() -> Column:
@@ -214,27 +213,31 @@ def _of_all_users(metrics: DataFrame) -> list[Row]:
     return everyone.select(C.MODEL_ID, C.MEASURE, C.K, C.VALUE, "n_users", C.N_LISTS).collect()
 
 
+def _by_mean(rows: Sequence[Row]) -> dict[tuple[str, int], dict[str, Any]]:
+    return {(row[C.MODEL_ID], row[C.K]): row.asDict() for row in rows}
+
+
 def _untied(
-    rows: Sequence[Row],
+    lists: Mapping[tuple[str, int], Mapping[str, Any]],
+    users: Mapping[tuple[str, int], Mapping[str, Any]],
     published: Sequence[Row],
     measures: Sequence[MeasureFact],
-    n_lists: Mapping[tuple[str, int, str | None], int],
 ) -> list[Fault]:
+    """Name the published means that the summaries of lists and of users, by model and cutoff, do not have."""
     facts = {measure.measure: measure for measure in measures}
     without_columns = {measure.measure for measure in measures if measure.column is None}
-    means = {(row[C.MODEL_ID], row[C.K]): row.asDict() for row in rows}
     faults = []
     for row in (row for row in published if row[C.MEASURE] not in without_columns):
-        recomputed = means.get((row[C.MODEL_ID], row[C.K]), {})
         fact = facts.get(row[C.MEASURE])
-        mean, n = _mean_and_n(recomputed, fact)
-        lists = n_lists.get((row[C.MODEL_ID], row[C.K], fact.column if fact else None), 0)
-        if (n, lists) != (row["n_users"], row[C.N_LISTS]) or not _agree(mean, row[C.VALUE]):
+        of_lists, of_users = (_mean_and_n(each.get((row[C.MODEL_ID], row[C.K]), {}), fact) for each in (lists, users))
+        mean = of_lists[0] if fact is not None and fact.unit == "list" else of_users[0]
+        counts = (of_users[1], of_lists[1])
+        if counts != (row["n_users"], row[C.N_LISTS]) or not _agree(mean, row[C.VALUE]):
             faults.append(
                 Fault(
                     f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}, slice all",
                     f"{row[C.VALUE]} over {_counted(row['n_users'], row[C.N_LISTS])}",
-                    f"{mean} over {_counted(n, lists)}, the mean of user_metrics",
+                    f"{mean} over {_counted(*counts)}, the mean of user_metrics",
                 )
             )
     return faults

@@ -68,6 +68,8 @@ class MeasureFact:
         Column of the denominators, for a ratio of sums over users.
     link : str
         What is averaged, see :mod:`rankeval_spark.statistics.links`.
+    unit : {"user", "list"}
+        Of what the mean is taken.
     """
 
     measure: str
@@ -78,6 +80,7 @@ class MeasureFact:
     high: float | None = None
     weight: str | None = None
     link: str = "identity"
+    unit: str = "user"
 
     def __post_init__(self) -> None:
         """Refuse a column that Delta, or another reader, could not hold."""

@@ -6,7 +6,7 @@ the small aggregates are merged; here their merging and what is made of them are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +36,7 @@ def to_comparisons(  # noqa: PLR0913 - what is compared, and how
     comparisons: Comparisons,
     min_slice_size: int,
     confidence: float,
+    weights: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Make the rows of ``schemas.COMPARISONS`` from the baseline on: one per (pair, slice, values, measure, k, test).
 
@@ -51,6 +52,8 @@ def to_comparisons(  # noqa: PLR0913 - what is compared, and how
         Slices with fewer users are marked, and have no p.
     confidence : float in (0, 1)
         Nominal coverage of the intervals; a verdict is given where the adjusted p is at most one minus it.
+    weights : mapping, optional
+        As ``summarise.denominators`` gives them; those of the measures where left out.
 
     Notes
     -----
@@ -59,7 +62,9 @@ def to_comparisons(  # noqa: PLR0913 - what is compared, and how
     (GMAP) have no rows. A pair has rows of a slice where the model has users in it although the baseline may have none;
     of two models of which neither is the baseline both must.
     """
-    finisher = finisher_of(measures, slices, comparisons, min_slice_size=min_slice_size, confidence=confidence)
+    finisher = finisher_of(
+        measures, slices, comparisons, min_slice_size=min_slice_size, confidence=confidence, weights=weights
+    )
     asked, (segments, sliced_by) = finisher.asked, segments_of(slices)
 
     def finish(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:  # Spark takes no method here
@@ -78,20 +83,23 @@ def to_comparisons(  # noqa: PLR0913 - what is compared, and how
     )
 
 
-def finisher_of(
+def finisher_of(  # noqa: PLR0913 - what is compared, and how
     measures: MeasureSet,
     slices: Sequence[Sequence[str]],
     comparisons: Comparisons,
     *,
     min_slice_size: int,
     confidence: float,
+    weights: Mapping[str, str] | None = None,
 ) -> Finisher:
     """Say what the workers do; the parameters are those of :func:`to_comparisons`."""
     compared = measures.comparable
     labels = dict(zip(measures.columns, measures.labels, strict=True))
+    weights = measures.weights if weights is None else weights
     asked = Asked(
         columns=compared,
-        weights=tuple(measures.weights.get(column) for column in compared),
+        weights=tuple(weights.get(column) for column in compared),
+        over_lists=tuple(weights.get(column) != measures.weights.get(column) for column in compared),
         cutoffs=tuple(frozenset(measures.asked[column]) for column in compared),
         ks=measures.ks,
         tests=comparisons.tests,

@@ -91,6 +91,7 @@ class Finisher:
             states_of(group),
             wanted,
             self.asked.of_sums,
+            [self.asked.over_lists[position] for position in self.asked.of_sums],
             self.confidence,
             self._least_users,
             self.asked.replicates,

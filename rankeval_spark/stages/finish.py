@@ -36,10 +36,10 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     partials: DataFrame,
     *,
     measures: MeasureSet,
+    state: State,
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
     confidence: float,
-    has_lists: bool = False,
 ) -> DataFrame:
     """Make the rows of ``schemas.METRICS``, from the model on, of the measures and cutoffs that were asked for.
 
@@ -48,19 +48,19 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     partials : DataFrame
         Rows of ``pooled.PARTIAL``, all of a group in one partition; of a bootstrap also with ``pooled.SPREAD``, which
         then is the spread of the means.
+    state : State
+        How moments and counts lie in them.
     slices : sequence of sequences of str
         Names of the segments of each slice, by ``slice_index``.
-    has_lists : bool
-        Whether the lists of each measure were counted; where they were not, each user has one.
     """
     asked = np.column_stack([measures.asked_at(column) for column in measures.columns])
     finisher = _Finisher(
-        state=State.of(measures.columns, measures.weights, has_lists=has_lists),
+        state=state,
         labels=tuple(measures.labels),
         slices=slice_names(slices),
         asked=frozenset((measures.ks[row], index) for row, index in np.argwhere(asked).tolist()),
         is_proportion=np.array([column in measures.proportions for column in measures.columns]),
-        is_micro=np.array([column in measures.weights for column in measures.columns]),
+        is_ratio=np.isin(np.arange(state.n_measures), state.weighted),
         links=tuple(measures.links[column] for column in measures.columns),
         min_slice_size=min_slice_size,
         confidence=confidence,
@@ -102,7 +102,7 @@ class _Finisher:
     slices: tuple[str, ...]
     asked: frozenset[tuple[int, int]]
     is_proportion: np.ndarray
-    is_micro: np.ndarray
+    is_ratio: np.ndarray
     links: tuple[str, ...]
     min_slice_size: int
     confidence: float
@@ -114,7 +114,7 @@ class _Finisher:
         rows = self.state.pool(pa.Table.from_batches(held))
         pairs = zip(rows[C.K].to_pylist(), rows["measure_index"].to_pylist(), strict=True)
         asked = rows.filter(pa.array([pair in self.asked for pair in pairs], pa.bool_()))
-        yield to_batch(self._columns(with_ratios(asked, self.is_micro[asked["measure_index"].to_numpy()])))
+        yield to_batch(self._columns(with_ratios(asked, self.is_ratio[asked["measure_index"].to_numpy()])))
 
     def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
         n = rows["n"].to_numpy()
@@ -122,7 +122,7 @@ class _Finisher:
         spread = spread_of(
             rows,
             is_proportion=self.is_proportion[measure],
-            is_micro=self.is_micro[measure],
+            is_ratio=self.is_ratio[measure],
             confidence=self.confidence,
         )
         if set(DRAWN) <= set(rows.schema.names):
@@ -153,23 +153,23 @@ class _Finisher:
         return nullable(values)
 
 
-def with_ratios(rows: pa.RecordBatch, is_micro: np.ndarray) -> pa.RecordBatch:
+def with_ratios(rows: pa.RecordBatch, is_ratio: np.ndarray) -> pa.RecordBatch:
     """Replace the moments of numerators by those of their ratios: linearised, as if these were means."""
-    if not is_micro.any():
+    if not is_ratio.any():
         return rows
     ratio, m2 = ratios.linearised(*(_doubles(rows, name) for name in ("mean", "m2", *WEIGHTED)))
     for name, found in (("mean", ratio), ("m2", m2)):
-        values = np.where(is_micro, found, _doubles(rows, name))
+        values = np.where(is_ratio, found, _doubles(rows, name))
         rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(values, from_pandas=True))
     return rows
 
 
 def spread_of(
-    rows: pa.RecordBatch, *, is_proportion: np.ndarray, is_micro: np.ndarray, confidence: float
+    rows: pa.RecordBatch, *, is_proportion: np.ndarray, is_ratio: np.ndarray, confidence: float
 ) -> dict[str, pa.Array]:
     """Compute ``std_dev``, ``std_error`` and the interval of each mean: Wilson's for proportions, else Student's t.
 
-    That of a ratio of sums, linearised, is the delta method's.
+    That of a ratio of sums, linearised, is the delta method's; of a proportion over lists it is Wilson's all the same.
     """
     n, mean, m2 = _doubles(rows, "n"), np.nan_to_num(_doubles(rows, "mean")), np.nan_to_num(_doubles(rows, "m2"))
     std_dev = np.sqrt(_divide(m2, n - 1))
@@ -177,7 +177,7 @@ def spread_of(
     for chosen, interval_of in ((is_proportion, intervals.wilson_interval), (~is_proportion, intervals.t_interval)):
         ends[:, chosen] = interval_of(n[chosen], mean[chosen], m2[chosen], confidence)
     ends[:, np.isnan(_doubles(rows, "mean"))] = np.nan
-    method = np.where(is_proportion, "wilson", np.where(is_micro, "delta", "t"))
+    method = np.where(is_proportion, "wilson", np.where(is_ratio, "delta", "t"))
     method = np.where(np.isnan(ends[0]), "none", method)
     return {
         "std_dev": nullable(std_dev),

@@ -6,7 +6,7 @@ slice, and only the small aggregates are merged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -21,10 +21,11 @@ from rankeval_spark.stages.finish import nullable, readable, slice_names
 from rankeval_spark.stages.population import IS_EVALUATED
 from rankeval_spark.stages.slicing import PACKED, Key, doubles, groups_of, in_chunks, segments_of, unpacked
 from rankeval_spark.statistics import nights
-from rankeval_spark.statistics.nights import Nights
+from rankeval_spark.statistics.nights import Nights, RatioNights
 from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.policies import Unit
     from rankeval_spark.measures import MeasureSet
 
 _GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)
@@ -60,6 +61,7 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
     confidence: float,
+    unit: Unit = "user",
 ) -> DataFrame:
     """Make one row per (model, slice, slice values, measure, k) that has users on either night.
 
@@ -72,16 +74,21 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
     now, before : DataFrame
         Rows of ``schemas.USER_METRICS`` of one night each.
     measures : MeasureSet
-        Measures that both nights were asked for and whose published value is a mean over users.
+        Measures that both nights were asked for and whose published value is a mean.
     slices : sequence of sequences of str
         Names of the segments of each slice; ``()`` is everyone. A user is in the slice of his segments of that night.
+    unit : {"user", "list"}
+        Whether the means of both nights are over users or over lists.
     """
+    columns = measures.columns
+    denominators = tuple(map(summarise.lists_column, columns)) if unit == "list" else ()
     finisher = _Finisher(
         measures.labels,
         tuple(frozenset(measures.asked[column]) for column in measures.columns),
         slice_names(slices),
         min_slice_size,
         confidence,
+        _of_ratios if denominators else _of_means,
     )
 
     def finish(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:  # Spark takes no method here
@@ -89,14 +96,14 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
 
     segments, sliced_by = segments_of(slices)
     sides = (
-        frame.transform(_to_users, columns=measures.columns, ks=measures.ks).select(
-            C.MODEL_ID, C.USER_ID, C.K, *segments, *measures.columns
+        frame.transform(_to_users, columns=columns, ks=measures.ks).select(
+            C.MODEL_ID, C.USER_ID, C.K, *segments, *columns, *denominators
         )
         for frame in (now, before)
     )
     own, earlier = sides
-    earlier = earlier.withColumnsRenamed({name: _earlier(name) for name in (PACKED, *measures.columns)})
-    aggregate = _aggregator(measures.columns, tuple(sliced_by), measures.ks)
+    earlier = earlier.withColumnsRenamed({name: _earlier(name) for name in (PACKED, *columns, *denominators)})
+    aggregate = _aggregator(columns, denominators, tuple(sliced_by), measures.ks)
     nothing = F.array_repeat(F.lit(None).cast("string"), len({name for one in sliced_by for name in one}))
     packed = [PACKED, _earlier(PACKED)] if segments else []
     return (
@@ -120,16 +127,20 @@ def _earlier(name: str) -> str:
 
 
 def _aggregator(
-    columns: tuple[str, ...], slices: tuple[tuple[str, ...], ...], ks: tuple[int, ...]
+    columns: tuple[str, ...], denominators: tuple[str, ...], slices: tuple[tuple[str, ...], ...], ks: tuple[int, ...]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def aggregate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk in in_chunks(batches):
             table = unpacked(unpacked(chunk), packed=_earlier(PACKED), prefix=_earlier(""))
-            now = np.column_stack([doubles(table, name) for name in columns])
-            before = np.column_stack([doubles(table, _earlier(name)) for name in columns])
+            now, before = (_matrix(table, map(side, columns)) for side in (str, _earlier))
+            n_now, n_before = (_matrix(table, map(side, denominators)) for side in (str, _earlier))
             for index, names in enumerate(slices):
                 keys, group_now, group_before = _groups(table, names, ks)
-                states = nights.by_group(now, before, group_now, group_before, len(keys)).to_bytes()
+                if denominators:
+                    sums = ((now * n_now, n_now), (before * n_before, n_before))
+                    states = nights.ratios_by_group(*sums, group_now, group_before, len(keys)).to_bytes()
+                else:
+                    states = nights.by_group(now, before, group_now, group_before, len(keys)).to_bytes()
                 rows = [
                     (model, index, list(values), k, state)
                     for (model, values, k), state in zip(keys, states, strict=True)
@@ -138,6 +149,12 @@ def _aggregator(
                 yield pa.RecordBatch.from_arrays(list(arrays), [*_GROUP, "state"])
 
     return aggregate
+
+
+def _matrix(table: pa.Table, names: Iterable[str]) -> np.ndarray:
+    """Put columns of numbers side by side."""
+    columns = [doubles(table, name) for name in names]
+    return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
 
 
 def _groups(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tuple[list[Key], np.ndarray, np.ndarray]:
@@ -153,6 +170,14 @@ def _groups(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tup
     return list(places), now, before
 
 
+def _of_means(states: Iterable[bytes]) -> Nights:
+    return reduce(Nights.merge, map(Nights.from_bytes, states))
+
+
+def _of_ratios(states: Iterable[bytes]) -> Nights:
+    return reduce(RatioNights.merge, map(RatioNights.from_bytes, states)).as_means()
+
+
 @dataclass(frozen=True)
 class _Finisher:
     """What the workers need: names of measures and slices, and the cutoffs at which each measure was asked for."""
@@ -162,12 +187,13 @@ class _Finisher:
     slices: tuple[str, ...]
     min_slice_size: int
     confidence: float
+    merge: Callable[[Iterable[bytes]], Nights]
 
     def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Merge the aggregates of one (model, slice, values, k) and compare the two nights."""
         model, index, slice_values, k = (one.as_py() for one in key)
         # In an order of their own, so that equal partitions give equal bits however they arrive.
-        merged = reduce(Nights.merge, map(Nights.from_bytes, sorted(group["state"].to_pylist())))
+        merged = self.merge(sorted(group["state"].to_pylist()))
         has_users = merged.now.n[0] + merged.before.n[0] > 0
         wanted = [place for place, ks in enumerate(self.asked) if k in ks and has_users[place]]
         n_rows = len(wanted)

@@ -10,9 +10,11 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.stages import finish, moments, pooled
+from rankeval_spark.stages.pooled import State
 from rankeval_spark.stages.population import IS_EVALUATED
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.policies import Unit
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.statistics.resampled import Draws
 
@@ -25,12 +27,26 @@ def lists_column(measure: str) -> str:
     return f"{measure}__lists"
 
 
-def to_users(scored: DataFrame, *, measures: Sequence[str], weights: Mapping[str, str] = NO_WEIGHTS) -> DataFrame:
+def denominators(measures: MeasureSet, *, unit: Unit) -> Mapping[str, str]:
+    """Column of the denominators, by the column of each measure whose users are put together by sums.
+
+    A mean over lists is the sum of the users' sums over the sum of their numbers of lists.
+    """
+    if unit == "user":
+        return measures.weights
+    return {name: measures.weights.get(name, lists_column(name)) for name in measures.columns}
+
+
+def to_users(
+    scored: DataFrame, *, measures: Sequence[str], weights: Mapping[str, str] = NO_WEIGHTS, unit: Unit = "user"
+) -> DataFrame:
     """Average the lists of each user: one row per (model, user, k). A list where a measure is NULL does not count.
 
-    Of a measure with ``weights``, its column of denominators, numerators and denominators are averaged. How many lists
-    count is said in the column :func:`lists_column` of each measure, NULL where none does.
+    Of a measure with ``weights``, its column of denominators in the scored rows, numerators and denominators are
+    averaged; with the unit ``list`` they are summed. How many lists count is said in the column :func:`lists_column` of
+    each measure, NULL where none does.
     """
+    put_together = F.sum if unit == "list" else F.avg
     facts = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)
     return scored.groupBy(C.MODEL_ID, C.USER_ID, C.K).agg(
         F.first(C.SEGMENTS).alias(C.SEGMENTS),
@@ -38,7 +54,7 @@ def to_users(scored: DataFrame, *, measures: Sequence[str], weights: Mapping[str
         *(F.max(name).alias(name) for name in facts),
         F.avg(F.col(C.HAS_TIES).cast("double")).alias(C.HAS_TIES),
         *(_over_lists(name, weights.get(name)).alias(name) for name in measures),
-        *(F.avg(weight).alias(weight) for weight in weights.values()),
+        *(put_together(weight).alias(weight) for weight in weights.values()),
         *(_n_lists(name).alias(lists_column(name)) for name in measures),
     )
 
@@ -60,6 +76,7 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
     confidence: float,
+    weights: Mapping[str, str] | None = None,
     draws: Draws | None = None,
 ) -> DataFrame:
     """Make one row per (model, slice, slice values, measure, k) in the columns of ``schemas.METRICS`` from there on.
@@ -74,15 +91,18 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
         Slices with fewer users in the mean are marked ``is_small``.
     confidence : float in (0, 1)
         Nominal coverage of the intervals.
+    weights : mapping, optional
+        As :func:`denominators` gives them; those of the measures where left out.
     draws : Draws, optional
         Of a bootstrap, for standard errors and intervals; those of the moments where left out.
     """
     all_slices = every_slice(slices)
+    weights = measures.weights if weights is None else weights
     lists = [name for name in map(lists_column, measures.columns) if name in users.columns]
     partials = moments.to_partials(
         users,
         measures=measures.columns,
-        weights=measures.weights,
+        weights=weights,
         lists=lists,
         slices=all_slices,
         ks=measures.ks,
@@ -93,10 +113,10 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
     return together.transform(
         finish.to_rows,
         measures=measures,
+        state=State.of(measures.columns, weights, has_lists=bool(lists)),
         slices=all_slices,
         min_slice_size=min_slice_size,
         confidence=confidence,
-        has_lists=bool(lists),
     )
 
 
@@ -112,6 +132,7 @@ def to_metrics_of_partials(
     return partials.repartition(*pooled.GROUP).transform(
         finish.to_rows,
         measures=measures,
+        state=State.of(measures.columns, measures.weights),
         slices=every_slice(slices),
         min_slice_size=min_slice_size,
         confidence=confidence,

@@ -48,6 +48,8 @@ class OfPair:
     of_sums : sequence of int
         All measures that are ratios of sums: those in the aggregates of ratios. The others of ``wanted`` are those in
         the sums of replicates.
+    over_lists : sequence of bool
+        Of each of ``of_sums``, whether the denominators are numbers of lists.
     level : float
         Nominal coverage of the intervals.
     least_users : int
@@ -61,6 +63,7 @@ class OfPair:
     states: States
     wanted: Sequence[int]
     of_sums: Sequence[int]
+    over_lists: Sequence[bool]
     level: float
     least_users: int
     replicates: int
@@ -146,15 +149,17 @@ class OfPair:
         }
         of_t = {name: values[0].copy() for name, values in numbers.items()}
         if self.of_sums:
-            own = list(self.of_sums)
-            of_sums = self._by_delta_method({name: values[own] for name, values in of_t.items()})
+            pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[partials.RATIOS]))
+            # Where all users have as many lists, a mean over lists is the mean of theirs, and so is its test.
+            is_ratio = ~(np.array(self.over_lists) & pairs.has_one_denominator[0])
+            own = np.array(self.of_sums)
+            of_sums = self._by_delta_method(pairs, {name: values[own] for name, values in of_t.items()})
             for name, values in of_sums.items():
-                of_t[name][own] = values
+                of_t[name][own[is_ratio]] = values[is_ratio]
         return of_t
 
-    def _by_delta_method(self, of_values: Numbers) -> Numbers:
+    def _by_delta_method(self, pairs: RatioPairs, of_values: Numbers) -> Numbers:
         """Replace the numbers of the users' own ratios by those of the ratios of sums."""
-        pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[partials.RATIOS]))
         found = ratio_pairs.compare(pairs, level=self.level, least_users=self.least_users)
         below = pairs.baseline_ratio
         numbers = {

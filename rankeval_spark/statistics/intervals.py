@@ -75,7 +75,9 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
     -----
     Wilson (1927), Probable inference, the law of succession, and statistical inference. Where users have 0 or 1,
     ``m2 / n = mean (1 - mean)`` and this is his interval for n trials. Values in between (several lists a user) vary
-    less, which counts as more trials: ``n_eff = n mean (1 - mean) / (m2 / n)``, and n where all values are equal.
+    less, which counts as more trials: ``n_eff = n mean (1 - mean) / (m2 / n)``, and n where all values are equal. Of a
+    mean over the lists of clusters, linearised, this is ``mean (1 - mean) / variance`` too, the variance without its
+    factor ``n / (n - 1)``, so that single lists give Wilson's n; unequal clusters may count as fewer trials than n.
 
     Examples
     --------
@@ -97,7 +99,7 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
 
 
 def _trials_a_user(mean: Values, variance: Values) -> Values:
-    """Zeros and ones that would be as certain as one user's value; at least 1."""
+    """Zeros and ones that would be as certain as one user's value; of means of users at least 1."""
     is_constant = ~(variance > _ROUNDING**2)
     return np.where(is_constant, 1.0, mean * (1 - mean) / np.where(is_constant, 1.0, variance))
 

@@ -1,4 +1,4 @@
-"""One night against another: means over users that are only partly the same."""
+"""One night against another: means over users, or over their lists, where the users are only partly the same."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from scipy import stats
 
-from rankeval_spark.statistics import moments, ratios
+from rankeval_spark.statistics import moments, ratio_pairs, ratios
 from rankeval_spark.statistics.moments import Moments
 from rankeval_spark.statistics.paired import Change
+from rankeval_spark.statistics.ratio_pairs import RatioPairs
 from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ _ROUNDING: Final = 1e-13
 
 _N_NUMBERS: Final = 12
 """Numbers of a group and column, as :meth:`Nights.to_bytes` writes them."""
+
+_N_OF_RATIO: Final = 6
+"""Numbers of one night's ratio of a group, as :meth:`RatioNights.to_bytes` writes them."""
 
 
 class Shift(NamedTuple):
@@ -86,6 +90,90 @@ class Nights:
         return cls(now, before, Ratios(above, Moments(above.n, numbers[9], numbers[10]), numbers[11]))
 
 
+@dataclass(frozen=True, eq=False)
+class RatioNights:
+    """Aggregates of two nights on which ratios of sums over users were published, such as means over their lists.
+
+    Parameters
+    ----------
+    now, before : Ratios
+        All users of each night.
+    common : RatioPairs
+        Users with a value on both nights: those of now are the model, those of before the baseline.
+    """
+
+    now: Ratios
+    before: Ratios
+    common: RatioPairs
+
+    def merge(self, other: RatioNights) -> RatioNights:
+        """Aggregate both sets of users."""
+        return RatioNights(self.now.merge(other.now), self.before.merge(other.before), self.common.merge(other.common))
+
+    def to_bytes(self) -> list[bytes]:
+        """Write the aggregates of each group, to be merged elsewhere; whole numbers are exact as doubles."""
+        of_each = [
+            number
+            for each in (self.now, self.before)
+            for number in (
+                *(each.numerator.n, each.numerator.mean, each.numerator.m2),
+                *(each.denominator.mean, each.denominator.m2, each.cross),
+            )
+        ]
+        shape = self.common.n.shape
+        of_common = [np.frombuffer(state) for state in self.common.to_bytes()]
+        numbers = (np.stack(of_each, axis=-1, dtype=np.float64), np.reshape(of_common, (*shape, -1)))
+        return [state.tobytes() for state in np.concatenate(numbers, axis=-1)]
+
+    @classmethod
+    def from_bytes(cls, state: bytes) -> RatioNights:
+        """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns, ...)."""
+        n_numbers = 2 * _N_OF_RATIO + ratio_pairs.N_NUMBERS
+        numbers = np.frombuffer(state).reshape(1, -1, n_numbers)
+        *nights, common = np.split(numbers, (_N_OF_RATIO, 2 * _N_OF_RATIO), axis=-1)
+        now, before = (_ratios_of(np.moveaxis(night, -1, 0)) for night in nights)
+        return cls(now, before, RatioPairs.from_bytes(common.tobytes()))
+
+    def as_means(self) -> Nights:
+        """Linearise both ratios: aggregates of means that move with each user as these ratios do.
+
+        Notes
+        -----
+        The delta method with the user as the unit: a user with numerator a and denominator b moves the ratio r by
+        ``e = (a - r b) / mean b``, whose mean over the night is 0. So the squared deviations of a night are the sum of
+        ``e^2``, and the products that :func:`compare` takes off those of a common user's e on either night.
+        """
+        now, before = map(_as_mean, (self.now, self.before))
+        above, below = (Moments(self.common.n, each.mean, np.zeros_like(each.mean)) for each in (now, before))
+        return Nights(now, before, Ratios(above, below, self._products()))
+
+    def _products(self) -> Values:
+        """Sum over common users of the products of what they move on either night."""
+        own, earlier = _moved_by(self.now), _moved_by(self.before)
+        of_now = np.stack([*own, *own], axis=-1)  # what is of now is the difference and what was before
+        of_before = np.stack([np.zeros_like(earlier[0]), np.zeros_like(earlier[0]), *earlier], axis=-1)
+        about_means = np.einsum("...i,...ij,...j->...", of_now, self.common.cross, of_before)
+        off_now, off_before = (np.sum(each * self.common.means, axis=-1) for each in (of_now, of_before))
+        products: Values = np.nan_to_num(about_means) + self.common.n * np.nan_to_num(off_now * off_before)
+        return products
+
+
+def _ratios_of(numbers: NDArray[np.float64]) -> Ratios:
+    n = numbers[0].astype(np.int64)
+    return Ratios(Moments(n, numbers[1], numbers[2]), Moments(n, numbers[3], numbers[4]), numbers[5])
+
+
+def _as_mean(night: Ratios) -> Moments:
+    above, below = night.numerator, night.denominator
+    return Moments(above.n, *ratios.linearised(above.mean, above.m2, below.mean, below.m2, night.cross))
+
+
+def _moved_by(night: Ratios) -> tuple[Values, Values]:
+    """By how much the ratio moves with the numerator and with the denominator of a user."""
+    below = np.where(night.denominator.mean > 0, night.denominator.mean, np.nan)
+    return 1 / below, -night.numerator.mean / below**2
+
+
 def by_group(
     now: Matrix,
     before: Matrix,
@@ -111,6 +199,31 @@ def by_group(
         moments.by_group(now, group_now, n_groups),
         moments.by_group(before, group_before, n_groups),
         ratios.by_group(above, below, group_now, n_groups),
+    )
+
+
+def ratios_by_group(
+    now: tuple[Matrix, Matrix],
+    before: tuple[Matrix, Matrix],
+    group_now: NDArray[np.integer],
+    group_before: NDArray[np.integer],
+    n_groups: int,
+) -> RatioNights:
+    """Aggregate the numerators and denominators of the users of each group.
+
+    Parameters
+    ----------
+    now, before : (float64, float64), each of shape (n_users, n_columns)
+        Numerators and denominators on either night; NaN, both, where undefined, or where the user was not there.
+    group_now, group_before, n_groups
+        As of :func:`by_group`.
+    """
+    in_both = (group_now == group_before)[:, None]
+    above, below = (tuple(np.where(in_both, each, np.nan) for each in night) for night in (now, before))
+    return RatioNights(
+        ratios.by_group(*now, group_now, n_groups),
+        ratios.by_group(*before, group_before, n_groups),
+        ratio_pairs.by_group((above[0], above[1]), (below[0], below[1]), group_now, n_groups),
     )
 
 

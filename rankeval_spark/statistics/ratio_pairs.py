@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 N_PARTS: Final = 4
 """Of each user and column: difference of the numerators, of the denominators, and both of the baseline."""
 
+N_NUMBERS: Final = 1 + N_PARTS + N_PARTS**2
+"""Numbers of a group and column, as :meth:`RatioPairs.to_bytes` writes them."""
+
 _ROUNDING: Final = 8 * np.finfo(np.float64).eps
 """Share of the terms of a sum below which it is what rounding left of them."""
 
@@ -64,6 +67,14 @@ class RatioPairs:
         """Ratio of the baseline; NaN where its denominator is not above 0."""
         return _ratios(self.means)[1]
 
+    @property
+    def has_one_denominator(self) -> NDArray[np.bool_]:
+        """Whether all users have the same denominator under both models: the ratios then are means of the users'."""
+        _, apart, _, below = range(N_PARTS)
+        is_same = (self.means[..., apart] == 0) & (self.cross[..., apart, apart] == 0)
+        has_one: NDArray[np.bool_] = is_same & (self.cross[..., below, below] == 0)
+        return has_one
+
     def to_bytes(self) -> list[bytes]:
         """Write the aggregates of each group, to be merged elsewhere; whole numbers are exact as doubles."""
         cross = self.cross.reshape(*self.n.shape, N_PARTS**2)
@@ -73,7 +84,7 @@ class RatioPairs:
     @classmethod
     def from_bytes(cls, state: bytes) -> RatioPairs:
         """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns, ...)."""
-        numbers = np.frombuffer(state).reshape(1, -1, 1 + N_PARTS + N_PARTS**2)
+        numbers = np.frombuffer(state).reshape(1, -1, N_NUMBERS)
         n, means, cross = np.split(numbers, (1, 1 + N_PARTS), axis=-1)
         return cls(n[..., 0].astype(np.int64), means, cross.reshape(*n.shape[:2], N_PARTS, N_PARTS))
 

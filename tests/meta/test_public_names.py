@@ -38,6 +38,7 @@ EVALUATE: Final = {
     "invalid_scores": None,
     "seen_in_train": None,
     "unknown_items": None,
+    "unit": None,
     "min_slice_size": 30,
     "confidence": 0.95,
     "train": None,
@@ -90,6 +91,7 @@ POLICIES: Final = {
     "invalid_scores": {"drop", "error"},
     "seen_in_train": {"keep", "drop"},
     "unknown_items": {"keep", "drop"},
+    "unit": {"user", "list"},
 }
 POLICY_DEFAULTS: Final = {
     "population": "truth",
@@ -104,6 +106,7 @@ POLICY_DEFAULTS: Final = {
     "invalid_scores": "drop",
     "seen_in_train": "keep",
     "unknown_items": "keep",
+    "unit": "user",
 }
 PRESET_NAMES: Final = {
     *("trec_eval", "ir_measures", "ranx", "rectools", "recbole", "elliot", "lenskit", "kaggle", "spark"),

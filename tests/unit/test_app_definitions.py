@@ -90,3 +90,11 @@ def test_definition_of_all_items_has_no_rule() -> None:
     recorded = definition_of("R@5")
     assert "group" not in recorded
     assert read_again(recorded) == recorded
+
+
+@pytest.mark.parametrize("text", ["R@5", "R(group='tail')@5", "R(group='a, unit=b')@5"])
+def test_night_that_was_published_before_the_policy_unit_is_one_of_means_over_users(text: str) -> None:
+    recorded = definition_of(text)
+    assert ", unit=user" in recorded
+    assert read_again("".join(recorded.rsplit(", unit=user", 1))) == read_again(recorded) == recorded
+    assert read_again(recorded.replace(", unit=user", ", unit=list")) != recorded

@@ -21,7 +21,7 @@ def merged(*rows: tuple[int, float | None, float | None]) -> pa.RecordBatch:
 def test_intervals_are_those_of_the_statistics_and_null_where_there_is_none() -> None:
     rows = merged((10, 0.7, 10 * 0.7 * 0.3), (3, 2.0, 2.0), (1, 1.0, 0.0), (0, None, 0.0))
     found = finish.spread_of(
-        rows, is_proportion=np.array([True, False, False, True]), is_micro=np.zeros(4, dtype=bool), confidence=0.9
+        rows, is_proportion=np.array([True, False, False, True]), is_ratio=np.zeros(4, dtype=bool), confidence=0.9
     )
     wilson = tuple(map(float, intervals.wilson_interval(10, 0.7, 10 * 0.7 * 0.3, 0.9)))
     student = tuple(map(float, intervals.t_interval(3, 2.0, 2.0, 0.9)))
@@ -45,7 +45,7 @@ def test_spread_of_a_bootstrap_takes_the_place_of_that_of_the_moments() -> None:
 def test_deviations_are_those_of_the_sample_and_null_below_two_users() -> None:
     rows = merged((3, 2.0, 2.0), (1, 1.0, 0.0), (0, None, 0.0))
     found = finish.spread_of(
-        rows, is_proportion=np.array([False, False, True]), is_micro=np.zeros(3, dtype=bool), confidence=0.9
+        rows, is_proportion=np.array([False, False, True]), is_ratio=np.zeros(3, dtype=bool), confidence=0.9
     )
     assert found["std_dev"].to_pylist() == [1.0, None, None]
     assert found["std_error"].to_pylist() == [pytest.approx(1 / np.sqrt(3)), None, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -83,6 +84,32 @@ def test_a_user_with_several_lists_counts_once_with_their_mean_and_his_lists_are
     found = {3: [], 2: ["0.25 over 2 users"], None: ["0.25 over 2 users with None lists"]}[n_lists]
     assert [fault.found for fault in faults] == found
     assert all(fault.expected == "0.25 over 2 users with 3 lists, the mean of user_metrics" for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("unit", "mean", "ratio"), [("user", 5 / 8, (2 + 2 / 4) / (2 + 13 / 4)), ("list", 2 / 5, (2 + 2) / (2 + 13))]
+)
+def test_means_over_lists_are_recomputed_from_all_lists(
+    spark: SparkSession, unit: str, mean: float, ratio: float
+) -> None:
+    """Lists 1 of ann, of 2 of 2 items; 1, 0, 0, 0 of bob, 2 of 4, 0 of 3, 0 of 3, 0 of 3 items."""
+    lists = [("ann", "1", 1.0, 2 / 2, 2.0)]
+    lists += [("bob", f"{name}", float(name == 0), (1 / 2, 0.0)[name > 0], (4.0, 3.0)[name > 0]) for name in range(4)]
+    rows = [("als", 5, *one) for one in lists]
+    columns = "user_id string, list_id string, rr double, p double, p__weight double"
+    frame = spark.createDataFrame(rows, f"model_id string, k int, {columns}")
+    key = {"model_id": "als", "slice": "all", "k": 5, "n_users": 2, "n_lists": 5, "ci_method": "t"}
+    published = [{**key, "measure": "RR", "value": mean}, {**key, "measure": "P", "value": ratio}]
+    measures = [
+        MeasureFact("RR", 5, "rr", "RR", 0.0, 1.0, unit=unit),
+        MeasureFact("P", 5, "p", "P(agg='micro')", 0.0, 1.0, weight="p__weight", unit=unit),
+    ]
+    assert audit.user_metrics(frame, nights.frame(spark, schemas.METRICS, published), measures) == []
+    swapped = [replace(one, unit={"user": "list", "list": "user"}[unit]) for one in measures]
+    faults = audit.user_metrics(frame, nights.frame(spark, schemas.METRICS, published), swapped)
+    assert [fault.where for fault in faults] == [
+        f"table metrics, model als, {name} at k = 5, slice all" for name in ("RR", "P")
+    ]
 
 
 @pytest.mark.parametrize(

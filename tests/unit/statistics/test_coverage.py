@@ -66,6 +66,22 @@ def test_wilson_of_users_with_several_lists() -> None:
     assert 0.94 <= covered(*intervals.wilson_interval(found.n, found.mean, found.m2, 0.95), 0.2) <= 0.96
 
 
+def test_intervals_of_means_over_lists_of_users_who_differ() -> None:
+    """One to six lists a user, more of those whom they fit less; t of a mean over them, Wilson of a share of them."""
+    draw = np.random.default_rng(SEED)
+    taste = draw.beta(1, 4, (400, 5000))
+    n_lists = 1 + draw.binomial(5, 1 - taste)
+    hits = draw.binomial(n_lists, taste)
+    everyone = np.zeros(400, dtype=np.int64)
+    found = ratios.by_group(hits.astype(np.float64), n_lists.astype(np.float64), everyone, 1)
+    above, below = found.numerator, found.denominator
+    mean, m2 = ratios.linearised(above.mean, above.m2, below.mean, below.m2, found.cross)
+    square = 0.2**2 + 0.2 * 0.8 / 6  # mean of taste^2, of beta(1, 4)
+    truth = (0.2 + 5 * (0.2 - square)) / (1 + 5 * 0.8)
+    for interval in (intervals.t_interval, intervals.wilson_interval):
+        assert 0.94 <= covered(*interval(above.n, mean, m2, 0.95), truth) <= 0.96
+
+
 def test_delta_method_of_a_micro_average() -> None:
     hits, shown = hits_and_shown(np.random.default_rng(SEED), (400, 5000))
     found = ratios.by_group(hits, shown, np.zeros(400, dtype=np.int64), 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,9 +12,13 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from rankeval_spark.statistics import moments, nights, ratios
+from rankeval_spark.statistics.nights import Nights, RatioNights
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.nights import Shift
+
+Clusters = dict[int, list[float]]
+"""Values of the lists of each user."""
 
 
 def compared(now: dict[int, float], before: dict[int, float]) -> Shift:
@@ -139,3 +144,70 @@ def test_relative_change_is_the_difference_of_nights_scaled_by_the_ratio() -> No
     )
     nothing = nights.by_group(x[:, None], 0 * y[:, None], everyone, everyone, 1)
     assert np.isnan(nights.relative_change(nothing, level=0.95).value[0, 0])
+
+
+some_clusters = st.dictionaries(
+    st.integers(0, 12), st.lists(st.sampled_from([0.0, 1 / 4, 1 / 2, 1.0]), min_size=1, max_size=4), min_size=2
+)
+
+
+def over_lists(now: Clusters, before: Clusters, part: slice = slice(None)) -> RatioNights:
+    """Aggregate sums and numbers of lists of some of the users of both nights."""
+    users = sorted({*now, *before})[part]
+    nobody = [math.nan, math.nan]
+    sides = (
+        np.array([[sum(night[one]), len(night[one])] if one in night else nobody for one in users]).reshape(-1, 2)
+        for night in (now, before)
+    )
+    (own, n_own), (earlier, n_earlier) = ((side[:, :1], side[:, 1:]) for side in sides)
+    group = np.zeros(len(users), dtype=np.int64)
+    return nights.ratios_by_group((own, n_own), (earlier, n_earlier), group, group, 1)
+
+
+def shifted(found: Nights) -> tuple[float, float]:
+    shift = nights.compare(found.now, found.before, found.common, level=0.95)
+    return float(shift.delta[0, 0]), float(shift.std_error[0, 0])
+
+
+@given(now=some_clusters, before=some_clusters, cut=st.integers(0, 13))
+def test_nights_of_lists_are_compared_by_what_each_user_moves_the_means_over_them(
+    now: Clusters, before: Clusters, cut: int
+) -> None:
+    def moved(night: Clusters) -> tuple[float, dict[int, float]]:
+        n_lists = sum(map(len, night.values()))
+        mean = sum(map(sum, night.values())) / n_lists
+        return mean, {one: (sum(own) - mean * len(own)) / (n_lists / len(night)) for one, own in night.items()}
+
+    (mean, off), (earlier_mean, earlier_off) = moved(now), moved(before)
+    own, earlier = (np.array(list(each.values())) for each in (off, earlier_off))
+    products = sum(off[user] * earlier_off[user] for user in off if user in earlier_off)
+    squares = own.var(ddof=1) / len(own) + earlier.var(ddof=1) / len(earlier) - 2 * products / len(own) / len(earlier)
+    halves = [over_lists(now, before, part) for part in (slice(cut), slice(cut, None))]
+    merged = halves[0].merge(halves[1])
+    for found in (merged, RatioNights.from_bytes(merged.to_bytes()[0])):
+        delta, error = shifted(found.as_means())
+        assert delta == pytest.approx(mean - earlier_mean, rel=0, abs=1e-12)
+        assert error**2 == pytest.approx(max(squares, 0.0), rel=0, abs=1e-12)
+        assert found.as_means().common.numerator.n[0, 0] == len(set(now) & set(before))
+
+
+@given(
+    now=st.dictionaries(st.integers(0, 12), st.sampled_from([0.0, 1 / 4, 1.0]), min_size=2),
+    before=st.dictionaries(st.integers(0, 12), st.sampled_from([0.0, 1 / 4, 1.0]), min_size=2),
+)
+def test_nights_of_one_list_a_user_are_compared_as_means_over_users(
+    now: dict[int, float], before: dict[int, float]
+) -> None:
+    over_users = compared(now, before)
+    own, earlier = ({user: [value] for user, value in night.items()} for night in (now, before))
+    delta, error = shifted(over_lists(own, earlier).as_means())
+    assert delta == pytest.approx(over_users.delta[0, 0], rel=0, abs=1e-12)
+    assert error**2 == pytest.approx(over_users.std_error[0, 0] ** 2, rel=0, abs=1e-12)
+
+
+def test_user_who_changed_his_group_is_no_common_user_of_either() -> None:
+    ones = np.ones((2, 1))
+    groups = (np.array([0, 1]), np.array([0, 0]))
+    found = nights.ratios_by_group((ones, ones), (ones, ones), *groups, 2)
+    assert found.common.n.tolist() == [[1], [0]]
+    assert (found.now.numerator.n.tolist(), found.before.numerator.n.tolist()) == ([[1], [1]], [[2], [0]])

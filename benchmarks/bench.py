@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from pyspark.sql import SparkSession
 
 from benchmarks import report
 from benchmarks.data import DataSettings, prepare
@@ -15,12 +18,11 @@ from benchmarks.families import Families
 from benchmarks.machine import describe, n_cores
 from benchmarks.processes import high_water_mark
 from benchmarks.timing import Timing, interleaved
-from benchmarks.workloads import FLOOR, WHOLE, Workloads
-from rankeval_spark.session import build_session
+from benchmarks.workloads import DEFAULT, FLOOR, Workloads
 from rankeval_spark.session.cache import cache_dir
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from rankeval_spark.session.jars import delta_jars
+from rankeval_spark.session.java import find_java
+from rankeval_spark.session.settings import DELTA_CATALOG, DELTA_EXTENSION
 
 PARTS: Final = ("main", "blocks", "extras", "families")
 
@@ -28,10 +30,8 @@ PARTS: Final = ("main", "blocks", "extras", "families")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Generate the data if need be, take turns, print the table and keep it as JSON."""
     options = _options(arguments)
-    settings = DataSettings(options.rows, seed=options.seed)
-    spark = build_session(
-        "rankeval benchmark", master=f"local[{options.cores}]", settings={"spark.driver.memory": options.heap}
-    )
+    settings = DataSettings(options.rows, seed=options.seed, n_models=options.models)
+    spark = plain_session(options.cores, options.heap)
     _say(f"data in {settings.folder}")
     tables = prepare(spark, settings)
     workloads = Workloads(spark, tables, Path(options.scratch or cache_dir() / "bench" / "scratch"))
@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if workloads.steps:
         steps = ", ".join(f"{step} {median(seconds[1:]):.1f}" for step, seconds in workloads.steps.items())
         print(f"seconds of the nightly job by step: {steps}")
-    if WHOLE in timings:
-        print(result.headline(WHOLE))
+    if DEFAULT in timings:
+        print(result.headline(DEFAULT))
     print(f"kept in {result.save(cache_dir() / 'bench')}")
     return 0
 
@@ -67,6 +67,24 @@ def run(spark: SparkSession, workloads: Workloads, *, parts: Sequence[str], repe
     return interleaved(list(chosen.values()), repeats=repeats, before_each=lambda: collect_garbage(spark), report=_say)
 
 
+def plain_session(cores: int, heap: str) -> SparkSession:
+    """Start the session of a notebook: its memory and Delta's jars are set, nothing that makes an evaluation faster."""
+    java = find_java()
+    os.environ |= {"JAVA_HOME": str(java.home), "PYSPARK_PYTHON": sys.executable}  # as in an activated environment
+    settings = {
+        "spark.driver.memory": heap,
+        "spark.jars": ",".join(map(str, delta_jars(java))),
+        "spark.sql.extensions": DELTA_EXTENSION,
+        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("rankeval benchmark")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
 def collect_garbage(spark: SparkSession) -> None:
     """Empty the driver's heap, so that a turn does not pay for the one before."""
     spark.sql("SELECT java_method('java.lang.System', 'gc')").collect()
@@ -78,6 +96,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--repeats", type=number, default=5, help="measured turns of each contender (5)")
     parser.add_argument("--heap", default="4g", help="memory of the driver's JVM (4g)")
     parser.add_argument("--cores", type=number, default=n_cores(), help="cores that Spark may use (all)")
+    parser.add_argument(
+        "--models", type=number, default=1, help="models of the log, each with a list for every user (1)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="seed of the generated rows (1)")
     parser.add_argument(
         "--parts", nargs="+", choices=PARTS, default=list(PARTS[:3]), help="what to time (all but the families)"

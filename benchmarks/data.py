@@ -32,7 +32,13 @@ LAST_DAY: Final = "2025-12-31"
 """Items were published in the thousand days up to this one."""
 
 HASH_STEPS: Final = 1_000_000
-"""Distinct scores; about one list in two hundred has a tie."""
+"""Distinct values of a draw."""
+
+SCORE_STEPS: Final = 14_000
+"""Distinct scores: of a hundred items some are equal in 30 % of the lists."""
+
+REPEATED: Final = 100
+"""One row in so many names an item that the list has already."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class DataSettings:
     ----------
     n_rows : int
         Recommendation rows wanted; lists are drawn, so that the exact number differs by a fraction of a percent.
+    n_models : int
+        Models; each gives every user a list.
     n_items : int
         Size of the catalogue. Its prime factors are 2 and 5, which :func:`_item` relies on.
     shortest_list, longest_list : int
@@ -57,6 +65,7 @@ class DataSettings:
 
     n_rows: int
     seed: int = 1
+    n_models: int = 1
     n_items: int = 50_000
     shortest_list: int = 80
     longest_list: int = 120
@@ -64,12 +73,12 @@ class DataSettings:
     most_judgements: int = 30
     fewest_interactions: int = 10
     most_interactions: int = 30
-    version: int = 3
+    version: int = 4
 
     @property
     def n_users(self) -> int:
         """Users: lists stay at about a hundred items, whatever the number of rows."""
-        return max(1, 2 * self.n_rows // (self.shortest_list + self.longest_list))
+        return max(1, 2 * self.n_rows // ((self.shortest_list + self.longest_list) * self.n_models))
 
     @property
     def folder(self) -> Path:
@@ -113,14 +122,19 @@ def prepare(spark: SparkSession, settings: DataSettings) -> Tables:
 
 
 def recommendations(spark: SparkSession, settings: DataSettings) -> DataFrame:
-    """Make ``model_id, user_id, item_id, score``: each item at most once in a list, lists in no order."""
+    """Make ``model_id, user_id, item_id, score``: lists in no order, one row in a hundred for an item listed before."""
     # Users change fastest, so that the rows of a list are spread over all files, as in a log ordered by time.
-    cells = _cells(spark, settings, per_user=settings.longest_list, rows=settings.n_rows)
-    return cells.where(F.col("_position") < _list_length(settings)).select(
-        F.lit(MODEL).alias("model_id"),
+    longest = settings.longest_list
+    cells = _cells(spark, settings, per_user=longest * settings.n_models, rows=settings.n_rows)
+    position, number = F.col("_position") % longest, F.floor(F.col("_position") / longest)
+    is_repeated = _draw(settings, "repeated", "user_id", "_position", n=REPEATED) == 0
+    shown = F.when(is_repeated & (position > 0), position - 1).otherwise(position)
+    model = F.lit(MODEL) if settings.n_models == 1 else F.concat(F.lit(f"{MODEL}-"), number.cast("string"))
+    return cells.where(position < _list_length(settings)).select(
+        model.alias("model_id"),
         "user_id",
-        _item(settings, F.col("_position")).alias("item_id"),
-        (_draw(settings, "score", "user_id", "_position", n=HASH_STEPS) / HASH_STEPS).alias("score"),
+        _item(settings, shown + 7 * number).alias("item_id"),
+        (_draw(settings, "score", "user_id", "_position", n=SCORE_STEPS) / SCORE_STEPS).alias("score"),
     )
 
 

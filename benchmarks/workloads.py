@@ -9,21 +9,24 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window, functions as F
 
 from benchmarks.data import EVERY_SEGMENT, MODEL, MORE_SEGMENTS, SEGMENT_SIZES, Tables
 from benchmarks.timing import Contender
-from rankeval_spark import pipeline, schemas
-from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, list_facts, row_facts
+from rankeval_spark import evaluate, pipeline, schemas
+from rankeval_spark.app.inputs import exposures_of, inputs_of, list_facts, row_facts
 from rankeval_spark.app.night import NightResult, run_night
 from rankeval_spark.config import Checks, EvaluationConfig, Policies, load_config
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.pipeline import Request
+from rankeval_spark.pipeline import Inputs, Request
+from rankeval_spark.pipeline.user_rows import to_user_rows
 from rankeval_spark.sources import Sources, from_frame, segments_schema
 from rankeval_spark.stages import check
 from rankeval_spark.statistics.resampled import Draws
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 CUTOFFS: Final = (1, 5, 10, 20, 50, 100)
@@ -48,6 +51,9 @@ MEASURES: Final = (
 """Every measure of the first release; all of them are given every cutoff that they take."""
 
 FLOOR: Final = "floor: exchange by user, window, rank <= 100, one sum"
+DEFAULT: Final = "evaluate(...).metrics, all defaults: six measures at six cutoffs"
+EXCHANGE: Final = "  limit of its shape: the exchange of the log alone"
+HANDED_OVER: Final = "  limit of its shape: all rows exchanged and handed to Python"
 WHOLE: Final = "the whole evaluation"
 MEANS: Final = "  its means alone, no rows of users"
 NO_SLICES: Final = "whole, without slices"
@@ -86,13 +92,18 @@ class Workloads:
     steps: dict[str, list[float]] = field(default_factory=dict)
 
     def main(self) -> list[Contender]:
-        """Return the floor and the whole evaluation, whose ratio is the figure of the project."""
-        return [Contender(FLOOR, self.floor), Contender(WHOLE, self.whole)]
+        """Return the default call and the floor, whose ratio is the figure of the project, and what limits it."""
+        return [
+            Contender(DEFAULT, self.default),
+            Contender(FLOOR, self.floor),
+            Contender(EXCHANGE, self.exchange),
+            Contender(HANDED_OVER, self.hand_over),
+            Contender(WHOLE, self.whole),
+        ]
 
     def blocks(self) -> list[Contender]:
         """Return the steps of the whole evaluation, each with all that comes before it; results are thrown away."""
         return [
-            Contender("  exchange by user, nothing else", self.exchange),
             Contender("  compact row per list", lambda: _throw_away(self.lists())),
             Contender("  scored", lambda: _throw_away(self.scored())),
             Contender("  scored and written as Parquet", self.write_scored),
@@ -103,8 +114,9 @@ class Workloads:
     def extras(self) -> list[Contender]:
         """Return what is not part of the comparison: each policy and protocol on a line of its own."""
         return [
-            Contender("whole, models found in the log", lambda: self.whole(self._with(models=None))),
-            Contender("whole, repeated items removed (duplicates: best)", lambda: self.whole(self._best())),
+            Contender(
+                "whole, models named and no item repeated (duplicates: keep)", lambda: self.whole(self._trusted())
+            ),
             Contender(NO_SLICES, lambda: self.whole(self._with(slices=()))),
             Contender(MANY_SLICES, lambda: self.whole(self._with(slices=MORE_SLICES))),
             Contender("whole, 6 measures, everyone only", lambda: self.whole(self._narrow())),
@@ -112,6 +124,22 @@ class Workloads:
             Contender("checks by themselves", self.checks),
             Contender(NIGHT, self.night),
         ]
+
+    def default(self) -> int:
+        """Evaluate as a user does who sets nothing; return the number of metrics."""
+        held_out = self.spark.read.parquet(str(self.tables.held_out))
+        asked = [f"{name}@{k}" for name in ("P", "R", "Success", "RR", "AP", "nDCG") for k in CUTOFFS]
+        return int(evaluate(self.log, held_out, measures=asked).metrics.toArrow().num_rows)
+
+    def hand_over(self) -> int:
+        """Move every row to its user, hand all of them to Python, and count them there."""
+        user_rows = to_user_rows(self._inputs, self._request).frame
+
+        def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            n_rows = sum(batch.num_rows for batch in batches)
+            yield pa.RecordBatch.from_pydict({"n_rows": pa.array([n_rows])})
+
+        return int(user_rows.mapInArrow(count, "n_rows bigint").agg(F.sum("n_rows")).collect()[0][0])
 
     def floor(self) -> object:
         """Order the same rows as any evaluation has to, and nothing else."""
@@ -125,22 +153,11 @@ class Workloads:
 
     def lists(self, request: Request | None = None) -> DataFrame:
         """Plan the compact rows."""
-        inputs, asked = self._inputs, request or self._request
-        return pipeline.to_lists(
-            inputs.recommendations,
-            held_out=inputs.held_out,
-            segments=inputs.segments,
-            request=asked,
-            has_one_list=inputs.has_one_list,
-            train=inputs.train,
-            items=inputs.items,
-            has_small_catalogue=inputs.has_small_catalogue,
-        )
+        return pipeline.to_lists(self._inputs, request=request or self._request)
 
     def scored(self, request: Request | None = None) -> DataFrame:
         """Plan the scored rows."""
-        has_one_list = self._inputs.has_one_list
-        return pipeline.to_scored(self.lists(request), request=request or self._request, has_one_list=has_one_list)
+        return pipeline.to_scored(self._inputs, request=request or self._request)
 
     def write_scored(self, request: Request | None = None) -> DataFrame:
         """Write the scored rows and return a frame that reads them."""
@@ -157,9 +174,7 @@ class Workloads:
     def means(self, request: Request | None = None) -> int:
         """Make the table of means alone, as ``evaluate(...).metrics`` does; return the number of its rows."""
         asked = request or self._request
-        lists = self.lists(asked)
-        scored = pipeline.to_scored(lists, request=asked)
-        return int(self._metrics(scored, asked, lists=lists).toArrow().num_rows)
+        return int(pipeline.to_metrics(self._inputs, request=asked).toArrow().num_rows)
 
     def asking(self, measures: MeasureSet) -> Request:
         """Return the request of :meth:`whole` for other measures."""
@@ -200,9 +215,8 @@ class Workloads:
 
     @cached_property
     def _request(self) -> Request:
-        policies = Policies(duplicates="keep")  # a log that is trusted to hold each item once, as the floor trusts it
         slices = tuple((name,) for name in SEGMENT_SIZES)
-        return Request(measure_set(), policies, models=(MODEL,), slices=slices, evaluation_date=DAY)
+        return Request(measure_set(), Policies(), slices=slices, evaluation_date=DAY)
 
     @cached_property
     def _inputs(self) -> Inputs:
@@ -220,11 +234,9 @@ class Workloads:
         config = {
             "evaluation": "bench",
             "inputs": {name: {"format": "parquet", "path": str(path)} for name, path in inputs.items()},
-            "models": [MODEL],
             "measures": list(MEASURES),
             "cutoffs": list(CUTOFFS),
             "slices": list(SEGMENT_SIZES),
-            "policies": {"duplicates": "keep"},
             "results": {"root": str(self.scratch / "results")},
         }
         self.scratch.mkdir(parents=True, exist_ok=True)
@@ -232,13 +244,12 @@ class Workloads:
         path.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
         return load_config(path)
 
-    def _metrics(self, scored: DataFrame, request: Request, *, lists: DataFrame | None = None) -> DataFrame:
-        return pipeline.to_frames(
+    def _metrics(self, scored: DataFrame, request: Request) -> DataFrame:
+        return pipeline.Frames(
             scored,
             request=request,
             has_one_list=self._inputs.has_one_list,
             exposures=exposures_of(self._inputs, request),
-            lists=lists,
         ).metrics
 
     def _with(self, **changes: object) -> Request:
@@ -248,8 +259,8 @@ class Workloads:
         """Ask for 36 columns, a measure at a cutoff each."""
         return self._with(measures=measure_set(MEASURES[:6]), slices=(), draws=draws)
 
-    def _best(self) -> Request:
-        return self._with(policies=Policies(duplicates="best"))
+    def _trusted(self) -> Request:
+        return self._with(policies=Policies(duplicates="keep"), models=(MODEL,))
 
 
 def sources_of(spark: SparkSession, tables: Tables) -> Sources:

@@ -28,7 +28,8 @@ NOTATION = """\
 
 Generated from the code by `make docs`; the formulas, options and examples stand beside the kernels.
 
-For a user: `n` is the length of the list, `m = min(k, n)`, `r_i` and `g_i` are relevance and gain at rank `i`, `R` is
+For a user: `n` is the length of the list, `m` how many items it has at ranks 1 to `k` (`min(k, n)`, less the empty
+ranks that the policy `rank_gaps: keep` leaves), `r_i` and `g_i` are relevance and gain at rank `i`, `R` is
 the number of relevant judgements, `h_i` the number of relevant items at ranks 1 to `i`. An item without a judgement
 has gain 0. A judgement is relevant where its gain is at least `rel` (1 by default).
 
@@ -122,7 +123,7 @@ on one small input AP@5 runs from 0.19 to 0.52 over the definitions in use.
 | whether users get different lists | `Personalization@k`; with short lists `Personalization(denom='min')@k`; \
 as recmetrics `Personalization(sim='cosine')@k` |
 | how many users get a list | `UserCoverage@k` |
-| how far groups of users lie apart, in any measure | `GroupGap(...)`, `GroupRatio(...)` and others in `metrics`, \
+| how far groups of users lie apart, in any measure | `GroupGap(...)`, `GroupRatio(...)` and more in `group_metrics`, \
 [explained with slices](slices.md); `rankeval show --gaps` |
 | how much a model's lists differ from another's | `Overlap(model='popular')@k`; weighed from the top: \
 `RBO(model='popular')@k` |

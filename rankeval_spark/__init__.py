@@ -1,6 +1,6 @@
 """Offline evaluation of recommender systems on Spark.
 
->>> from rankeval_spark import evaluate, Results, recommended_settings  # doctest: +SKIP
+>>> from rankeval_spark import evaluate, Results  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rankeval_spark.app.evaluate import Evaluation, evaluate
     from rankeval_spark.results import Results
-    from rankeval_spark.session import build_session, recommended_settings
+    from rankeval_spark.session import build_session
 
 __version__: Final = "0.1.0"
 
-__all__ = ["Evaluation", "Results", "__version__", "build_session", "evaluate", "recommended_settings"]
+__all__ = ["Evaluation", "Results", "__version__", "build_session", "evaluate"]
 
 # Loaded at first use: measures and configs are used without Spark, and importing pyspark takes a second.
 _HOMES: Final = {
@@ -23,7 +23,6 @@ _HOMES: Final = {
     "Results": "rankeval_spark.results",
     "build_session": "rankeval_spark.session",
     "evaluate": "rankeval_spark.app.evaluate",
-    "recommended_settings": "rankeval_spark.session",
 }
 
 
@@ -31,4 +30,10 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute of any k
     if name not in _HOMES:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(_HOMES[name]), name)
+    import_module("rankeval_spark.spark_version").require_spark()
+    try:
+        home = import_module(_HOMES[name])
+    except AttributeError as error:  # `from rankeval_spark import ...` would say no more than that it failed
+        message = f"{_HOMES[name]} cannot be imported: {error}"
+        raise ImportError(message) from error
+    return getattr(home, name)

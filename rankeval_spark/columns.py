@@ -53,6 +53,9 @@ TIED_RANKS: Final = "tied_ranks"
 HIT_SCORES: Final = "hit_scores"
 """Scores of the hits; also the name under which a measure says that it needs them."""
 
+EMPTY_RANKS: Final = "empty_ranks"
+"""Runs of ranks without an item, first and last rank of each; there where lists keep the ranks of the log."""
+
 HAS_RANK_GAPS: Final = "has_rank_gaps"
 IS_OUT_OF_ORDER: Final = "is_out_of_order"
 OF_RANKS: Final = (HAS_RANK_GAPS, IS_OUT_OF_ORDER)
@@ -87,8 +90,6 @@ JUDGED_VALUES: Final = "_judged_values"
 """Values of all judgements of the user, in the order of ``judged_gains``."""
 OF_JUDGEMENTS: Final = (HIT_VALUES, JUDGED_VALUES, HIT_GROUPS, JUDGED_GROUPS)
 READ_BY_MEASURES: Final = (*FACTS, *OF_JUDGEMENTS)
-UNPUBLISHED: Final = (*READ_BY_MEASURES, SEEN)
-"""Columns of compact rows that the table ``lists`` does not have."""
 
 WHOLE_LIST: Final = 0
 """Value of ``k`` that stands for no cutoff."""
@@ -101,6 +102,27 @@ CROSSING: Final = "*"
 
 UNKNOWN: Final = "(unknown)"
 """What a reader sees where the value of a segment is NULL."""
+
+_QUOTE: Final = '"'
+
+
+def readable_value(value: str | None) -> str:
+    """Write the value of a segment so that no other value, and no crossing, reads alike.
+
+    A text is in double quotes, those in it doubled, where it is :data:`UNKNOWN`, holds :data:`CROSSING` or begins with
+    a quote.
+
+    Examples
+    --------
+    >>> " ".join(map(readable_value, ("DE", None, "(unknown)", "a*b", 'the "a"')))
+    'DE (unknown) "(unknown)" "a*b" the "a"'
+    """
+    if value is None:
+        return UNKNOWN
+    if value == UNKNOWN or CROSSING in value or value.startswith(_QUOTE):
+        return f"{_QUOTE}{value.replace(_QUOTE, 2 * _QUOTE)}{_QUOTE}"
+    return value
+
 
 ONE_LIST: Final = ""
 """``list_id`` where the log has one list a user."""

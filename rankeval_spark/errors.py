@@ -21,8 +21,13 @@ _OF_WRITING: Final = "\u200c\u200d"
 
 REDACTED: Final = "(hidden)"
 
-_SHORTEST_SECRET: Final = 6
-"""Characters from which on a value is looked for in messages: a shorter one would be found everywhere."""
+SHORTEST_SECRET: Final = 6
+"""Characters from which on a value is looked for everywhere in messages."""
+
+_SHORTEST_WORD: Final = 4
+"""Characters from which on it is looked for as a word by itself: a shorter one would be found everywhere."""
+
+_SWITCHES: Final = ("true", "false")
 
 _BEFORE_AT: Final = re.compile(r"://([^\s,]{0,4000})@")
 """What stands before the last ``@`` of an address, which a password may hold too; a comma begins another address."""
@@ -88,26 +93,36 @@ def has_password(text: str) -> bool:
     return any(":" in found[1] for found in _BEFORE_AT.finditer(text))
 
 
-def hide(value: str) -> None:
-    """Remember a value that no message of this process may hold: messages of other libraries repeat settings."""
-    _hidden.add(value)
+def hide(*values: str) -> None:
+    """Remember values that no message of this process may hold: messages of other libraries repeat settings.
+
+    They repeat a value of several lines line by line, and quote or trim it.
+    """
+    for part in (line.strip() for value in values for line in (value, *value.splitlines())):
+        if part.casefold() not in _SWITCHES:
+            _hidden.update((part, repr(part)[1:-1]))
 
 
 def without_secrets(text: str) -> str:
     """Hide what stands before the ``@`` of an address, and the values that were handed to :func:`hide`.
 
-    Values of a few characters stay; the longest are looked for first.
+    In any case of their letters, as Spark repeats some in capitals. Values of a few characters are hidden where they
+    are a word by themselves, or stay; the longest are looked for first.
     """
     text = _BEFORE_AT.sub(lambda found: f"://{REDACTED}@" if ":" in found[1] else found[0], text)
     for value in sorted(_hidden, key=len, reverse=True):
-        if len(value) >= _SHORTEST_SECRET:
-            text = text.replace(value, REDACTED)
+        if len(value) >= _SHORTEST_WORD:
+            edge = "" if len(value) >= SHORTEST_SECRET else r"\b"
+            text = re.sub(f"{edge}{re.escape(value)}{edge}", REDACTED, text, flags=re.IGNORECASE)
     return text
 
 
 def first_line(text: str) -> str:
-    """Return the first line that says something, without the names of Java's packages and Spark's conditions."""
-    lines = (_PACKAGE.sub("", line).strip(": ") for line in text.splitlines())
+    """Return the first line that says something, without the names of Java's packages and Spark's conditions.
+
+    And without secrets: what is cut could no longer be recognised as one.
+    """
+    lines = (_PACKAGE.sub("", line).strip(": ") for line in without_secrets(text).splitlines())
     said = (line for line in lines if line and not line.startswith(("An error occurred while calling", "at ")))
     line = CONDITION.sub("", re.sub(r"\s+SQLSTATE: \w+.*", "", next(said, "no message"))).strip()
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."

@@ -39,6 +39,12 @@ class Schema:
         return next(field for field in self.fields if field.name == name)
 
 
+_SLICE_VALUE: Final = (
+    "Readable form of slice_values, joined by *: NULL is (unknown); a text that is (unknown), holds * or begins with a "
+    "quote is in double quotes; '' for the slice 'all'"
+)
+
+
 def _key(name: str, type_: str, comment: str) -> Field:
     return Field(name, type_, comment, nullable=False)
 
@@ -53,8 +59,12 @@ RECOMMENDATIONS: Final = Schema(
         _key(C.USER_ID, "string", "User who got the list"),
         _key(C.LIST_ID, "string", "Distinguishes several lists of one user; '' where there is one"),
         _key(C.ITEM_ID, "string", "Recommended item"),
-        Field(C.SCORE, "double", "Score by which the list is ordered, higher first"),
-        Field(C.RANK, "int", "1-based position, used where there is no score, or for ties='rank'"),
+        Field(
+            C.SCORE,
+            "double",
+            "Score by which the list is ordered, higher first; whole numbers and decimals as they are",
+        ),
+        Field(C.RANK, "int", "Position, counted from 1; used where there is no score, or for ties='rank'"),
     ),
 )
 
@@ -151,13 +161,18 @@ LISTS: Final = Schema(
         *_RUN,
         *_LIST_KEY,
         Field(C.SEGMENTS, "map<string,string>", "Segment values of the user; a NULL value is unknown"),
-        Field(C.N_RECOMMENDED, "int", "Length of the list after the list policies; 0 = no list", nullable=False),
+        Field(C.N_RECOMMENDED, "int", "Last rank of the list after the list policies; 0 = no list", nullable=False),
         Field(C.N_DUPLICATES, "int", "Repeated items removed from the list", nullable=False),
         Field(C.HIT_RANKS, "array<int>", "Ranks of the judged items in the list, ascending", nullable=False),
         Field(C.HIT_GAINS, "array<double>", "Gains of those items, in the same order", nullable=False),
         Field(C.JUDGED_GAINS, "array<double>", "Gains of all judgements of the user, descending", nullable=False),
         Field(C.TIED_RANKS, "array<int>", "Ranks whose score is that of the rank before, ascending", nullable=False),
         Field(C.HIT_SCORES, "array<double>", "Scores of the hits; NULL where no measure of the run needs them"),
+        Field(
+            C.EMPTY_RANKS,
+            "array<struct<first:int,last:int>>",
+            "Runs of ranks without an item, ascending; NULL without a list, or where ranks are given anew",
+        ),
         Field(
             C.HAS_RANK_GAPS,
             "boolean",
@@ -183,7 +198,12 @@ USER_METRICS: Final = Schema(
         Field(C.SEGMENTS, "map<string,string>", "Segment values of the user; a NULL value is unknown"),
         Field(C.N_JUDGED, "int", "Judgements of the user", nullable=False),
         Field(C.N_RELEVANT, "int", "Judgements of the user with gain >= 1", nullable=False),
-        Field(C.N_RECOMMENDED, "int", "Recommended items at ranks <= k; 0 = the model gave no list", nullable=False),
+        Field(
+            C.N_RECOMMENDED,
+            "int",
+            "Recommended items at ranks <= k, and empty ranks where rank_gaps keeps them; 0 = the model gave no list",
+            nullable=False,
+        ),
         Field(C.N_HITS, "int", "Recommended items at ranks <= k with gain >= 1", nullable=False),
         Field(
             C.HAS_TIES,
@@ -202,19 +222,13 @@ METRICS: Final = Schema(
         *_RUN,
         _key(C.MODEL_ID, "string", "Model"),
         _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
-        _key(C.SLICE_VALUE, "string", "Readable form of slice_values; '' for the slice 'all'"),
+        _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
         _key(
             C.SLICE_VALUES,
             "array<string>",
-            "Segment values of the slice; a NULL element is unknown. Of GroupGap, GroupRatio, UserMAD empty, of "
-            "WorstGroup those of that group",
+            "Segment values of the slice; a NULL element is unknown",
         ),
-        _key(
-            C.MEASURE,
-            "string",
-            "Canonical name without its cutoff; GroupGap(...), GroupRatio(...), UserMAD(...), WorstGroup(...), "
-            "ItemMAD(...) of it: how the groups of a slice, or of items, compare",
-        ),
+        _key(C.MEASURE, "string", "Canonical name without its cutoff"),
         _key(C.K, "int", "Cutoff; 0 = whole list"),
         Field(
             C.VALUE,
@@ -225,8 +239,7 @@ METRICS: Final = Schema(
         Field(
             "n_users",
             "bigint",
-            "Users in the mean; for a measure of all lists, those with a list; of groups, those of the "
-            "groups that are compared",
+            "Users in the mean; for a measure of all lists, those with a list",
             nullable=False,
         ),
         Field(
@@ -239,19 +252,13 @@ METRICS: Final = Schema(
             "n_undefined",
             "bigint",
             "Users of the population for whom the measure is undefined, n_zero_relevant among them; NULL, as the next "
-            "three, for a measure of all lists together, which asks for no judgement. Where groups are compared: the "
-            "users of those left out, which are small, unknown or without a value",
+            "three, for a measure of all lists together, which asks for no judgement",
         ),
         Field("n_missing", "bigint", "Judged users whom the model gave no list"),
         Field("n_zero_relevant", "bigint", "Judged users without a relevant judgement (gain >= 1)"),
         Field("n_extra_users", "bigint", "Users with a list but no judgement"),
         Field("tie_share", "double", "Share of judged users' lists whose ties can change the measure at k"),
-        Field(
-            "is_small",
-            "boolean",
-            "The slice has fewer users than min_slice_size; or fewer than two groups could be compared",
-            nullable=False,
-        ),
+        Field("is_small", "boolean", "The slice has fewer users than min_slice_size", nullable=False),
         Field(
             "std_dev",
             "double",
@@ -266,9 +273,51 @@ METRICS: Final = Schema(
             "ci_method",
             "string",
             "t, wilson, delta (of a ratio of sums, or of a mean over lists), bootstrap, jackknife (of 20 groups of "
-            "users), games-howell or simultaneous (all groups of a slice at once), or none",
+            "users), or none",
             nullable=False,
         ),
+    ),
+)
+
+GROUP_METRICS: Final = Schema(
+    "group_metrics",
+    "how the groups of a segment, or of items, compare by one measure at one cutoff for one model",
+    (C.EVALUATION, C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K),
+    (
+        *_RUN,
+        _key(C.MODEL_ID, "string", "Model"),
+        _key(C.SLICE, "string", "Segment column or crossing whose groups are compared; of ItemMAD the slice of users"),
+        _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
+        _key(
+            C.SLICE_VALUES,
+            "array<string>",
+            "Of WorstGroup the segment values of that group, of ItemMAD those of the slice, else empty",
+        ),
+        _key(
+            C.MEASURE,
+            "string",
+            "GroupGap(...), GroupRatio(...), UserMAD(...), WorstGroup(...) or ItemMAD(...) of a measure",
+        ),
+        _key(C.K, "int", "Cutoff of that measure; 0 = whole list"),
+        Field(C.VALUE, "double", "Gap, ratio, mean absolute difference, or mean of the worst group; NULL if is_small"),
+        Field(
+            "n_users",
+            "bigint",
+            "Users of the groups that are compared; of WorstGroup of that group, of ItemMAD the fewest of a group",
+            nullable=False,
+        ),
+        Field(C.N_LISTS, "bigint", "Lists of these users for which the measure is defined"),
+        Field(
+            "n_left_out",
+            "bigint",
+            "Users of the groups left out: small ones, those without a value, and users of unknown segment",
+            nullable=False,
+        ),
+        Field("is_small", "boolean", "Fewer than two groups could be compared", nullable=False),
+        Field("ci_low", "double", "Lower end of the interval"),
+        Field("ci_high", "double", "Upper end of the interval"),
+        Field("ci_level", "double", "Nominal coverage of the interval, such as 0.95", nullable=False),
+        Field("ci_method", "string", "games-howell, simultaneous (all groups at once) or none", nullable=False),
     ),
 )
 
@@ -284,7 +333,7 @@ COMPARISONS: Final = Schema(
         _key(C.BASELINE_MODEL_ID, "string", "Model that is compared with"),
         _key(C.MODEL_ID, "string", "Model that is compared"),
         _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
-        _key(C.SLICE_VALUE, "string", "Readable form of slice_values; '' for the slice 'all'"),
+        _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
         _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
         _key(C.MEASURE, "string", "Canonical name without its cutoff"),
         _key(C.K, "int", "Cutoff; 0 = whole list"),
@@ -359,7 +408,7 @@ GATES: Final = Schema(
         _key("gate", "int", "Place of the rule in the config, from 1"),
         _key(C.MODEL_ID, "string", "Model that was judged; '' where the rule matches none"),
         _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
-        _key(C.SLICE_VALUE, "string", "Readable form of slice_values; '' for the slice 'all'"),
+        _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
         _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
         Field(C.MEASURE, "string", "Canonical name without its cutoff", nullable=False),
         Field(C.K, "int", "Cutoff; 0 = whole list", nullable=False),
@@ -405,5 +454,5 @@ CHECKS: Final = Schema(
     ),
 )
 
-PUBLISHED: Final = (LISTS, USER_METRICS, METRICS, COMPARISONS, GATES, CHECKS)
+PUBLISHED: Final = (LISTS, USER_METRICS, METRICS, GROUP_METRICS, COMPARISONS, GATES, CHECKS)
 """The tables a run overwrites, in the order it writes them; ``runs`` is append-only and holds the commit."""

@@ -16,12 +16,15 @@ from rankeval_spark.config.bands import Band, band_faults, of_train
 from rankeval_spark.config.base import Model, Number, Whole, refuse_repeated, some_models_once
 from rankeval_spark.config.comparisons import ModelName, baseline_faults, measure_faults
 from rankeval_spark.config.faults import faults_of
-from rankeval_spark.config.models import ItemSlice, Slice
+from rankeval_spark.config.inputs import RanksFrom
+from rankeval_spark.config.models import ItemSlice, RowsPerUser, Slice
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.presets import PresetName, measure_gap_faults, options_of, rank_gap_faults, with_preset
 from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Request
+from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,10 +47,14 @@ class Arguments(Model):
     """How numbers become segments."""
     item_slices: tuple[ItemSlice, ...] = ()
     """Groups of items."""
-    min_slice_size: Annotated[Whole, Field(ge=1)] = 30
-    """Slices with fewer users are small."""
+    ranks_from: RanksFrom = 1
+    """Rank of the first item of a list in the log."""
+    min_slice_size: Annotated[Whole, Field(ge=1)] = LEAST_USERS
+    """Slices with fewer users are small, and comparisons of fewer have no p-value."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     """Nominal coverage of the intervals."""
+    max_rows_per_user: RowsPerUser = MAX_ROWS_PER_USER
+    """Rows of a user in all inputs together above which a job fails."""
 
     @field_validator("models")
     @classmethod
@@ -141,6 +148,7 @@ def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the 
         comparisons,
         draws=drawn.draws,
         bands=arguments.bands,
+        max_rows_per_user=arguments.max_rows_per_user,
     )
 
 

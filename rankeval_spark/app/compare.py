@@ -13,11 +13,11 @@ from rankeval_spark import columns as C, pipeline
 from rankeval_spark.app.changes import Side, changes, slices_of
 from rankeval_spark.app.night import request_of
 from rankeval_spark.config import Comparisons
+from rankeval_spark.engine.results import IS_EVALUATED
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import Results
 from rankeval_spark.stages.compared import keep_t_tests
-from rankeval_spark.stages.population import IS_EVALUATED
 from rankeval_spark.statistics import multiplicity
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _computed(
     scored = user_metrics.where(F.col(C.K).isin(*request.measures.ks)).withColumn(IS_EVALUATED, F.lit(True))
     if wanted.models:
         scored = scored.where(F.col(C.MODEL_ID).isin(baseline, *wanted.models))
-    return pipeline.to_frames(scored, request=request, has_one_list=False).comparisons
+    return pipeline.Frames(scored, request=request, has_one_list=False).comparisons
 
 
 def _refuse_unknown(baseline: str, metrics: DataFrame, night: PastNight) -> None:

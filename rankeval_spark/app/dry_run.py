@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
+from rankeval_spark.app.cost import cost_of
 from rankeval_spark.app.inputs import inputs_of
 from rankeval_spark.app.night import request_of
 from rankeval_spark.config import check_roots
@@ -14,7 +15,7 @@ from rankeval_spark.sources import read_all
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config import Cost, EvaluationConfig
     from rankeval_spark.sources import Source
 
 COUNTED_CHEAPLY = ("delta", "parquet")
@@ -36,12 +37,20 @@ class PlannedInput:
 
 def planned_inputs(
     spark: SparkSession, config: EvaluationConfig, evaluation_date: date, *, sample_share: float = 1.0
-) -> list[PlannedInput]:
-    """Open every input, check its columns and types, and count its rows where that is cheap."""
+) -> tuple[list[PlannedInput], Cost]:
+    """Open every input, check its columns and types, count its rows where that is cheap, and what multiplies.
+
+    Raises
+    ------
+    ConfigError
+        A path is not allowed, or the night comes to more rows than it may.
+    """
     check_roots(config, evaluation_date)
     sources = read_all(spark, config, evaluation_date)
-    inputs_of(sources, request_of(config, evaluation_date), sample_share=sample_share)
-    return [_planned(source, sample_share) for source in sources.all()]
+    inputs = inputs_of(sources, request_of(config, evaluation_date), sample_share=sample_share)
+    cost = cost_of(config, inputs)
+    cost.require_at_most(config.results.most_rows)
+    return [_planned(source, sample_share) for source in sources.all()], cost
 
 
 def _planned(source: Source, sample_share: float) -> PlannedInput:

@@ -14,18 +14,21 @@ from pyspark.sql import DataFrame, functions as F
 from rankeval_spark import columns as C, pipeline, schemas
 from rankeval_spark.app.arguments import Given, request_of
 from rankeval_spark.app.gap_tests import gap_tests
-from rankeval_spark.app.inputs import Inputs, exposures_of, inputs_of, list_facts, row_facts
+from rankeval_spark.app.inputs import exposures_of, inputs_of, list_facts, or_failing_at_zero_rank, row_facts
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import ConfigError, Fault, InputError
+from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF
+from rankeval_spark.session.local_workers import demand_packages
 from rankeval_spark.sources import Source, Sources, check_id_types, from_frame, segments_schema
 from rankeval_spark.stages import check, gaps, long
+from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
     from datetime import date
 
     from rankeval_spark.measures import Measure, MeasureSet
-    from rankeval_spark.pipeline import Frames, Request
+    from rankeval_spark.pipeline import Frames, Inputs, Request
     from rankeval_spark.schemas import Schema
     from rankeval_spark.stages.long import Asked
 
@@ -47,6 +50,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     ties: str | None = None,
     score_precision: str | None = None,
     rank_gaps: str | None = None,
+    ranks_from: int = 1,
     duplicates: str | None = None,
     judged_only: bool | None = None,
     held_out_duplicates: str | None = None,
@@ -54,8 +58,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     seen_in_train: str | None = None,
     unknown_items: str | None = None,
     unit: str | None = None,
-    min_slice_size: int = 30,
+    min_slice_size: int = LEAST_USERS,
     confidence: float = 0.95,
+    max_rows_per_user: int = MAX_ROWS_PER_USER,
     train: DataFrame | None = None,
     items: DataFrame | None = None,
     evaluation_date: date | None = None,
@@ -71,7 +76,6 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     """Evaluate recommendation lists against held-out interactions.
 
     No Spark job starts here and nothing of the session is changed: each result is a DataFrame, computed when used.
-    Set :func:`rankeval_spark.recommended_settings` on the session for the fast plan; numbers are equal without them.
 
     Parameters
     ----------
@@ -110,6 +114,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Precision in which scores are compared; ``double`` by default.
     rank_gaps : {"renumber", "keep"}, optional
         Whether lists are numbered anew, as by default, or keep the ranks of the log.
+    ranks_from : {1, 0}
+        Rank of the first item of a list in the log.
     duplicates : {"best", "error", "keep"}, optional
         An item twice in one list: its best place counts, by default, the job fails, or both count.
     judged_only : bool, optional
@@ -128,9 +134,12 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Whether means are over users, each with the mean of his lists, or over lists with users as clusters; ``user`` by
         default. The same where each user has one list.
     min_slice_size : int
-        Slices with fewer users are marked ``is_small``.
+        Slices with fewer users, 30 by default, are marked ``is_small``, and comparisons of fewer have no p-value.
     confidence : float in (0, 1)
         Nominal coverage of the intervals.
+    max_rows_per_user : int
+        Rows of a user in all inputs together above which a job fails, 5,000,000 by default: a worker holds them all at
+        once, 200 bytes each.
     train : DataFrame, optional
         ``user_id``, ``item_id`` [, ``interacted_at``]: what the models learnt from, for the measures that need it.
     items : DataFrame, optional
@@ -159,8 +168,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     Returns
     -------
     Evaluation
-        With ``user_metrics``, ``user_values``, ``metrics``, ``comparisons``, ``gaps``, ``checks``, ``leaderboard()``,
-        ``gap_tests()`` and ``agreement()``.
+        With ``user_metrics``, ``user_values``, ``ranked_items``, ``metrics``, ``group_metrics``, ``comparisons``,
+        ``gaps``, ``checks``, ``leaderboard()``, ``gap_tests()`` and ``agreement()``.
 
     Raises
     ------
@@ -170,6 +179,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         If a column is missing or has a type that cannot be used.
     ChecksFailedError
         If an id is text in one frame and a number in another.
+    EnvironmentFaultError
+        If workers on this machine run a Python without numpy or pyarrow.
     """
     policies = {
         "population": population,
@@ -193,8 +204,10 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "slices": slices,
         "bands": bands or {},
         "item_slices": item_slices,
+        "ranks_from": ranks_from,
         "min_slice_size": min_slice_size,
         "confidence": confidence,
+        "max_rows_per_user": max_rows_per_user,
     }
     compared = {
         "baseline": baseline,
@@ -208,8 +221,18 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     drawn = {"method": intervals, "replicates": replicates, "seed": seed}
     request = request_of(asked_for, policies, compared, drawn, segments, Given(train, items, evaluation_date))
     names = tuple(name for name in request.segments if name not in request.absent)
-    sources = _sources(recommendations, held_out, segments, names, numbers=request.bands, train=train, items=items)
-    return Evaluation(inputs_of(sources, request), request)
+    sources = _sources(
+        recommendations,
+        held_out,
+        segments,
+        names,
+        numbers=request.bands,
+        train=train,
+        items=items,
+        ranks_from=ranks_from,
+    )
+    demand_packages(recommendations.sparkSession)
+    return Evaluation(inputs_of(or_failing_at_zero_rank(sources, request), request, are_checked=False), request)
 
 
 @dataclass(frozen=True)
@@ -233,7 +256,31 @@ class Evaluation:
     @property
     def metrics(self) -> DataFrame:
         """Means with health counts and intervals: ``schemas.METRICS`` from ``model_id`` on."""
+        if self._scored is None and pipeline.can_be_summarised(self.inputs, self.request):
+            return pipeline.to_metrics(
+                self.inputs,
+                request=self.request,
+                exposures=exposures_of(self.inputs, self.request),
+            )
         return self._frames.metrics
+
+    @property
+    def group_metrics(self) -> DataFrame:
+        """How the groups of each slicing, or of items, compare: ``schemas.GROUP_METRICS`` from ``model_id`` on.
+
+        Rows ``GroupGap(...)``, ``GroupRatio(...)``, ``UserMAD(...)``, ``WorstGroup(...)`` and ``ItemMAD(...)``; none
+        without slices and item slices.
+        """
+        return pipeline.to_group_metrics(self.metrics, request=self.request)
+
+    @property
+    def ranked_items(self) -> DataFrame:
+        """The lists as they are measured: ``model_id, user_id, list_id, item_id, rank, gain, is_relevant``.
+
+        One row per list and item, after copies and items that policies leave out are gone; the answer to "why does this
+        user score 0?". ``gain`` is NULL for an item without a judgement, ``is_relevant`` true from a gain of 1 on.
+        """
+        return pipeline.to_ranked_items(self.inputs, request=self.request)
 
     @property
     def comparisons(self) -> DataFrame:
@@ -256,7 +303,8 @@ class Evaluation:
 
         One row per model, slice, measure and cutoff; small groups and users of unknown segment are left out.
         """
-        return gaps.to_gaps(self.metrics)
+        metrics = self.metrics
+        return gaps.to_gaps(metrics, pipeline.to_group_metrics(metrics, request=self.request))
 
     def gap_tests(
         self,
@@ -307,7 +355,8 @@ class Evaluation:
     @property
     def checks(self) -> DataFrame:
         """What was found in the inputs: ``schemas.CHECKS`` from ``input`` on."""
-        facts = check.union(*row_facts(self.inputs, self.request), list_facts(self._frames.scored, self.request))
+        of_rows = row_facts(self.inputs, self.request)
+        facts = check.union(*of_rows, list_facts(self._frames.scored, self.request))
         return check.with_verdicts(facts, checks=Checks())
 
     def leaderboard(self, k: int | None = None) -> DataFrame:
@@ -369,18 +418,7 @@ class Evaluation:
         ]
         if faults:
             raise ConfigError(*faults)
-        return pipeline.to_agreement(
-            self.inputs.recommendations,
-            held_out=self.inputs.held_out,
-            request=self.request,
-            baseline=baseline,
-            k=k,
-            p=p,
-            has_one_list=self.inputs.has_one_list,
-            train=self.inputs.train,
-            items=self.inputs.items,
-            has_small_catalogue=self.inputs.has_small_catalogue,
-        )
+        return pipeline.to_agreement(self.inputs, request=self.request, baseline=baseline, k=k, p=p)
 
     @contextmanager
     def cached(self) -> Iterator[Evaluation]:
@@ -388,8 +426,7 @@ class Evaluation:
         if self._scored is not None:  # inside of another block
             yield self
             return
-        has_one_list = self.inputs.has_one_list
-        scored = pipeline.to_scored(self._lists, request=self.request, has_one_list=has_one_list)
+        scored = pipeline.to_scored(self.inputs, request=self.request)
         scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result of the block
         try:
             yield replace(self, _scored=scored)
@@ -397,27 +434,13 @@ class Evaluation:
             scored.unpersist()
 
     @cached_property
-    def _lists(self) -> DataFrame:
-        return pipeline.to_lists(
-            self.inputs.recommendations,
-            held_out=self.inputs.held_out,
-            segments=self.inputs.segments,
-            request=self.request,
-            has_one_list=self.inputs.has_one_list,
-            train=self.inputs.train,
-            items=self.inputs.items,
-            has_small_catalogue=self.inputs.has_small_catalogue,
-        )
-
-    @cached_property
     def _frames(self) -> Frames:
         kept = self._scored
-        return pipeline.to_frames(
-            pipeline.to_scored(self._lists, request=self.request) if kept is None else kept,
+        return pipeline.Frames(
+            pipeline.to_scored(self.inputs, request=self.request) if kept is None else kept,
             request=self.request,
             has_one_list=self.inputs.has_one_list,
             exposures=exposures_of(self.inputs, self.request),
-            lists=self._lists if kept is None else None,
         )
 
 
@@ -446,6 +469,7 @@ def _sources(  # noqa: PLR0913 - a frame each
     numbers: Collection[str],
     train: DataFrame | None,
     items: DataFrame | None,
+    ranks_from: int,
 ) -> Sources:
     """Bring the frames into canonical columns; what is wrong with all of them is reported at once."""
     faults: list[Fault] = []
@@ -460,7 +484,7 @@ def _sources(  # noqa: PLR0913 - a frame each
                 faults.append(Fault(f"evaluate({name}=)", "None", "a DataFrame of Spark"))
             return None
         try:
-            return from_frame(name, frame, schema)
+            return from_frame(name, frame, schema, ranks_from=ranks_from)
         except InputError as error:
             faults.extend(error.faults)
             return None

@@ -9,6 +9,7 @@ from typing import Final
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 
+from rankeval_spark.engine.unusable import EXPECTED
 from rankeval_spark.errors import (
     ChecksFailedError,
     DriverLostError,
@@ -117,7 +118,9 @@ def _input_failure(text: str) -> FaultsError | None:
     found = _INPUT.search(text)
     if found is None:
         return None
-    return ChecksFailedError(Fault(f"inputs.{found['input']}", found["found"], found["expected"], found["fix"]))
+    name = found["input"]
+    place = f"inputs.{name}" if name in EXPECTED else name
+    return ChecksFailedError(Fault(place, found["found"], found["expected"], found["fix"]))
 
 
 def _judgement_failure(text: str) -> FaultsError | None:

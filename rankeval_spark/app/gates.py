@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pyspark.sql import functions as F
-from scipy import stats
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.stages.compared import keep_t_tests
-from rankeval_spark.statistics import gates as arithmetic
+from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, Verdict
-from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
     from datetime import date
@@ -63,6 +61,7 @@ def _key(row: Row) -> tuple[object, ...]:
 def judge(
     config: EvaluationConfig,
     metrics: DataFrame | None,
+    group_metrics: DataFrame | None,
     comparisons: DataFrame | None,
     previous: Previous | None = None,
 ) -> list[dict[str, Any]]:
@@ -72,7 +71,7 @@ def judge(
     ----------
     config : EvaluationConfig
         Its ``gates``, and who the baseline is.
-    metrics, comparisons : DataFrame or None
+    metrics, group_metrics, comparisons : DataFrame or None
         Rows of these tables, staged or published; only the few that a rule may ask for are fetched.
     previous : Previous, optional
         What the rules against the previous night go by; None where none was published.
@@ -83,8 +82,10 @@ def judge(
         Rows of ``schemas.GATES`` from ``gate`` on; at least one a rule.
     """
     tested = None if comparisons is None else comparisons.transform(keep_t_tests)
-    rows = [[] if frame is None else _of_the_rules(frame, config) for frame in (metrics, tested)]
-    return judge_rows(config, metrics=rows[0], comparisons=rows[1], previous=previous)
+    means, of_groups, of_pairs = (
+        [] if frame is None else _of_the_rules(frame, config) for frame in (metrics, group_metrics, tested)
+    )
+    return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
 
 
 def _of_the_rules(frame: DataFrame, config: EvaluationConfig) -> list[dict[str, Any]]:
@@ -119,7 +120,7 @@ class _Judge:
     def __init__(self, number: int, gate: Gate, config: EvaluationConfig, previous: Previous | None) -> None:
         self._number, self._gate, self._previous = number, gate, previous
         self._baseline = config.comparisons.baseline if config.comparisons else None
-        self._least_users, self._least_group = max(LEAST_USERS, config.min_slice_size), config.min_slice_size
+        self._least_users = config.min_slice_size
         self._measure, self._label = gate.measured(config.preset), gate.label(config.preset)
 
     def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
@@ -187,9 +188,8 @@ class _Judge:
     def _without_users(self, row: Row) -> Verdict:
         """Judge a slice that a model is missing in by the most users that a model has there."""
         what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
-        least = self._least_users if self._gate.needs_baseline else self._least_group
-        if row["n_users"] < least:
-            return arithmetic.too_few_users(what, row["n_users"], least)
+        if row["n_users"] < self._least_users:
+            return arithmetic.too_few_users(what, row["n_users"], self._least_users)
         if self._gate.needs_baseline:
             return arithmetic.nobody_in_common(what, str(self._baseline))
         return arithmetic.missing_slice(what)
@@ -220,12 +220,12 @@ class _Judge:
                 evidence, margin=gate.margin, is_relative=gate.relative, least_users=least
             )
         if evidence.has_too_few_groups:
-            return arithmetic.too_few_groups(evidence.what, self._least_group)
+            return arithmetic.too_few_groups(evidence.what, self._least_users)
         low = -math.inf if gate.at_least is None else gate.at_least
         if gate.slice != C.ALL_USERS and not evidence.n_users:
             return arithmetic.missing_slice(evidence.what)
         high = math.inf if gate.at_most is None else gate.at_most
-        return arithmetic.value_bounds(evidence, low=low, high=high, least_users=self._least_group)
+        return arithmetic.value_bounds(evidence, low=low, high=high, least_users=self._least_users)
 
     def _of_value(self, row: Row) -> Evidence:
         """Take a row of ``metrics``."""
@@ -246,7 +246,7 @@ class _Judge:
             row[C.BASELINE_MODEL_ID],
             difference,
             _estimate(row, "relative_delta", "relative_ci"),
-            half / float(stats.t.ppf((1 + row["ci_level"]) / 2, freedom)) if freedom > 0 else math.nan,
+            half / float(distributions.t_quantile((1 + row["ci_level"]) / 2, freedom)) if freedom > 0 else math.nan,
             freedom,
             p_less,
             p_greater,

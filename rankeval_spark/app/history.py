@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from rankeval_spark import __version__, columns as C, schemas
+from rankeval_spark import __version__, columns as C, pipeline, schemas
 from rankeval_spark.app.night import NightResult, measure_facts, new_run_id, request_of
 from rankeval_spark.app.past import PastNight, published_nights
 from rankeval_spark.app.progress import Progress, Silent, Steps
@@ -208,7 +208,8 @@ def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None
     metrics = _without_run(results.metrics(date=day, evaluation=evaluation))
     labels = {one.label for one in request.measures.exposures}
     exposures = metrics.where(F.col(C.MEASURE).isin(*labels)) if labels else None
-    stage_scored(run, lists, request=request, has_one_list=has_one_list, steps=steps, exposures=exposures)
+    scored = pipeline.to_scored_lists(lists, request=request, has_one_list=has_one_list)
+    stage_scored(run, scored, request=request, has_one_list=has_one_list, steps=steps, exposures=exposures)
     # What does not follow from the measures stays as it was; a table that is not staged would lose the night's rows.
     run.stage(schemas.GATES.name, _without_run(results.gates(date=day, evaluation=evaluation)))
     run.stage(schemas.CHECKS.name, _without_run(results.checks(date=day, evaluation=evaluation)))

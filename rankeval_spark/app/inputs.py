@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Row
@@ -11,8 +11,9 @@ from rankeval_spark import columns as C, pipeline
 from rankeval_spark.config.bands import of_train
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import needs
-from rankeval_spark.sources import IS_UNPARSABLE, estimated_bytes
-from rankeval_spark.stages import bands, check, clean, models
+from rankeval_spark.pipeline import Inputs
+from rankeval_spark.sources import IS_UNPARSABLE, Sources, estimated_bytes
+from rankeval_spark.stages import bands, check, clean, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.bands import Band
     from rankeval_spark.pipeline import Request
-    from rankeval_spark.sources import Source, Sources
+    from rankeval_spark.sources import Source
 
 
 SMALL_CATALOGUE: Final = 32 << 20
@@ -32,27 +33,8 @@ MOST_COLUMNS: Final = 3
 """Columns that a check names."""
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """Canonical frames of one evaluation date, of the expected models and the sampled users only."""
-
-    recommendations: DataFrame
-    held_out: DataFrame
-    segments: DataFrame | None
-    has_one_list: bool
-    train: DataFrame | None = None
-    items: DataFrame | None = None
-    has_small_catalogue: bool = False
-    band_facts: tuple[DataFrame, ...] = ()
-
-    @property
-    def catalogue(self) -> DataFrame | None:
-        """A frame whose ``item_id`` are all items: ``items`` or, where there is no such input, ``train``."""
-        return self.train if self.items is None else self.items
-
-
-def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) -> Inputs:
-    """Take from the sources what the stages need.
+def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0, are_checked: bool = True) -> Inputs:
+    """Take from the sources what the stages need; ``are_checked`` is that of :class:`pipeline.Inputs`.
 
     Raises
     ------
@@ -68,9 +50,8 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
     if faults:
         raise InputError(*faults)
     ordered = _ordered(sources.recommendations, rank_gaps=request.policies.rank_gaps)
-    recommendations = models.keep_models(ordered, names=request.models)
     return Inputs(
-        clean.keep_sample(recommendations, share=sample_share),
+        clean.keep_sample(clean.keep_models(ordered, names=request.models), share=sample_share),
         clean.keep_sample(_judged(sources.held_out, request), share=sample_share),
         _segments_of(sources, request),
         not sources.recommendations.has_list_id,
@@ -79,7 +60,17 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0) 
         sources.items.frame if sources.items else None,
         sources.items is not None and estimated_bytes(sources.items) <= SMALL_CATALOGUE,
         tuple(bands.to_facts(frame, bands=rules, name=name) for name, frame, rules in _numbers(sources, request)),
+        sources.recommendations.has_model_id,
+        are_checked,
     )
+
+
+def or_failing_at_zero_rank(sources: Sources, request: Request) -> Sources:
+    """Let the jobs of a notebook, which has no checks, fail at a log that counts its ranks from 0."""
+    log = clean.keep_models(sources.recommendations.frame, names=request.models)
+    columns = _ordered(replace(sources.recommendations, frame=log), rank_gaps=request.policies.rank_gaps)
+    failing = unusable.or_fail_at_zero_rank(log, has_zero_rank=clean.has_zero_rank(columns))
+    return replace(sources, recommendations=replace(sources.recommendations, frame=failing))
 
 
 def _segments_of(sources: Sources, request: Request) -> DataFrame | None:
@@ -170,6 +161,7 @@ def row_facts(inputs: Inputs, request: Request) -> list[DataFrame]:
         *_catalogue_facts(inputs, request, listed),
         *_seen_facts(inputs, request, listed),
         *inputs.band_facts,
+        *_segment_facts(inputs, request),
     ]
 
 
@@ -209,6 +201,12 @@ def _catalogue_facts(inputs: Inputs, request: Request, listed: DataFrame) -> lis
     return [of_items, check.to_unknown_row_facts(catalogue, usable_recommendations=listed)]
 
 
+def _segment_facts(inputs: Inputs, request: Request) -> list[DataFrame]:
+    """Look for values that are alike among the segments that are text in the table."""
+    names = [name for name in request.segments if name not in request.bands]
+    return [check.to_alike_facts(inputs.segments, names=names)] if names and inputs.segments is not None else []
+
+
 def _seen_facts(inputs: Inputs, request: Request, listed: DataFrame) -> list[DataFrame]:
     """Count the rows of the log that are dropped; where they are kept, the lists are looked at, and on demand."""
     if request.policies.seen_in_train == "keep" or inputs.train is None:
@@ -227,17 +225,7 @@ def list_facts(scored: DataFrame, request: Request) -> DataFrame:
 
 def exposures_of(inputs: Inputs, request: Request) -> DataFrame | None:
     """Plan the rows of ``metrics`` of the measures of all lists together; None where there is none."""
-    return pipeline.to_exposures(
-        inputs.recommendations,
-        held_out=inputs.held_out,
-        segments=inputs.segments,
-        catalogue=inputs.catalogue if any(one.needs_catalogue for one in request.measures.exposures) else None,
-        request=request,
-        has_one_list=inputs.has_one_list,
-        train=inputs.train,
-        items=inputs.items,
-        has_small_catalogue=inputs.has_small_catalogue,
-    )
+    return pipeline.to_exposures(inputs, request=request)
 
 
 def _judged(source: Source, request: Request) -> DataFrame:

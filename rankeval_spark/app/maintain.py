@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import __version__
 from rankeval_spark.app.progress import Progress, Silent, Steps
@@ -15,6 +15,9 @@ from rankeval_spark.results.maintenance import ALL, Compacted, Deleted, Staged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+MOST_DAYS: Final = 36_500
+"""Days that can be kept: a century before any evaluation date is a day of the calendar."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ class Wanted:
     def __post_init__(self) -> None:
         """Refuse what would silently do something else than was meant."""
         faults = []
-        if self.keep_days is not None and self.keep_days < 1:
-            faults.append(Fault("--keep-days", str(self.keep_days), "a number of days from 1"))
+        if self.keep_days is not None and not 1 <= self.keep_days <= MOST_DAYS:
+            faults.append(Fault("--keep-days", str(self.keep_days), f"a number of days from 1 to {MOST_DAYS}"))
         if self.newest is not None and self.keep_days is None:
             faults.append(Fault("--date", str(self.newest), "--keep-days with it", "it is the date to count from"))
         if self.evaluation is not None and self.keep_days is None and self.erase_user is None:

@@ -14,14 +14,16 @@ from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 from rankeval_spark import __version__, columns as C, pipeline, schemas
 from rankeval_spark.app import gates, quarantine
 from rankeval_spark.app.before import Before
+from rankeval_spark.app.cost import cost_of
 from rankeval_spark.app.failures import told, translated
-from rankeval_spark.app.inputs import Inputs, column_facts, exposures_of, inputs_of, row_facts
+from rankeval_spark.app.inputs import column_facts, exposures_of, inputs_of, row_facts
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
-from rankeval_spark.config import Threshold, check_roots
+from rankeval_spark.config import Threshold, check_roots, least_cost
+from rankeval_spark.engine.unusable import EXPECTED, FIX
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest, visible
 from rankeval_spark.measures.groups import OF_GROUP, rule_of
-from rankeval_spark.pipeline import Request
+from rankeval_spark.pipeline import Inputs, Request
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
 from rankeval_spark.stages import check, flags
@@ -92,6 +94,7 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
         draws=config.intervals.draws,
         bands=config.bands,
         counts_seen=config.checks.seen_in_train != Threshold() and config.policies.seen_in_train == "keep",
+        max_rows_per_user=config.max_rows_per_user,
     )
 
 
@@ -122,6 +125,7 @@ def run_night(
         A path lies outside the folders that the environment allows.
     """
     check_roots(config, evaluation_date)
+    least_cost(config).require_at_most(config.results.most_rows)
     steps = Steps(progress or Silent())
     request = request_of(config, evaluation_date)
     facts = RunFacts(
@@ -246,6 +250,9 @@ class _Night:
         with self.steps.step("read"):
             self.sources = read_all(self.spark, self.config, facts.evaluation_date)
             inputs = inputs_of(self.sources, self.request, sample_share=facts.sample_share)
+            cost = cost_of(self.config, inputs)
+            self.steps.listener.say(str(cost))
+            cost.require_at_most(self.config.results.most_rows)
         with self.steps.step("check") as step:
             self._count(inputs)
             step.n_rows = sum(row["count"] for row in self.facts if row["check"] == check.ROWS)
@@ -253,7 +260,7 @@ class _Night:
             if reason is not None:  # to join with nothing says nothing
                 self.facts = [fact for fact in self.facts if fact["check"] != check.UNMATCHED_ITEMS]
             self._quarantine()
-            self._refuse()
+            self._refuse(*self._unusable())
         if reason is None:
             self._measure(inputs)
             self._refuse()
@@ -278,27 +285,21 @@ class _Night:
         self.recorded.quarantine(rows)
 
     def _measure(self, inputs: Inputs) -> None:
-        lists = pipeline.to_lists(
-            inputs.recommendations,
-            held_out=inputs.held_out,
-            segments=inputs.segments,
-            request=self.request,
-            has_one_list=inputs.has_one_list,
-            train=inputs.train,
-            items=inputs.items,
-            has_small_catalogue=inputs.has_small_catalogue,
-        ).transform(with_text_ids)
+        has_one_list = inputs.has_one_list
+        scored = with_text_ids(pipeline.to_scored(inputs, request=self.request))
         if self.config.results.lists:
             with self.steps.step("match") as step:
-                staged = self.recorded.stage(schemas.LISTS.name, with_all_columns(lists.drop(*C.UNPUBLISHED)))
-                # Facts of items are not published: where a measure reads them, the lists are made once more.
-                lists = staged if set(C.UNPUBLISHED).isdisjoint(lists.columns) else lists
+                lists = with_text_ids(pipeline.to_lists(inputs, request=self.request))
+                staged = self.recorded.stage(schemas.LISTS.name, with_all_columns(lists))
+                # Facts of items are not published: where a measure reads them, the log is ranked once more.
+                if pipeline.are_lists_enough(inputs, self.request):
+                    scored = pipeline.to_scored_lists(staged, request=self.request, has_one_list=has_one_list)
                 step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
         self.facts += stage_scored(
             self.recorded,
-            lists,
+            scored,
             request=self.request,
-            has_one_list=inputs.has_one_list,
+            has_one_list=has_one_list,
             steps=self.steps,
             exposures=exposures_of(inputs, self.request),
         )
@@ -311,23 +312,37 @@ class _Night:
         if not self.config.gates:
             return
         with self.steps.step("gate") as step:
-            metrics, comparisons = map(self.recorded.staged, (schemas.METRICS.name, schemas.COMPARISONS.name))
+            names = (schemas.METRICS.name, schemas.GROUP_METRICS.name, schemas.COMPARISONS.name)
+            metrics, group_metrics, comparisons = map(self.recorded.staged, names)
             users = self.recorded.staged(schemas.USER_METRICS.name)
             previous = None if users is None else self.before.previous(users)
-            self.gates = gates.judge(self.config, metrics, comparisons, previous)
+            self.gates = gates.judge(self.config, metrics, group_metrics, comparisons, previous)
             self.recorded.stage(schemas.GATES.name, self.spark.createDataFrame(self.gates, GATE_SCHEMA))
             step.n_rows = len(self.gates)
 
     def _verdicts(self) -> DataFrame:
         return check.with_verdicts(self.spark.createDataFrame(self.facts, FACT_SCHEMA), checks=self.config.checks)
 
-    def _refuse(self) -> None:
-        """Stop where a check says so."""
+    def _refuse(self, *unusable_inputs: Fault) -> None:
+        """Stop where a check says so, or an input cannot be used."""
         self.judged = self._verdicts().collect()
         failed = [row for row in self.judged if row["verdict"] == "error"]
-        if failed:
+        if failed or unusable_inputs:
             kept = self.recorded.quarantine_path if self.config.results.quarantine else ""
-            raise ChecksFailedError(*(self._without_lists(row) or _check_fault(row, kept) for row in failed))
+            of_checks = (self._without_lists(row) or _check_fault(row, kept) for row in failed)
+            raise ChecksFailedError(*unusable_inputs, *of_checks)
+
+    def _unusable(self) -> list[Fault]:
+        """Find inputs that have rows and none that can be used, whatever the thresholds of the checks are."""
+        faults = []
+        for name, n_rows in self.counts.items():
+            found = {row["check"]: row["count"] for row in self.facts if row["input"] == name and row["count"]}
+            reasons = {reason: found[reason] for reason in flags.UNUSABLE if reason in found}
+            if n_rows and sum(reasons.values()) == n_rows:
+                counted = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+                text = f"{n_rows} rows and none that can be used ({counted})"
+                faults.append(Fault(f"inputs.{name}", text, EXPECTED[name], FIX))
+        return faults
 
     def _without_lists(self, row: Row) -> Fault | None:
         """Say that a model has no list at all, and which ones have: its name may be misspelt."""
@@ -404,7 +419,7 @@ class _Night:
 
 def with_text_ids(frame: DataFrame) -> DataFrame:
     """Turn ids into text, as all published tables hold them."""
-    return frame.withColumns({name: F.col(name).cast("string") for name in IDS})
+    return frame.withColumns({name: F.col(name).cast("string") for name in IDS if name in frame.columns})
 
 
 def with_all_columns(lists: DataFrame) -> DataFrame:
@@ -418,6 +433,8 @@ def _check_fault(row: Row, quarantined: str) -> Fault:
     expected = f"at most {row['threshold']:.2%}"
     kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in flags.REFUSALS else ""
     fix = f"mend the input{kept}, or raise checks.{row['check']}.error"
+    if row["check"] == flags.ZERO_RANKS:
+        expected, fix = "ranks that count from 1", f"write ranks_from: 0 in inputs.{check.RECOMMENDATIONS}, or {fix}"
     if row["input"] == check.ITEMS and row["check"] in _OF_CATALOGUE:
         expected, fix = _OF_CATALOGUE[row["check"]]
     if row["check"] in check.OF_NIGHTS:

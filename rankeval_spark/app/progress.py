@@ -12,6 +12,9 @@ from typing import Protocol
 class Progress(Protocol):
     """Whoever wants to know how far a run is: the terminal, a log, or nobody."""
 
+    def say(self, text: str) -> None:
+        """Hear what the run comes to."""
+
     def begin(self, stage: str) -> None:
         """Hear that a stage begins."""
 
@@ -21,6 +24,9 @@ class Progress(Protocol):
 
 class Silent:
     """Nobody listens."""
+
+    def say(self, text: str) -> None:
+        """Do nothing."""
 
     def begin(self, stage: str) -> None:
         """Do nothing."""

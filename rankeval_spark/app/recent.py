@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 MOST_SHOWN: Final = 3
 """Models that a check names."""
 
-_PINS: Final = ("version", "timestamp")
-"""Keys of an input that say which state of a table is read, not which table and which of its rows."""
+_NOT_ROWS: Final = ("version", "timestamp", "ranks_from")
+"""Keys of an input that do not say which table, and which of its rows, are read."""
 
 
 def to_volume_facts(counts: Mapping[str, int], facts: RunFacts, nights: Sequence[PastNight]) -> list[Row]:
@@ -140,9 +140,9 @@ def _models(config: Mapping[str, Any]) -> list[str] | None:
 
 
 def _reading(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Take from a config how an input is read; keys without a value are left out, a later version may have more."""
+    """Take from a config which rows of an input are read; keys without a value are left out, newer ones come so."""
     section = config["inputs"].get(name) or {}
-    return {key: value for key, value in section.items() if value and key not in _PINS}
+    return {key: value for key, value in section.items() if value and key not in _NOT_ROWS}
 
 
 def _fact(name: str, check_: str, count: int, total: int, sample_keys: list[str]) -> Row:

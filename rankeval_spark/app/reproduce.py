@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Row, SparkSession, functions as F
 
-from rankeval_spark import __version__, columns as C
+from rankeval_spark import __version__, allowed, columns as C
 from rankeval_spark.app.night import measure_facts, new_run_id, rehearse_night, request_of
 from rankeval_spark.app.past import PastNight
 from rankeval_spark.app.reproduction import Compared, RecordedRun, compare, left_out
@@ -173,7 +172,7 @@ def _folder(spark: SparkSession, scratch: str | None) -> Iterator[str]:
     if not is_local(master):
         found = f"none, with executors on other machines ({master})"
         raise ConfigError(Fault("--scratch", found, "a folder that all executors can write to and read"))
-    with tempfile.TemporaryDirectory(prefix="rankeval-") as folder:
+    with allowed.temporary_folder() as folder:
         yield folder
 
 

@@ -21,28 +21,30 @@ if TYPE_CHECKING:
 
 def stage_scored(  # noqa: PLR0913 - what is staged, and what stands beside it
     run: StagedRun,
-    lists: DataFrame,
+    scored: DataFrame,
     *,
     request: Request,
     has_one_list: bool,
     steps: Steps,
     exposures: DataFrame | None = None,
 ) -> list[Row]:
-    """Score the lists and stage what follows from them; return the facts that the checks judge.
+    """Compute the scored rows and stage what follows from them; return the facts that the checks judge.
 
     ``exposures`` are rows of ``metrics`` that no list has a part of its own in.
     """
     # Read up to 4x: user_metrics, metrics, facts, comparisons. A table in staging instead of the cache cost a write and
     # a read more.
-    with cached(pipeline.to_scored(lists, request=request, has_one_list=has_one_list)) as scored:
-        frames = pipeline.to_frames(scored, request=request, has_one_list=has_one_list, exposures=exposures)
+    with cached(scored) as kept:
+        frames = pipeline.Frames(kept, request=request, has_one_list=has_one_list, exposures=exposures)
         with steps.step("score") as step:
             run.stage(schemas.USER_METRICS.name, frames.user_metrics)
             step.n_rows = run.n_rows[schemas.USER_METRICS.name]
         with steps.step("summarise") as step:
-            run.stage(schemas.METRICS.name, frames.metrics)
+            metrics = run.stage(schemas.METRICS.name, frames.metrics)
             step.n_rows = run.n_rows[schemas.METRICS.name]
-            facts = list_facts(scored, request).collect()
+            if pipeline.has_groups(request):
+                run.stage(schemas.GROUP_METRICS.name, pipeline.to_group_metrics(metrics, request=request))
+            facts = list_facts(kept, request).collect()
         if frames.comparisons is not None:
             with steps.step("compare") as step:
                 run.stage(schemas.COMPARISONS.name, frames.comparisons)

@@ -5,6 +5,7 @@ Spark is imported by the commands that need it: ``rankeval measures`` and ``rank
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -83,16 +84,32 @@ def backfill(  # noqa: PLR0913, PLR0917 - the options of the command
 
 
 @app.command()
+def init(config: Annotated[Path, typer.Argument(help="YAML file to write", metavar="CONFIG")]) -> None:
+    """Write a config with every key to start from, and the JSON Schema that editors check it by."""
+    from rankeval_spark.config import template  # noqa: PLC0415 - pydantic takes a moment
+
+    schema = template.write(config)
+    out = console()
+    out.print(f"wrote {config}, which has every key, and {schema} for your editor", markup=False, soft_wrap=True)
+    out.print(f"keep what you need, then: rankeval validate {shlex.quote(str(config))}", markup=False, soft_wrap=True)
+
+
+@app.command()
 def validate(config: Config, overrides: Overrides = None) -> None:
     """Read the config and report all of its faults; nothing is run."""
-    from rankeval_spark.config import load_config  # noqa: PLC0415 - pydantic takes a moment
+    from rankeval_spark.config import least_cost, load_config  # noqa: PLC0415 - pydantic takes a moment
 
     valid = load_config(config, overrides or [])
+    cost = least_cost(valid)
+    cost.require_at_most(valid.results.most_rows)
     asked = valid.measure_set()
     labels, ks = ({getattr(one, name) for one in asked.measures} for name in ("label", "k"))
     counts = {"measures": len(labels), "cutoffs": len(ks), "slices": len(valid.slices)}
     shown = ", ".join(f"{name}: {n}" for name, n in counts.items())
     console().print(f"{config}: valid; evaluation {valid.evaluation}; {shown}", markup=False, soft_wrap=True)
+    console().print(
+        f"cost: {cost}; a run counts first, and ends above {valid.results.most_rows:,}", markup=False, soft_wrap=True
+    )
 
 
 @app.command()
@@ -264,11 +281,12 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
 @app.command()
 def doctor(
     root: Annotated[str | None, typer.Option("--root", help="Results root to test for writing")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Start no session, which takes most of the time")] = False,
 ) -> None:
     """Check Java, jars, Python, time zone and disk, and say how to mend each fault."""
     from rankeval_spark.cli.doctor import doctor_command  # noqa: PLC0415 - imports pyspark
 
-    raise typer.Exit(doctor_command(root))
+    raise typer.Exit(doctor_command(root, is_quick=quick))
 
 
 @app.command()

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import allowed, columns as C, schemas
 from rankeval_spark.app import gates
 from rankeval_spark.app.history import unchanged_dates
 from rankeval_spark.cli import tables
@@ -40,6 +40,7 @@ def run_demo(workspace: Path, config_path: Path) -> None:
     """Prepare the logs, evaluate every date, and show the newest night."""
     out, started = console(), time.perf_counter()
     config = load_config(config_path)
+    allowed.demand(("--workspace", str(workspace)), ("results.root", config.results.location))
     spark = session_for(config)
     logs = prepare(spark, workspace, lambda line: out.print(f"  {line}", markup=False))
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
@@ -90,9 +91,9 @@ def _print_gates(spark: SparkSession, config: EvaluationConfig, night: NightResu
     said = "it may ship" if not night.is_blocked else "it may not ship, and rankeval run ends with exit code 6"
     out.print(f"all rules together: {said}", markup=False)
     results, stricter = Results(spark, config.results.location), config.model_copy(update={"gates": (STRICTER,)})
-    read = (results.metrics, results.comparisons)
-    metrics, compared = (table(date=night.evaluation_date, evaluation=night.evaluation) for table in read)
-    rows = gates.judge(stricter, metrics, compared)
+    read = (results.metrics, results.group_metrics, results.comparisons)
+    metrics, groups, pairs = (table(date=night.evaluation_date, evaluation=night.evaluation) for table in read)
+    rows = gates.judge(stricter, metrics, groups, pairs)
     verb = "would have kept it back" if gates.failed(rows) else "would have let it ship too"
     out.print(f"\na rule that asks for more, {STRICTER}, {verb}:", markup=False, soft_wrap=True)
     out.print(tables.gates(rows, title=None))

@@ -51,6 +51,7 @@ def _judged(spark: SparkSession, root: str, night: PastNight, config: Evaluation
     if changes.rules_of(config):
         earlier = earlier_nights(spark, root, night, at_most=1)
         previous = changes.since_previous(spark, root, config, changes.Side.of(results, night), earlier)
-    rows = gates.judge(config, results.metrics(**of_night), results.comparisons(**of_night), previous)
+    found = (results.metrics(**of_night), results.group_metrics(**of_night), results.comparisons(**of_night))
+    rows = gates.judge(config, *found, previous)
     console().print(tables.gates(rows))
     return rows

@@ -11,6 +11,7 @@ from rankeval_spark.cli.commands import app
 from rankeval_spark.cli.signals import stoppable
 from rankeval_spark.cli.terminal import console, headline, keep_libraries_quiet
 from rankeval_spark.errors import RankevalError, Stopped, exit_code_of, note, notes_of, without_secrets
+from rankeval_spark.spark_version import UnsupportedSparkError, require_spark
 
 DEBUG = "--debug"
 """Shows the trace of an error; read wherever it stands among the arguments."""
@@ -41,7 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _known(error: Exception) -> Exception:
     """Say what an error means that no command expected."""
-    if "py4j" not in sys.modules or isinstance(error, RankevalError):
+    if isinstance(error, RankevalError):
+        return error
+    if "pyspark" in sys.modules or isinstance(error, ImportError):
+        try:
+            require_spark()
+        except UnsupportedSparkError as unsupported:
+            unsupported.__cause__ = error
+            return unsupported
+    if "py4j" not in sys.modules:
         return error
     from rankeval_spark.app.failures import machine_fault  # noqa: PLC0415 - imports pyspark
 

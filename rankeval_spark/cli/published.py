@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pyspark.sql import DataFrame, Row, functions as F
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.app.history import past_nights, score_night
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.tables import OTHER_TESTS
@@ -165,18 +165,26 @@ def _notes(spark: SparkSession, root: str, rows: Sequence[Row]) -> list[str]:
 
 def rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
     """Read the wanted rows of the wanted date, or of the newest one of each evaluation."""
-    return _wanted(spark, root, wanted).select(*COLUMNS).orderBy(*ORDER).collect()
+    rows = _wanted(spark, root, wanted).select(*COLUMNS)
+    if any(of_groups.parts_of(label) for label in wanted.labels):
+        found = _wanted(spark, root, wanted, schemas.GROUP_METRICS.name)
+        shown = [name for name in COLUMNS if name in found.columns]
+        rows = rows.unionByName(found.select(*shown), allowMissingColumns=True)
+    return rows.orderBy(*ORDER).collect()
 
 
 def gap_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
     """Read how far the groups lie apart that the wanted rows are of."""
     order = [name for name in ORDER if name in GAP_COLUMNS]
-    rows = _wanted(spark, root, replace(wanted, measures=_with_kinds(wanted.measures)))
-    return gaps.to_gaps(rows).select(*GAP_COLUMNS).orderBy(*order).collect()
+    metrics, group_metrics = (
+        _wanted(spark, root, replace(wanted, measures=_with_kinds(wanted.measures)), table)
+        for table in (schemas.METRICS.name, schemas.GROUP_METRICS.name)
+    )
+    return gaps.to_gaps(metrics, group_metrics).select(*GAP_COLUMNS).orderBy(*order).collect()
 
 
 def _with_kinds(measures: Sequence[str]) -> list[str]:
-    """Name, beside each measure, what ``metrics`` say of its groups; a name of the latter stands for its measure."""
+    """Name each measure and the statistics of its groups; the name of a statistic is that of its measure too."""
     wholes = [parts[1] if (parts := of_groups.parts_of(text)) else text for text in measures]
     return [*wholes, *(of_groups.name_of(kind, one) for kind in of_groups.KINDS for one in wholes)]
 
@@ -198,11 +206,15 @@ def _compared(row: Row, key: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in key)
 
 
-def _wanted(spark: SparkSession, root: str, wanted: Filter, table: str = "metrics") -> DataFrame:
+def _wanted(spark: SparkSession, root: str, wanted: Filter, table: str = schemas.METRICS.name) -> DataFrame:
     day = parse_date(wanted.date, where="--date") if wanted.date else None
     results = Results(spark, root)
-    read = results.comparisons if table == "comparisons" else results.metrics
-    published = read(date=day, evaluation=wanted.evaluation)
+    read = {
+        schemas.METRICS.name: results.metrics,
+        schemas.GROUP_METRICS.name: results.group_metrics,
+        schemas.COMPARISONS.name: results.comparisons,
+    }
+    published = read[table](date=day, evaluation=wanted.evaluation)
     metrics = wanted.apply(published)
     if day is None:
         newest = published.groupBy(C.EVALUATION).agg(F.max(C.EVALUATION_DATE).alias(C.EVALUATION_DATE))

@@ -14,6 +14,7 @@ from rankeval_spark.app import reproduce as again
 from rankeval_spark.cli.tables import headed
 from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import load_config
+from rankeval_spark.config.redaction import is_reference
 from rankeval_spark.errors import REDACTED
 from rankeval_spark.session import build_session
 
@@ -56,10 +57,8 @@ def reproduce(root: str, run_id: str, path: Path | None, scratch: str | None) ->
 
 def _take_settings(spark: SparkSession, run: RecordedRun) -> None:
     """Make the recorded settings that a running session still takes; secrets were never recorded."""
-    settings = run.night.config.spark
-    known = {key: value for key, value in settings.settings.items() if value != REDACTED}
-    for key, value in settings.model_copy(update={"settings": known}).resolved_settings().items():
-        if spark.conf.isModifiable(key):
+    for key, value in run.night.config.spark.settings.items():
+        if value != REDACTED and not is_reference(value) and spark.conf.isModifiable(key):
             spark.conf.set(key, value)
 
 

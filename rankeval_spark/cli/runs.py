@@ -148,7 +148,7 @@ def _status(one: filling.Outcome) -> tuple[str, str, str]:
 
 
 def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float) -> None:
-    inputs = dry_run.planned_inputs(spark, config, evaluation_date, sample_share=sample_share)
+    inputs, cost = dry_run.planned_inputs(spark, config, evaluation_date, sample_share=sample_share)
     table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")
     for one in inputs:
         numbers = ("-" if value is None else f"{value:,}" for value in (one.version, one.n_files, one.n_rows))
@@ -160,6 +160,7 @@ def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: d
     name = evaluation_name(config, sample_share)
     for line in (
         f"would compute {len(asked.measures)} values a list: {', '.join(asked.labels)}; at {cutoffs}",
+        f"cost: {cost}",
         f"slices: {', '.join('*'.join(one) for one in config.slices) or 'none'}, and everyone",
         f"would publish {name}, {evaluation_date} to {config.results.location}; nothing was changed",
     ):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.markup import escape
 
-from rankeval_spark.errors import RankevalError, first_line, notes_of, visible, without_secrets
+from rankeval_spark.errors import RankevalError, first_line, notes_of, visible
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -36,7 +36,7 @@ def _said(error: BaseException) -> str:
         return str(error)
     if isinstance(error, KeyboardInterrupt):
         return str(error) or "stopped"
-    return f"unexpected {type(error).__name__}: {without_secrets(first_line(str(error)))}"
+    return f"unexpected {type(error).__name__}: {first_line(str(error))}"
 
 
 class InertConsole(Console):
@@ -68,6 +68,10 @@ class Spinner:
         self._status = status
         self._title = title
 
+    def say(self, text: str) -> None:
+        """Leave a line."""
+        self._status.console.print(f"  {text}", markup=False, soft_wrap=True)
+
     def begin(self, stage: str) -> None:
         """Show the stage that begins."""
         self._status.update(f"{self._title}: {stage}")
@@ -83,6 +87,10 @@ class LogLines:
 
     def __init__(self, title: str) -> None:
         self._title = title
+
+    def say(self, text: str) -> None:
+        """Log it."""
+        logger.info("%s %s", self._title, text)
 
     def begin(self, stage: str) -> None:
         """Say nothing: the end of a stage has its line."""

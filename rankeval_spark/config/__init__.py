@@ -1,7 +1,7 @@
 """Configuration: typed, frozen, validated; a config object that exists is valid."""
 
-from rankeval_spark.config.allowed import check_roots
 from rankeval_spark.config.comparisons import Comparisons
+from rankeval_spark.config.cost import Cost, least_cost
 from rankeval_spark.config.gates import Gate
 from rankeval_spark.config.inputs import (
     Filter,
@@ -16,6 +16,7 @@ from rankeval_spark.config.inputs import (
 from rankeval_spark.config.intervals import Intervals
 from rankeval_spark.config.loading import load_config, parse_date, validate
 from rankeval_spark.config.models import EvaluationConfig, ResultsConfig, SparkConfig
+from rankeval_spark.config.places import check_roots
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PRESETS, Preset, PresetName
 from rankeval_spark.config.thresholds import Checks, Threshold
@@ -24,6 +25,7 @@ __all__ = [
     "PRESETS",
     "Checks",
     "Comparisons",
+    "Cost",
     "EvaluationConfig",
     "Filter",
     "Gate",
@@ -42,6 +44,7 @@ __all__ = [
     "Threshold",
     "TrainInput",
     "check_roots",
+    "least_cost",
     "load_config",
     "parse_date",
     "validate",

@@ -129,7 +129,7 @@ class Gate(Model):
     @property
     def slice_value(self) -> str:
         """The one slice as ``metrics`` writes it, empty where the rule is about each value."""
-        return C.CROSSING.join(C.UNKNOWN if value is None else value for value in self.slice_values or ())
+        return C.CROSSING.join(map(C.readable_value, self.slice_values or ()))
 
     @property
     def is_of_slicing(self) -> bool:

@@ -29,6 +29,7 @@ from rankeval_spark.errors import Fault, nearest
 Format = Literal["delta", "parquet", "csv", "json"]
 FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
 IdType = Literal["string", "integer"]
+RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
 Scalar = str | int | float | bool
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
@@ -243,6 +244,9 @@ class RecommendationsInput(InputConfig):
     """The recommendation log: a row for each recommended item; score, rank or both."""
 
     canonical_columns = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK)
+
+    ranks_from: RanksFrom = 1
+    """Rank of the first item of a list in the table."""
 
 
 class HeldOutInput(InputConfig):

@@ -1,16 +1,16 @@
 """The JSON Schema of a config file, for completion and checks in editors.
 
-``python -m rankeval_spark.config.json_schema conf/evaluation.schema.json`` writes it anew.
+``python -m rankeval_spark.config.json_schema`` writes ``evaluation.schema.json``, which the wheel holds.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any, Final
 
 from rankeval_spark.config.models import EvaluationConfig
+from rankeval_spark.config.template import SCHEMA
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -26,9 +26,9 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
 
 
-def write(path: str) -> None:
-    """Write the JSON Schema to a file."""
-    Path(path).write_text(schema_text(), encoding="utf-8")
+def write() -> None:
+    """Write the JSON Schema to its file in this folder."""
+    Path(__file__).with_name(SCHEMA).write_text(schema_text(), encoding="utf-8")
 
 
 def _one_line(value: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -53,4 +53,4 @@ def _allow_empty(described: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    write(sys.argv[1])
+    write()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import os.path
 import re
+import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import ValidationError
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+FIRST_DATE: Final = dt.date(1900, 1, 1)
+LAST_DATE: Final = dt.date(2199, 12, 31)
+"""Bounds of an evaluation date: the nights before it and after it are days of the calendar too."""
 
 
 def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> EvaluationConfig:
@@ -84,19 +89,23 @@ def parse_date(text: str, where: str = "--date") -> dt.date:
     Raises
     ------
     ConfigError
-        If it is written in another way or no such day exists.
+        If it is written in another way, no such day exists, or it is none from 1900 to 2199.
     """
+    if not _ISO_DATE.fullmatch(text):
+        raise ConfigError(Fault(where, repr(text), "a date as YYYY-MM-DD", "such as 2026-01-31"))
     try:
-        if _ISO_DATE.fullmatch(text):
-            return dt.date.fromisoformat(text)
+        day = dt.date.fromisoformat(text)
     except ValueError:
         raise ConfigError(Fault(where, repr(text), "a day of the calendar, as YYYY-MM-DD")) from None
-    raise ConfigError(Fault(where, repr(text), "a date as YYYY-MM-DD", "such as 2026-01-31"))
+    if not FIRST_DATE <= day <= LAST_DATE:
+        raise ConfigError(Fault(where, repr(text), f"a date from {FIRST_DATE} to {LAST_DATE}"))
+    return day
 
 
 def _read(path: Path) -> str:
     where = str(path)
     try:
+        _refuse_special(path)
         with path.open("rb") as file:
             content = file.read(4 * yaml_reader.MAX_CHARACTERS + 1)
         return content.decode("utf-8-sig")
@@ -108,6 +117,15 @@ def _read(path: Path) -> str:
         raise ConfigError(Fault(where, f"a file that cannot be read ({error.strerror})", "a config file")) from None
     except UnicodeDecodeError:
         raise ConfigError(Fault(where, "bytes that are not UTF-8", "a text file in UTF-8")) from None
+
+
+def _refuse_special(path: Path) -> None:
+    """Refuse what would never end, or never begin, when it is read."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        found = kinds.get(stat.S_IFMT(mode), "a device")
+        raise ConfigError(Fault(str(path), found, "a config file", "write what it gives to a file first"))
 
 
 def _nearest_file(path: Path) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import AfterValidator, StringConstraints
 
+from rankeval_spark.allowed import scheme_of
 from rankeval_spark.config.base import fault_error
 from rankeval_spark.errors import Fault, nearest, visible
 
@@ -20,7 +21,6 @@ SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")
 DATE_PLACEHOLDER: Final = "{date}"
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _TORN_PLACEHOLDER = re.compile(r"\{\s*date|date\s*\}", re.IGNORECASE)
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _AUTHORITY = re.compile(r"[^:/]+://([^/]*)")
 # A secret key may hold a slash, which ends the authority early: whatever stands between "://" and an "@" counts.
 _PASSWORD = re.compile(r"[^:/]+://[^@]*:[^@]*@")
@@ -85,12 +85,6 @@ def check_table_name(text: str) -> str:
 
 PathText = Annotated[str, StringConstraints(min_length=1, max_length=1000), AfterValidator(check_path)]
 TableName = Annotated[str, StringConstraints(min_length=1, max_length=300), AfterValidator(check_table_name)]
-
-
-def scheme_of(path: str) -> str:
-    """Name the file system of a path in lower case; empty for a path without one."""
-    found = _SCHEME.match(path)
-    return found.group(1).lower() if found else ""
 
 
 def resolve_path(path: str, folder: str) -> str:

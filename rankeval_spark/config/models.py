@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -44,20 +45,30 @@ from rankeval_spark.config.gates import Gate
 from rankeval_spark.config.inputs import Inputs
 from rankeval_spark.config.intervals import Intervals
 from rankeval_spark.config.locations import PathText, resolve_path
+from rankeval_spark.config.plain_settings import is_shown
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, options_of, rank_gap_faults, with_preset
 from rankeval_spark.config.thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF
+from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
+
+
+_OUR_NAMES = re.compile(r"^rankeval(?:\.|$)|\.sample-[^.]*(?:\.\d*)?$", re.IGNORECASE)
+"""Names under which maintenance and samples of the users are recorded, as ``rankeval.maintain``."""
 
 
 def _name(text: str) -> str:
     allowed = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
     if not set(text) <= allowed or text in (".", ".."):
         raise fault_error(Fault("", repr(text), "letters, digits, '_', '.' and '-'"))
+    if _OUR_NAMES.search(text):
+        expected = "a name of your own: rankeval.* and *.sample-SHARE are reserved"
+        raise fault_error(Fault("", repr(text), expected, f"did you mean {_OUR_NAMES.sub('', text) or 'nightly'!r}?"))
     return text
 
 
@@ -108,7 +119,16 @@ def _setting(value: Any) -> str:  # noqa: ANN401 - anything can stand in a file
 def _secret_fault(key: str) -> Fault:
     expected = "a value that the environment holds"
     fix = "write the whole value as ${env:NAME}, or name a Hadoop credential provider"
+    if key.startswith("spark.executor."):
+        fix = "write @FILE, a file of Java options that only the user of the executors can read"
     return Fault(f".{key}", "a secret in the config", expected, fix)
+
+
+def _shown_fault(key: str, value: str) -> Fault:
+    """Refuse a variable where Spark would show it: what the environment holds is taken for a secret."""
+    found = f"{value} in a setting that Spark shows on command lines or in its events"
+    fix = f"--set 'spark.settings.{key}=...' takes a value that is no secret from whoever starts the run"
+    return Fault(f".{key}", found, "a value that may be seen", fix)
 
 
 EvaluationName = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_name)]
@@ -123,6 +143,7 @@ Slice = Annotated[
     tuple[str, ...], BeforeValidator(_crossing), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES_SCHEMA]})
 ]
 ItemSlice = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^([^']+|[^\"]+)$")]
+RowsPerUser = Annotated[Whole, Field(ge=1, lt=2**63)]
 SegmentName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 SettingValue = Annotated[str, PlainValidator(_setting), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 
@@ -148,6 +169,9 @@ class ResultsConfig(Model):
     """What to do while another run holds the results."""
     wait_seconds: Annotated[Whole, Field(ge=0, le=86_400)] = 600
     """Longest wait for the results, with on_busy: wait."""
+    most_rows: Annotated[Whole, Field(ge=1, lt=2**63)] = 1_000_000
+    """Rows of `metrics` and `comparisons` above which a night is refused before anything is computed: models, slice
+    values, measures and cutoffs multiply, and a slice by user is a mistake more often than not."""
     one_run_per_root: Flag = False
     """The scheduler never runs two jobs on this root at once; for stores on which no lock can be taken, such as s3a."""
     _folder: str = PrivateAttr(default="")
@@ -177,7 +201,7 @@ class SparkConfig(Model):
     """Master URL; that of spark-submit, else all local cores, where it is left out."""
     settings: Mapping[str, SettingValue] = {}
     """Spark settings. A secret is written as ${env:NAME} and taken from the environment; one that stands here itself is
-    refused."""
+    refused. Values are stored of those that shape plans and sizes, and the others by name alone."""
 
     @field_validator("settings")
     @classmethod
@@ -188,6 +212,8 @@ class SparkConfig(Model):
             if not key.startswith("spark.")
         ]
         faults += [_secret_fault(key) for key, value in settings.items() if redaction.is_written_out(key, value)]
+        shown = [key for key, value in settings.items() if redaction.is_reference(value) and is_shown(key)]
+        faults += [_shown_fault(key, settings[key]) for key in shown]
         if faults:
             raise fault_error(*faults)
         return settings
@@ -229,10 +255,13 @@ class EvaluationConfig(Model):
     item_slices: Annotated[tuple[ItemSlice, ...], Field(validate_default=True)] = ()
     """Groups of items within which every measure that reads judgements is computed too, as R(group='drama'): categories
     of inputs.items; or head, middle and tail, by popularity in inputs.train."""
-    min_slice_size: Annotated[Whole, Field(ge=1, lt=2**31)] = 30
-    """Slices with fewer users are marked as small."""
+    min_slice_size: Annotated[Whole, Field(ge=1, lt=2**31)] = LEAST_USERS
+    """Slices with fewer users are marked as small, and comparisons of fewer have no p-value."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     """Nominal coverage of the intervals."""
+    max_rows_per_user: RowsPerUser = MAX_ROWS_PER_USER
+    """Rows of a user in all inputs together above which the run fails: a robot, or the id of everyone who is not logged
+    in. A worker holds all rows of a user at once, 200 bytes each."""
     intervals: Intervals = Intervals()
     """How the intervals of means are made."""
     comparisons: Comparisons | None = None

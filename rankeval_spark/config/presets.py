@@ -103,6 +103,11 @@ PRESETS: Final[Mapping[str, Preset]] = {
         (
             "It takes every interaction for relevant: gains are 1, or the measures need rel.",
             "A log must have ranks; with scores only, set rank_gaps to renumber.",
+            "Its Intersection divides by the items of the list, Overlap(denom='len'); denom='min' by those of the "
+            "shorter of the two lists.",
+            "Its IntraListDiversity is 0 for a list of one item, which has no value and is left out of the mean here: "
+            "n_undefined counts its user.",
+            "Its catalog is the input items or, without that input, the items of train.",
         ),
     ),
     "recbole": Preset(

@@ -54,7 +54,11 @@ class Checks(Model):
     null_keys: Threshold = Threshold(warn=0, error=0.5)
     """Rows with a NULL model, user, list or item id, which are dropped; share of the input's rows."""
     invalid_scores: Threshold = Threshold(warn=0, error=0.5)
-    """Rows with a NULL, NaN, infinite or unparsable score; share of the recommendation rows."""
+    """Rows with a NULL, NaN, infinite or unparsable score, or with a rank that is NULL or negative where ranks order
+    the lists; share of the recommendation rows."""
+    zero_ranks: Threshold = Threshold(error=0)
+    """Rows with rank 0 where ranks order the lists and count from 1: such a list would lose its first item; share of
+    the recommendation rows. For a log that counts from 0 write `ranks_from: 0` in `inputs.recommendations`."""
     duplicates: Threshold = Threshold(warn=0, error=0.5)
     """Rows that repeat an item of their list, or a judgement; share of the input's rows. An item twice in the
     catalogue is always an error."""
@@ -104,6 +108,9 @@ class Checks(Model):
     scored."""
     train_after_cut: Threshold = Threshold(warn=0)
     """Training interactions of the evaluation date (UTC) or later, where they have a time; share of the rows."""
+    alike_values: Threshold = Threshold(warn=0)
+    """Values of a segment that differ from another only by case or by surrounding blanks, each a slice of its own;
+    share of the different values of the segments that `slices` names."""
     extra_columns: Threshold = Threshold()
     """Columns of an input's table that nothing reads; share of its columns."""
     volume: Volume = Volume(warn=0.5)

@@ -13,6 +13,7 @@ FloatVector: TypeAlias = NDArray[np.float64]
 FloatMatrix: TypeAlias = NDArray[np.float64]
 """Shape (n_lists, n_cutoffs), or (n_lists, 1) and (1, n_cutoffs), which broadcast to it."""
 
+BoolVector: TypeAlias = NDArray[np.bool_]
 IntVector: TypeAlias = NDArray[np.integer]
 """Integers of any width, shape (n_lists,), (n_hits,) or (n_judged,)."""
 
@@ -55,6 +56,21 @@ def positions(list_index: IntVector, *, n_lists: int) -> IntVector:
     """
     counts = np.bincount(list_index, minlength=n_lists)
     return np.arange(1, len(list_index) + 1) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def places_of(owner: IntVector, rank: IntVector, *, among: tuple[IntVector, IntVector]) -> IntVector:
+    """Find each (list, rank) among others, which come sorted by list and rank; -1 where it is not there.
+
+    Examples
+    --------
+    >>> places_of(np.array([0, 1, 1]), np.array([3, 3, 9]), among=(np.array([0, 0, 1]), np.array([1, 3, 9])))
+    array([ 1, -1,  2])
+    """
+    stride = np.int64(max(among[1].max(initial=0), rank.max(initial=0))) + 1
+    known, sought = among[0] * stride + among[1], owner * stride + rank
+    place = np.searchsorted(known, sought)
+    is_there = np.append(known, -1)[place] == sought
+    return np.where(is_there, place, -1)
 
 
 def running_count_by_list(flags: FloatVector, list_index: IntVector, *, n_lists: int) -> FloatVector:

@@ -10,7 +10,7 @@ from typing import Final
 
 _FEW_GROUPS: Final = "fewer than two groups that are not small, whose segment is known and which have a value"
 
-_IN_METRICS: Final = "with {key} it stands in metrics beside every measure, as {{name}}(nDCG); docs/slices.md"
+_IN_METRICS: Final = "with {key} the table group_metrics has it of every measure, as {{name}}(nDCG); docs/slices.md"
 WITH_SLICES: Final = _IN_METRICS.format(key="slices")
 WITH_ITEM_SLICES: Final = _IN_METRICS.format(key="item_slices")
 
@@ -22,7 +22,7 @@ class Beside:
     Parameters
     ----------
     name
-        As it stands in ``metrics`` before a measure in brackets.
+        As ``group_metrics`` name it, before a measure in brackets.
     summary
         What it is, in a sentence.
     formula
@@ -44,12 +44,12 @@ class Beside:
 
     @property
     def comes(self) -> str:
-        """How it is had.
+        """Where its values are.
 
         Examples
         --------
         >>> find("GroupGap").comes
-        'with slices it stands in metrics beside every measure, as GroupGap(nDCG); docs/slices.md'
+        'with slices the table group_metrics has it of every measure, as GroupGap(nDCG); docs/slices.md'
         """
         return self.way.format(name=self.name)
 

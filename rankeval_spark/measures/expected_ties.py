@@ -147,6 +147,7 @@ def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) ->
         hit_step=step,
         unspread=lists,
         tied=(tied_list, tied_rank),
+        empty=lists.empty,
     )
 
 

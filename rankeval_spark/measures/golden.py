@@ -99,6 +99,7 @@ def _ranking(one: Ranking) -> str:
             ("scores", one.scores),
             ("values", one.values),
             ("missed values", one.missed_values),
+            ("empty ranks", one.empty),
         )
         if values
     ]

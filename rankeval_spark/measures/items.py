@@ -30,8 +30,8 @@ class Item(NamedTuple):
         c(i) and U(i).
     is_tail
         Whether it belongs to the long tail.
-    popularity, place
-        Share and place by popularity, see :mod:`rankeval_spark.measures.needs`.
+    level, place
+        Dense rank and place by popularity, see :mod:`rankeval_spark.measures.needs`.
     is_seen
         Whether its user has it in the training data.
     age
@@ -47,7 +47,7 @@ class Item(NamedTuple):
     interactions: float = 0
     users: float = 0
     is_tail: bool = True
-    popularity: float = 0
+    level: float = math.inf
     place: float = math.inf
     is_seen: bool = False
     age: float = math.nan
@@ -78,7 +78,7 @@ class Background(NamedTuple):
 
     Parameters
     ----------
-    interactions, most_interactions, least_interactions, users, items, categories
+    interactions, most_interactions, least_interactions, users, categories
         The totals.
     profile
         Categories of the items that the user has in the training data: (category, how many an item has that is in it,
@@ -102,7 +102,6 @@ class Background(NamedTuple):
     most_interactions: float = 0
     least_interactions: float = 0
     users: float = 0
-    items: float = 0
     categories: float = 0
     profile: Sequence[tuple[str, int, int]] = ()
     profile_vector: Sequence[float] | None = None
@@ -150,12 +149,16 @@ class Shared(NamedTuple):
     depth : int, shape (n_shared,)
         The greater of its two ranks: cut there or further down, both lists hold it.
     length : float64, shape (n_lists,)
-        Length of the other list; 0 where the other model gave none.
+        Last rank of the other list; 0 where the other model gave none.
+    other_owner, other_rank : int, shape (n_items,)
+        List and rank of each item of the other lists.
     """
 
     owner: IntVector
     depth: IntVector
     length: FloatVector
+    other_owner: IntVector
+    other_rank: IntVector
 
 
 class Judged(NamedTuple):
@@ -201,7 +204,7 @@ class ItemFacts(Remembers):
     Parameters
     ----------
     item_list, item_rank : int, shape (n_items,)
-        List and rank of each item, sorted by them, without gaps: ranks 1, 2, ... of each list.
+        List and rank of each item, sorted by them. Where lists keep the ranks of the log, some may be empty.
     values : mapping of name to float64, shape (n_items,)
         Those of ``needs.ITEM_VALUES`` that were asked for.
     totals : mapping of name to float64, shape (n_lists,)
@@ -241,8 +244,19 @@ class ItemFacts(Remembers):
     shared: Mapping[str, Shared] | None = None
 
     @classmethod
-    def of(cls, items: Sequence[Sequence[Item]], backgrounds: Sequence[Background]) -> ItemFacts:
-        """Build the facts of lists written down by hand; every fact there is."""
+    def of(
+        cls,
+        items: Sequence[Sequence[Item]],
+        backgrounds: Sequence[Background],
+        empty: Sequence[Sequence[int]] | None = None,
+    ) -> ItemFacts:
+        """Build the facts of lists written down by hand; every fact there is, but none of ``empty`` ranks."""
+        lengths = [len(one) for one in items]
+        places = [
+            [rank for rank in range(1, length + 1) if rank not in left_out]
+            for length, left_out in zip(lengths, empty or [()] * len(items), strict=True)
+        ]
+        items = [[one[rank - 1] for rank in ranks] for one, ranks in zip(items, places, strict=True)]
         flat = [item for one in items for item in one]
         n_items = len(flat)
         labels = [
@@ -258,11 +272,11 @@ class ItemFacts(Remembers):
             (item, name, 1 / len(categories)) for item, (_, _, categories) in enumerate(judged) for name in categories
         ]
         names = sorted({name for _, name, _ in (*labels, *profile, *of_judged)})
-        totals = np.array([(*one[:6], one.catalogue) for one in backgrounds], dtype=np.float64)
+        totals = np.array([(*one[:5], one.catalogue) for one in backgrounds], dtype=np.float64)
         totals = totals.reshape(len(backgrounds), len(_TOTALS_BY_HAND))
         return cls(
             np.repeat(np.arange(len(items)), [len(one) for one in items]),
-            np.array([rank for one in items for rank in range(1, len(one) + 1)], dtype=np.int64),
+            np.array([rank for ranks in places for rank in ranks], dtype=np.int64),
             {name: np.array([of(item) for item in flat], dtype=np.float64) for name, of in _BY_HAND.items()},
             {name: totals[:, place] for place, name in enumerate(_TOTALS_BY_HAND)},
             _labels(labels, names),
@@ -270,14 +284,14 @@ class ItemFacts(Remembers):
             _labels(profile, names),
             _matrix([one.profile_vector for one in backgrounds]),
             len(names),
-            _pairs([len(one) for one in items], backgrounds),
+            _pairs(places, backgrounds),
             np.array([one.profile_interactions for one in backgrounds], dtype=np.float64),
             Judged(
                 np.array([owner for owner, _, _ in judged], dtype=np.int64),
                 np.array([gain for _, gain, _ in judged], dtype=np.float64),
                 _labels(of_judged, names),
             ),
-            _shared([len(one) for one in items], backgrounds),
+            _shared(lengths, backgrounds),
         )
 
     @property
@@ -368,7 +382,7 @@ _BY_HAND: Mapping[str, Callable[[Item], float]] = {
     needs.ITEM_INTERACTIONS: lambda item: item.interactions,
     needs.ITEM_USERS: lambda item: item.users,
     needs.ITEM_TAIL: lambda item: item.is_tail,
-    needs.ITEM_POPULARITY: lambda item: item.popularity,
+    needs.ITEM_LEVEL: lambda item: item.level,
     needs.ITEM_PLACE: lambda item: item.place,
     needs.ITEM_SEEN: lambda item: item.is_seen,
     needs.ITEM_AGE: lambda item: item.age,
@@ -381,7 +395,6 @@ _TOTALS_BY_HAND = (
     needs.MOST_INTERACTIONS,
     needs.LEAST_INTERACTIONS,
     needs.TOTAL_USERS,
-    needs.TOTAL_ITEMS,
     needs.TOTAL_CATEGORIES,
     needs.CATALOGUE_ITEMS,
 )
@@ -397,13 +410,14 @@ def _labels(rows: Sequence[tuple[int, str, float]], names: Sequence[str]) -> Lab
     )
 
 
-def _pairs(lengths: Sequence[int], backgrounds: Sequence[Background]) -> Pairs:
-    first = np.cumsum([0, *lengths])
+def _pairs(places: Sequence[Sequence[int]], backgrounds: Sequence[Background]) -> Pairs:
+    known = ((owner, rank) for owner, ranks in enumerate(places) for rank in ranks)
+    item = {place: index for index, place in enumerate(known)}
     pairs = sorted(
-        (first[owner] + later - 1, first[owner] + earlier - 1, similarity)
+        (item[owner, later], item[owner, earlier], similarity)
         for owner, one in enumerate(backgrounds)
         for earlier, later, similarity in one.pairs
-        if later <= lengths[owner]
+        if (owner, earlier) in item and (owner, later) in item
     )
     return Pairs(
         np.array([earlier for _, earlier, _ in pairs], dtype=np.int64),
@@ -426,6 +440,8 @@ def _shared(lengths: Sequence[int], backgrounds: Sequence[Background]) -> dict[s
             np.array([owner for owner, _ in places], dtype=np.int64),
             np.array([depth for _, depth in places], dtype=np.int64),
             np.array([len(one.get(model, ())) for one in others], dtype=np.float64),
+            np.array([owner for owner, one in enumerate(others) for _ in one.get(model, ())], dtype=np.int64),
+            np.array([place for one in others for place in range(1, len(one.get(model, ())) + 1)], dtype=np.int64),
         )
     return found
 

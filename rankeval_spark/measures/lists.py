@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rankeval_spark.columns import WHOLE_LIST
-from rankeval_spark.measures.arrays import positions, running_count_by_list, sum_by_list
+from rankeval_spark.measures.arrays import places_of, positions, running_count_by_list, sum_by_list
 from rankeval_spark.measures.groups import Groups, bits_of
 from rankeval_spark.measures.items import NOTHING_KNOWN, Background, Item, ItemFacts, Shared
 from rankeval_spark.measures.memo import Remembers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,6 +47,8 @@ class Ranking(NamedTuple):
         the gains.
     groups, missed_groups
         Groups of the same items, separated by blanks; of those that are left out, none.
+    empty
+        Ranks at which the list has no item, though it has one further down; their gain is ``None``.
     """
 
     gains: Sequence[float | None]
@@ -58,6 +60,7 @@ class Ranking(NamedTuple):
     missed_values: Sequence[float] = ()
     groups: Sequence[str] = ()
     missed_groups: Sequence[str] = ()
+    empty: Sequence[int] = ()
 
     @property
     def score_at(self) -> Sequence[float]:
@@ -92,6 +95,29 @@ class Judgement(NamedTuple):
     score: float = 0
 
 
+class Empty(NamedTuple):
+    """Ranks at which lists have no item, though they have one further down.
+
+    Attributes
+    ----------
+    owner : int, shape (n_runs,)
+        List of each run of such ranks, ascending.
+    first, last : int, shape (n_runs,)
+        First and last rank of the run.
+    """
+
+    owner: IntVector
+    first: IntVector
+    last: IntVector
+
+    @classmethod
+    def of(cls, rankings: Sequence[Ranking]) -> Empty:
+        """Write those of lists written down by hand: each rank is a run of its own."""
+        ranks = [(owner, rank) for owner, one in enumerate(rankings) for rank in sorted(one.empty)]
+        owner, rank = np.array(ranks, dtype=np.int64).reshape(-1, 2).T
+        return cls(owner, rank, rank)
+
+
 class Relevance(NamedTuple):
     """What a relevance level makes of a batch.
 
@@ -120,7 +146,7 @@ class Lists(Remembers):
     Parameters
     ----------
     n_recommended : int, shape (n_lists,)
-        Length of each list; 0 where the model gave none.
+        Length of each list, its last rank; 0 where the model gave none.
     hit_list, hit_rank : int, shape (n_hits,)
         List (0-based position in the batch) and rank (1-based) of each judged item that was recommended, sorted by
         (list, rank).
@@ -140,6 +166,8 @@ class Lists(Remembers):
         Item groups of the hits and of the judgements; only there where a measure is restricted to one.
     names : sequence of str, length n_lists, optional
         What each list is called in a message; only there where a measure that refuses lists needs it.
+    empty : Empty, optional
+        Ranks without an item; only there where lists keep the ranks of the log.
 
     Examples
     --------
@@ -162,6 +190,7 @@ class Lists(Remembers):
     judged_value: FloatVector | None = None
     groups: Groups | None = None
     names: Sequence[str] | None = None
+    empty: Empty | None = None
 
     @classmethod
     def from_ragged(  # noqa: PLR0913, PLR0917 - the buffers of the Arrow columns
@@ -217,6 +246,7 @@ class Lists(Remembers):
         ranked = [one.hits for one in rankings]
         judged = [sorted([*one.hits, *one.missing], reverse=True) for one in rankings]
         hits, judgements = [one for row in ranked for one in row], [one for row in judged for one in row]
+        backgrounds = [one.background for one in rankings], [one.empty for one in rankings]
         names = tuple(sorted({name for one in judgements for name in one.groups.split()}))
         lists = cls.from_ragged(
             np.array([len(one.gains) for one in rankings], dtype=np.int64),
@@ -226,10 +256,11 @@ class Lists(Remembers):
             _offsets(judged),
             _floats(one.gain for one in judgements),
             _floats(one.score for one in hits),
-            ItemFacts.of([_items_of(one) for one in rankings], [one.background for one in rankings]),
+            ItemFacts.of([_items_of(one) for one in rankings], *backgrounds),
         )
         return replace(
             lists,
+            empty=Empty.of(rankings) if any(one.empty for one in rankings) else None,
             hit_value=_floats(one.value for one in hits),
             judged_value=_floats(one.value for one in judgements),
             groups=Groups(names, _bits(names, hits), _bits(names, judgements)),
@@ -239,6 +270,15 @@ class Lists(Remembers):
     def n_lists(self) -> int:
         """Number of lists in the batch."""
         return len(self.n_recommended)
+
+    @cached_property
+    def n_items(self) -> IntVector:
+        """Items of each list: int64, shape (n_lists,); fewer than its ranks where some are empty."""
+        if self.empty is None:
+            return self.n_recommended
+        owner, first, last = self.empty
+        n_empty = sum_by_list(owner, (last - first + 1).astype(np.float64), n_lists=self.n_lists)
+        return self.n_recommended - n_empty.astype(np.int64)
 
     @property
     def scores(self) -> FloatVector:
@@ -329,6 +369,7 @@ class Lists(Remembers):
             None if self.hit_value is None else self.hit_value[of_hits],
             None if self.judged_value is None else self.judged_value[of_judged],
             names=self.names,
+            empty=self.empty,
         )
 
     @cached_property
@@ -355,11 +396,10 @@ class Lists(Remembers):
         facts = self.known_items
 
         def compute() -> FloatVector:
-            n_items = np.bincount(facts.item_list, minlength=self.n_lists)
-            is_known = self.hit_rank <= n_items[self.hit_list]
-            first = (np.cumsum(n_items) - n_items)[self.hit_list[is_known]]
+            place = places_of(self.hit_list, self.hit_rank, among=(facts.item_list, facts.item_rank))
+            is_known = place >= 0
             flags = np.zeros(len(facts.item_list))
-            flags[first + self.hit_rank[is_known] - 1] = self.relevance(rel).is_relevant[is_known]
+            flags[place[is_known]] = self.relevance(rel).is_relevant[is_known]
             return flags
 
         return self.once(("relevant items", rel), compute)
@@ -367,7 +407,8 @@ class Lists(Remembers):
     def shared_with(self, model: str) -> Shared:
         """Tell what the lists have in common with those of another model; one that does not occur gave none."""
         nothing = np.zeros(0, dtype=np.int64)
-        return self.known_items.known_shared.get(model, Shared(nothing, nothing, np.zeros(self.n_lists)))
+        none = Shared(nothing, nothing, np.zeros(self.n_lists), nothing, nothing)
+        return self.known_items.known_shared.get(model, none)
 
     def count_judged(self, is_counted: NDArray[np.bool_]) -> FloatMatrix:
         """Count some of the judgements of each list: float64, shape (n_lists, 1)."""
@@ -406,8 +447,46 @@ class CutLists(Remembers):
 
     @cached_property
     def depth(self) -> FloatMatrix:
-        """Recommended items at ranks <= k: m = min(k, n), float64, shape (n_lists, n_cutoffs)."""
+        """Places of the list at ranks <= k: min(k, n), float64, shape (n_lists, n_cutoffs); some may be empty."""
         return np.minimum(self.k, self.n_recommended)
+
+    @cached_property
+    def n_items(self) -> FloatMatrix:
+        """Recommended items at ranks <= k: m, float64, shape (n_lists, n_cutoffs).
+
+        m is min(k, n) where no rank above the last is empty; what is a mean of items is divided by m, never by
+        :attr:`depth` or k.
+
+        Examples
+        --------
+        One item, at rank 2:
+
+        >>> cut = Lists.of([Ranking([None, 1], empty=[1])]).cut([1, 2, 3])
+        >>> cut.n_items, cut.depth
+        (array([[0., 1., 1.]]), array([[1., 2., 2.]]))
+        """
+        return self.depth - self.sum_empty(lambda places: places)
+
+    def sum_empty(self, up_to: Callable[[FloatVector], FloatVector]) -> FloatMatrix:
+        """Sum the weights of the empty ranks up to every cutoff.
+
+        Parameters
+        ----------
+        up_to : callable
+            Function of ranks: the sum of the weights of all ranks from 1 to each of them.
+
+        Returns
+        -------
+        float64, shape (n_lists, n_cutoffs)
+            0 for a list without empty ranks.
+        """
+        total = np.zeros((self.lists.n_lists, self.k.size))
+        if self.lists.empty is not None:
+            owner, first, last = self.lists.empty
+            for column, k in enumerate(self.k[0]):
+                weights = up_to(np.minimum(last, k)) - up_to(np.minimum(first - 1.0, k))
+                total[:, column] = sum_by_list(owner, weights, n_lists=self.lists.n_lists)
+        return total
 
     @cached_property
     def n_recommended(self) -> FloatMatrix:
@@ -483,6 +562,10 @@ class CutLists(Remembers):
             0 for a list without common items.
         """
         return self._sum_cells(self._cells(shared.owner, shared.depth), weights)
+
+    def n_items_of_other(self, shared: Shared) -> FloatMatrix:
+        """Items of the other lists at ranks <= k: float64, shape (n_lists, n_cutoffs)."""
+        return self._sum_cells(self._cells(shared.other_owner, shared.other_rank), np.ones(len(shared.other_rank)))
 
     def sum_ideal(self, weights: FloatVector) -> FloatMatrix:
         """Sum the weight of each judgement up to every cutoff, in the ideal order (gain descending).

@@ -18,8 +18,8 @@ ITEM_TAIL: Final = "item_tail"
 """1 for an item of the long tail: not among the fewest, most popular ones that hold 80 % of the interactions."""
 ITEM_POPULARITY_GROUP: Final = "item_popularity_group"
 """Place in :data:`groups.BY_POPULARITY` of the item's group; that of the tail, 2, where it is not in `train`."""
-ITEM_POPULARITY: Final = "item_popularity"
-"""(|T| + 1 - dense rank by interactions) / |T|, T being the items in `train`; 0 for others."""
+ITEM_LEVEL: Final = "item_level"
+"""Dense rank by interactions, 1 for the items that have most; infinite for items that are not in `train`."""
 ITEM_PLACE: Final = "item_place"
 """Place among the most popular items, from 1, ties by item id; infinite where it is below all cutoffs asked for."""
 ITEM_QUANTILE: Final = "item_quantile"
@@ -46,8 +46,6 @@ LEAST_INTERACTIONS: Final = "total_least_interactions"
 """c(i) of the least popular item in `train`."""
 TOTAL_USERS: Final = "total_users"
 """|U|: users in `train`."""
-TOTAL_ITEMS: Final = "total_items"
-"""|T|: items in `train`."""
 TOTAL_CATEGORIES: Final = "total_categories"
 """Categories that any item of the catalogue has."""
 CATALOGUE_ITEMS: Final = "total_catalogue_items"
@@ -95,10 +93,10 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         **dict.fromkeys(
             (
-                *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_POPULARITY, ITEM_PLACE, ITEM_QUANTILE),
+                *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_LEVEL, ITEM_PLACE, ITEM_QUANTILE),
                 *(ITEM_SEEN, ITEM_PAIRS, ITEM_FAMILIARITY, PROFILE_INTERACTIONS),
                 *(ITEM_POPULARITY_GROUP, GROUP_RELEVANT, GROUP_AVAILABLE, TRAINED_ITEMS),
-                *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS, TOTAL_ITEMS),
+                *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS),
             ),
             (TRAIN,),
         ),
@@ -128,7 +126,7 @@ ITEM_VALUES: Final = (
     ITEM_INTERACTIONS,
     ITEM_USERS,
     ITEM_TAIL,
-    ITEM_POPULARITY,
+    ITEM_LEVEL,
     ITEM_PLACE,
     ITEM_SEEN,
     ITEM_AGE,
@@ -143,7 +141,6 @@ TOTALS: Final = (
     MOST_INTERACTIONS,
     LEAST_INTERACTIONS,
     TOTAL_USERS,
-    TOTAL_ITEMS,
     TOTAL_CATEGORIES,
     CATALOGUE_ITEMS,
 )

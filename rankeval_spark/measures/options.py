@@ -25,7 +25,7 @@ class GainMap:
     Parameters
     ----------
     pairs
-        Grades, all above 0 and ascending, each with its gain: not negative, not falling, and not all 0.
+        Grades from 0 on, ascending, each with its gain: not negative, not falling, and not all 0.
 
     Examples
     --------
@@ -108,7 +108,7 @@ Level: TypeAlias = Annotated[float, Above(0)]
 """Gain from which on a judgement is relevant. Above 0, because an item without a judgement has gain 0."""
 
 
-_MAP_EXPECTED = "a map {grade: gain}, such as {1:1,2:3}, with grades above 0 and gains that do not fall"
+_MAP_EXPECTED = "a map {grade: gain}, such as {1:1,2:3}, with grades from 0 on and gains that do not fall"
 
 
 @dataclass(frozen=True)
@@ -281,11 +281,11 @@ def _number(text: str) -> float:
 
 
 def _is_rising(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Whether grades rise from above 0 and gains, not negative, rise with them or stay, up to one above 0."""
+    """Whether grades rise from 0 or above and gains, not negative, rise with them or stay, up to one above 0."""
     (least_grade, least_gain), (best_grade, best_gain) = pairs[0], pairs[-1]
     steps = pairwise(pairs)
     return (
-        least_grade > 0
+        least_grade >= 0
         and least_gain >= 0
         and best_gain > 0
         and max(best_grade, best_gain) < math.inf

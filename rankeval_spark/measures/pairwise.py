@@ -124,20 +124,21 @@ def aware_diversity(
     for column, k in enumerate(cut.k[0]):
         kept = np.flatnonzero(facts.item_rank <= k)
         distance = np.zeros(len(place))
-        distance[kept] = _mean_distances(kept, facts.item_list[kept], similarity, counted[kept], log2=log2)
+        distance[kept] = _mean_distances(facts, kept, similarity, counted[kept], log2=log2)
         total = sum_by_list(facts.item_list[kept], (place * counted * distance)[kept], n_lists=n_lists)
         values[:, column] = ratio(total, sum_by_list(facts.item_list[kept], (place * known)[kept], n_lists=n_lists))
     return values
 
 
 def _mean_distances(
-    items: IntVector, owner: IntVector, similarity: Similarity, counted: FloatVector, *, log2: bool
+    facts: ItemFacts, items: IntVector, similarity: Similarity, counted: FloatVector, *, log2: bool
 ) -> FloatVector:
     """Mean distance of each item to the others of its list that count, those next below it counting most.
 
     Items are compared with those one place below, two places below and so on: no list is looked at alone, and no more
     pairs are held than there are items.
     """
+    owner, rank = facts.item_list[items], facts.item_rank[items]
     total, weight = np.zeros(len(items)), np.zeros(len(items))
     step = 1
     while (is_same := owner[step:] == owner[:-step]).any():
@@ -145,13 +146,13 @@ def _mean_distances(
         later = earlier + step
         distance = 1 - similarity(items[earlier], items[later])
         # The item itself counts nothing here; what stands above it is as near as the next one below.
-        for one, other, gap in ((earlier, later, step), (later, earlier, 1)):
-            worth = _discount(np.array([gap]), log2=log2) * counted[other]
+        for one, other, gap in ((earlier, later, rank[later] - rank[earlier]), (later, earlier, np.ones(1))):
+            worth = _discount(gap, log2=log2) * counted[other]
             total[one] += worth * distance
             weight[one] += worth
         step += 1
     return ratio(total, weight)
 
 
-def _discount(rank: IntVector, *, log2: bool) -> FloatVector:
+def _discount(rank: IntVector | FloatVector, *, log2: bool) -> FloatVector:
     return 1 / np.log2(rank + 1) if log2 else np.ones(len(rank))

@@ -32,8 +32,9 @@ def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks:
     Notes
     -----
     ``measures.md`` calls the share of such lists ``tie_share``. A block counts although it ends after k: which of
-    its items stand above the cut is then chosen by the rule for ties. Judged, unj, Bpref, infAP and RBPResidual tell a
-    judged item of gain 0 from one without a judgement: a tie of only such items changes them and is not counted.
+    its items stand above the cut is then chosen by the rule for ties. Judged, unj, Bpref, infAP, RBPResidual and a map
+    of gains that holds grade 0 tell a judged item of gain 0 from one without a judgement: a tie of only such items
+    changes them and is not counted.
 
     Examples
     --------

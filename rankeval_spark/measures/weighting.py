@@ -135,8 +135,12 @@ class Weighting:
         total = cut.sum_hits(self.of_hits(lists) * discounts)
         if self.unjudged == "zero":
             return total
-        left = self.discounts_to(cut.depth) - cut.sum_hits(discounts)
+        left = self._discounts_of_items(cut) - cut.sum_hits(discounts)
         return total + self.of_unjudged(lists) * left
+
+    def _discounts_of_items(self, cut: CutLists) -> FloatMatrix:
+        """Sum of the weights of the ranks that have an item."""
+        return self.discounts_to(cut.depth) - cut.sum_empty(self.discounts_to)
 
     def discounts_to(self, depth: FloatMatrix) -> FloatMatrix:
         """Sum of the weights of ranks 1 to ``depth``."""
@@ -151,8 +155,9 @@ class Weighting:
         cut
             The lists and the cutoffs.
         ideal
-            ``judged``: all judgements, best first, cut at k; ``len``: the same, cut at min(k, n); ``retrieved``: the
-            recommended items at ranks 1..k, best first; ``k_ones``: a gain of 1 at each of the k ranks.
+            ``judged``: all judgements, best first, cut at k; ``len``: the same, cut at k and at the number of items of
+            the list; ``retrieved``: the recommended items at ranks 1..k, best first; ``k_ones``: a gain of 1 at each of
+            the k ranks.
 
         Returns
         -------
@@ -176,8 +181,9 @@ def _exponential(gain: FloatVector) -> FloatVector:
 
 
 def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
-    """Look the grades up; those up to 0 are worth 0, like an item without a judgement."""
-    known = np.array((0.0, *gain_map.grades))
+    """Look the grades up; a negative one is worth 0, like an item without a judgement, and so is 0 without a gain."""
+    has_zero = gain_map.grades[0] == 0
+    known, gains = (np.array(each if has_zero else (0.0, *each)) for each in (gain_map.grades, gain_map.gains))
     sought = np.maximum(grades, 0.0)
     position = np.minimum(np.searchsorted(known, sought), known.size - 1)
     is_unknown = known[position] != sought
@@ -186,7 +192,7 @@ def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
         place, known_grades = f"measures, gains={show(gain_map)}", ", ".join(map(show, gain_map.grades))
         expected, fix = f"only {known_grades} above 0", f"give {grade} a gain in the map, or correct the grades"
         raise JudgementError(Fault(place, f"a judgement with grade {grade}", expected, fix))
-    return np.array((0.0, *gain_map.gains))[position]
+    return np.where(grades < 0, 0.0, gains[position])
 
 
 def _of_judged(weighting: Weighting, cut: CutLists) -> FloatMatrix:
@@ -196,8 +202,8 @@ def _of_judged(weighting: Weighting, cut: CutLists) -> FloatMatrix:
 
 def _of_judged_as_long_as_list(weighting: Weighting, cut: CutLists) -> FloatMatrix:
     lists = cut.lists
-    is_within_list = lists.ideal_rank <= lists.n_recommended[lists.judged_list]
-    return _best(weighting, cut, cut.depth, is_within_list.astype(np.float64))
+    is_within_list = lists.ideal_rank <= lists.n_items[lists.judged_list]
+    return _best(weighting, cut, np.minimum(cut.k, lists.n_items[:, None]), is_within_list.astype(np.float64))
 
 
 def _best(weighting: Weighting, cut: CutLists, depth: FloatMatrix, counts: FloatVector | float) -> FloatMatrix:

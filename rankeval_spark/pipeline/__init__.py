@@ -4,22 +4,36 @@ from __future__ import annotations
 
 from rankeval_spark.pipeline.evaluation import (
     Frames,
-    Request,
+    can_be_summarised,
+    has_groups,
     to_agreement,
     to_exposures,
-    to_frames,
     to_gap_tests,
+    to_group_metrics,
     to_lists,
+    to_metrics,
+    to_ranked_items,
     to_scored,
+    to_scored_lists,
 )
+from rankeval_spark.pipeline.inputs import Inputs
+from rankeval_spark.pipeline.request import Request
+from rankeval_spark.pipeline.user_rows import are_lists_enough
 
 __all__ = [
     "Frames",
+    "Inputs",
     "Request",
+    "are_lists_enough",
+    "can_be_summarised",
+    "has_groups",
     "to_agreement",
     "to_exposures",
-    "to_frames",
     "to_gap_tests",
+    "to_group_metrics",
     "to_lists",
+    "to_metrics",
+    "to_ranked_items",
     "to_scored",
+    "to_scored_lists",
 ]

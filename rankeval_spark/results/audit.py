@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
-from rankeval_spark.measures import of_groups
 from rankeval_spark.results import tables
 from rankeval_spark.statistics import links
 
@@ -208,8 +207,7 @@ def _is_in_range(low: float | None, high: float | None, measure: MeasureFact) ->
 
 
 def _of_all_users(metrics: DataFrame) -> list[Row]:
-    # What is said of several groups together is made of other rows of the table, not of users.
-    everyone = metrics.where((F.col(C.SLICE) == C.ALL_USERS) & ~F.col(C.MEASURE).rlike(of_groups.PATTERN))
+    everyone = metrics.where(F.col(C.SLICE) == C.ALL_USERS)
     return everyone.select(C.MODEL_ID, C.MEASURE, C.K, C.VALUE, "n_users", C.N_LISTS).collect()
 
 

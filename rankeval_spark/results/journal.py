@@ -108,12 +108,14 @@ def record(
     *,
     after: datetime = _EPOCH,
     held: Sequence[Lock] = (),
-) -> None:
-    """Append an event; its time is later than ``after``, even if the clock of this machine is behind.
+) -> datetime:
+    """Append an event and return its time: later than ``after``, even if the clock of this machine is behind.
 
     Nothing is appended unless the locks ``held`` are, at the time of the commit.
     """
-    append(spark, storage, event.values(_now(after)), held=held)
+    recorded_at = _now(after)
+    append(spark, storage, event.values(recorded_at), held=held)
+    return recorded_at
 
 
 @dataclass(frozen=True)

@@ -55,11 +55,13 @@ def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent:
     """
     last = recover(root).last_recorded
     on_intent()
-    journal.record(root.spark, root.storage, _with(event, journal.PUBLISHING, {}), after=last, held=[root.lock])
+    intent = _with(event, journal.PUBLISHING, {})
+    announced = journal.record(root.spark, root.storage, intent, after=last, held=[root.lock])
     reach("after_intent")
     versions = _write_tables(root, event.facts.night, event.facts.run_id, staging)
     reach("before_marker")
-    journal.record(root.spark, root.storage, _with(event, journal.PUBLISHED, versions), after=last, held=[root.lock])
+    commit = _with(event, journal.PUBLISHED, versions)
+    journal.record(root.spark, root.storage, commit, after=announced, held=[root.lock])
     return versions
 
 

@@ -16,7 +16,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import tables
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
-from rankeval_spark.results.storage import normalise
+from rankeval_spark.results.storage import inside, normalise
 
 Value = str | int | date | None
 Deleted = dict[tuple[str, date], frozenset[str]]
@@ -72,6 +72,12 @@ class Results:
     def metrics(self, *, date: date | str | None = None, evaluation: str | None = None, **equal: Value) -> DataFrame:
         """One row a model, slice, measure and cutoff."""
         return self._table("metrics", date, evaluation, equal)
+
+    def group_metrics(
+        self, *, date: date | str | None = None, evaluation: str | None = None, **equal: Value
+    ) -> DataFrame:
+        """One row a model, slice and statistic of its groups; none without slices and item slices."""
+        return self._table("group_metrics", date, evaluation, equal)
 
     def comparisons(
         self, *, date: date | str | None = None, evaluation: str | None = None, **equal: Value
@@ -156,7 +162,8 @@ class Results:
         if version is not None:
             reader = reader.option("versionAsOf", version)
         try:
-            frame = reader.load(f"{self._root}/{table}")
+            frame = reader.load(inside(self._root, table))
+            tables.refuse_outside(frame, table)
             return frame.select(*frame.schema.fieldNames())  # resolves now: a missing table is an error here
         except AnalysisException as error:
             raise ConfigError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import types as T
 
 from rankeval_spark.results import delta_log, tables
+from rankeval_spark.results.storage import inside
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +56,7 @@ class Staging:
         files = delta_log.files_written(self._storage, path, ONLY)
         if not files:
             return self._spark.createDataFrame([], schema)
-        paths = [_literal(f"{self._storage.root}/{path}/{file}") for file in files]
+        paths = [_literal(inside(self._storage.root, f"{path}/{file}")) for file in files]
         return self._spark.read.schema(schema).parquet(*paths)
 
     def has(self, table: str) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from rankeval_spark import allowed
 from rankeval_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class LocalStorage:
         self.root = root
 
     def _path(self, path: str) -> Path:
-        return Path(self.root, path)
+        return Path(inside(self.root, path))
 
     def names(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty where there is no such folder."""
@@ -131,7 +132,7 @@ class HadoopStorage:
         self._system: JavaObject = self._path("").getFileSystem(configuration)
 
     def _path(self, path: str) -> JavaObject:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)
+        return self._jvm.org.apache.hadoop.fs.Path(inside(self.root, path))
 
     def names(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty where there is no such folder."""
@@ -235,6 +236,19 @@ def normalise(root: str) -> str:
         known = ", ".join(("file", *LOCKING_SCHEMES, *UNLOCKED_SCHEMES))
         raise ConfigError(Fault("results root", repr(root), f"a local path or a URI of one of {known}"))
     return root.rstrip("/")
+
+
+def inside(root: str, path: str) -> str:
+    """Where a file or a table of a root is; every address below a root is made here.
+
+    Raises
+    ------
+    ConfigError
+        If it lies, or a link leads, outside the folders that the environment allows.
+    """
+    location = f"{root}/{path}" if path else root
+    allowed.demand(("results root", location))
+    return location
 
 
 def scheme_of(root: str) -> str:

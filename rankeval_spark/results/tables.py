@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession, functions as F, types as T
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import allowed, columns as C, schemas
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results import delta_log
+from rankeval_spark.results.storage import inside
 from rankeval_spark.stages.frames import data_type, struct_field
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
         # NaN is greater than infinity in Spark, so this refuses both.
         "value": "value IS NULL OR (value > double('-Infinity') AND value < double('Infinity'))",
     },
+    "group_metrics": {
+        "counts": "k >= 0 AND n_users >= 0 AND n_left_out >= 0",
+        "value": "value IS NULL OR (value > double('-Infinity') AND value < double('Infinity'))",
+    },
     "comparisons": {
         "counts": "k >= 0 AND n_users >= 0 AND (n_wins IS NULL OR (n_wins >= 0 AND n_ties >= 0 AND n_losses >= 0))",
         "p": "(p_value IS NULL OR (p_value >= 0 AND p_value <= 1)) AND "
@@ -57,7 +62,7 @@ CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
 
 def path_of(storage: Storage, table: str) -> str:
     """Location of a table of the root."""
-    return f"{storage.root}/{table}"
+    return inside(storage.root, table)
 
 
 def identifier(storage: Storage, table: str) -> str:
@@ -93,7 +98,21 @@ def read(spark: SparkSession, storage: Storage, table: str, version: int | None 
     reader = spark.read.format("delta")
     if version is not None:
         reader = reader.option("versionAsOf", version)
-    return reader.load(path_of(storage, table))
+    frame = reader.load(path_of(storage, table))
+    refuse_outside(frame, table)
+    return frame
+
+
+def refuse_outside(frame: DataFrame, table: str) -> None:
+    """Refuse a table whose log names files outside the folders that the environment allows.
+
+    Raises
+    ------
+    ConfigError
+        The files that lie outside.
+    """
+    if allowed.is_limited():
+        allowed.demand(*((f"results root, table {table}", file) for file in frame.inputFiles()))
 
 
 def properties_of(spark: SparkSession, storage: Storage, table: str) -> dict[str, str]:

@@ -2,6 +2,5 @@
 
 from rankeval_spark.session.builder import build_session
 from rankeval_spark.session.cache import cache_dir
-from rankeval_spark.session.settings import recommended_settings
 
-__all__ = ["build_session", "cache_dir", "recommended_settings"]
+__all__ = ["build_session", "cache_dir"]

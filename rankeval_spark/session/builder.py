@@ -10,30 +10,29 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import MappingProxyType
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import IllegalArgumentException, PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from rankeval_spark.config import redaction
+from rankeval_spark import allowed
+from rankeval_spark.config import places, redaction
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, first_line, hide
-from rankeval_spark.session import jars as delta, settings as ours
+from rankeval_spark.session import jars as delta, secrecy, settings as ours
 from rankeval_spark.session.cache import cache_dir
 from rankeval_spark.session.driver_end import leave_it_to_us
 from rankeval_spark.session.java import Java, find_java
 from rankeval_spark.session.jvm_classes import remember_classes
+from rankeval_spark.session.launch import launched
 from rankeval_spark.session.spark_home import driver_environment, find_spark_home, spark_defaults
+from rankeval_spark.spark_version import require_spark
 
 Settings = Mapping[str, str]
 _OF_MASTER = re.compile(r"Could not parse Master URL|Asked to (?:run locally|launch cluster) with")
 """What Spark says of a master that it does not take; the class of that error has many other causes."""
-
-Gateway: TypeAlias = Any
-"""The connection to a JVM: py4j has no types."""
 
 
 def build_session(
@@ -63,8 +62,10 @@ def build_session(
     EnvironmentFaultError
         When Java or the Delta jars are missing, or Spark does not start.
     ConfigError
-        When Spark refuses the master or a setting.
+        When Spark refuses the master or a setting, or a setting names a file outside the allowed folders.
     """
+    require_spark()
+    allowed.demand(*places.of_settings(settings or {}))
     try:
         session = _built(app_name, master=master, chosen=dict(settings or {}), jars=jars)
     except (Py4JJavaError, IllegalArgumentException) as error:
@@ -112,8 +113,9 @@ def cores_of(master: str) -> int:
 def _with_settings(session: SparkSession, chosen: Settings) -> SparkSession:
     """Make the settings that a running session still takes; what it was given on purpose stands."""
     already = session.conf.getAll
-    wanted = ours.recommended_settings() | ours.job_settings()
+    wanted = ours.job_settings()
     missing = {key: value for key, value in wanted.items() if key not in already}
+    secrecy.refuse_late(session, chosen)
     _set_modifiable(session, {**missing, **chosen})
     return session
 
@@ -130,10 +132,11 @@ def _submitted(app_name: str, *, master: str | None, chosen: Settings) -> SparkS
     SparkContext._ensure_initialized()  # connects to that driver, as creating a context would; SparkConf then sees it
     given = dict(SparkConf().getAll())
     _demand_delta()
-    wanted = ours.recommended_settings() | ours.job_settings()
+    wanted = ours.job_settings()
     target = master or given.get("spark.master", "")
     if is_local(target):
         wanted |= ours.local_settings(cache_dir() / "warehouse", cores=cores_of(target))
+        wanted |= ours.worker_settings({**given, **chosen})
     return _create({"spark.app.name": app_name, **wanted, **given, **_master(master), **chosen})
 
 
@@ -157,26 +160,15 @@ def _started(app_name: str, *, master: str | None, chosen: Settings, jars: Seque
     java = find_java()
     given = spark_defaults()
     target = master or chosen.get("spark.master") or given.get("spark.master") or "local[*]"
-    wanted = ours.recommended_settings() | ours.job_settings()
+    wanted = ours.job_settings()
     if is_local(target):
         wanted |= ours.local_settings(cache_dir() / "warehouse", cores=cores_of(target))
+        wanted |= ours.worker_settings({**given, **chosen})
     options = {"spark.app.name": app_name, **wanted, **given, **chosen, "spark.master": target}
     options |= _jars(options, java=java, jars=jars)
-    with driver_environment(java, is_local=is_local(target)):
-        return _create(options, of_command_line=_shown(options))
-
-
-def _shown(options: Settings) -> dict[str, str]:
-    """Leave out the secrets: the command line of the JVM, which these become, can be read by everyone on the machine.
-
-    The context gets them over its socket. What the JVM itself is started with cannot wait.
-    """
-    is_of_start = ("spark.driver.", "spark.jars", "spark.master")
-    return {
-        key: value
-        for key, value in _with_delta_extension(options).items()
-        if key.startswith(is_of_start) or not redaction.is_secret(key, value)
-    }
+    with driver_environment(java, is_local=is_local(target)), secrecy.command_line(options) as of_command_line:
+        shown = _with_delta_extension(of_command_line)
+        return _create(options, of_command_line=shown, chosen={**given, **chosen})
 
 
 def _jars(options: Settings, *, java: Java, jars: Sequence[Path] | None) -> dict[str, str]:
@@ -200,19 +192,22 @@ def _master(master: str | None) -> dict[str, str]:
     return {"spark.master": master} if master else {}
 
 
-def _create(options: Settings, *, of_command_line: Settings | None = None) -> SparkSession:
+def _create(
+    options: Settings, *, of_command_line: Settings | None = None, chosen: Settings = MappingProxyType({})
+) -> SparkSession:
     """Create the session; a driver that does not come up is a fault of the environment.
 
-    ``of_command_line`` are the settings that its JVM is started with, where that does not run yet.
+    ``of_command_line`` are the settings that its JVM is started with, where that does not run yet; ``chosen`` those
+    that others than we wrote.
     """
     builder = SparkSession.builder
-    for key, value in _with_delta_extension(options).items():
+    for key, value in secrecy.redacting(_with_delta_extension(options)).items():
         if redaction.is_written_out(key, value):
             hide(value)
         builder = builder.config(key, value)
     try:
         if of_command_line is not None and SparkContext._gateway is None:
-            SparkContext._ensure_initialized(gateway=_launched(of_command_line))
+            SparkContext._ensure_initialized(gateway=launched(of_command_line, chosen=chosen))
         with _handled_as_before(signal.SIGINT):
             session = builder.getOrCreate()
             # Settings of queries that a session is created with are looked at by its first query: have it done now.
@@ -247,16 +242,6 @@ def _refusal(error: Py4JJavaError | IllegalArgumentException) -> Fault:
         expected="a master and settings that it takes",
         fix="look at master and settings under spark in the config, at --conf, and at spark-defaults.conf",
     )
-
-
-def _launched(options: Settings) -> Gateway:
-    """Start the driver's JVM in a session of its own.
-
-    A scheduler that ends our process group would end it too, and with it the way to say so in ``runs``. It ends by
-    itself when this process does, whose end of a pipe it reads.
-    """
-    conf = SparkConf(loadDefaults=False).setAll([*options.items()])
-    return launch_gateway(conf, popen_kwargs={"start_new_session": True})  # type: ignore[no-untyped-call]  # its own
 
 
 @contextmanager

@@ -14,12 +14,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from rankeval_spark import allowed
 from rankeval_spark.errors import EnvironmentFaultError, Fault, FaultsError
 from rankeval_spark.session import jars
 from rankeval_spark.session.cache import cache_dir
 from rankeval_spark.session.java import find_java
-from rankeval_spark.session.settings import recommended_settings
+from rankeval_spark.session.settings import job_settings
 from rankeval_spark.session.spark_home import conf_dir, find_spark_home, spark_defaults
+from rankeval_spark.spark_version import SPARK_LINE
 
 PYTHONS: Final = ((3, 10), (3, 12))
 """Oldest and newest version of Python that the locks are made for."""
@@ -53,7 +55,7 @@ def checks(results_root: str | None = None) -> Iterator[Check]:
     for folder in _local_folders(results_root):
         yield free_disk(folder)
     if results_root is not None:
-        yield writable_root(results_root)
+        yield guarded(lambda: writable_root(results_root))
 
 
 def demand(outcomes: Iterable[Check]) -> None:
@@ -89,19 +91,19 @@ def python_version() -> Check:
         "Python of the driver",
         ok=oldest <= sys.version_info[:2] <= newest,
         found=f"{sys.version.split()[0]}, {sys.executable}",
-        fix="make a new environment: make clean && make PYTHON=/path/to/python3.12 setup",
+        fix="make an environment with Python 3.12; in a checkout: make clean && make PYTHON=/path/to/python3.12 setup",
     )
 
 
 def packages() -> Check:
     """Look whether pyspark and delta-spark are the versions that the jars are pinned for."""
-    wanted = {"pyspark": jars.SPARK_LINE, "delta-spark": DELTA_LINE}
+    wanted = {"pyspark": SPARK_LINE, "delta-spark": DELTA_LINE}
     found = {name: _installed(name) for name in wanted}
     return Check(
         "pyspark and delta-spark",
         ok=all(found[name].startswith(f"{line}.") for name, line in wanted.items()),
         found=", ".join(f"{name} {number}" for name, number in found.items()),
-        fix=f"install pyspark {jars.SPARK_LINE} with delta-spark {DELTA_LINE}, as locked in requirements/run.txt",
+        fix=f"pip install 'pyspark=={SPARK_LINE}.*' 'delta-spark=={DELTA_LINE}.*'",
     )
 
 
@@ -114,7 +116,7 @@ def arrow() -> Check:
             "pyarrow",
             ok=False,
             found=f"it cannot be imported: {error}",
-            fix="install the versions of pyarrow and numpy in requirements/run.txt",
+            fix="pip install --upgrade pyarrow numpy",
         )
     return Check("pyarrow", ok=True, found=f"{found}, numpy {_installed('numpy')}")
 
@@ -153,7 +155,7 @@ def delta_jars() -> Check:
 
 def time_zone() -> Check:
     """Look at the zone that a session would have; what it turns dates by must not change with the machine."""
-    wanted = recommended_settings()[_ZONE]
+    wanted = job_settings()[_ZONE]
     zone = spark_defaults().get(_ZONE, wanted)
     return Check(
         "time zone",
@@ -178,6 +180,7 @@ def free_disk(folder: Path) -> Check:
 def writable_root(root: str) -> Check:
     """Make a file where the results would go and remove it; a store that is not a folder is left to the run."""
     name = "results root"
+    allowed.demand((name, root))
     if not (path := _local_path(root)):
         return Check(name, ok=True, found=f"{root}: not a folder of this machine, so only a run can try it")
     existing = next(place for place in (path, *path.parents) if place.exists())

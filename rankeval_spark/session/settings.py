@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rankeval_spark.config import redaction
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 _GIGABYTE = 1 << 30
 _LOCAL_HEAP_GIGABYTES = (1, 4)
 _PARTITIONS_A_CORE = 8
@@ -15,43 +20,14 @@ _LEAST_MEGABYTES = 16
 """What all cores together should have in hand, as it stands in the files of a shuffle: some seconds of work."""
 
 
-def recommended_settings() -> dict[str, str]:
-    """Return the settings under which the plan of an evaluation is the fast one.
-
-    Numbers are the same without them. All can be set on a running session::
-
-        for key, value in recommended_settings().items():
-            spark.conf.set(key, value)
-    """
+def job_settings() -> dict[str, str]:
+    """Return what a session of our own has, on a cluster too; an evaluation needs none of it for its speed."""
     return {
-        # Joins on (user, item) and windows by (model, user, list) reuse the one exchange by user: 2 instead of 5.
-        "spark.sql.requireAllClusterKeysForCoPartition": "false",
-        # Judgements are the small side: hashing them saves the sort of both sides, a third of the join's time.
-        # Adaptive execution takes this way only where every partition is below the limit.
-        "spark.sql.adaptive.enabled": "true",
-        "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64MB",
-        # The row join stands on a window and an aggregate, where adaptive execution has no say: let the planner hash
-        # the judgements where their estimated size allows it.
-        "spark.sql.join.preferSortMergeJoin": "false",
-        # Hits are gathered into one row per list: with the default, a task of more than 128 lists sorts them all.
-        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
-        # Rows reach that grouping in the order of their lists, so that no hash table of lists is needed at all:
-        # 10 million rows in 9.8 s instead of 11.0.
-        "spark.sql.execution.replaceHashWithSortAgg": "true",
         # A pyarrow that cannot be imported is an error, not a warning and a slower way without Arrow.
         "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # What a Python worker holds at a time: some ten thousand lists, and fewer where lists are long.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-        "spark.sql.execution.arrow.maxBytesPerBatch": "64MB",
         # The default is the zone of whichever machine runs the driver; dates would change with it.
         "spark.sql.session.timeZone": "UTC",
-    }
-
-
-def job_settings() -> dict[str, str]:
-    """Return what a session of our own needs besides, on a cluster too."""
-    return {
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
         # Readers are pinned to the versions last published. Where nothing was published for longer than the retention,
@@ -63,7 +39,7 @@ def job_settings() -> dict[str, str]:
         # The default, INT96, is deprecated in Parquet and has no statistics for other readers to skip files by.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # What Spark hides in its event log and pages; its own pattern knows neither account keys nor private ones.
-        "spark.redaction.regex": f"(?i){redaction.CREDENTIAL_NAME}",
+        "spark.redaction.regex": f"(?i:{redaction.CREDENTIAL_NAME})",
         # The terminal belongs to our own progress lines.
         "spark.ui.showConsoleProgress": "false",
         # Python's stack would be walked for every expression of every plan, for messages that ours replace; and with
@@ -99,6 +75,24 @@ def local_settings(warehouse: Path, *, cores: int) -> dict[str, str]:
         # On 2 cores a million rows took 3.8 s with 32 of at least 1 MB, now 2.6; ten million gain a twentieth.
         "spark.sql.shuffle.partitions": str(min(_MOST_PARTITIONS, _PARTITIONS_A_CORE * cores)),
         "spark.sql.adaptive.coalescePartitions.minPartitionSize": f"{max(1, _LEAST_MEGABYTES // cores)}MB",
+    }
+
+
+def worker_settings(chosen: Mapping[str, str]) -> dict[str, str]:
+    """Return what makes Python workers on this machine start with their libraries imported.
+
+    Parameters
+    ----------
+    chosen : mapping of str to str
+        Settings of the user; nothing is returned where they choose the workers or where these look for modules.
+    """
+    if any(key in chosen for key in ("spark.python.daemon.module", "spark.python.use.daemon", _WORKER_PATH)):
+        return {}
+    package = Path(__file__).parents[1]
+    return {
+        "spark.python.daemon.module": f"{package.name}.session.worker_daemon",
+        # The package may be a folder or an archive that only the driver was started with.
+        _WORKER_PATH: str(package.parent),
     }
 
 

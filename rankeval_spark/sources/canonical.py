@@ -33,6 +33,7 @@ _NESTED: Final = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.BinaryT
 _TIMES: Final = (T.DateType, T.TimestampType, T.TimestampNTZType, T.NullType)
 _SMALL: Final = (T.ByteType, T.ShortType, T.IntegerType)
 _MAX_BIGINT_DIGITS: Final = 18
+_EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whole numbers"}
 _DAYS_AND_TIMES: Final = ("date", "timestamp")
 
 
@@ -72,6 +73,7 @@ def canonical_columns(  # noqa: PLR0913 - what a config says of one input
     types: Mapping[str, str],
     where: str,
     list_separator: str | None = None,
+    ranks_from: int = 1,
 ) -> Canonical:
     """Plan the canonical columns of a table.
 
@@ -89,6 +91,8 @@ def canonical_columns(  # noqa: PLR0913 - what a config says of one input
         Name of the input in the config, for messages.
     list_separator : str, optional
         Separates the elements of a list that is text; where it is left out such a text is a JSON array.
+    ranks_from : int
+        Rank of the first item of a list in the table, 0 or 1; canonical ranks count from 1.
 
     Raises
     ------
@@ -117,6 +121,8 @@ def canonical_columns(  # noqa: PLR0913 - what a config says of one input
             faults.extend(error.faults)
     if faults:
         raise InputError(*faults)
+    if C.RANK in given and ranks_from == 0:
+        casts[C.RANK] = _counted_from_1(casts[C.RANK])
     return _assemble(casts, schema, given, is_text=CORRUPT in table.names)
 
 
@@ -219,20 +225,35 @@ def _cast(field: Field, name: str, found: T.DataType, forced: str | None, where:
         return _cast_id(field, name, found, forced, where)
     if field.type == "string":
         return _Cast(raw.cast("string"), "string")
+    if field.name == C.RANK:
+        return _cast_rank(field, name, found, where)
+    if field.name == C.SCORE and isinstance(found, T.IntegralType | T.DecimalType):
+        return _Cast(raw, found.simpleString())  # a double would make ties of numbers that differ
     if isinstance(found, _TEXT):
         number = raw.try_cast(field.type)
         return _Cast(number, field.type, raw.isNotNull() & number.isNull())
     if not isinstance(found, T.NumericType | T.BooleanType | T.NullType):
         raise InputError(_type_fault(where, field, name, found))
-    is_exact = field.name != C.RANK or isinstance(found, _SMALL)
-    return _Cast(raw.cast(field.type), field.type) if is_exact else _cast_rank(raw)
+    return _Cast(raw.cast(field.type), field.type)
 
 
-def _cast_rank(raw: Column) -> _Cast:
-    """Cast a numeric rank; 1.5 and what an int does not hold become NULL instead of something near."""
+def _cast_rank(field: Field, name: str, found: T.DataType, where: str) -> _Cast:
+    """Cast a rank, of a type of whole numbers or text; what an int does not hold becomes NULL."""
+    raw = column(name)
+    if isinstance(found, (*_SMALL, T.NullType)):
+        return _Cast(raw.cast("int"), "int")
+    if not (isinstance(found, (*_TEXT, T.LongType)) or (isinstance(found, T.DecimalType) and found.scale == 0)):
+        fix = "cast it to a whole number, or order the lists by a score"
+        raise InputError(_type_fault(where, field, name, found, fix))
     rank = raw.try_cast("int")
-    exact = F.when(rank == raw, rank)
-    return _Cast(exact, "int", raw.isNotNull() & exact.isNull())
+    return _Cast(rank, "int", raw.isNotNull() & rank.isNull())
+
+
+def _counted_from_1(rank: _Cast) -> _Cast:
+    """Let ranks that count from 0 count from 1; a negative one becomes NULL, which is no place in a list."""
+    counted = F.when(rank.expression >= 0, F.try_add(rank.expression, F.lit(1)))
+    is_lost = rank.expression.isNotNull() & counted.isNull()
+    return _Cast(counted, "int", is_lost if rank.is_unparsable is None else rank.is_unparsable | is_lost)
 
 
 def _cast_id(field: Field, name: str, found: T.DataType, forced: str | None, where: str) -> _Cast:
@@ -252,5 +273,5 @@ def _cast_id(field: Field, name: str, found: T.DataType, forced: str | None, whe
 
 
 def _type_fault(where: str, field: Field, name: str, found: T.DataType, fix: str = "") -> Fault:
-    expected = "text or whole numbers" if field.name in IDS else f"a type that can be read as {field.type}"
+    expected = _EXPECTED.get(field.name, f"a type that can be read as {field.type}")
     return Fault(where, f"column {name!r} of type {found.simpleString()} for {field.name}", expected, fix)

@@ -110,6 +110,27 @@ def _conditions(error: BaseException) -> list[str]:
     return [*([given] if given else []), *CONDITION.findall(str(error))]
 
 
+def refuse_special(name: str, location: str) -> None:
+    """Refuse pipes and devices on this machine: Spark would wait for their end, which may never come.
+
+    Raises
+    ------
+    InputError
+        The location is one, or the folder that it names holds one.
+    """
+    if not _local(location):
+        return
+    path = Path(_local(location))
+    special = [one for one in (path, *(path.iterdir() if path.is_dir() else ())) if _is_special(one)]
+    if special:
+        fix = "write what it gives to a file first"
+        raise InputError(Fault(f"inputs.{name}", f"a pipe or a device: {special[0]}", "a folder or file", fix))
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def _local(location: str) -> str:
     """Return the path of a location on this machine's file system; empty for any other."""
     parts = urlsplit(location)

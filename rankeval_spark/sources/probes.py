@@ -67,6 +67,13 @@ def _footer_reader(jvm: Any) -> Any:  # noqa: ANN401 - py4j has no types
     return jvm.org.apache.parquet.hadoop.ParquetFileReader.readFooter
 
 
+def default_file_system(spark: SparkSession) -> str:
+    """Return the file system of a path without one; empty for a session without its JVM in reach."""
+    if getattr(spark, "_jvm", None) is None:
+        return ""
+    return str(spark._jsparkSession.sessionState().newHadoopConf().get("fs.defaultFS", ""))
+
+
 def csv_header(spark: SparkSession, location: str, options: Mapping[str, str]) -> tuple[str | None, ...]:
     """Return the names in the header of a csv input, as they stand there; empty without any line."""
     frame = spark.read.options(**options, header=False, inferSchema=False).csv(location)

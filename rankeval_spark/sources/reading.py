@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
-from rankeval_spark.config.inputs import ItemsInput
+from rankeval_spark.config.inputs import ItemsInput, RecommendationsInput
 from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.sources import filters, parquet_files
 from rankeval_spark.sources.canonical import IDS, canonical_columns, column_fault
@@ -95,6 +95,7 @@ def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, da
             types=config.types,
             where=where,
             list_separator=config.list_separator if isinstance(config, ItemsInput) else None,
+            ranks_from=config.ranks_from if isinstance(config, RecommendationsInput) else 1,
         )
     except InputError as error:
         raise InputError(*error.faults, *faults) from None
@@ -125,7 +126,7 @@ def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, da
     )
 
 
-def from_frame(name: str, frame: DataFrame, schema: Schema) -> Source:
+def from_frame(name: str, frame: DataFrame, schema: Schema, *, ranks_from: int = 1) -> Source:
     """Bring a DataFrame that somebody has already into canonical columns; no job, no change of the session.
 
     Parameters
@@ -136,13 +137,15 @@ def from_frame(name: str, frame: DataFrame, schema: Schema) -> Source:
         Its columns have their canonical names.
     schema : Schema
         As in :func:`read`.
+    ranks_from : int
+        Rank of the first item of a list, 0 or 1.
 
     Raises
     ------
     InputError
         If a column is missing or of a type that cannot be cast.
     """
-    canonical = canonical_columns(frame.schema, schema, renames={}, types={}, where=name)
+    canonical = canonical_columns(frame.schema, schema, renames={}, types={}, where=name, ranks_from=ranks_from)
     return Source(
         name=name,
         frame=frame.select(*canonical.columns),

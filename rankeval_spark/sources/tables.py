@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
 
+from rankeval_spark import allowed
 from rankeval_spark.errors import Fault, InputError
-from rankeval_spark.sources import probes, text_tables
-from rankeval_spark.sources.failures import as_input_error
+from rankeval_spark.sources import probes, reach, text_tables
+from rankeval_spark.sources.failures import as_input_error, refuse_special
 from rankeval_spark.sources.table import Table
 
 if TYPE_CHECKING:
@@ -26,8 +27,21 @@ def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.dat
     ------
     InputError
         If it is missing, of another format, or cannot be read.
+    ConfigError
+        If it, or a file that it leads to, lies outside the folders that the environment allows.
     """
+    if config.table is not None or not allowed.is_limited():  # tables of a catalog are its own to allow
+        return _opened(spark, name, config, date)
+    reach.check_path(spark, name, config.location(date), config.format)
+    table = _opened(spark, name, config, date)
+    reach.check_files(spark, name, table.frame)
+    return table
+
+
+def _opened(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
     location = config.location(date)
+    if not config.table:
+        refuse_special(name, location)
     match config.format:
         case "delta":
             return _open_delta(spark, name, config, date)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.results import N_LISTED
+from rankeval_spark.engine.scoring import RELEVANT
 from rankeval_spark.stages import describe, flags
 from rankeval_spark.stages.clean import (
     HELD_OUT_KEYS,
@@ -19,10 +21,9 @@ from rankeval_spark.stages.clean import (
     has_keys,
     is_finite_vector,
 )
-from rankeval_spark.stages.match import to_judgements
+from rankeval_spark.stages.judgements import N_COPIES, to_judgements
 from rankeval_spark.stages.population import has_judgements, has_list
-from rankeval_spark.stages.rank import N_COPIES
-from rankeval_spark.stages.score import N_LISTED, RELEVANT
+from rankeval_spark.stages.segment import quoted_name
 
 if TYPE_CHECKING:
     from datetime import date
@@ -78,6 +79,9 @@ FEWER_USERS: Final = "fewer_users"
 OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 """Checks that hang on what other nights were published, not on the inputs and the config alone."""
 
+_MOST_ALIKE: Final = 3
+"""Values that are alike and that the check of them names."""
+
 _MOST_LENGTHS: Final = 3
 """Lengths of vectors that the check of them names."""
 
@@ -114,6 +118,21 @@ def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> 
 def to_segment_facts(segments: DataFrame) -> DataFrame:
     """Count the rows of the segments, and those without a user, which are nobody's."""
     return _row_facts(segments, SEGMENTS, flags.of_keys(SEGMENT_KEYS), key=_key_text(SEGMENT_KEYS))
+
+
+def to_alike_facts(segments: DataFrame, *, names: Sequence[str]) -> DataFrame:
+    """Count the values of these segments that differ from another one of it by case or surrounding blanks only."""
+    each = F.array(
+        *(F.struct(F.lit(name).alias("_segment"), F.col(quoted_name(name)).alias("_value")) for name in names)
+    )
+    values = segments.where(has_keys(SEGMENT_KEYS)).select(F.inline(each)).where(F.col("_value").isNotNull()).distinct()
+    folded = F.lower(F.regexp_replace("_value", r"(?U)^\s+|\s+$", ""))
+    groups = values.groupBy("_segment", folded).agg(F.array_sort(F.collect_list("_value")).alias("_values"))
+    n_values, is_alike = F.size("_values"), F.size("_values") > 1
+    shown = F.transform(F.slice("_values", 1, _MOST_ALIKE), lambda value: F.concat(F.lit("'"), value, F.lit("'")))
+    text = F.concat("_segment", F.lit(": "), F.array_join(shown, ", "))
+    n_alike = F.sum(F.when(is_alike, n_values))
+    return _stacked(groups.agg(_fact(SEGMENTS, "alike_values", n_alike, F.sum(n_values), is_alike, text)))
 
 
 def to_item_facts(items: DataFrame, *, unreadable: str | None = None) -> DataFrame:
@@ -233,7 +252,7 @@ def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> 
     """
     lists = scored.where(F.col(C.K) == k)
     user = F.concat_ws(" ", C.MODEL_ID, F.col(C.USER_ID).cast("string"))
-    is_short = has_list() & (F.col(C.N_RECOMMENDED) < k)
+    is_short = has_list() & (F.col(N_LISTED) - F.col(C.N_DUPLICATES) < k)  # items, where a list keeps empty ranks
     has_ties = has_judgements() & F.col(C.HAS_TIES)
     is_extra, is_missing = ~has_judgements(), has_judgements() & ~has_list()
     repeats, n_lists = F.col(C.N_DUPLICATES) > 0, F.count_if(has_list())

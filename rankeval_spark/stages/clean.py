@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 
@@ -17,6 +18,8 @@ SEGMENT_KEYS = (C.USER_ID,)
 
 SAMPLE_BUCKETS = 1_000_000
 
+_INVALID = "a recommendation with a NULL, NaN or infinite score or rank"
+
 
 def order_column(recommendations: DataFrame) -> str:
     """Name the column that orders the lists: the score, or the rank where the log has no score."""
@@ -29,8 +32,8 @@ def has_keys(keys: tuple[str, ...]) -> Column:
 
 
 def is_finite(name: str) -> Column:
-    """Tell whether a double is neither NULL nor NaN nor infinite; never NULL itself."""
-    value = F.col(name)
+    """Tell whether a number is neither NULL nor NaN nor infinite; never NULL itself."""
+    value = F.col(name).cast("double")
     return value.isNotNull() & ~F.isnan(value) & (F.abs(value) != F.lit(float("inf")))
 
 
@@ -46,6 +49,20 @@ def has_valid_order(recommendations: DataFrame) -> Column:
     return F.col(C.RANK).isNotNull() & (F.col(C.RANK) >= 1)
 
 
+def keep_models(recommendations: DataFrame, *, names: Sequence[str] | None) -> DataFrame:
+    """Keep the rows of the named models, and those without a model, which are counted; all where none are named."""
+    if names is None:
+        return recommendations
+    return recommendations.where(F.col(C.MODEL_ID).isin(*names) | F.col(C.MODEL_ID).isNull())
+
+
+def has_zero_rank(recommendations: DataFrame) -> Column:
+    """Tell whether a row has rank 0 and its list is ordered by rank: the log counts from 0; never NULL itself."""
+    if order_column(recommendations) == C.SCORE:
+        return F.lit(False)
+    return F.coalesce(F.col(C.RANK) == 0, F.lit(False))
+
+
 def keep_usable_recommendations(recommendations: DataFrame, *, invalid_scores: str) -> DataFrame:
     """Drop rows with a NULL key and, with ``invalid_scores='drop'``, rows whose place in the list is unknown.
 
@@ -53,8 +70,16 @@ def keep_usable_recommendations(recommendations: DataFrame, *, invalid_scores: s
     """
     is_valid = has_valid_order(recommendations)
     if invalid_scores == "error":
-        is_valid = _or_fail(is_valid, "invalid_scores", "a recommendation with a NULL, NaN or infinite score or rank")
+        is_valid = _or_fail(is_valid, "invalid_scores", _INVALID)
     return recommendations.where(has_keys(RECOMMENDATION_KEYS)).where(is_valid)
+
+
+def or_fail_at_invalid_scores(recommendations: DataFrame, *, invalid_scores: str) -> DataFrame:
+    """Keep all rows; with ``invalid_scores='error'`` one whose place in its list is unknown fails the job."""
+    if invalid_scores != "error":
+        return recommendations
+    is_fine = ~has_keys(RECOMMENDATION_KEYS) | has_valid_order(recommendations)
+    return recommendations.where(_or_fail(is_fine, "invalid_scores", _INVALID))
 
 
 def with_score_precision(recommendations: DataFrame, *, precision: str) -> DataFrame:

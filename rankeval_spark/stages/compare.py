@@ -13,13 +13,14 @@ import numpy as np
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.stages.clean import user_hash
 from rankeval_spark.stages.compared import ROW_TYPE, Finisher
 from rankeval_spark.stages.differing import Aggregator, Asked
 from rankeval_spark.stages.finish import slice_names
 from rankeval_spark.stages.partials import GROUP, PARTIAL
-from rankeval_spark.stages.population import IS_EVALUATED
-from rankeval_spark.stages.slicing import USER_HASH, segments_of
+from rankeval_spark.stages.slicing import segments_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

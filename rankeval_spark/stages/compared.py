@@ -13,12 +13,11 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.comparisons import OF_ALL_MODELS
+from rankeval_spark.engine.slices import doubles
 from rankeval_spark.stages.cubes import in_order
 from rankeval_spark.stages.finish import nullable, readable
-from rankeval_spark.stages.slicing import doubles
 from rankeval_spark.stages.tested import MONTE_CARLO, OfModels, OfPair
 from rankeval_spark.statistics import multiplicity
-from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -93,7 +92,7 @@ class Finisher:
             self.asked.of_sums,
             [self.asked.over_lists[position] for position in self.asked.of_sums],
             self.confidence,
-            self._least_users,
+            self.min_slice_size,
             self.asked.replicates,
             self.asked.wilcoxon_zeros,
         )
@@ -109,14 +108,10 @@ class Finisher:
         # A chunk of users without one of the models has no user with values under all of them.
         is_own = pa.array([tuple(names) == models for names in group["models"].to_pylist()])
         states = states_of(group.filter(is_own))
-        tests = OfModels(states, len(models), len(means), self.confidence, self._least_users, self.asked.replicates)
+        tests = OfModels(states, len(models), len(means), self.confidence, self.min_slice_size, self.asked.replicates)
         for test in (one for one in self.asked.tests if one in OF_ALL_MODELS and len(models) > 1):
             for pair, numbers in zip(combinations(models, 2), tests.numbers(test), strict=True):
                 yield self._rows(pair, where, test, means, numbers)
-
-    @property
-    def _least_users(self) -> int:
-        return max(LEAST_USERS, self.min_slice_size)
 
     def _rows(
         self, pair: tuple[str, str], where: Where, test: TestName, measures: Sequence[int], found: Numbers

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages.slicing import USER_HASH, doubles, groups_of, in_chunks, positions_of, unpacked
+from rankeval_spark.engine.slices import USER_HASH, doubles, groups_of, in_chunks, positions_of, unpacked
 
 
 @dataclass(frozen=True, eq=False)

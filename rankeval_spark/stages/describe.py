@@ -19,22 +19,15 @@ from rankeval_spark import columns as C
 from rankeval_spark.measures import needs as N
 from rankeval_spark.stages import profiles, trained
 from rankeval_spark.stages.clean import has_keys, input_failure, is_finite_vector, quoted
-from rankeval_spark.stages.rank import N_COPIES, list_order
 
 if TYPE_CHECKING:
     from datetime import date
 
 _COUNTED: Final = frozenset(
-    {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_POPULARITY, N.ITEM_PLACE, N.ITEM_QUANTILE}
+    {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_LEVEL, N.ITEM_PLACE, N.ITEM_QUANTILE}
 )
 _FROM_CATALOGUE: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
-_COUNTED_TOTALS: Final = (N.TOTAL_INTERACTIONS, N.MOST_INTERACTIONS, N.LEAST_INTERACTIONS, N.TOTAL_ITEMS)
-_UNSEEN: Final = {
-    **dict.fromkeys((N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_POPULARITY, N.ITEM_QUANTILE), 0.0),
-    N.ITEM_TAIL: 1.0,
-}
-"""Facts of an item that is not in the training data; its place is below all others."""
-
+_COUNTED_TOTALS: Final = (N.TOTAL_INTERACTIONS, N.MOST_INTERACTIONS, N.LEAST_INTERACTIONS)
 _N, _USERS, _LEVEL = "_n_interactions", "_n_users", "_level"
 
 _IS_TOP_FIFTH: Final = "_is_short_head"
@@ -75,61 +68,29 @@ def is_described(needs: frozenset[str]) -> bool:
     return not needs.isdisjoint(N.DESCRIBED)
 
 
-def with_item_facts(
-    ranked: DataFrame, *, knowledge: Knowledge, needs: frozenset[str], depth: int, n_places: int
-) -> DataFrame:
-    """Add the struct ``_items`` to ranked rows: the rank and the facts of the item; NULL below ``depth``.
+def to_item_table(knowledge: Knowledge, *, needs: frozenset[str], n_places: int) -> DataFrame | None:
+    """Make one row per item with the facts that are the same for all users; None where none is needed.
 
-    Where lists are compared with those of other models, its id is a fact of an item.
-
-    Rows are neither added nor lost: items and (user, item) pairs join n:1.
+    Facts of a catalogue that is not known to be small are left out, see :func:`to_catalogue_facts`.
 
     Parameters
     ----------
-    depth : int
-        Last rank that is described; 0 for all of them.
     n_places : int
         How many of the most popular items must know their place.
     """
-    described = ranked
-    if N.ITEM_SEEN in needs:
-        seen = _to_pairs(given(knowledge.train)).select(C.USER_ID, C.ITEM_ID, F.lit(1.0).alias(N.ITEM_SEEN))
-        described = described.join(seen, on=[C.USER_ID, C.ITEM_ID], how="left")
-    if N.ITEM_FAMILIARITY in needs:
-        familiarity = _to_familiarity(ranked, given(knowledge.train), depth=depth)
-        described = described.join(familiarity, on=[C.USER_ID, C.ITEM_ID], how="left")
-    if N.ITEM_COPIES in needs:
-        described = described.withColumn(N.ITEM_COPIES, F.col(N_COPIES).cast("double"))
+    frames = []
     if needs & _COUNTED:
-        counted = _to_counted(given(knowledge.train), needs=needs, n_places=n_places)
-        described = described.transform(_with_facts, facts=counted, depth=depth)
-    if needs & _FROM_CATALOGUE:
-        catalogue = _to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE)
-        join = _with_small_facts if knowledge.has_small_catalogue else _with_facts
-        described = described.transform(join, facts=catalogue, depth=depth)
-    names: list[str] = [name for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS) if name in needs]
-    names += [C.ITEM_ID] if N.OTHER_LISTS in needs else []
-    fact = F.struct(C.RANK, *(_filled(name).alias(name) for name in names))
-    is_read = F.col(C.RANK) <= depth if depth else F.lit(True)
-    return described.select(*ranked.columns, F.when(is_read, fact).alias(C.ITEM_FACTS))
+        frames.append(_to_counted(given(knowledge.train), needs=needs, n_places=n_places))
+    if needs & _FROM_CATALOGUE and knowledge.has_small_catalogue:
+        frames.append(_to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE))
+    return reduce(lambda left, right: left.join(right, on=[C.ITEM_ID], how="full"), frames) if frames else None
 
 
-def _with_facts(ranked: DataFrame, *, facts: DataFrame, depth: int) -> DataFrame:
-    """Join n:1 what is known of the items, to the rows that are read: the others carry no vectors through the plan."""
-    named = facts.withColumnRenamed(C.ITEM_ID, "_fact_item")
-    is_item = F.col(C.ITEM_ID) == F.col("_fact_item")
-    is_read = is_item & (F.col(C.RANK) <= depth) if depth else is_item
-    return ranked.join(named, on=is_read, how="left").drop("_fact_item")
-
-
-def _with_small_facts(ranked: DataFrame, *, facts: DataFrame, depth: int) -> DataFrame:
-    """Do the same by broadcast; rows below the depth have no key, so that they are passed on without being looked up.
-
-    Where rows are moved to their items that would not do: all of them would meet in one task.
-    """
-    named = facts.withColumnRenamed(C.ITEM_ID, "_fact_item")
-    key = F.when(F.col(C.RANK) <= depth, F.col(C.ITEM_ID)) if depth else F.col(C.ITEM_ID)
-    return ranked.join(F.broadcast(named), on=key == F.col("_fact_item"), how="left").drop("_fact_item")
+def to_catalogue_facts(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | None:
+    """Make one row per item of a large catalogue, for a join with the log; None where that is not needed."""
+    if not needs & _FROM_CATALOGUE or knowledge.has_small_catalogue:
+        return None
+    return _to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE)
 
 
 def to_profiles(
@@ -172,15 +133,13 @@ def to_categories(knowledge: Knowledge) -> DataFrame:
     return catalogue.select(C.ITEM_ID, F.col(N.ITEM_CATEGORIES).alias(C.CATEGORIES))
 
 
-def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, needs: frozenset[str], depth: int) -> DataFrame | None:
-    """Make one row per list with the pairs of its items that have users in common; None where none is needed.
+def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, depth: int) -> DataFrame:
+    """Make one row per list with the pairs of its items that have users in common.
 
     The struct array ``_pairs`` holds ranks and the cosine of the co-occurrence in the training data. Co-occurrences are
     counted apart and meet the pairs of the lists in a join, so that nothing is collected or broadcast on purpose.
     """
-    if N.ITEM_PAIRS not in needs:
-        return None
-    key = list_order(ranked)
+    key: list[str] = [name for name in C.LIST_KEY if name in ranked.columns]
     items = (ranked.where(F.col(C.RANK) <= depth) if depth else ranked).select(*key, C.ITEM_ID, C.RANK)
     first = items.withColumnsRenamed({C.ITEM_ID: "_earlier_item", C.RANK: "earlier"})
     second = items.withColumnsRenamed({C.ITEM_ID: "_later_item", C.RANK: "later"})
@@ -199,7 +158,9 @@ def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, needs: frozenset[str], 
     return similar.groupBy(*key).agg(F.array_sort(F.collect_list(pair)).alias(C.PAIRS))
 
 
-def _to_familiarity(ranked: DataFrame, train: DataFrame, *, depth: int) -> DataFrame:
+def to_familiarity(ranked: DataFrame, *, knowledge: Knowledge, depth: int) -> DataFrame:
+    """Make one row per (user, recommended item) with its mean similarity to the items that the user has in `train`."""
+    train = given(knowledge.train)
     return trained.to_familiarity(ranked, pairs=_to_pairs(train), similarities=_to_similarities(train), depth=depth)
 
 
@@ -224,11 +185,11 @@ def _to_similarities(train: DataFrame) -> DataFrame:
     )
 
 
-def with_totals(lists: DataFrame, *, knowledge: Knowledge, needs: frozenset[str]) -> DataFrame:
-    """Add the struct ``_totals``, the same in every row: a cross join with one row."""
+def to_totals(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | None:
+    """Make one row with the struct ``_totals``; None where none is needed."""
     names = [name for name in N.TOTALS if name in needs]
     if not names:
-        return lists
+        return None
     frames = []
     if not needs.isdisjoint(_COUNTED_TOTALS):
         counts = _to_counts(given(knowledge.train))
@@ -237,7 +198,6 @@ def with_totals(lists: DataFrame, *, knowledge: Knowledge, needs: frozenset[str]
                 F.sum(_N).alias(N.TOTAL_INTERACTIONS),
                 F.max(_N).alias(N.MOST_INTERACTIONS),
                 F.min(_N).alias(N.LEAST_INTERACTIONS),
-                F.count("*").alias(N.TOTAL_ITEMS),
             )
         )
     if N.TOTAL_USERS in needs:
@@ -252,22 +212,7 @@ def with_totals(lists: DataFrame, *, knowledge: Knowledge, needs: frozenset[str]
         frames.append(categories.agg(F.count("*").alias(N.TOTAL_CATEGORIES)))
     totals = reduce(lambda left, right: left.crossJoin(F.broadcast(right)), frames)
     struct = F.struct(*(F.coalesce(F.col(name).cast("double"), F.lit(0.0)).alias(name) for name in names))
-    return lists.crossJoin(F.broadcast(totals.select(struct.alias(C.TOTALS))))
-
-
-def with_seen(lists: DataFrame, *, keep_items: bool) -> DataFrame:
-    """Add the struct ``_seen``: how many of the ``n_items`` items of a list that are described the user has in `train`.
-
-    Parameters
-    ----------
-    keep_items : bool
-        Whether the facts of the items stay, for measures that read them.
-    """
-    items = F.col(C.ITEM_FACTS)
-    n_seen = F.size(F.filter(items, lambda item: item[N.ITEM_SEEN] > 0))
-    seen = F.struct(n_seen.alias("n_seen"), F.size(items).alias("n_items"))
-    counted = lists.withColumn(C.SEEN, F.when(items.isNotNull(), seen))
-    return counted if keep_items else counted.drop(C.ITEM_FACTS)
+    return totals.select(struct.alias(C.TOTALS))
 
 
 def to_owned(train: DataFrame) -> DataFrame:
@@ -299,7 +244,7 @@ def _to_counts(train: DataFrame) -> DataFrame:
 def _to_counted(train: DataFrame, *, needs: frozenset[str], n_places: int) -> DataFrame:
     """Make one row per item of the training data with the facts that follow from counts."""
     counts = _to_counts(train)
-    if not needs.isdisjoint((N.ITEM_TAIL, N.ITEM_POPULARITY_GROUP, N.ITEM_POPULARITY, N.ITEM_PLACE)):
+    if not needs.isdisjoint((N.ITEM_TAIL, N.ITEM_POPULARITY_GROUP, N.ITEM_LEVEL, N.ITEM_PLACE)):
         counts = _with_places(counts, n_places=n_places if N.ITEM_PLACE in needs else 0)
     if N.ITEM_QUANTILE in needs:
         counts = trained.with_quantiles(counts, users=_USERS)
@@ -308,7 +253,7 @@ def _to_counted(train: DataFrame, *, needs: frozenset[str], n_places: int) -> Da
         N.ITEM_USERS: F.col(_USERS),
         N.ITEM_TAIL: F.when(F.col(_IS_TOP_FOUR_FIFTHS), 0).otherwise(1),
         N.ITEM_POPULARITY_GROUP: F.when(F.col(_IS_TOP_FIFTH), 0).when(F.col(_IS_TOP_FOUR_FIFTHS), 1).otherwise(2),
-        N.ITEM_POPULARITY: (F.col("_n_items") + 1 - F.col(_LEVEL)) / F.col("_n_items"),
+        N.ITEM_LEVEL: F.col(_LEVEL),
         N.ITEM_PLACE: F.col("_place"),
         N.ITEM_QUANTILE: F.col(N.ITEM_QUANTILE),
     }
@@ -316,7 +261,7 @@ def _to_counted(train: DataFrame, *, needs: frozenset[str], n_places: int) -> Da
 
 
 def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
-    """Add ``_level``, ``_n_items``, ``_place`` (NULL where nothing hangs on it) and the flags of :data:`_FIFTHS`.
+    """Add ``_level``, ``_place`` (NULL where nothing hangs on it) and the flags of :data:`_FIFTHS`.
 
     Items are not sorted in one place: their levels of popularity are, and there are few different counts. Only items of
     the levels in which a flag ends, and those that may be among the first ``n_places``, are ordered by their ids.
@@ -334,7 +279,6 @@ def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
             F.row_number().over(all_levels).alias(_LEVEL),
             F.coalesce(F.sum(size).over(above), F.lit(0)).alias("_items_above"),
             F.coalesce(F.sum(size * F.col(_N)).over(above), F.lit(0)).alias("_interactions_above"),
-            F.sum(size).over(everything).alias("_n_items"),
             F.sum(size * F.col(_N)).over(everything).alias("_n_all"),
         )
     )
@@ -350,7 +294,7 @@ def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
     # Where a head does not end within the level, its first item decides for all of them.
     before = F.col("_interactions_above") + (F.coalesce("_at_level", F.lit(1)) - 1) * F.col(_N)
     return ordered.unionByName(others).select(
-        *(C.ITEM_ID, _N, _USERS, _LEVEL, "_n_items"),
+        *(C.ITEM_ID, _N, _USERS, _LEVEL),
         *(_is_within(before, n).alias(name) for name, n in _FIFTHS.items()),
         (F.col("_items_above") + F.col("_at_level")).alias("_place"),
     )
@@ -391,15 +335,6 @@ def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
     failure = input_failure("items", what, expected="one length", fix="give each item a vector of one length")
     is_equal = F.when(F.col("_shortest.n") < F.col("_longest.n"), failure.cast("boolean")).otherwise(F.lit(True))
     return catalogue.crossJoin(F.broadcast(lengths)).where(is_equal).drop("_shortest", "_longest")
-
-
-def _filled(name: str) -> Column:
-    """Give an item that the training data do not have its facts; what the catalogue does not know stays NULL."""
-    if name == N.ITEM_SEEN:
-        return F.coalesce(name, F.lit(0.0))
-    if name == N.ITEM_PLACE:
-        return F.coalesce(name, F.lit(float("inf")))
-    return F.coalesce(name, F.lit(_UNSEEN[name])) if name in _UNSEEN else F.col(name)
 
 
 def given(frame: DataFrame | None) -> DataFrame:

@@ -1,23 +1,11 @@
-"""Leave recommended items out before lists are ranked: those that the user has seen, those that nobody knows."""
+"""Leave items out of the log that the catalogue does not have."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages.clean import ITEM_KEYS, TRAIN_KEYS, has_keys
-
-
-def drop_seen(items: DataFrame, *, train: DataFrame) -> DataFrame:
-    """Drop the rows whose (user, item) is in the training data, however often it stands there.
-
-    The training data are partitioned by user, as the rows are already: only they are moved, and in the exchange that
-    measures of seen items read too. No anti join: Spark pushes it below the repartition of the rows by user, for which
-    they would be moved twice.
-    """
-    pairs = train.select(*TRAIN_KEYS).where(has_keys(TRAIN_KEYS)).repartition(C.USER_ID).distinct()
-    marked = items.join(pairs.withColumn("_is_seen", F.lit(True)), on=list(TRAIN_KEYS), how="left")
-    return marked.where(F.col("_is_seen").isNull()).drop("_is_seen")
+from rankeval_spark.stages.clean import ITEM_KEYS, has_keys
 
 
 def keep_known(recommendations: DataFrame, *, catalogue: DataFrame, is_small: bool) -> DataFrame:

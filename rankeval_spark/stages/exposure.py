@@ -17,10 +17,10 @@ from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import needs
-from rankeval_spark.stages import finish, jackknifed, models as model_names, segment
+from rankeval_spark.stages import finish, jackknifed, segment
 from rankeval_spark.stages.histograms import COUNTS, EVERYONE, PAIR_SUMS, Histograms
 from rankeval_spark.stages.jackknifed import N_GROUPS, SLICE, RowMaker
-from rankeval_spark.stages.rank import list_order
+from rankeval_spark.stages.user_rows import IS_FIRST
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
@@ -35,7 +35,6 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     measures: Sequence[Measure],
     segments: DataFrame | None,
     catalogue: DataFrame | None,
-    models: Sequence[str] | None,
     absent: Mapping[str, str] = segment.ALL_UNKNOWN,
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
@@ -43,20 +42,19 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
 ) -> DataFrame:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
 
-    Over all users with a list, judged or not. A slice in which nobody has a list has no row.
+    Over all users with a list, judged or not. A slice in which nobody has a list has no row. A list that keeps the
+    ranks of the log counts at a cutoff where it has an item at a rank up to it.
 
     Parameters
     ----------
     ranked : DataFrame
-        Rows of ``rank.to_ranked``.
+        Rows of ``UserRows.to_ranked_items``.
     measures : sequence of Measure
         Of kind ``exposure``.
     segments, absent
         Segment values of the users, as ``segment.with_segments`` takes them.
     catalogue : DataFrame or None
         ``item_id`` of all items, each as often as it comes; None where no measure needs it.
-    models : sequence of str or None
-        Names of the models, where ``ranked`` has their numbers.
     slices : sequence of sequences of str
         Names of the segments of each slice; ``()`` is everyone.
     """
@@ -68,7 +66,6 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         .transform(_to_items, ks=ks, lengths_at=lengths_at)
         .transform(_with_catalogue, catalogue=catalogue)
         .transform(_to_histograms, ks=ks, lengths_at=lengths_at)
-        .transform(model_names.with_names, names=models)
         .transform(_with_catalogue_size, catalogue=catalogue)
         .withColumn(C.MODEL_ID, F.col(C.MODEL_ID).cast("string"))
         .mapInArrow(finisher.finish, finish.ROW_TYPE)
@@ -90,13 +87,14 @@ def _to_places(  # noqa: PLR0913 - what a row of metrics is made of
     """
     names = tuple(dict.fromkeys(name for one in slices for name in one))
     cut = ranked if C.WHOLE_LIST in ks else ranked.where(F.col(C.RANK) <= max(ks))
-    is_first = F.col(C.RANK) == 1
+    is_first = F.col(IS_FIRST)
     if C.LIST_ID in ranked.columns:
-        of_user = Window.partitionBy(C.USER_ID, C.MODEL_ID).orderBy(C.LIST_ID, C.RANK)
+        of_user = Window.partitionBy(C.USER_ID, C.MODEL_ID).orderBy(C.RANK, C.LIST_ID)
         is_first = F.row_number().over(of_user) == 1
-    whole = Window.partitionBy(*list_order(ranked)).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    key = [name for name in C.LIST_KEY if name in ranked.columns]
+    whole = Window.partitionBy(*key).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     lengths = {_length(k): F.count_if(_is_within(k)).over(whole) for k in lengths_at}
-    opens = {"_opens_list": (F.col(C.RANK) == 1).cast("int"), "_opens_user": is_first.cast("int")}
+    opens = {"_opens_list": F.col(IS_FIRST), "_opens_user": is_first}
     return (
         cut.withColumns(opens | lengths)
         .transform(segment.with_segments, segments=segments, names=names, absent=absent)
@@ -115,8 +113,12 @@ def _to_items(places: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]
     A group has an array ``_lengths`` of its lists by their lengths, where these are asked for.
     """
     counts = [F.count_if(_is_within(k)).alias(_times(k)) for k in ks]
-    opened = [F.sum("_opens_list").alias("n_lists"), F.sum("_opens_user").alias("n_users")]
-    names = [*map(_times, ks), "n_lists", "n_users"]
+    opened = [
+        F.count_if(F.col(flag) & _is_within(k)).alias(name(k))
+        for k in ks
+        for flag, name in (("_opens_list", _n_lists), ("_opens_user", _n_users))
+    ]
+    names = [name(k) for k in ks for name in (_times, _n_lists, _n_users)]
     key, lengths = (*SLICE, C.ITEM_ID), [*map(_length, lengths_at)]
     groups = places.groupBy(*key, "_group", *lengths).agg(*counts, *opened)
     if lengths:
@@ -124,6 +126,8 @@ def _to_items(places: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]
         groups = groups.groupBy(*key, "_group").agg(by_length, *(F.sum(name).alias(name) for name in names))
     group = F.struct("_group", *names, *(["_lengths"] if lengths else []))
     items = groups.groupBy(*key).agg(F.collect_list(group).alias("_groups"), *(F.sum(n).alias(n) for n in names))
+    if not lengths_at:  # no column at all is an error under Spark Connect
+        return items
     by_k = items.withColumns({_lists(k): _by_length(k) for k in lengths_at})
     return by_k.withColumns({_pairs_at(k): _pair_sums(F.col(_lists(k))) for k in lengths_at})
 
@@ -174,6 +178,14 @@ def _is_within(k: int) -> Column:
 
 def _times(k: int) -> str:
     return f"_times_{k}"
+
+
+def _n_lists(k: int) -> str:
+    return f"_n_lists_{k}"
+
+
+def _n_users(k: int) -> str:
+    return f"_n_users_{k}"
 
 
 def _length(k: int) -> str:
@@ -242,11 +254,18 @@ def _entries(k: int, *, has_lengths: bool) -> Column:
         nothing = F.lit(0).cast("bigint")
         rest = _pair_sums(F.filter(_lists(k), lambda one: one["group"] != group["_group"])) if has_lengths else unknown
         return F.array(
-            entry(group["_group"], times, -1, n_lists=-group["n_lists"], n_users=-group["n_users"], _pairs=pairs),
+            entry(
+                group["_group"],
+                times,
+                -1,
+                n_lists=-group[_n_lists(k)],
+                n_users=-group[_n_users(k)],
+                _pairs=pairs,
+            ),
             entry(group["_group"], times - group[_times(k)], 1, n_lists=nothing, n_users=nothing, _pairs=rest),
         )
 
-    of_all = entry(F.lit(EVERYONE), times, 1, n_lists=F.col("n_lists"), n_users=F.col("n_users"), _pairs=pairs)
+    of_all = entry(F.lit(EVERYONE), times, 1, n_lists=F.col(_n_lists(k)), n_users=F.col(_n_users(k)), _pairs=pairs)
     shown = F.filter(F.col("_groups"), lambda group: group[_times(k)] > 0)
     return F.concat(F.array(of_all), F.flatten(F.transform(shown, left_out)))
 

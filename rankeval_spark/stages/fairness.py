@@ -1,4 +1,4 @@
-"""From the rows of ``metrics`` to what they say about whom a model serves worse: more rows of ``metrics``.
+"""From the rows of ``metrics`` to what they say about whom a model serves worse: rows of ``group_metrics``.
 
 Of each slicing (a segment or a crossing) and measure: how far its groups lie apart, their ratio, their mean absolute
 difference and the worst of them. Of each slice and measure that stands for several groups of items: the mean absolute
@@ -33,18 +33,23 @@ Matrix = np.ndarray
 _SLICINGS_A_TASK: Final = 8
 """A task costs 60 ms before its first row, and a slicing some 10 for a hundred measures and cutoffs."""
 
+_COLUMNS: Final = tuple(field for field in schemas.GROUP_METRICS.fields if field.name not in C.RUN_KEY)
+
+ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)
+"""Columns of the rows that are made here, as Spark reads them."""
+
 _SEPARATOR: Final = "\x1f"
 _NO_VALUE: Final = "\x00"
 
 
-def with_group_rows(metrics: DataFrame, *, n_slicings: int | None) -> DataFrame:
-    """Add the rows :data:`of_groups.KINDS` of every model, slicing, measure and cutoff to the rows of ``metrics``.
+def to_group_metrics(metrics: DataFrame, *, n_slicings: int | None) -> DataFrame:
+    """Make the rows :data:`of_groups.KINDS` of every model, slicing, measure and cutoff of ``metrics``.
 
     And a row :data:`of_groups.ITEM_MAD` of every model, slice (everyone too), measure and cutoff that is there for two
     groups of items or more.
 
     Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out: their users
-    are counted in ``n_undefined``, those of the others in ``n_users``. A slicing with fewer than two groups left has
+    are counted in ``n_left_out``, those of the others in ``n_users``. A slicing with fewer than two groups left has
     rows without a value, marked ``is_small``. ``slice_values`` is empty but for the worst group.
 
     Parameters
@@ -62,18 +67,20 @@ def with_group_rows(metrics: DataFrame, *, n_slicings: int | None) -> DataFrame:
         by_slicing = rows.repartition(*slicing)
     else:
         by_slicing = rows.repartition(math.ceil(n_slicings / _SLICINGS_A_TASK), *slicing)
-    return by_slicing.mapInArrow(_with_groups, finish.ROW_TYPE)
+    return by_slicing.mapInArrow(_to_groups, ROW_TYPE)
 
 
-def _with_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        yield batch
+def _to_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    held = list(batches)
     if held:
         rows = pa.Table.from_batches(held)
         yield from to_rows(rows.filter(pc.not_equal(rows[C.SLICE], C.ALL_USERS)))
         yield from to_item_rows(rows)
+
+
+def to_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    """Put the columns into their declared order."""
+    return pa.RecordBatch.from_pydict({field.name: columns[field.name] for field in _COLUMNS})
 
 
 def to_rows(sliced: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -187,7 +194,7 @@ class _Slicing:
             self._worst_rows(has_groups),
         ]
         columns = {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
-        return finish.to_batch(columns)
+        return to_batch(columns)
 
     def to_item_batch(self, names: list[list[str | None]]) -> pa.RecordBatch:
         mad = gaps.gap_of(self.values, self.std_errors, self.freedom, self.level).mad
@@ -195,7 +202,7 @@ class _Slicing:
         nothing = np.full(len(mad), np.nan)
         fewest = np.where(np.isnan(mad), 0, tuple(counts))
         rows = self._rows(of_groups.ITEM_MAD, names, (mad, nothing, nothing), "none", counts=fewest)
-        return finish.to_batch(rows)
+        return to_batch(rows)
 
     @property
     def _is_share(self) -> NDArray[np.bool_]:
@@ -244,9 +251,7 @@ class _Slicing:
             C.VALUE: finish.nullable(value),
             "n_users": pa.array(n_users.astype(np.int64)),
             C.N_LISTS: pa.array(n_lists, pa.int64(), from_pandas=True),
-            "n_undefined": pa.array((self.n_users.sum(axis=1) - compared).astype(np.int64)),
-            **dict.fromkeys(("n_missing", "n_zero_relevant", "n_extra_users"), pa.nulls(n, pa.int64())),
-            **dict.fromkeys(("tie_share", "std_dev", "std_error"), pa.nulls(n, pa.float64())),
+            "n_left_out": pa.array((self.n_users.sum(axis=1) - compared).astype(np.int64)),
             "is_small": pa.array(is_compared.sum(axis=1) <= 1),
             "ci_low": finish.nullable(low),
             "ci_high": finish.nullable(high),

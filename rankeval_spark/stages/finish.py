@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.stages.pooled import DRAWN, WEIGHTED, State
+from rankeval_spark.engine.aggregate_state import DRAWN, WEIGHTED, State
+from rankeval_spark.engine.unusable import without_counts
 from rankeval_spark.statistics import intervals, links, ratios
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     Parameters
     ----------
     partials : DataFrame
-        Rows of ``pooled.PARTIAL``, all of a group in one partition; of a bootstrap also with ``pooled.SPREAD``, which
-        then is the spread of the means.
+        Rows of ``aggregate_state.PARTIAL``, all of a group in one partition; of a bootstrap also with
+        ``aggregate_state.SPREAD``, which then is the spread of the means.
     state : State
         How moments and counts lie in them.
     slices : sequence of sequences of str
@@ -108,10 +109,13 @@ class _Finisher:
     confidence: float
 
     def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = list(batches)  # a row for each group and partition, however many users there are
-        if not any(batch.num_rows for batch in held):
+        held = [batch for batch in batches if batch.num_rows]  # a row for each group and partition
+        if not held:
             return
-        rows = self.state.pool(pa.Table.from_batches(held))
+        partials = without_counts(pa.Table.from_batches(held))
+        if not partials.num_rows:
+            return
+        rows = self.state.pool(partials)
         pairs = zip(rows[C.K].to_pylist(), rows["measure_index"].to_pylist(), strict=True)
         asked = rows.filter(pa.array([pair in self.asked for pair in pairs], pa.bool_()))
         yield to_batch(self._columns(with_ratios(asked, self.is_ratio[asked["measure_index"].to_numpy()])))
@@ -201,10 +205,10 @@ def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def readable(slice_values: pa.ListArray) -> pa.StringArray:
-    """Join the values of a slice as its name is joined, an unknown value in words."""
-    offsets = slice_values.offsets
-    named = pc.fill_null(slice_values.values, C.UNKNOWN)
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, named), C.CROSSING)
+    """Join the values of a slice as its name is joined, each as :func:`columns.readable_value` writes it."""
+    values = slice_values.values.dictionary_encode(null_encoding="encode")
+    named = pa.array(map(C.readable_value, values.dictionary.to_pylist()), pa.string()).take(values.indices)
+    return pc.binary_join(pa.ListArray.from_arrays(slice_values.offsets, named), C.CROSSING)
 
 
 def _doubles(rows: pa.RecordBatch, name: str) -> Doubles:

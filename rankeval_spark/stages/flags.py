@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.scoring import RELEVANT
 from rankeval_spark.stages.clean import (
     HELD_OUT_KEYS,
     ITEM_KEYS,
@@ -16,19 +17,29 @@ from rankeval_spark.stages.clean import (
     TRAIN_KEYS,
     has_keys,
     has_valid_order,
+    has_zero_rank,
     is_finite,
     is_finite_vector,
 )
-from rankeval_spark.stages.score import RELEVANT
 
-REFUSALS: Final = ("null_keys", "invalid_scores", "null_gains", "null_values", "invalid_facts")
+ZERO_RANKS: Final = "zero_ranks"
+"""The check of rows with rank 0 where ranks order the lists: measured from 1, each list would lose its first item."""
+
+UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
+"""The checks of single rows that are dropped; a row fails one of them at most."""
+
+REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_facts")
 """The checks of single rows that cannot be used, or not as they stand."""
 
 
 def of_recommendations(recommendations: DataFrame) -> dict[str, Column]:
     """Tell of each row of the log which check it does not pass."""
-    has_key = has_keys(RECOMMENDATION_KEYS)
-    return {"null_keys": ~has_key, "invalid_scores": has_key & ~has_valid_order(recommendations)}
+    has_key, is_zero = has_keys(RECOMMENDATION_KEYS), has_zero_rank(recommendations)
+    return {
+        "null_keys": ~has_key,
+        ZERO_RANKS: has_key & is_zero,
+        "invalid_scores": has_key & ~is_zero & ~has_valid_order(recommendations),
+    }
 
 
 def of_held_out(held_out: DataFrame) -> dict[str, Column]:

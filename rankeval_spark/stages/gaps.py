@@ -31,7 +31,7 @@ COLUMNS: Final = (
 _KIND: Final = "_kind"
 
 
-def to_gaps(metrics: DataFrame) -> DataFrame:
+def to_gaps(metrics: DataFrame, group_metrics: DataFrame) -> DataFrame:
     """Put what is known of each slicing into one row per (model, slice, measure, k), in the order of ``COLUMNS``.
 
     The evaluation and its date come first where the rows have them, and are kept apart.
@@ -39,19 +39,24 @@ def to_gaps(metrics: DataFrame) -> DataFrame:
     Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out and
     counted in ``n_left_out``. ``gap`` is the greatest value less the least, ``ratio`` the least over the greatest with
     its own interval, ``mad`` the mean absolute difference of all pairs (Elliot's UserMAD); NULL below two groups. These
-    are rows of ``metrics`` already (:mod:`fairness`); the groups at both ends are found here.
+    are rows of ``group_metrics`` already; the groups at both ends are found here.
 
     Parameters
     ----------
     metrics : DataFrame
-        Rows of ``schemas.METRICS``, those of :data:`of_groups.KINDS` among them.
+        Rows of ``schemas.METRICS``.
+    group_metrics : DataFrame
+        Rows of ``schemas.GROUP_METRICS`` made of them.
     """
     night = [name for name in NIGHT if name in metrics.columns]
     kind, measure = (F.regexp_extract(C.MEASURE, of_groups.PATTERN, place) for place in (1, 2))
     is_group = F.col(_KIND) == ""
     counts = is_group & is_compared()
+    both = [*night, *KEY, C.SLICE_VALUE, C.SLICE_VALUES, C.VALUE, "is_small", "ci_low", "ci_high", "ci_level"]
     return (
-        metrics.withColumn(_KIND, kind)
+        metrics.select(*both)
+        .unionByName(group_metrics.select(*both))
+        .withColumn(_KIND, kind)
         .where((F.col(C.SLICE) != C.ALL_USERS) & F.col(_KIND).isin("", *of_groups.KINDS))
         .withColumn(C.MEASURE, F.when(is_group, F.col(C.MEASURE)).otherwise(measure))
         .groupBy(*night, *KEY)

@@ -16,13 +16,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.slices import PACKED, Key, doubles, groups_of, in_chunks, unpacked
 from rankeval_spark.stages import summarise
 from rankeval_spark.stages.finish import nullable, readable, slice_names
-from rankeval_spark.stages.population import IS_EVALUATED
-from rankeval_spark.stages.slicing import PACKED, Key, doubles, groups_of, in_chunks, segments_of, unpacked
+from rankeval_spark.stages.slicing import segments_of
 from rankeval_spark.statistics import nights
 from rankeval_spark.statistics.nights import Nights, RatioNights
-from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit
@@ -67,7 +67,7 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
 
     ``n_users``, ``value`` are those of now, ``n_earlier_users``, ``earlier_value`` of before; ``n_common_users`` have a
     value on both nights, in the same slice. The other numbers are those of :class:`nights.Shift` and of the relative
-    change; NULL where undefined, and there is no p below 30 users or ``min_slice_size`` on either night.
+    change; NULL where undefined, and there is no p below ``min_slice_size`` users on either night.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class _Finisher:
         change = nights.relative_change(merged, level=self.confidence)
         counts = (merged.now.n, merged.before.n, merged.common.numerator.n)
         fewest = np.minimum(merged.now.n, merged.before.n)
-        is_enough = fewest >= max(LEAST_USERS, self.min_slice_size)
+        is_enough = fewest >= self.min_slice_size
         tests = (np.where(is_enough, p, np.nan) for p in (found.p, found.p_less, found.p_greater))
         numbers = (
             *(merged.now.mean, merged.before.mean, found.delta, found.low, found.high),

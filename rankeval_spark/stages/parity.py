@@ -17,10 +17,10 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.measures import Rates, needs as N
 from rankeval_spark.measures.groups import BY_POPULARITY
-from rankeval_spark.stages import describe, disparity, finish, jackknifed, models as model_names, segment
+from rankeval_spark.stages import describe, disparity, finish, jackknifed, segment
 from rankeval_spark.stages.describe import Knowledge
 from rankeval_spark.stages.jackknifed import GROUP, N_GROUPS, SLICE, RowMaker
-from rankeval_spark.stages.rank import IS_LAST, with_gains
+from rankeval_spark.stages.user_rows import IS_LAST
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ class Offer:
     Attributes
     ----------
     judgements : DataFrame
-        As of ``match.to_judgements``.
+        As of ``judgements.to_judgements``.
     train : DataFrame
         Rows of ``schemas.TRAIN``, of which popularity is taken, and what users have already.
     catalogue : DataFrame or None
@@ -59,7 +59,6 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     measures: Sequence[Measure],
     offer: Offer,
     segments: DataFrame | None,
-    models: Sequence[str] | None,
     absent: Mapping[str, str] = segment.ALL_UNKNOWN,
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
@@ -72,10 +71,10 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     Parameters
     ----------
     ranked : DataFrame
-        Rows of ``rank.to_ranked``.
+        Rows of ``UserRows.to_ranked_items``.
     measures : sequence of Measure
         Of kind ``parity``.
-    segments, absent, models, slices
+    segments, absent, slices
         As ``exposure.to_rows`` takes them.
     """
     names = tuple(dict.fromkeys(name for one in slices for name in one))
@@ -94,7 +93,6 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
             jackknifed.slices_of(slices).alias("_slice"),
         )
         .transform(_to_slices, n_sums=sum(map(_width, measures)))
-        .transform(model_names.with_names, names=models)
         .withColumn(C.MODEL_ID, F.col(C.MODEL_ID).cast("string"))
         .mapInArrow(finisher.finish, finish.ROW_TYPE)
     )
@@ -122,8 +120,7 @@ def _to_users(ranked: DataFrame, *, measures: Sequence[Measure], offer: Offer) -
 
 def _with_groups(ranked: DataFrame, *, offer: Offer) -> DataFrame:
     """Add to ranked items what :func:`_counts` reads, and the group of popularity; n:1 on user and item."""
-    judged = ranked if C.GAIN in ranked.columns else ranked.transform(with_gains, judgements=offer.judgements)
-    items = judged.transform(_with_group, offer=offer).transform(_with_own, train=offer.train)
+    items = ranked.transform(_with_group, offer=offer).transform(_with_own, train=offer.train)
     return items if offer.catalogue is None else items.join(_to_known(offer.catalogue), on=[C.ITEM_ID], how="left")
 
 

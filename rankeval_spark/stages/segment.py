@@ -29,7 +29,7 @@ def with_segments(
     """
     if segments is None or not names:
         return lists.withColumn(C.SEGMENTS, F.create_map().cast(NO_SEGMENTS))
-    values = F.create_map(*(part for name in names for part in (F.lit(name), F.col(_quoted(name)).cast("string"))))
+    values = F.create_map(*(part for name in names for part in (F.lit(name), F.col(quoted_name(name)).cast("string"))))
     # A user without a row gets the same map with NULL values, so that "unknown" is a slice value as any other.
     unknown = F.create_map(*(part for name in names for part in (F.lit(name), F.lit(absent.get(name)).cast("string"))))
     known = segments.where(F.col(C.USER_ID).isNotNull()).select(C.USER_ID, values.alias("_values"))
@@ -49,5 +49,6 @@ def _is_first() -> Column:
     return F.when(F.col("_number") > 1, failure.cast("boolean")).otherwise(F.lit(True))
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
+    """Write the name of a column so that Spark takes its dots for letters."""
     return "`" + name.replace("`", "``") + "`"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import finish, moments, pooled
-from rankeval_spark.stages.pooled import State
-from rankeval_spark.stages.population import IS_EVALUATED
+from rankeval_spark.engine import aggregate_state
+from rankeval_spark.engine.aggregate_state import State
+from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.stages import finish, moments
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit
@@ -109,7 +110,7 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
         draws=draws,
         confidence=confidence,
     )
-    together = partials if draws is not None else partials.repartition(*pooled.GROUP)
+    together = partials if draws is not None else partials.repartition(*aggregate_state.GROUP)
     return together.transform(
         finish.to_rows,
         measures=measures,
@@ -129,7 +130,7 @@ def to_metrics_of_partials(
     confidence: float,
 ) -> DataFrame:
     """Make the same rows of the partial moments of :mod:`scored_moments`: every user has one list of a model."""
-    return partials.repartition(*pooled.GROUP).transform(
+    return partials.repartition(*aggregate_state.GROUP).transform(
         finish.to_rows,
         measures=measures,
         state=State.of(measures.columns, measures.weights),

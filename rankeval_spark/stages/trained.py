@@ -33,7 +33,7 @@ def to_familiarity(ranked: DataFrame, *, pairs: DataFrame, similarities: DataFra
     Parameters
     ----------
     ranked : DataFrame
-        Rows of ``rank.to_ranked``.
+        Rows of ``UserRows.to_ranked_items``.
     pairs : DataFrame
         One row per (user, item) of the training data.
     similarities : DataFrame

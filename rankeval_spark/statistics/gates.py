@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import stats
 
+from rankeval_spark.statistics import distributions
 from rankeval_spark.statistics.multiplicity import adjust
 from rankeval_spark.statistics.paired import LEAST_USERS
 
@@ -17,6 +17,9 @@ Outcome: TypeAlias = Literal["passed", "failed", "no_baseline", "too_few_users",
 
 POWER: Final = 0.8
 """Chance with which a loss of the size that is called detectable would have been found."""
+
+LEAST_COMPARED: Final = 2
+"""Users below which a difference has no interval."""
 
 
 class Verdict(NamedTuple):
@@ -264,15 +267,16 @@ def _of_regression(row: Evidence, p: float, family_size: int, alpha: float) -> V
 
 
 def _detectable(row: Evidence, alpha: float) -> float:
-    return float((stats.t.ppf(1 - alpha, row.freedom) + stats.t.ppf(POWER, row.freedom)) * row.std_error)
+    quantiles = distributions.t_quantile([1 - alpha, POWER], row.freedom)
+    return float(quantiles.sum() * row.std_error)
 
 
 def _unless_impossible(evidence: Evidence, least_users: int) -> Verdict | None:
     """Verdict of a comparison that cannot be made."""
     if not evidence.versus:
         return no_baseline(evidence.what, evidence.lacking)
-    if evidence.n_users < least_users:
-        return too_few_users(evidence.what, evidence.n_users, least_users)
+    if evidence.n_users < max(least_users, LEAST_COMPARED):
+        return too_few_users(evidence.what, evidence.n_users, max(least_users, LEAST_COMPARED))
     return None
 
 

@@ -6,7 +6,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+
+from rankeval_spark.statistics import distributions
 
 Values: TypeAlias = NDArray[np.float64]
 
@@ -91,7 +92,7 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
     is_share = (mean >= -_ROUNDING) & (mean <= 1 + _ROUNDING)
     n = np.where((n > 1) & is_share, n, np.nan)
     trials = n * _trials_a_user(mean, m2 / n)
-    z_squared = stats.norm.ppf((1 + np.asarray(level)) / 2) ** 2
+    z_squared = distributions.normal_quantile((1 + np.asarray(level)) / 2) ** 2
     centre = (mean + z_squared / (2 * trials)) / (1 + z_squared / trials)
     spread = np.sqrt(z_squared * (mean * (1 - mean) / trials + z_squared / (4 * trials**2)))
     half = spread / (1 + z_squared / trials)
@@ -107,7 +108,7 @@ def _trials_a_user(mean: Values, variance: Values) -> Values:
 def _t_quantile(freedom: Values, probability: float) -> Values:
     """Quantile at each number of degrees of freedom; computed once for each distinct one."""
     distinct, position = np.unique(freedom, return_inverse=True)
-    quantiles: Values = stats.t.ppf(probability, distinct)
+    quantiles: Values = distributions.t_quantile(probability, distinct)
     return quantiles[position].reshape(freedom.shape)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import stats
+
+from rankeval_spark.statistics import distributions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,6 +64,6 @@ def delete_a_group(
     mean = np.where(has_users, without, 0.0).sum(axis=1) / n
     squares = np.where(has_users, (without - mean[:, None]) ** 2, 0.0).sum(axis=1)
     std_error = np.sqrt((n - 1) / n * squares)
-    half = stats.t.ppf((1 + level) / 2, n - 1) * std_error
+    half = distributions.t_quantile((1 + level) / 2, n - 1) * std_error
     low, high = bounds
     return Spread(std_error, np.clip(value - half, low, high), np.clip(value + half, low, high))

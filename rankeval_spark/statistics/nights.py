@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from scipy import stats
 
-from rankeval_spark.statistics import moments, ratio_pairs, ratios
+from rankeval_spark.statistics import distributions, moments, ratio_pairs, ratios
 from rankeval_spark.statistics.moments import Moments
-from rankeval_spark.statistics.paired import Change
+from rankeval_spark.statistics.paired import Change, of_equal
 from rankeval_spark.statistics.ratio_pairs import RatioPairs
 from rankeval_spark.statistics.ratios import Ratios
 
@@ -40,7 +39,8 @@ class Shift(NamedTuple):
     freedom : float64
         Degrees of freedom.
     p, p_less, p_greater : float64
-        Two-sided; that the mean fell; that it rose. 1 where nothing changed and nothing varies.
+        Two-sided; that the mean fell; that it rose. Where nothing varies they are those of equal differences, see
+        :func:`paired.of_equal`: 1 where nothing changed.
     """
 
     delta: Values
@@ -269,12 +269,13 @@ def compare(now: Moments, before: Moments, common: Ratios, *, level: float) -> S
     std_error = _unless_rounding(np.sqrt(np.maximum(squares, 0.0)), scale)
     delta = np.where(std_error == 0, _unless_rounding(delta, scale), delta)
     freedom = _freedom(now, before)
-    half = stats.t.ppf((1 + level) / 2, freedom) * std_error
+    half = distributions.t_quantile((1 + level) / 2, freedom) * std_error
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where((delta == 0) & (std_error == 0), 0.0, delta / std_error)
-    same = (delta == 0) & (std_error == 0)
-    sides = (2 * stats.t.sf(np.abs(t), freedom), stats.t.cdf(t, freedom), stats.t.sf(t, freedom))
-    p, p_less, p_greater = (np.where(same & ~np.isnan(freedom), 1.0, side) for side in sides)
+        t = delta / std_error
+    has_no_spread = (std_error == 0) & ~np.isnan(freedom)
+    sides = distributions.t_tails(t, freedom)
+    alike = of_equal(np.minimum(now.n, before.n), delta)
+    p, p_less, p_greater = (np.where(has_no_spread, *each) for each in zip(alike, sides, strict=True))
     return Shift(delta, std_error, delta - half, delta + half, freedom, p, p_less, p_greater)
 
 
@@ -313,7 +314,7 @@ def relative_change(nights: Nights, *, level: float) -> Change:
     squares = now.std_error**2 - 2 * share * covariance + share**2 * before.std_error**2
     std_error = _unless_rounding(np.sqrt(np.maximum(squares, 0.0)) / base, np.maximum(share, 1.0))
     value = np.where(std_error == 0, _unless_rounding(share - 1, np.maximum(share, 1.0)), share - 1)
-    half = stats.t.ppf((1 + level) / 2, _freedom(now, before)) * std_error
+    half = distributions.t_quantile((1 + level) / 2, _freedom(now, before)) * std_error
     return Change(value, std_error, value - half, value + half)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from scipy import stats
 
-from rankeval_spark.statistics import intervals, randomization, ratios
+from rankeval_spark.statistics import distributions, intervals, randomization, ratios
 from rankeval_spark.statistics.differences import FEW
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.replicates import Sums
 
 LEAST_USERS: Final = 30
-"""Users below which there is no p."""
+"""Users below which there is no p, unless another number is asked for: the default of ``min_slice_size``."""
 
 LEAST_DIFFERENCES: Final = 6
 """Differences other than ties below which there is no p: of five, the least that two sides can give is 1/16."""
@@ -95,7 +94,7 @@ def compare(differences: Differences, *, level: float, least_users: int = LEAST_
     level : float
         Nominal coverage of the interval, in (0, 1).
     least_users : int
-        Users below which there is no p; 30, below which neither t nor the eye is to be trusted.
+        Users below which there is no p; by default 30, below which t is not to be trusted on skewed differences.
 
     Returns
     -------
@@ -232,7 +231,7 @@ def _of_few(differences: Differences) -> tuple[Tails, NDArray[np.str_]]:
 def _student(n: Counts, delta: Values, std_error: Values) -> Tails:
     with np.errstate(divide="ignore", invalid="ignore"):
         t, freedom = delta / std_error, np.where(n > 1, n - 1, np.nan)
-    return randomization.Tails(2 * stats.t.sf(np.abs(t), freedom), stats.t.cdf(t, freedom), stats.t.sf(t, freedom))
+    return randomization.Tails(*distributions.t_tails(t, freedom))
 
 
 def of_equal(n: Counts, delta: Values) -> Tails:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from scipy import stats
 
+from rankeval_spark.statistics import distributions
 from rankeval_spark.statistics.differences import TIE
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def sign_test(n_wins: Counts, n_losses: Counts) -> Values:
     [0.0625, 1.0]
     """
     n = np.asarray(n_wins) + np.asarray(n_losses)
-    p: Values = np.minimum(2 * stats.binom.cdf(np.minimum(n_wins, n_losses), n, 0.5), 1.0)
+    p: Values = np.minimum(2 * distributions.fair_coin_at_most(np.minimum(n_wins, n_losses), n), 1.0)
     return p
 
 
@@ -177,7 +177,7 @@ def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> Ranked:
     mean = (n * (n + 1) - n_ranked_zeros * (n_ranked_zeros + 1)) / 4
     variance = (_cubes(n) - _cubes(n_ranked_zeros)) / 24 - float((tied.astype(np.float64) ** 3 - tied).sum()) / 48
     z = (statistic - mean) / np.sqrt(variance)
-    return Ranked(statistic, float(z), float(2 * stats.norm.sf(abs(z))))
+    return Ranked(statistic, float(z), float(2 * distributions.normal_above(abs(z))))
 
 
 def _cubes(n: int) -> float:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from scipy import stats
 
-from rankeval_spark.statistics import intervals
+from rankeval_spark.statistics import distributions, intervals
 from rankeval_spark.statistics.differences import difference_of
 from rankeval_spark.statistics.moments import membership_of
 from rankeval_spark.statistics.paired import LEAST_USERS, Change, of_equal
@@ -182,7 +181,7 @@ def compare(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) 
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where((delta == 0) & (m2 == 0), 0.0, delta / std_error)
     is_tested = (pairs.n >= least_users) & ~np.isnan(delta)
-    sides = (2 * stats.t.sf(np.abs(t), many - 1), stats.t.cdf(t, many - 1), stats.t.sf(t, many - 1))
+    sides = distributions.t_tails(t, many - 1)
     alike = of_equal(pairs.n, delta)
     p, p_less, p_greater = (
         np.where(is_tested, np.where(m2 == 0, equal, side), np.nan) for equal, side in zip(alike, sides, strict=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import special
+
+from rankeval_spark.statistics import distributions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -19,7 +21,7 @@ _FAR: Final = 8.5
 
 _POINTS: Final = _FAR * _Z
 _BELOW: Final = special.ndtr(_POINTS)
-_OUTER: Final = _FAR * _Z_WEIGHTS * stats.norm.pdf(_POINTS)
+_OUTER: Final = _FAR * _Z_WEIGHTS * distributions.normal_density(_POINTS)
 
 _ROWS_AT_ONCE: Final = 256
 
@@ -56,7 +58,7 @@ def upper_tail(q: ArrayLike, n_groups: int, freedom: ArrayLike) -> Values:
 
     >>> float(upper_tail(np.array([2.0 * np.sqrt(2)]), 2, np.array([30.0]))[0].round(8))
     0.05462504
-    >>> float((2 * stats.t.sf(2.0, 30)).round(8))
+    >>> float((2 * distributions.t_above(2.0, 30)).round(8))
     0.05462504
     """
     q, freedom = np.broadcast_arrays(np.asarray(q, dtype=np.float64), np.asarray(freedom, dtype=np.float64))
@@ -79,9 +81,12 @@ def quantile(level: float, n_groups: int, freedom: float) -> float:
 
     Examples
     --------
+    >>> from scipy import stats
     >>> round(quantile(0.95, 3, 20), 6), round(float(stats.studentized_range.ppf(0.95, 3, 20)), 6)
     (3.577935, 3.577935)
     """
+    from scipy import optimize, stats  # noqa: PLC0415 - 0.6 s, which every Python worker would pay
+
     if freedom < _LEAST_FREEDOM:
         return float(stats.studentized_range.ppf(level, n_groups, freedom))
     s, density = _scales(np.array([freedom]))

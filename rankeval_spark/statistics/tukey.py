@@ -7,9 +7,8 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import stats
 
-from rankeval_spark.statistics import hashing, replicates as replicated, studentized
+from rankeval_spark.statistics import distributions, hashing, replicates as replicated, studentized
 from rankeval_spark.statistics.differences import EQUAL, TIE
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
         (np.abs(delta) / scale[:, None]).ravel(), n_models, np.repeat(freedom, delta.shape[1])
     )
     between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / (n_models - 1)
-    p_any = stats.f.sf(between / scale**2, n_models - 1, freedom)
+    p_any = distributions.f_above(between / scale**2, n_models - 1, freedom)
     effect_size = delta / (scale * np.sqrt(many))[:, None]
     return Tukey(delta, effect_size, delta - half, delta + half, tails.reshape(delta.shape), variance, p_any)
 
@@ -206,4 +205,6 @@ def _quantiles(level: float, n_models: int, freedom: Values) -> Values:
 
 @lru_cache(maxsize=4096)
 def _quantile(level: float, n_models: int, freedom: float) -> float:
+    from scipy import stats  # noqa: PLC0415 - 0.6 s, which every Python worker would pay
+
     return float(stats.studentized_range.ppf(level, n_models, freedom))

@@ -48,9 +48,8 @@ IO_ALLOWED: Final = {
     "rankeval_spark/demo/": "the logs of the demo are written and read there",
 }
 PYTHON_ALLOWED: Final = {
-    "rankeval_spark/stages/score.py": "the first Python boundary: lists in, values out",
-    "rankeval_spark/stages/moments.py": "the second Python boundary: values in, moments out",
-    "rankeval_spark/stages/scored_moments.py": "both at once: lists in, moments out",
+    "rankeval_spark/stages/user_rows.py": "the engine: all rows of a user in, lists, values and moments out",
+    "rankeval_spark/stages/moments.py": "values of users in, moments out",
     "rankeval_spark/stages/resample.py": "replicate sums of a bootstrap in, intervals out",
     "rankeval_spark/stages/finish.py": "merged moments in, rows of metrics out",
     "rankeval_spark/stages/compare.py": "values of two models in, differences and rows of comparisons out",

@@ -14,7 +14,7 @@ from rankeval_spark import errors, schemas
 from rankeval_spark.config import PRESETS, Checks, Policies
 from rankeval_spark.measures import Measure, registry
 
-PUBLIC: Final = ["Evaluation", "Results", "__version__", "build_session", "evaluate", "recommended_settings"]
+PUBLIC: Final = ["Evaluation", "Results", "__version__", "build_session", "evaluate"]
 
 EVALUATE: Final = {
     "recommendations": "required",
@@ -32,6 +32,7 @@ EVALUATE: Final = {
     "ties": None,
     "score_precision": None,
     "rank_gaps": None,
+    "ranks_from": 1,
     "duplicates": None,
     "judged_only": None,
     "held_out_duplicates": None,
@@ -41,6 +42,7 @@ EVALUATE: Final = {
     "unit": None,
     "min_slice_size": 30,
     "confidence": 0.95,
+    "max_rows_per_user": 5_000_000,
     "train": None,
     "items": None,
     "evaluation_date": None,
@@ -54,8 +56,8 @@ EVALUATE: Final = {
     "seed": 0,
 }
 EVALUATION: Final = {
-    *("agreement", "cached", "checks", "comparisons", "gap_tests", "gaps", "leaderboard"),
-    *("metrics", "user_metrics", "user_values"),
+    *("agreement", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics", "leaderboard"),
+    *("metrics", "ranked_items", "user_metrics", "user_values"),
 }
 RESULTS: Final = {
     "checks": ("date", "evaluation", "equal"),
@@ -63,6 +65,7 @@ RESULTS: Final = {
     "deleted": ("date", "evaluation"),
     "gates": ("date", "evaluation", "equal"),
     "lists": ("date", "evaluation", "equal"),
+    "group_metrics": ("date", "evaluation", "equal"),
     "metrics": ("date", "evaluation", "equal"),
     "published": ("table",),
     "refresh": (),
@@ -70,11 +73,6 @@ RESULTS: Final = {
     "table_versions": (),
     "user_metrics": ("date", "evaluation", "equal"),
     "user_values": ("date", "evaluation", "equal"),
-}
-SETTINGS: Final = {
-    "spark.sql.adaptive.enabled",
-    "spark.sql.requireAllClusterKeysForCoPartition",
-    "spark.sql.session.timeZone",
 }
 """Settings that the numbers or the plan hang on; others may come and go with what measures fastest."""
 
@@ -114,6 +112,8 @@ PRESET_NAMES: Final = {
 CHECKS: Final = {
     "null_keys",
     "invalid_scores",
+    "zero_ranks",
+    "alike_values",
     "duplicates",
     "null_gains",
     "negative_gains",
@@ -171,7 +171,7 @@ MEASURES: Final = {
     "RR@1": "RR(rel=1)",
     "Rprec": "Rprec(rel=1,agg='macro')",
     "SetF": "SetF(rel=1,agg='macro',beta=1)",
-    "SetP": "SetP(rel=1,agg='macro')",
+    "SetP": "SetP(rel=1,agg='macro',relative=False)",
     "SetR": "SetR(rel=1,agg='macro')",
     "Success@1": "Success(rel=1)",
     "nERR@1": "nERR(agg='macro',max_rel=4)",
@@ -201,12 +201,14 @@ MEASURE_OPTIONS: Final = {
 }
 TABLES: Final = {
     "lists": "evaluation evaluation_date run_id model_id user_id list_id segments n_recommended n_duplicates hit_ranks "
-    "hit_gains judged_gains tied_ranks hit_scores has_rank_gaps is_out_of_order",
+    "hit_gains judged_gains tied_ranks hit_scores empty_ranks has_rank_gaps is_out_of_order",
     "user_metrics": "evaluation evaluation_date run_id model_id user_id list_id k segments n_judged n_relevant "
     "n_recommended n_hits has_ties",
     "metrics": "evaluation evaluation_date run_id model_id slice slice_value slice_values measure k value n_users "
     "n_lists n_undefined n_missing n_zero_relevant n_extra_users tie_share is_small std_dev std_error ci_low ci_high "
     "ci_level ci_method",
+    "group_metrics": "evaluation evaluation_date run_id model_id slice slice_value slice_values measure k value "
+    "n_users n_lists n_left_out is_small ci_low ci_high ci_level ci_method",
     "comparisons": "evaluation evaluation_date run_id baseline_model_id model_id slice slice_value slice_values "
     "measure k n_users baseline_value value delta ci_low ci_high ci_level relative_delta "
     "relative_ci_low relative_ci_high test method replicates seed p_value p_adjusted correction family_size reason "
@@ -272,13 +274,6 @@ def test_published_results_are_read_by_exactly_these_methods() -> None:
     assert public_members(rankeval_spark.Results) == set(RESULTS)
     assert methods == RESULTS
     assert list(parameters(rankeval_spark.Results)) == ["spark", "root"]
-
-
-def test_recommended_settings_are_text_and_hold_what_the_plan_hangs_on() -> None:
-    settings = rankeval_spark.recommended_settings()
-    assert set(settings) >= SETTINGS
-    assert all(isinstance(value, str) for pair in settings.items() for value in pair)
-    assert parameters(rankeval_spark.recommended_settings) == {}
 
 
 def test_every_policy_has_exactly_these_values() -> None:

@@ -8,7 +8,16 @@ from benchmarks.data import SEGMENT_SIZES, DataSettings, prepare
 from benchmarks.families import Families, accuracy_set
 from benchmarks.report import Report
 from benchmarks.timing import interleaved
-from benchmarks.workloads import CUTOFFS, FLOOR, MEASURES, WHOLE, Workloads
+from benchmarks.workloads import (
+    CUTOFFS,
+    DEFAULT,
+    EXCHANGE,
+    FLOOR,
+    HANDED_OVER,
+    MEASURES,
+    WHOLE,
+    Workloads,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,14 +37,17 @@ def test_the_floor_and_the_whole_evaluation_are_timed_on_the_same_rows(
     timings = interleaved(workloads.main(), repeats=1, before_each=lambda: None)
     table = Report("bench", {}, timings, reference=FLOOR, n_rows=n_rows).as_table()
 
-    assert list(timings) == [FLOOR, WHOLE]
+    assert list(timings) == [DEFAULT, FLOOR, EXCHANGE, HANDED_OVER, WHOLE]
     assert all(name in table for name in timings)
     lists = workloads.lists().collect()
     assert len(lists) == settings.n_users == 20
-    assert sum(row["n_recommended"] for row in lists) == n_rows
+    n_repeated = sum(row["n_duplicates"] for row in lists)
+    assert 0 < n_repeated < n_rows / 20
+    assert sum(row["n_recommended"] for row in lists) == n_rows - n_repeated
+    assert workloads.hand_over() > n_rows
     ranks = workloads.floor()
     assert isinstance(ranks, list)
-    lengths = [min(row["n_recommended"], 100) for row in lists]
+    lengths = [min(row["n_recommended"] + row["n_duplicates"], 100) for row in lists]
     assert ranks[0][0] == sum(length * (length + 1) // 2 for length in lengths)
     n_slices = 1 + sum(len({row["segments"][name] for row in lists}) for name in SEGMENT_SIZES)
     families = Families(workloads)
@@ -43,5 +55,5 @@ def test_the_floor_and_the_whole_evaluation_are_timed_on_the_same_rows(
     assert len(named) == len(set(named))
     assert families.floors().items() <= {(name, floor) for name in named for floor in named}
     assert set(MEASURES) - {"RBP"} <= {*accuracy_set().labels, *(name for name in MEASURES if "(" in name)}
-    assert workloads.whole() == len(MEASURES) * len(CUTOFFS) * (n_slices + 4 * len(SEGMENT_SIZES))
+    assert workloads.whole() == len(MEASURES) * len(CUTOFFS) * n_slices
     assert workloads.means() == workloads.whole()

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
-from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, evaluate
-from rankeval_spark.measures import Measure, of_groups
+from rankeval_spark.measures import Measure
 from rankeval_spark.statistics import hashing, links
 from tests.support.frames import tuples
 from tests.support.logs import Logs
@@ -64,8 +63,7 @@ def test_intervals_are_those_of_users_drawn_in_numpy(
             seed=SEED,
         )
     with result.cached() as kept:
-        of_one_group = kept.metrics.where(~F.col(C.MEASURE).rlike(of_groups.PATTERN))
-        found = {row[:3]: row[3:] for row in tuples(of_one_group, *KEY, *SPREAD)}
+        found = {row[:3]: row[3:] for row in tuples(kept.metrics, *KEY, *SPREAD)}
         users = [row.asDict() for row in kept.user_metrics.collect()]
     expected: dict[tuple[str, ...], tuple[Any, ...]] = {}
     for model, country in itertools.product(("als", "popular"), ("", "DE", "FR", C.UNKNOWN)):

@@ -80,9 +80,10 @@ EXPECTED: Final[dict[str, dict[str, float | None]]] = {
     "ERR_IA@2": {"ann": (1 / 2) / (1 + 1 / 2 / 2), "bob": (1 / 2) / (1 + 1 / 2 / 2), "eve": None},
     "SRecall@2": {"ann": 2 / 2, "bob": 2 / 2, "eve": None},
     "SRecall(of='all')@2": {"ann": 3 / 3, "bob": 2 / 3, "eve": 1 / 3},
+    # The catalogue has 5 items; c and d are third by their interactions.
     "Serendipity(kind='pop')@3": {
-        "ann": max((4 + 1 - 2) / 4 - 2 / 4, 0) / 3,
-        "bob": max((4 + 1 - 2) / 4 - 2 / 4, 0) / 2,
+        "ann": ((5 + 1 - 2) / 5 - (5 + 1 - 3) / 5) / 3,
+        "bob": ((5 + 1 - 2) / 5 - (5 + 1 - 3) / 5) / 2,
         "eve": 0,
     },
     "Serendipity(kind='ge')@2": {"ann": 1 / 2, "bob": 1 / 2, "eve": 0},
@@ -204,3 +205,20 @@ def test_column_that_a_measure_lacks_is_named_before_any_job(spark: SparkSession
     with no_spark_jobs(spark), pytest.raises(InputError) as raised:
         evaluated(spark, measures=["ILD@2", "Freshness@2", "ILD(sim='jaccard')@2"], items=items)
     assert [fault.found for fault in raised.value.faults] == ["no column 'vector'", "no column 'published_at'"]
+
+
+@pytest.mark.parametrize("vectors", [(None, None), (None, [1.0, 0.0]), ([1.0, 0.0], [0.0, 2.0])], ids=str)
+def test_items_may_be_without_vectors_in_a_partition_or_altogether(
+    spark: SparkSession, vectors: tuple[Any, Any]
+) -> None:
+    items = [(item, vector) for item, vector in zip("ab", vectors, strict=True)]
+    result = evaluate(
+        ranking(spark, {"ann": "a b", "bob": "x y"}),
+        judgements(spark, {"ann": {"a": 1}, "bob": {"x": 1}}),
+        measures=["ILD@2", "ILD(unknown='drop')@2", "ILS(sim='hamming',unknown='drop')@2", "Unexpectedness@2"],
+        train=table(spark, "user_id item_id", ("ann", "a"), ("bob", "y")),
+        items=spark.createDataFrame(items, "item_id string, vector array<double>"),
+    )
+    found = values_of(result)
+    assert found["ILD@2"] == {"ann": None if None in vectors else 1, "bob": None}
+    assert found["Unexpectedness@2"] == {"ann": None if None in vectors else 1 / 2, "bob": None}

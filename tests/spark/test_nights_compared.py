@@ -68,6 +68,7 @@ def done(
         measures=["RR"],
         cutoffs=[2],
         results__lists=False,
+        min_slice_size=30,
         comparisons={"baseline": "pop"},
         gates=[
             {"measure": "RR@2", "margin": 0.05, "against": "previous"},
@@ -132,11 +133,11 @@ def test_the_previous_night_is_compared_by_all_users_of_both(done: tuple[Workspa
         np.testing.assert_allclose(numbers, expected, rtol=0, atol=1e-12)
         counts = [row[name] for name in ("n_users", "n_earlier_users", "n_common_users")]
         assert counts == [len(now), len(before), len(set(now) & set(before))]
-        assert (row["test"], row["earlier_date"], row["is_small"]) == ("unpaired", str(THEN), False)
+        assert (row["test"], row["earlier_date"], row["is_small"]) == ("unpaired", str(THEN), value == "AT")
     assert len(values("als", NOW, "DE")) == 51  # one of them has moved, and is no common user of the slice
     assert rows["als", "", "RR"]["verdict"] == "worse"
     assert rows["pop", "", "RR"]["verdict"] == "undecided"
-    # Users in AT now are 29, fewer than a test needs.
+    # Users in AT now are 29, fewer than min_slice_size.
     assert (rows["als", "AT", "RR"]["verdict"], rows["als", "AT", "RR"]["reason"]) == (None, "few_users")
 
     told = rankeval("compare", workspace.root, "--against", THEN, "--k", 2)

@@ -190,7 +190,7 @@ def test_night_publishes_them_per_slice_and_cutoff_with_intervals_and_judges_the
     assert row["n_users"] == 3
     assert row["ci_low"] < 1 / 2 < row["ci_high"]
 
-    gaps = results.metrics(**here, model_id="als", k=2, measure="GroupGap(Overlap(model='pop'))")
+    gaps = results.group_metrics(**here, model_id="als", k=2, measure="GroupGap(Overlap(model='pop'))")
     assert [row[C.VALUE] for row in gaps.collect()] == [pytest.approx(3 / 4, rel=0, abs=1e-12)]
     compared = results.comparisons(**here, measure="Overlap(model='pop')", k=2, slice="all")
     assert [row["model_id"] for row in compared.collect()] == ["als"]

@@ -10,7 +10,10 @@ import pytest
 from py4j.java_gateway import GatewayClient
 from pyspark.sql import DataFrame, SparkSession, Window, functions as F
 
-from rankeval_spark.session import build_session, recommended_settings
+from rankeval_spark import errors
+from rankeval_spark.config import redaction
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.session import build_session
 
 
 def test_session_writes_and_reads_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
@@ -21,14 +24,8 @@ def test_session_writes_and_reads_a_delta_table(spark: SparkSession, tmp_path: P
     assert spark.read.format("delta").load(path).count() == 10
 
 
-def test_recommended_settings_hold_in_a_session_of_ours(spark: SparkSession) -> None:
-    wanted = recommended_settings()
-
-    assert {key: spark.conf.get(key) for key in wanted} == wanted
-
-
-def test_recommended_settings_can_be_made_on_a_running_session(spark: SparkSession) -> None:
-    assert [key for key in recommended_settings() if not spark.conf.isModifiable(key)] == []
+def test_dates_of_a_session_of_ours_are_utc(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
 
 
 @pytest.mark.usefixtures("spark")
@@ -61,6 +58,19 @@ def test_workers_run_the_python_of_the_driver(spark: SparkSession) -> None:
     assert [row.executable for row in rows.collect()] == [sys.executable]
 
 
+def test_workers_start_with_the_engine_imported(spark: SparkSession) -> None:
+    def known(batches):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  (runs in the worker, by value)
+        import pyarrow as pa  # noqa: PLC0415 - as in a worker
+
+        before = "rankeval_spark.engine.job" in sys.modules
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"known": [before]})
+
+    rows: DataFrame = spark.range(1).repartition(1).mapInArrow(known, "known boolean")
+
+    assert [row.known for row in rows.collect()] == [True]
+
+
 def test_active_session_is_taken_and_keeps_what_it_was_given(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
 
@@ -83,3 +93,16 @@ def test_instants_are_written_as_parquet_timestamps(spark: SparkSession, tmp_pat
     (file,) = (tmp_path / "t").glob("*.parquet")
 
     assert pq.read_schema(file).field("at").type.unit == "us"
+
+
+@pytest.mark.usefixtures("spark")
+def test_running_session_takes_no_value_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would write the value into its event log: what it hides was settled when it started."""
+    monkeypatch.setattr(errors, "_hidden", set())
+    key = "spark.sql.columnNameOfCorruptRecord"
+    given = {key: "${env:LATE}", "spark.plain": "${env:LATE}"}
+    filled = redaction.fill_environment(given, {"LATE": "hunter2-late"}, "x")
+    with pytest.raises(ConfigError, match=rf"{key}: found a value from the environment") as raised:
+        build_session(settings=filled)
+    assert "hunter2" not in str(raised.value)
+    assert "spark.plain" not in str(raised.value)  # nothing that a running session takes

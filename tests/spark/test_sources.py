@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import schemas
 from rankeval_spark.config import HeldOutInput, RecommendationsInput, SegmentsInput, validate
+from rankeval_spark.errors import InputError
 from rankeval_spark.sources import (
     IS_UNPARSABLE,
     Source,
@@ -126,15 +127,34 @@ def test_text_that_is_no_number_is_null_and_marked(spark: SparkSession, tmp_path
     }
 
 
-def test_fractional_rank_is_not_rounded(spark: SparkSession, tmp_path: Path) -> None:
-    log = spark.createDataFrame([("a", 1.0), ("b", 1.5), ("c", None)], "item_id string, rank double")
-    log.withColumn("user_id", F.lit("u")).write.parquet(str(tmp_path / "r"))
-    source = recommendations(spark, format="parquet", path=str(tmp_path / "r"))
+@pytest.mark.parametrize("kind", ["double", "float", "decimal(5,1)", "boolean", "date"])
+def test_rank_of_a_type_that_is_no_whole_number_is_refused(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    log = spark.range(1).select(F.lit("u").alias("user_id"), F.lit("a").alias("item_id"))
+    log.withColumn("rank", F.lit(None).cast(kind)).write.parquet(str(tmp_path / "r"))
+    with pytest.raises(InputError) as refused:
+        recommendations(spark, format="parquet", path=str(tmp_path / "r"))
+    assert f"column 'rank' of type {kind} for rank; expected whole numbers" in str(refused.value)
+
+
+def test_ranks_from_0_are_counted_from_1_and_what_is_no_place_is_marked(spark: SparkSession, tmp_path: Path) -> None:
+    lines = ["user_id,item_id,rank", "u,a,0", "u,b,1", "u,c,-1", "u,d,2147483647", "u,e,x", "u,f,"]
+    source = recommendations(spark, format="csv", path=write_lines(tmp_path / "r.csv", lines), ranks_from=0)
     assert rows(source.frame, "item_id", "rank", IS_UNPARSABLE) == [
         ("a", 1, False),
-        ("b", None, True),
-        ("c", None, False),
+        ("b", 2, False),
+        ("c", None, True),
+        ("d", None, True),
+        ("e", None, True),
+        ("f", None, False),
     ]
+
+
+@pytest.mark.parametrize("kind", ["bigint", "smallint", "decimal(30,25)", "decimal(38,0)"])
+def test_scores_keep_the_type_of_whole_numbers_and_decimals(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    log = spark.range(1).select(F.lit("u").alias("user_id"), F.lit("a").alias("item_id"))
+    log.withColumn("score", F.lit(1).cast(kind)).write.parquet(str(tmp_path / "r"))
+    source = recommendations(spark, format="parquet", path=str(tmp_path / "r"))
+    assert source.frame.schema["score"].dataType.simpleString() == kind
 
 
 def test_csv_columns_go_by_name_in_every_file(spark: SparkSession, tmp_path: Path) -> None:

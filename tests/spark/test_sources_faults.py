@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -51,6 +52,19 @@ def write(path: Path, text: str) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return str(path)
+
+
+@pytest.mark.parametrize("form", ["delta", "parquet", "csv", "json"])
+def test_pipe_or_device_is_refused_before_anybody_waits_for_its_end(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    os.mkfifo(tmp_path / "log.csv")
+    for path, found in (
+        ("/dev/zero", "/dev/zero"),
+        (f"file:{tmp_path}/log.csv", f"{tmp_path}/log.csv"),
+        (str(tmp_path), f"{tmp_path}/log.csv"),
+    ):
+        assert held_out_fault(spark, format=form, path=path).found == f"a pipe or a device: {found}"
 
 
 @pytest.mark.parametrize("form", ["delta", "parquet", "csv", "json"])

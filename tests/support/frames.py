@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.stages.population import IS_EVALUATED
-from rankeval_spark.stages.rank import IS_TIED, N_COPIES
-from rankeval_spark.stages.score import N_LISTED
+from rankeval_spark.engine.results import IS_EVALUATED, N_LISTED
+from rankeval_spark.stages.judgements import N_COPIES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,11 +34,11 @@ _TYPES: Final = {
     C.JUDGED_GAINS: "array<double>",
     C.TIED_RANKS: "array<int>",
     C.HIT_SCORES: "array<double>",
+    C.EMPTY_RANKS: "array<struct<first:int,last:int>>",
     C.HAS_RANK_GAPS: "boolean",
     C.IS_OUT_OF_ORDER: "boolean",
     C.SEGMENTS: "map<string,string>",
     N_COPIES: "int",
-    IS_TIED: "boolean",
     N_LISTED: "int",
     IS_EVALUATED: "boolean",
     "p": "double",

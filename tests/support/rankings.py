@@ -23,19 +23,19 @@ OTHER_MODEL = "rival"
 
 ITEMS = (
     Item(),
-    Item(8, 5, False, 1.0, 1, True, 0, ("a",), (1.0, 0.0, 0.0), 1.0, 0.75, 1),
-    Item(5, 4, False, 0.75, 2, False, 10, ("a", "b"), (1.0, 2.0, -1.0), 0.8, 0.25, 3),
-    Item(3, 3, True, 0.5, 3, True, -3, ("b", "c", "d"), (0.0, -3.0, 0.5), 0.6, 1.0, 1),
-    Item(3, 2, True, 0.5, 4, False, 45, ("a", "d"), (-2.0, 0.0, 0.0), 0.4, 0.0, 2),
-    Item(1, 1, True, 0.25, 5, False, 29, (), None, 0.2, math.nan, 1),
-    Item(0, 0, True, 0.0, 9, False, 30, ("e",), (0.0, 0.0, 0.0), 0.0, 0.0, 1),
+    Item(8, 5, False, 1, 1, True, 0, ("a",), (1.0, 0.0, 0.0), 1.0, 0.75, 1),
+    Item(5, 4, False, 2, 2, False, 10, ("a", "b"), (1.0, 2.0, -1.0), 0.8, 0.25, 3),
+    Item(3, 3, True, 3, 3, True, -3, ("b", "c", "d"), (0.0, -3.0, 0.5), 0.6, 1.0, 1),
+    Item(3, 2, True, 3, 4, False, 45, ("a", "d"), (-2.0, 0.0, 0.0), 0.4, 0.0, 2),
+    Item(1, 1, True, 4, 5, False, 29, (), None, 0.2, math.nan, 1),
+    Item(0, 0, True, math.inf, 9, False, 30, ("e",), (0.0, 0.0, 0.0), 0.0, 0.0, 1),
 )
 """Items that lists are drawn from: seen and unseen, with and without a day, categories and a vector."""
 
 BACKGROUNDS = (
     Background(),
-    Background(20, 8, 1, 6, 5, 5, (("a", 1, 2), ("b", 2, 1), ("d", 2, 1)), (0.5, 0.25, -0.5), (), 4.5, (), 30),
-    Background(30, 9, 2, 9, 12, 6, (("f", 1, 1),), None, (), 8, (), 5),
+    Background(20, 8, 1, 6, 5, (("a", 1, 2), ("b", 2, 1), ("d", 2, 1)), (0.5, 0.25, -0.5), (), 4.5, (), 30),
+    Background(30, 9, 2, 9, 6, (("f", 1, 1),), None, (), 8, (), 5),
 )
 """What lies behind a list: nothing, and two kinds of training data and user."""
 
@@ -66,7 +66,7 @@ def _ranking(
     Ranks that the list does not have stand for items of the other one alone.
     """
     best_first = sorted(places, key=itemgetter(0), reverse=True)
-    items = [item if background.items else item._replace(**_NOT_IN_TRAIN) for _, _, item, _ in best_first]
+    items = [item if background.interactions else item._replace(**_NOT_IN_TRAIN) for _, _, item, _ in best_first]
     pairs = [
         (rank, later, 1 / (rank + later))
         for later, other in enumerate(items, 1)
@@ -95,7 +95,7 @@ def _ranking(
 
 _NOT_IN_TRAIN: dict[str, Any] = {
     name: Item._field_defaults[name]
-    for name in ("interactions", "users", "is_tail", "popularity", "place", "is_seen", "quantile", "familiarity")
+    for name in ("interactions", "users", "is_tail", "level", "place", "is_seen", "quantile", "familiarity")
 }
 
 

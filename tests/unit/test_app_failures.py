@@ -100,3 +100,14 @@ def test_a_driver_that_is_gone_is_told_as_such(error: Exception) -> None:
 def test_a_call_that_java_refused_is_no_driver_that_is_gone() -> None:
     error = Py4JError("An error occurred while calling o5.f. Trace:\npy4j.Py4JException: Method f([]) does not exist")
     assert failures.translated(error, {}) is error
+
+
+def test_limit_that_is_exceeded_is_named_as_the_setting_it_is() -> None:
+    error = RuntimeError(
+        "PythonException: [rankeval:max_rows_per_user] user 'robot' with 9 rows or more in all inputs together; "
+        "expected at most 5; fix: leave this user out, or raise max_rows_per_user.\n\tat org.x.Y"
+    )
+    translated = failures.translated(error, {})
+    assert isinstance(translated, ChecksFailedError)
+    assert translated.faults[0].where == "max_rows_per_user"
+    assert translated.faults[0].fix.endswith("raise max_rows_per_user")

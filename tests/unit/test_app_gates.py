@@ -61,9 +61,12 @@ def judged(
     metrics: Iterable[dict[str, Any]] = (),
     comparisons: Iterable[dict[str, Any]] = (),
     previous: gates.Previous | None = None,
+    min_slice_size: int = 30,
 ) -> list[dict[str, Any]]:
     config = EvaluationConfig.model_construct(
-        gates=tuple(Gate(**rule) for rule in rules), comparisons=Comparisons(baseline="popular"), min_slice_size=30
+        gates=tuple(Gate(**rule) for rule in rules),
+        comparisons=Comparisons(baseline="popular"),
+        min_slice_size=min_slice_size,
     )
     return gates.judge_rows(config, metrics=list(metrics), comparisons=list(comparisons), previous=previous)
 
@@ -184,6 +187,22 @@ def test_what_cannot_be_judged_has_a_verdict_of_its_own() -> None:
     few = judged(gain, metrics=metrics, comparisons=[comparison("als", 0.02, None, n_users=12)])
     assert verdicts(few) == [("als", "", "too_few_users")]
     assert not gates.failed(few)
+
+
+def test_how_many_users_a_verdict_needs_is_min_slice_size_alone() -> None:
+    gain, metrics = {"measure": "nDCG@10", "least_gain": 0}, [metric("als"), metric("popular")]
+    for n_users, least, verdict in ((12, 12, "passed"), (12, 13, "too_few_users"), (2, 1, "passed")):
+        own = [comparison("als", 0.02, None, n_users=n_users)]
+        rows = judged(gain, metrics=metrics, comparisons=own, min_slice_size=least)
+        assert verdicts(rows) == [("als", "", verdict)]
+    one = judged(gain, metrics=metrics, comparisons=[comparison("als", 0.02, None, n_users=1)], min_slice_size=1)
+    assert verdicts(one) == [("als", "", "too_few_users")]
+    assert "has 1 users, fewer than the 2 that a verdict needs" in one[0]["explanation"]
+    before = gates.Previous(date(2026, 1, 1), [change("als", -0.02, n_before=12)])
+    rule = {"measure": "nDCG@10", "alpha": 0.05, "against": "previous"}
+    assert verdicts(judged(rule, metrics=[metric("als")], previous=before, min_slice_size=12)) == [
+        ("als", "", "failed")
+    ]
 
 
 def test_a_rule_against_the_previous_night_judges_every_model_on_what_changed_since() -> None:

@@ -14,9 +14,9 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.config import Comparisons
+from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.stages import compare, differing, partials
-from rankeval_spark.stages.slicing import USER_HASH
 from rankeval_spark.statistics import bootstrap, hashing, moments, paired, randomization, ratio_pairs, tukey
 from rankeval_spark.statistics.differences import Pairs, by_group
 
@@ -232,8 +232,8 @@ def test_each_test_is_a_family_of_its_own_and_too_few_replicates_are_said() -> N
         rows = [row for key, row in found.items() if key[0] == test]
         assert {row["family_size"] for row in rows} == {sum(row["p_value"] is not None for row in rows)}
     drawn = [row for key, row in found.items() if key[0] == "bootstrap" and row["p_value"] is not None]
-    assert 8 / (100 + 1) > 0.05  # two models, two cutoffs, everyone and the one large country
-    assert {(row["family_size"], row["p_adjusted"], row["reason"]) for row in drawn} == {(8, None, "replicates")}
+    assert 12 / (100 + 1) > 0.05  # two models, two cutoffs, everyone and the two countries with five users
+    assert {(row["family_size"], row["p_adjusted"], row["reason"]) for row in drawn} == {(12, None, "replicates")}
     assert all(row["p_adjusted"] is not None for key, row in found.items() if key[0] == "sign" and row["p_value"])
 
 

@@ -60,7 +60,7 @@ def test_gap_ratio_and_worst_group_are_those_of_the_groups_that_can_be_compared(
     methods = [each["ci_method"] for each in (gap_row, ratio, mad, worst)]
     assert methods == ["games-howell", "simultaneous", "none", "simultaneous"]
     assert [(each[C.SLICE_VALUES], each[C.SLICE_VALUE]) for each in (gap_row, worst)] == [([], ""), (["DE"], "DE")]
-    counts = [(each["n_users"], each["n_undefined"], each["is_small"]) for each in (gap_row, worst)]
+    counts = [(each["n_users"], each["n_left_out"], each["is_small"]) for each in (gap_row, worst)]
     assert counts == [(180, 70, False), (40, 70, False)]
     assert [each[C.N_LISTS] for each in (gap_row, worst)] == [3 * 180, 3 * 40]
 
@@ -120,7 +120,7 @@ def test_groups_of_items_are_compared_within_each_slice_and_small_ones_left_out(
     ]
     table = pa.Table.from_pylist(rows, schema=TYPES)
     found = [each for batch in fairness.to_item_rows(table) for each in batch.to_pylist()]
-    facts = (C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, C.VALUE, "n_users", "n_undefined", "is_small", "ci_method")
+    facts = (C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, C.VALUE, "n_users", "n_left_out", "is_small", "ci_method")
     assert sorted([tuple(each[name] for name in facts) for each in found], key=str) == [
         ("all", [], "ItemMAD(R)", 10, 0.25, 70, 0, False, "none"),
         ("country", ["AT"], "ItemMAD(R)", 10, None, 0, 0, True, "none"),

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from rankeval_spark import columns as C
 from rankeval_spark.stages import finish
 from rankeval_spark.statistics import intervals
 
@@ -16,6 +17,17 @@ def merged(*rows: tuple[int, float | None, float | None]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(
         {"n": pa.array(n, pa.int64()), "mean": pa.array(mean, pa.float64()), "m2": pa.array(m2, pa.float64())}
     )
+
+
+def test_no_two_slices_read_alike() -> None:
+    values = [None, "(unknown)", '"(unknown)"', "DE", "a*b", "", '"', '""', "*", 'a"b']
+    slices = [[], *([one] for one in values), *([one, two] for one in values for two in values)]
+    words = finish.readable(pa.array(slices, pa.list_(pa.string()))).to_pylist()
+    assert words == [C.CROSSING.join(map(C.readable_value, one)) for one in slices]
+    assert words[:5] == ["", "(unknown)", '"(unknown)"', '"""(unknown)"""', "DE"]
+    crossed = words[1 + len(values) :]
+    assert len(set(words[1 : 1 + len(values)])) == len(values)
+    assert len(set(crossed)) == len(crossed)
 
 
 def test_intervals_are_those_of_the_statistics_and_null_where_there_is_none() -> None:

@@ -12,9 +12,10 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine import aggregate_state, aggregation
+from rankeval_spark.engine.aggregate_state import State
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.stages import finish, moments, pooled, summarise
-from rankeval_spark.stages.pooled import State
+from rankeval_spark.stages import finish, summarise
 
 ASKED: Final = MeasureSet.parse(["P@1", "Success@1"])
 LEVEL: Final = 0.9
@@ -28,7 +29,7 @@ def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict
     """Summarise as the workers do: a row of ``metrics`` by measure; both have the same values."""
     weights = summarise.denominators(ASKED, unit="list" if unit == "list" else "user")
     lists = tuple(map(summarise.lists_column, ASKED.columns))
-    summariser = moments.Summariser(ASKED.columns, dict(weights), ((),), ASKED.ks, None, lists)
+    summariser = aggregation.Summariser(ASKED.columns, dict(weights), ((),), ASKED.ks, None, lists)
     rows = [_row(own) for own in users]
     schema = pa.Table.from_pylist([_row([0.5])]).schema
     parts = (pa.Table.from_pylist(rows[part::n_partitions], schema=schema) for part in range(n_partitions))
@@ -52,7 +53,7 @@ def _row(own: list[float]) -> dict[str, Any]:
     """Give the row of a user, as ``summarise.to_users`` makes it; NULL without a list."""
     mean, n = (sum(own) / len(own), float(len(own))) if own else (None, None)
     values = {name: mean for name in ASKED.columns} | {f"{name}__lists": n for name in ASKED.columns}
-    return {C.MODEL_ID: "als", C.K: 1, **dict.fromkeys(pooled.COUNTS, 1.0), **values}
+    return {C.MODEL_ID: "als", C.K: 1, **dict.fromkeys(aggregate_state.COUNTS, 1.0), **values}
 
 
 def of_clusters(users: Lists) -> tuple[float, float, int]:

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import moments, pooled, resample
-from rankeval_spark.stages.slicing import USER_HASH
+from rankeval_spark.engine import aggregate_state, aggregation, bootstrap
+from rankeval_spark.engine.slices import USER_HASH
+from rankeval_spark.stages import resample
 from rankeval_spark.statistics import hashing
 from rankeval_spark.statistics.resampled import Draws
 
@@ -26,7 +27,7 @@ COUNTRIES: Final = ("AT", "DE", None)
 SLICES: Final = ((), ("_segment_0",))
 DRAWS: Final = Draws(replicates=100, seed=3)
 LEVEL: Final = 0.9
-SUMMARISER: Final = moments.Summariser(("p", "r"), {"r": "r__weight"}, SLICES, KS, DRAWS)
+SUMMARISER: Final = aggregation.Summariser(("p", "r"), {"r": "r__weight"}, SLICES, KS, DRAWS)
 MERGER: Final = resample._Merger(2, DRAWS, LEVEL)
 
 Row = dict[str, object]
@@ -40,7 +41,7 @@ def rows() -> list[Row]:
     return [
         {
             **{C.MODEL_ID: model, C.K: k, "_segment_0": COUNTRIES[user % 3], USER_HASH: hashes[user]},
-            **dict.fromkeys(pooled.COUNTS, 1.0),
+            **dict.fromkeys(aggregate_state.COUNTS, 1.0),
             "p": None if user % 7 == 0 else float(draw.integers(0, 4)) / 4,
             **{"r": float(draw.random()), "r__weight": float(draw.integers(1, 5))},
         }
@@ -76,14 +77,14 @@ def passed_on(data: list[Row]) -> list[pa.RecordBatch]:
 def merged(batches: list[pa.RecordBatch]) -> Found:
     """Merge group by group, as Spark does."""
     table = pa.Table.from_batches(batches)
-    keys = [tuple(map(str, row.values())) for row in table.select(list(pooled.GROUP)).to_pylist()]
+    keys = [tuple(map(str, row.values())) for row in table.select(list(aggregate_state.GROUP)).to_pylist()]
     found: Found = {}
     for key in set(keys):
         group = table.filter(pa.array([each == key for each in keys]))
-        scalars = tuple(group[name][0] for name in pooled.GROUP)
+        scalars = tuple(group[name][0] for name in aggregate_state.GROUP)
         for row in SUMMARISER.state.pool(MERGER.merge(scalars, group)).to_pylist():
             where = (row[C.MODEL_ID], row["slice_index"], tuple(row[C.SLICE_VALUES]), row[C.K])
-            found[(*where, row["measure_index"])] = [_number(row[name]) for name in pooled.DRAWN]
+            found[(*where, row["measure_index"])] = [_number(row[name]) for name in aggregate_state.DRAWN]
     return found
 
 
@@ -120,7 +121,7 @@ def test_intervals_are_those_of_a_naive_bootstrap_on_any_partitioning(n_partitio
 def test_numbers_are_the_same_where_little_may_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
     data = rows()
     n_before = len(passed_on(data))
-    monkeypatch.setattr(resample, "HELD_BYTES", 1)
+    monkeypatch.setattr(bootstrap, "HELD_BYTES", 1)
     batches = passed_on(data)
     assert len(batches) >= n_before
     assert_close(merged(batches), expected(data))
@@ -128,10 +129,10 @@ def test_numbers_are_the_same_where_little_may_be_held(monkeypatch: pytest.Monke
 
 def test_moments_pass_through_as_they_are() -> None:
     data = rows()
-    plain = moments.Summariser(("p", "r"), {"r": "r__weight"}, SLICES, KS, None)
+    plain = aggregation.Summariser(("p", "r"), {"r": "r__weight"}, SLICES, KS, None)
     without = pa.Table.from_batches(plain.summarise(iter(pa.Table.from_pylist(data).to_batches())))
     batches = pa.Table.from_batches(passed_on(data))
-    kept = batches.filter(batches[pooled.STATE].is_valid()).drop_columns(list(resample.STATES))
+    kept = batches.filter(batches[aggregate_state.STATE].is_valid()).drop_columns(list(bootstrap.STATES))
     assert kept.to_pylist() == without.to_pylist()
 
 

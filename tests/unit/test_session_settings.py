@@ -8,21 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rankeval_spark.session import builder, recommended_settings, settings
+from rankeval_spark.session import builder, settings
 from rankeval_spark.session.java import Java
 from rankeval_spark.session.spark_home import driver_environment, quiet_environment, spark_defaults
 
 JAVA = Java(Path("/opt/jdk"), 17, "JAVA_HOME")
-
-
-def test_recommended_settings_are_all_of_sql_so_that_a_running_session_takes_them() -> None:
-    assert [key for key in recommended_settings() if not key.startswith("spark.sql.")] == []
-
-
-def test_caller_may_change_what_he_was_given() -> None:
-    recommended_settings()["spark.sql.session.timeZone"] = "Asia/Tokyo"
-
-    assert recommended_settings()["spark.sql.session.timeZone"] == "UTC"
 
 
 def test_local_heap_is_between_one_and_four_gigabytes() -> None:
@@ -64,6 +54,19 @@ def test_small_machines_have_few_partitions(tmp_path: Path, cores: int, partitio
 
     assert local["spark.sql.shuffle.partitions"] == str(partitions)
     assert local["spark.sql.adaptive.coalescePartitions.minPartitionSize"] == least
+
+
+def test_workers_find_the_package_of_the_driver() -> None:
+    of_workers = settings.worker_settings({})
+    module = of_workers["spark.python.daemon.module"].replace(".", "/")
+    assert (Path(of_workers["spark.executorEnv.PYTHONPATH"]) / f"{module}.py").is_file()
+
+
+@pytest.mark.parametrize(
+    "key", ["spark.python.daemon.module", "spark.python.use.daemon", "spark.executorEnv.PYTHONPATH"]
+)
+def test_workers_that_the_user_chooses_are_left_alone(key: str) -> None:
+    assert settings.worker_settings({key: "anything"}) == {}
 
 
 def test_defaults_file_is_read_with_spaces_and_equals_signs(tmp_path: Path) -> None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute as pc
 
-from rankeval_spark.app.trec.files import flags, numbers
+from rankeval_spark import columns as C
+from rankeval_spark.engine import rows
+from rankeval_spark.engine.batch import to_batch
+from rankeval_spark.engine.codes import to_codes
+from rankeval_spark.engine.judgements import to_judgements
+from rankeval_spark.engine.ranking import to_ranked
+from rankeval_spark.engine.rules import ListRules
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import Lists
 from rankeval_spark.measures.arrays import positions
@@ -20,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankeval_spark.app.trec.files import Qrels, Run
-    from rankeval_spark.measures.arrays import FloatVector, IntVector
 
 
 @dataclass(frozen=True)
@@ -59,27 +64,14 @@ class Matched:
         return Matched(topics, self.is_in_run[is_kept], kept)
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """Rows as numbers: ids in the order of their bytes, and one number for a (topic, document) pair."""
-
-    topic: IntVector
-    document: IntVector
-    n_documents: int
-
-    @property
-    def key(self) -> IntVector:
-        return self.topic * self.n_documents + self.document
-
-    def keep(self, kept: NDArray[np.generic]) -> _Pairs:
-        return _Pairs(self.topic[kept], self.document[kept], self.n_documents)
+RULES: Final = ListRules(order=C.SCORE, ties="item_desc", duplicates="keep")
+"""Documents in the order of their scores, ties in that of the bytes of their ids, both descending."""
 
 
 def match(qrels: Qrels, run: Run, *, max_documents: int | None, judged_only: bool) -> Matched:
-    """Rank and match.
+    """Rank and match by the engine.
 
-    Documents stand in the order of their scores, ties in that of the bytes of their ids, both descending. Of each
-    topic the first ``max_documents`` count, and of these, with ``judged_only``, those that were judged.
+    Of each topic the first ``max_documents`` count, and of these, with ``judged_only``, those that were judged.
 
     Parameters
     ----------
@@ -90,39 +82,51 @@ def match(qrels: Qrels, run: Run, *, max_documents: int | None, judged_only: boo
     judged_only
         Whether documents without a judgement, or with a negative one, leave the lists before the rest is ranked anew.
     """
-    topics, documents = _in_order(qrels.topic), _in_order(qrels.document, run.document)
-    judged = _numbered(topics, documents, qrels.topic, qrels.document)
-    order = np.lexsort((-qrels.grade, judged.topic))
+    batch = to_batch(_rows_of(qrels, run), models=(C.ONE_MODEL,))
+    judgements = to_judgements(batch.held_out, n_items=batch.n_items, duplicates="max")
+    ranked = to_ranked(batch, judgements, rules=RULES)
+    n_topics = batch.n_users  # each is judged, so that it has a list
 
-    has_judgements = pc.is_in(run.topic, value_set=topics)
-    retrieved = _numbered(topics, documents, run.topic.filter(has_judgements), run.document.filter(has_judgements))
-    score = run.score[flags(has_judgements)]
-    best_first = np.lexsort((-retrieved.document, -score, retrieved.topic))
-    retrieved, score = retrieved.keep(best_first), score[best_first]
-    is_in_run = np.bincount(retrieved.topic, minlength=len(topics)) > 0
-
-    rank = positions(retrieved.topic, n_lists=len(topics))
-    is_within = rank <= (max_documents or np.inf)
-    retrieved, rank, score = retrieved.keep(is_within), rank[is_within], score[is_within]
-    gain = _gains(judged.key, qrels.grade, retrieved.key)
+    rank = ranked.rank_at(np.arange(len(ranked.row)))
+    judgement = ranked.entries.judgement[ranked.row]
+    gain = np.where(judgement >= 0, judgements.gain[judgement], np.nan)
+    is_kept = rank <= (max_documents or np.inf)
     if judged_only:
-        is_judged = gain >= 0  # False for NaN, which stands for no judgement
-        retrieved, gain, score = retrieved.keep(is_judged), gain[is_judged], score[is_judged]
-        rank = positions(retrieved.topic, n_lists=len(topics))
+        is_kept &= gain >= 0  # False for NaN, which stands for no judgement
+    topic, gain = ranked.list_code[is_kept], gain[is_kept]
+    score = batch.log.columns[C.SCORE].to_numpy()[ranked.row[is_kept]] if len(ranked.row) else np.zeros(0)
+    rank = positions(topic, n_lists=n_topics)
     is_hit = ~np.isnan(gain)
+    best_first = judgements.descending()
     lists = Lists(
-        np.bincount(retrieved.topic, minlength=len(topics)),
-        retrieved.topic[is_hit],
+        np.bincount(topic, minlength=n_topics),
+        topic[is_hit],
         rank[is_hit],
         gain[is_hit],
-        judged.topic[order],
-        qrels.grade[order],
+        best_first.user,
+        best_first.gain,
         score[is_hit],
     )
-    return Matched(topics.to_pylist(), is_in_run, lists)
+    return Matched(batch.users.to_pylist(), ranked.length > 0, lists)
 
 
-def refuse_repeated(path: Path, rows: Qrels | Run) -> None:
+def _rows_of(qrels: Qrels, run: Run) -> pa.Table:
+    """Unite the files as rows of the engine: topics are users, documents are items."""
+    is_judged = pc.is_in(run.topic, value_set=qrels.topic)
+    n_retrieved, n_judged = pc.sum(is_judged).as_py() or 0, len(qrels.topic)
+    score, nothing = run.score[is_judged.to_numpy(zero_copy_only=False)], np.zeros(n_judged)
+    return pa.Table.from_pydict(
+        {
+            rows.KIND: np.repeat(np.array([rows.LOG, rows.HELD_OUT], np.int8), [n_retrieved, n_judged]),
+            C.USER_ID: pa.chunked_array([run.topic.filter(is_judged), qrels.topic]),
+            C.ITEM_ID: pa.chunked_array([run.document.filter(is_judged), qrels.document]),
+            C.SCORE: np.concatenate([score, nothing.astype(score.dtype)]),
+            C.GAIN: np.concatenate([np.zeros(n_retrieved), qrels.grade]),
+        }
+    )
+
+
+def refuse_repeated(path: Path, file: Qrels | Run) -> None:
     """Stop where a document stands twice for a topic.
 
     Raises
@@ -130,37 +134,17 @@ def refuse_repeated(path: Path, rows: Qrels | Run) -> None:
     InputError
         It does; the first one in the file and its lines are named.
     """
-    pairs = _numbered(_in_order(rows.topic), _in_order(rows.document), rows.topic, rows.document)
-    by_pair = np.argsort(pairs.key, kind="stable")
-    key = pairs.key[by_pair]
+    topics, documents = to_codes(file.topic), to_codes(file.document)
+    pair = topics.code * documents.n_values + documents.code
+    by_pair = np.argsort(pair, kind="stable")
+    key = pair[by_pair]
     repeats = np.flatnonzero(key[1:] == key[:-1])
     if not repeats.size:
         return
     first = repeats[np.argmin(by_pair[repeats + 1])]
-    before, again = (int(rows.line[by_pair[first + offset]]) for offset in (0, 1))
-    pair = f"document {rows.document[by_pair[first]].as_py()!r} of topic {rows.topic[by_pair[first]].as_py()!r}"
-    where = f"{path}, line {again}"
+    before, again = (int(file.line[by_pair[first + offset]]) for offset in (0, 1))
+    named = f"document {file.document[by_pair[first]].as_py()!r} of topic {file.topic[by_pair[first]].as_py()!r}"
     more = f" (and {repeats.size - 1:,} more pairs twice)" if repeats.size > 1 else ""
-    raise InputError(Fault(where, f"{pair} again, after line {before}{more}", "each document once a topic"))
-
-
-def _in_order(*columns: pa.Array) -> pa.Array:
-    """Return the distinct ids of some columns, in the order of their bytes."""
-    ids = pa.chunked_array(columns).unique()
-    return ids.take(pc.sort_indices(ids))
-
-
-def _numbered(topics: pa.Array, documents: pa.Array, topic: pa.Array, document: pa.Array) -> _Pairs:
-    return _Pairs(_places(topic, topics), _places(document, documents), len(documents))
-
-
-def _places(column: pa.Array, ids: pa.Array) -> IntVector:
-    return numbers(pc.index_in(column, value_set=ids)).astype(np.int64)
-
-
-def _gains(judged_key: IntVector, grade: FloatVector, key: IntVector) -> FloatVector:
-    """Look up the grade of each retrieved document; NaN where there is no judgement."""
-    order = np.argsort(judged_key)
-    sorted_key = judged_key[order]
-    place = np.minimum(np.searchsorted(sorted_key, key), sorted_key.size - 1)
-    return np.where(sorted_key[place] == key, grade[order][place], np.nan)
+    raise InputError(
+        Fault(f"{path}, line {again}", f"{named} again, after line {before}{more}", "each document once a topic")
+    )

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatMatrix
 
 
+Version: TypeAlias = Literal[9, 10]
+"""Which trec_eval's numbers are wanted."""
+
+OLD: Final = 9
+"""The version before: single precision, another rounding of recall, fewer measures, and silent about missing topics."""
+
+
 class Counts(NamedTuple):
     """What there is for each topic: retrieved, relevant, and both, float64 of shape (n_topics, 1); and judged ones."""
 
@@ -77,6 +84,7 @@ _WHOLE: Final[Mapping[str, str]] = {
     "11pt_avg": "IPrecAvg(need='{need}')",
     "ndcg": "nDCG",
     "set_P": "SetP",
+    "set_relative_P": "SetP(relative=True)",
     "set_recall": "SetR",
 }
 """Measures of the whole list that take no parameter: ours of the same value."""
@@ -107,7 +115,6 @@ _COUNTED: Final[Mapping[str, tuple[Count, Summary]]] = {
     "num_rel_ret": (lambda n: n.n_hits, "sum"),
     "num_nonrel_judged_ret": (lambda n: n.n_judged_retrieved - n.n_hits, "sum"),
     "utility": (lambda n: n.n_hits - (n.n_retrieved - n.n_hits), "mean"),
-    "set_relative_P": (lambda n: ratio(n.n_hits, n.n_retrieved.clip(max=n.n_relevant)), "mean"),
     "set_map": (lambda n: ratio(n.n_hits**2, n.n_retrieved * n.n_relevant), "mean"),
 }
 """What follows from counts alone, without a measure of ours."""
@@ -132,15 +139,22 @@ NICKNAMES: Final[Mapping[str, Sequence[str]]] = {
     "all_trec": _ALL,
 }
 
+_SINCE_10: Final = frozenset({"rbp", "rbp_resid", "unj"})
+"""Measures that trec_eval 9 does not have; of all others both versions have the same names."""
+
+_NEED: Final[Mapping[Version, str]] = {9: "v9", 10: "v10"}
+"""How recall is rounded, as in IPrec."""
+
 _NOT_OURS: Final[Mapping[str, str]] = {
     "rbp": "it scales grades by those of the topic; ours is -m 'RBP(p=0.9)'",
     "rbp_resid": "it is 0 where every document is judged; ours is -m 'RBPResidual(p=0.9)'",
+    "yaap": "it is a function of AP and R; ours is -m map",
     **dict.fromkeys(("binG", "G", "ndcg_rel", "Rndcg"), "ours of graded relevance is -m ndcg or -m 'nERR(max_rel=4)'"),
 }
 """Measures of trec_eval that are left out, and what to take instead."""
 
 
-def lines_of(texts: Sequence[str], *, level: float, need: str) -> list[Line]:
+def lines_of(texts: Sequence[str], *, level: float, version: Version) -> list[Line]:
     """Read what was asked for.
 
     Parameters
@@ -150,8 +164,8 @@ def lines_of(texts: Sequence[str], *, level: float, need: str) -> list[Line]:
     level
         Grade from which on a document is relevant; nDCG of trec_eval does not see it, nor a measure of ours that
         names its own ``rel``.
-    need
-        How recall is rounded, as in IPrec.
+    version
+        The trec_eval whose names and numbers are wanted.
 
     Returns
     -------
@@ -161,13 +175,13 @@ def lines_of(texts: Sequence[str], *, level: float, need: str) -> list[Line]:
     Raises
     ------
     ConfigError
-        Names or parameters are not known; all such faults at once.
+        Names or parameters are not known, or not to this version; all such faults at once.
     """
     of_trec: dict[str, list[Line]] = {}
     ours: list[Line] = []
     faults: list[Fault] = []
     for text in texts:
-        reader = _Reader(text, level, need)
+        reader = _Reader(text, level, version)
         try:
             for name, parameters in reader.names():
                 of_trec.setdefault(name, []).extend(reader.trec(name, parameters))
@@ -186,7 +200,7 @@ class _Reader:
 
     text: str
     level: float
-    need: str
+    version: Version
 
     @property
     def where(self) -> str:
@@ -195,16 +209,20 @@ class _Reader:
     def names(self) -> list[tuple[str, str]]:
         """Find the names of trec_eval that are meant, each with its parameters; none for a measure of ours."""
         name, _, parameters = self.text.partition(".")
-        if name in _NOT_OURS:
-            raise ConfigError(Fault(self.where, "a measure that is not computed", "one of ours", _NOT_OURS[name]))
         if self.text in NICKNAMES:
-            return [(each, "") for each in NICKNAMES[self.text]]
-        if name in _ALL:
-            return [(name, parameters)]
+            return [(each, "") for each in NICKNAMES[self.text] if self._has(each)]
         printed = re.fullmatch(r"(?P<name>\w+?)_(?P<number>[0-9.]+)", self.text)
         if printed and printed["name"] in {*_AT_CUTOFFS, *_AT_NUMBERS}:
-            return [(printed["name"], printed["number"])]
-        return []
+            name, parameters = printed["name"], printed["number"]
+        if name in {*_ALL, *_NOT_OURS} and not self._has(name):
+            fix = "leave --trec-eval 9 out, or take a measure of ours (rankeval measures)"
+            raise ConfigError(Fault(self.where, f"{name}, which is new in trec_eval 10", "one of trec_eval 9", fix))
+        if name in _NOT_OURS:
+            raise ConfigError(Fault(self.where, "a measure that is not computed", "one of ours", _NOT_OURS[name]))
+        return [(name, parameters)] if name in _ALL else []
+
+    def _has(self, name: str) -> bool:
+        return self.version != OLD or name not in _SINCE_10
 
     def ours(self) -> list[Line]:
         """Read a measure of ours."""
@@ -246,7 +264,7 @@ class _Reader:
         elif name in _AT_NUMBERS:
             form, numbers = _AT_NUMBERS[name]
             for number in self._numbers(parameters, float) or numbers:
-                yield Line(f"{name}_{number:3.2f}", self._measure(form.format(number=number, need=self.need)))
+                yield Line(f"{name}_{number:3.2f}", self._measure(form.format(number=number, need=_NEED[self.version])))
         elif name == "set_F":
             weight = next(iter(self._numbers(parameters, float)), 1.0)
             if not 0 < weight < math.inf:
@@ -268,7 +286,7 @@ class _Reader:
     def _plain(self, name: str) -> Line:
         """Make the line of a name that takes no parameters."""
         if name in _WHOLE:
-            return Line(name, self._measure(_WHOLE[name].format(need=self.need)))
+            return Line(name, self._measure(_WHOLE[name].format(need=_NEED[self.version])))
         if name in _GEOMETRIC:
             return Line(name, self._measure(_GEOMETRIC[name]), "geometric mean")
         if name in _COUNTED:

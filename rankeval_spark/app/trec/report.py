@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from rankeval_spark.app.trec.files import Run, read_qrels, read_run
 from rankeval_spark.app.trec.matching import Matched, match, refuse_repeated
-from rankeval_spark.app.trec.names import Count, Counts, Line, lines_of
+from rankeval_spark.app.trec.names import OLD, Count, Counts, Line, Version, lines_of
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import Measure, MeasureSet
@@ -20,19 +20,12 @@ from rankeval_spark.measures import Measure, MeasureSet
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
 
-Version: TypeAlias = Literal[9, 10]
-"""Which trec_eval's numbers are wanted."""
-
 ALL: Final = "all"
 """What stands for the topic in the lines about all of them."""
-
-OLD: Final = 9
-"""The version before: single precision, another rounding of recall, and silent about missing topics."""
 
 FLOOR: Final = 1e-5
 """Least value that a geometric mean tells apart; as in LogAP."""
 
-_NEED: Final[Mapping[Version, str]] = {9: "v9", 10: "v10"}
 _OUTSIDE_POOL, _NOT_JUDGED, _ABOVE_9 = "-", ".", ">"
 
 
@@ -144,7 +137,7 @@ def evaluate(qrels_path: Path, run_path: Path, settings: Settings) -> Report:
     InputError
         A file cannot be read, holds a document twice for a topic, or topics are missing.
     """
-    lines = lines_of(settings.measures, level=settings.level, need=_NEED[settings.version])
+    lines = lines_of(settings.measures, level=settings.level, version=settings.version)
     qrels, run = read_qrels(qrels_path), read_run(run_path)
     refuse_repeated(qrels_path, qrels)
     refuse_repeated(run_path, run)
@@ -197,7 +190,7 @@ def _values(lines: Sequence[Line], matched: Matched, level: float) -> dict[str, 
             return of(counts)[:, 0]
         found = scores[of.column][:, asked.ks.index(of.k)] if asked else np.empty(0)
         # A topic without a relevant document counts as one without a hit.
-        return np.nan_to_num(found, nan=of.entry.definition.without_relevant(**of.kernel_options))
+        return np.where(np.isnan(found), of.entry.definition.without_relevant(**of.kernel_options), found)
 
     return {line.name: value(line.of) for line in lines if not isinstance(line.of, str)}
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
 from rankeval_spark.measures import needs
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, ratio, where_defined
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, quotient, where_defined
 from rankeval_spark.measures.families.rank_biased_precision import Persistence  # noqa: TC001 - as OtherModel
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.items import Background
@@ -38,9 +39,9 @@ _TWO_OTHERS = _beside(2, ("popular", (1, None)), ("random", (2, 1)))
     takes_group=False,
     formula=f"|L_k and B_k| / k{_ABOUT}",
     bounds=(0, 1),
-    undefined=_NO_TWO_LISTS,
-    source="RecTools Intersection",
-    cutoff=Cutoff("required"),
+    undefined=f"{_NO_TWO_LISTS}; denom='len' and 'min': no item at ranks 1..k",
+    source="share of a page of k places; denom='len' RecTools Intersection; denom='min' Szymkiewicz-Simpson",
+    cutoff=Cutoff("required").but("optional", denom="len").but("optional", denom="min"),
     needs=(needs.OTHER_LISTS,),
     without_relevant=lambda **_: math.nan,
     goldens=(
@@ -49,9 +50,15 @@ _TWO_OTHERS = _beside(2, ("popular", (1, None)), ("random", (2, 1)))
         Golden("Overlap(model='popular')@3", (_SWAPPED, _SAME), ("2/3", "2/3"), note="a short list has empty places"),
         Golden("Overlap(model='popular')@2", (_APART, _ALONE), ("0", UNDEFINED), note="only another model has a list"),
         Golden("Overlap(model='random')@2", (_TWO_OTHERS,), ("2/2",), note="each model by itself"),
+        Golden(
+            "Overlap(denom='len',model='popular')", (_SWAPPED, _SAME), ("2/4", "2/2"), note="of the list's own items"
+        ),
+        Golden(
+            "Overlap(denom='min',model='popular')", (_SWAPPED, _NONE), ("2/3", UNDEFINED), note="of the shorter list"
+        ),
     ),
 )
-def overlap(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
+def overlap(cut: CutLists, *, model: OtherModel, denom: Literal["k", "len", "min"] = "k") -> FloatMatrix:
     """Share of the first k places that the list and that of another model have in common.
 
     Parameters
@@ -60,11 +67,14 @@ def overlap(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
         The lists and the cutoffs.
     model : str
         The other model. Its own lists have no value.
+    denom : {"k", "len", "min"}
+        What the common items are divided by: k; the items of the list; those of the shorter of the two lists.
 
     Returns
     -------
     float64, shape (n_lists, n_cutoffs)
-        In [0, 1]; min(k, n) / k for equal lists. NaN where the user has no list of one of the two models.
+        In [0, 1]; min(k, n) / k for equal lists, 1 with another ``denom``. NaN where the user has no list of one of the
+        two models.
 
     Notes
     -----
@@ -80,7 +90,11 @@ def overlap(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     >>> overlap(batch.cut([1, 2]), model="popular")
     array([[0. , 0.5]])
     """
-    return where_defined(_n_shared(cut, model) / cut.k, _shorter(cut, model) > 0)
+    if denom == "k":
+        return where_defined(_n_shared(cut, model) / cut.k, _shorter(cut, model) > 0)
+    n_others = cut.n_items_of_other(cut.lists.shared_with(model))
+    n_items = cut.n_items if denom == "len" else np.minimum(cut.n_items, n_others)
+    return quotient(_n_shared(cut, model), np.where(_shorter(cut, model) > 0, n_items, 0))
 
 
 @Definition(
@@ -126,8 +140,9 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     >>> jaccard(batch.cut([2, 3]), model="popular").round(4)
     array([[0.3333, 0.25  ]])
     """
-    n_shared, shorter, longer = _n_shared(cut, model), _shorter(cut, model), _longer(cut, model)
-    return where_defined(ratio(n_shared, shorter + longer - n_shared), shorter > 0)
+    n_shared, n_others = _n_shared(cut, model), cut.n_items_of_other(cut.lists.shared_with(model))
+    n_either = np.where(_shorter(cut, model) > 0, cut.n_items + n_others - n_shared, 0)
+    return quotient(n_shared, n_either)
 
 
 @Definition(

@@ -34,7 +34,7 @@ def average_precision_parts(cut: CutLists, *, denom: Denom = "R", rel: Level = 1
         "R": relevance.n_relevant,
         "min": np.minimum(relevance.n_relevant, cut.k),
         "k": cut.k,
-        "len": np.minimum(relevance.n_relevant, cut.depth),
+        "len": np.minimum(relevance.n_relevant, cut.n_items),
         "hits": cut.hits(rel),
     }[denom]
     return gained, possible

@@ -9,7 +9,7 @@ from rankeval_spark.measures.arrays import FloatMatrix, ratio, where_defined
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.lists import CutLists, Ranking
 from rankeval_spark.measures.needs import VALUES
-from rankeval_spark.measures.options import Level  # noqa: TC001 - the registry reads the annotation at run time
+from rankeval_spark.measures.options import GainMap, Level
 from rankeval_spark.measures.registry import Cutoff, Definition, Rule
 from rankeval_spark.measures.weighting import Dcg, Gains, Ideal, Unjudged, Weighting
 
@@ -51,7 +51,12 @@ def _needs(*, gains: Gains, **_: object) -> tuple[str, ...]:
 def _is_bounded_by_gains(  # every other option leaves the better item the one with the greater gain
     *, gains: Gains, unjudged: Unjudged, group: str | None, ideal: Ideal = "judged", **_: object
 ) -> bool:
-    """Tell whether the order of the gains is the best one of tied items, and the reverse the worst."""
+    """Tell whether the order of the gains is the best one of tied items, and the reverse the worst.
+
+    Where a map gives grade 0 a gain it is not: an item without a judgement has gain 0 too.
+    """
+    if isinstance(gains, GainMap) and gains.grades[0] == 0:
+        return False
     return gains != "value" and unjudged == "zero" and ideal != "retrieved" and group is None
 
 
@@ -116,7 +121,7 @@ def cumulated_gain(
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
         has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
-        not hold is an error.
+        not hold is an error; 0 may have a gain, which judged items then have and others have not.
     rel : float
         Gain from which on an item is relevant; only with ``gains='binary'``.
     unjudged : {"zero", "mean", "median"}
@@ -178,7 +183,7 @@ def normalised_cumulated_gain(
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
         has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
-        not hold is an error.
+        not hold is an error; 0 may have a gain, which judged items then have and others have not.
     ideal : {"judged", "k_ones", "retrieved", "len"}
         The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as
         many as the list is long.
@@ -248,7 +253,7 @@ def discounted_cumulated_gain(
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
         has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
-        not hold is an error.
+        not hold is an error; 0 may have a gain, which judged items then have and others have not.
     rel : float
         Gain from which on an item is relevant; only with ``gains='binary'``.
     unjudged : {"zero", "mean", "median"}
@@ -309,6 +314,12 @@ def discounted_cumulated_gain(
             (_EVENTS,),
             ("(50 + 1/log2(3) + 5/log2(5)) / (50 + 5/log2(3) + 1/2)",),
             note="a gain a grade",
+        ),
+        Golden(
+            "nDCG(gains={0:1,1:4})@3",
+            (Ranking([None, 0, 1], missed=[-1, 0]),),
+            ("(1/log2(3) + 4/2) / (4 + 1/log2(3) + 1/2)",),
+            note="items judged 0 count, those without a judgement or with a negative one do not",
         ),
         Golden(
             "nDCG(gains='binary')@5",
@@ -407,7 +418,7 @@ def normalised_discounted_cumulated_gain(  # noqa: PLR0913 - each option is a di
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
         has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
-        not hold is an error.
+        not hold is an error; 0 may have a gain, which judged items then have and others have not.
     ideal : {"judged", "k_ones", "retrieved", "len"}
         The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as
         many as the list is long.

@@ -23,7 +23,7 @@ _REPEATED = Ranking([None, 1, None], items=(Item(), Item(copies=3), Item(copies=
 @Definition(
     name="SufficientReco",
     takes_group=False,
-    formula="1[n >= k]",
+    formula="1[m >= k]",
     bounds=(0, 1),
     undefined=_NO_LIST,
     source="RecTools SufficientReco",
@@ -53,7 +53,7 @@ def sufficient_recommendations(cut: CutLists, *, kind: Literal["full", "share"] 
 
     Notes
     -----
-    ``1[n >= k]``, whose mean is the share of lists that are long enough; or ``min(k, n) / k``.
+    ``1[m >= k]``, whose mean is the share of lists that are long enough; or ``m / k``.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def sufficient_recommendations(cut: CutLists, *, kind: Literal["full", "share"] 
     >>> sufficient_recommendations(Lists.of([Ranking([None, None])]).cut([2, 3]))
     array([[1., 0.]])
     """
-    filled = cut.depth / cut.k
+    filled = cut.n_items / cut.k
     return np.where(cut.n_recommended > 0, np.floor(filled) if kind == "full" else filled, np.nan)
 
 
@@ -103,7 +103,7 @@ def not_in_train(cut: CutLists) -> FloatMatrix:
     array([[1. , 0.5]])
     """
     n_seen = cut.sum_items(cut.lists.known_items.values[needs.ITEM_SEEN])
-    return quotient(cut.depth - n_seen, cut.depth)
+    return quotient(cut.n_items - n_seen, cut.n_items)
 
 
 @Definition(
@@ -153,5 +153,5 @@ def unrepeated_recommendations(cut: CutLists, *, kind: Literal["share", "full"] 
     array([[0.3333, 0.5   ]])
     """
     n_rows = cut.sum_items(cut.lists.known_items.values[needs.ITEM_COPIES])
-    share = quotient(cut.depth, n_rows)
-    return share if kind == "share" else np.where(np.isnan(share), np.nan, (n_rows == cut.depth).astype(np.float64))
+    share = quotient(cut.n_items, n_rows)
+    return share if kind == "share" else np.where(np.isnan(share), np.nan, (n_rows == cut.n_items).astype(np.float64))

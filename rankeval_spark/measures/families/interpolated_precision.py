@@ -40,7 +40,7 @@ _NOTHING_RELEVANT = Ranking([0, None], missed=[0])
 def recall_ceiling_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
     """Relevant items that the list has places for, and all of them."""
     n_relevant = cut.n_relevant(rel)
-    return np.minimum(n_relevant, cut.depth), n_relevant
+    return np.minimum(n_relevant, cut.n_items), n_relevant
 
 
 @Definition(
@@ -254,7 +254,7 @@ def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
     Notes
     -----
-    ``min(R, m) / R`` with m = min(k, n). To be published beside a curve: where the mean is low, high levels of
+    ``min(R, m) / R`` with m items at ranks 1..k. To be published beside a curve: where the mean is low, high levels of
     recall are out of reach for short lists, and precision there says nothing about the model's order.
 
     Examples

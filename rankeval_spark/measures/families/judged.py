@@ -27,7 +27,7 @@ _SMOOTHING: Final = 1e-5
 
 def judged_share_parts(cut: CutLists, *, denom: Literal["len", "k"] = "len") -> tuple[FloatMatrix, FloatMatrix]:
     """Items among the first k that have a judgement, and what they are divided by."""
-    return _n_judged(cut), cut.depth if denom == "len" else cut.k
+    return _n_judged(cut), cut.n_items if denom == "len" else cut.k
 
 
 def binary_preference_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
@@ -53,7 +53,7 @@ def inferred_average_precision_parts(cut: CutLists, *, rel: Level = 1) -> tuple[
 
 @Definition(
     name="Judged",
-    formula="(items with a judgement at ranks 1..k) / min(k, n)",
+    formula="(items with a judgement at ranks 1..k) / m",
     bounds=(0, 1),
     undefined=_NEVER,
     source="ir_measures Judged",
@@ -83,7 +83,7 @@ def judged_share(cut: CutLists, *, denom: Literal["len", "k"] = "len") -> FloatM
     cut : CutLists
         The lists and the cutoffs.
     denom : {"len", "k"}
-        What the judged items are divided by: the items there are, min(k, n); k.
+        What the judged items are divided by: the items at ranks 1..k; k.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def judged_share(cut: CutLists, *, denom: Literal["len", "k"] = "len") -> FloatM
 
     Notes
     -----
-    ``|{i <= k : item i has a judgement}| / min(k, n)``. Most items that a recommender shows have none and count as not
+    ``|{i <= k : item i has a judgement}| / m``. Most items that a recommender shows have none and count as not
     relevant in the other measures, which this share puts into proportion.
 
     Examples
@@ -108,7 +108,7 @@ def judged_share(cut: CutLists, *, denom: Literal["len", "k"] = "len") -> FloatM
 
 @Definition(
     name="unj",
-    formula="(items without a judgement at ranks 1..min(k, n)) / k",
+    formula="(items without a judgement at ranks 1..k) / k",
     bounds=(0, 1),
     undefined=_NEVER,
     source="trec_eval 10 unj",
@@ -138,7 +138,7 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
 
     Notes
     -----
-    ``|{i <= min(k, n) : item i has no judgement}| / k``. A negative gain marks an item of the pool that was not judged.
+    ``|{i <= k : item i has no judgement}| / k``. A negative gain marks an item of the pool that was not judged.
     Where there is none, it equals 1 - Judged@k for lists of at least k items; in a shorter one the places that it does
     not fill count as if they were judged.
 
@@ -150,7 +150,7 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
     >>> unjudged_share(Lists.of([Ranking([None, 1, 0, None])]).cut([1, 2, 10]))
     array([[1. , 0.5, 0.2]])
     """
-    return (cut.depth - cut.sum_hits((cut.lists.hit_gain >= 0).astype(np.float64))) / cut.k
+    return (cut.n_items - cut.sum_hits((cut.lists.hit_gain >= 0).astype(np.float64))) / cut.k
 
 
 @Definition(

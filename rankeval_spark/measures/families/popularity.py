@@ -23,7 +23,7 @@ _NO_DATA = "the user has no list, or train is empty"
 _NO_SEEN_ITEM = "the user has no list, train is empty, or unseen='drop' leaves no item"
 _VARGAS = "Vargas & Castells (2011), Rank and relevance in novelty and diversity metrics"
 
-_TRAIN = Background(interactions=16, most_interactions=8, least_interactions=2, users=8, items=3)
+_TRAIN = Background(interactions=16, most_interactions=8, least_interactions=2, users=8)
 _ITEMS = (
     Item(interactions=8, users=4, is_tail=False),
     Item(interactions=2, users=2),
@@ -101,7 +101,7 @@ def average_popularity(
     array([[8., 5.]])
     """
     counts = cut.lists.known_items.values[needs.ITEM_INTERACTIONS]
-    n_items = cut.depth if unseen == "zero" else cut.sum_items((counts > 0).astype(np.float64))
+    n_items = cut.n_items if unseen == "zero" else cut.sum_items((counts > 0).astype(np.float64))
     scales = {"C": needs.TOTAL_INTERACTIONS, "max": needs.MOST_INTERACTIONS}
     scale = _total(cut, scales[norm]) if norm != "none" else np.ones((1, 1))
     return quotient(cut.sum_items(counts), n_items * scale)
@@ -155,7 +155,7 @@ def mean_inverse_user_frequency(cut: CutLists, *, unseen: Literal["one", "drop"]
     users = cut.lists.known_items.values[needs.ITEM_USERS]
     bits = _bits(cut, users, needs.TOTAL_USERS)
     if unseen == "one":
-        return _where_trained(cut, quotient(cut.sum_items(bits), cut.depth), needs.TOTAL_USERS)
+        return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), needs.TOTAL_USERS)
     is_seen = (users > 0).astype(np.float64)
     return quotient(cut.sum_items(bits * is_seen), cut.sum_items(is_seen))
 
@@ -202,7 +202,7 @@ def self_information(cut: CutLists) -> FloatMatrix:
     array([[3.]])
     """
     bits = _bits(cut, cut.lists.known_items.values[needs.ITEM_INTERACTIONS], needs.TOTAL_INTERACTIONS)
-    return _where_trained(cut, quotient(cut.sum_items(bits), cut.depth), needs.TOTAL_INTERACTIONS)
+    return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), needs.TOTAL_INTERACTIONS)
 
 
 @Definition(
@@ -364,7 +364,7 @@ def long_tail_share(cut: CutLists) -> FloatMatrix:
     >>> long_tail_share(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
     array([[0. , 0.5]])
     """
-    return quotient(cut.sum_items(cut.lists.known_items.values[needs.ITEM_TAIL]), cut.depth)
+    return quotient(cut.sum_items(cut.lists.known_items.values[needs.ITEM_TAIL]), cut.n_items)
 
 
 @Definition(
@@ -392,7 +392,7 @@ def long_tail_count(cut: CutLists) -> FloatMatrix:
     Returns
     -------
     float64, shape (n_lists, n_cutoffs)
-        At least 0, at most min(k, n). NaN without a list.
+        At least 0, at most m. NaN without a list.
 
     Notes
     -----

@@ -26,7 +26,7 @@ def lift_parts(cut: CutLists) -> tuple[FloatMatrix, FloatMatrix]:
     """Mean popularity of the list less that of the profile, and that of the profile."""
     facts = cut.lists.known_items
     of_profile = facts.known_profile_interactions[:, None]
-    of_list = quotient(cut.sum_items(facts.values[needs.ITEM_INTERACTIONS]), cut.depth)
+    of_list = quotient(cut.sum_items(facts.values[needs.ITEM_INTERACTIONS]), cut.n_items)
     return of_list - of_profile, of_profile
 
 
@@ -130,4 +130,4 @@ def mean_popularity_rank(cut: CutLists) -> FloatMatrix:
     >>> mean_popularity_rank(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
     array([[1.  , 0.75]])
     """
-    return quotient(cut.sum_items(cut.lists.known_items.values[needs.ITEM_QUANTILE]), cut.depth)
+    return quotient(cut.sum_items(cut.lists.known_items.values[needs.ITEM_QUANTILE]), cut.n_items)

@@ -28,7 +28,7 @@ def precision_parts(
     cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Level = 1
 ) -> tuple[FloatMatrix, FloatMatrix]:
     """Hits among the first k recommendations, and what they are divided by."""
-    possible = {"k": cut.k, "len": cut.depth, "min": np.minimum(cut.k, cut.n_relevant(rel))}[denom]
+    possible = {"k": cut.k, "len": cut.n_items, "min": np.minimum(cut.k, cut.n_relevant(rel))}[denom]
     return cut.hits(rel), possible
 
 
@@ -91,7 +91,7 @@ def precision(cut: CutLists, *, denom: Literal["k", "len", "min"] = "k", rel: Le
     cut : CutLists
         The lists and the cutoffs.
     denom : {"k", "len", "min"}
-        What the hits are divided by: k; the items there are, min(k, n); the hits there can be, min(k, R).
+        What the hits are divided by: k; the items at ranks 1..k; the hits there can be, min(k, R).
     rel : float
         Gain from which on an item is relevant.
 

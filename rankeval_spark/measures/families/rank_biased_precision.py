@@ -145,7 +145,7 @@ def rank_biased_precision_residual(cut: CutLists, *, p: Persistence = 0.8, rel: 
 
     Notes
     -----
-    ``p^m + (1 - p) sum p^(i-1)`` over the ranks i <= m = min(k, n) whose item has no judgement. An item judged not
+    ``p^m + (1 - p) sum p^(i-1)`` over the ranks i <= m = min(k, n) without a judged item. An item judged not
     relevant is known, and the tail below rank m never is. RBP and residual together are at most 1.
 
     Examples

@@ -32,6 +32,9 @@ _NONE_PREDICTED = Ranking([None], missed=[4], scores=[3])
 SMALLEST: Final = 1e-15
 """A probability nearer to 0 or 1 than this is taken for this near, because the logarithm of 0 is infinite."""
 
+_GREATEST_ERROR: Final = 1e150
+"""Its square, and the sum of more of them than a list has items, is a double."""
+
 
 def _names_of_refused(*, missing: Missing, **_: object) -> tuple[str, ...]:
     """Ask for the names of the lists where one may be refused."""
@@ -353,10 +356,17 @@ def _mean(parts: tuple[FloatMatrix, FloatMatrix]) -> FloatMatrix:
 
 
 def _error(cut: CutLists, missing: Missing) -> FloatVector:
-    """Score less gain of each predicted pair; a pair without a score is refused where it must not be missing."""
+    """Score less gain of each predicted pair; refuse what is infinite or near, and a pair that must not be missing."""
     if missing == "error":
         _refuse_unpredicted(cut)
-    return cut.lists.scores - cut.lists.hit_gain
+    error = cut.lists.scores - cut.lists.hit_gain
+    is_too_large = ~(np.abs(error) <= _GREATEST_ERROR)
+    if is_too_large.any():
+        found = f"a score of {show(float(cut.lists.scores[is_too_large][0]))} for a held-out item"
+        expected = f"predicted ratings within {show(_GREATEST_ERROR)} of the true ones"
+        fix = "leave RMSE, MSE and MAE out, or give the log predicted ratings for scores"
+        raise JudgementError(Fault("measures", found, expected, fix))
+    return error
 
 
 def _refuse_unpredicted(cut: CutLists) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
     from rankeval_spark.measures.items import ItemFacts
 
-_TRAIN = Background(items=4, profile_vector=(0.5, 0.5))
+_TRAIN = Background(profile_vector=(0.5, 0.5), catalogue=8)
 """The user has two items, (1, 0) and (0, 1)."""
 _X, _OPPOSITE, _NO_VECTOR = Item(vector=(2, 0)), Item(vector=(-3, 0)), Item()
 _CONTENT = Ranking([None, 1], items=(_X, _OPPOSITE), background=_TRAIN)
@@ -28,8 +28,8 @@ _TOGETHER = Ranking([None, 1], items=(Item(users=4, familiarity=1 / 2), Item(use
 """The first item is often had together with the two of the user, the second never."""
 _TOGETHER_GAP = Ranking([1, None], items=(Item(users=4, familiarity=1 / 2), Item(familiarity=0)))
 """Nobody has the second item."""
-_POPULAR = Item(popularity=1, place=1)
-_RARE = Item(popularity=1 / 4, place=4)
+_POPULAR = Item(level=1, place=1)
+_RARE = Item(level=4, place=4)
 _POP = Ranking([1, 1, 1, None], items=(_RARE, _POPULAR, Item(), Item()), background=_TRAIN)
 _NO_PROFILE = Ranking([1], items=(_X,))
 _NONE = Ranking([], missed=[1], background=_TRAIN)
@@ -39,7 +39,7 @@ _CONTENT_NEEDS: Final = {
     "cooccurrence": (needs.ITEM_FAMILIARITY, needs.ITEM_USERS),
 }
 _NEEDS: Final = {
-    "pop": (needs.ITEM_POPULARITY, needs.TOTAL_ITEMS),
+    "pop": (needs.ITEM_LEVEL, needs.CATALOGUE_ITEMS),
     "ge": (needs.ITEM_PLACE,),
 }
 
@@ -107,7 +107,7 @@ def unexpectedness(
     takes_group=False,
     formula="(1 / m) sum_{i<=m} r_i (1 - mean over j in train(u) of sim(i, j))",
     bounds=(0, 2),
-    undefined="the user has no list; train is empty (kind='content': as Unexpectedness)",
+    undefined="the user has no list; with kind='pop' the catalogue is empty, with kind='content' as Unexpectedness",
     source="Zhang et al. (2012), Auralist; kind='pop' RecTools; kind='ge' Ge et al. (2010), Beyond accuracy",
     cutoff=Cutoff("optional").but("required", kind="ge"),
     bounded_by_gains=False,
@@ -120,8 +120,8 @@ def unexpectedness(
         Golden(
             "Serendipity(kind='pop')@3",
             (_POP,),
-            ("((4/4 - 1/4) + 0 + 2/4) / 3",),
-            note="ranked no higher than its popularity, the second item surprises nobody",
+            ("((8/8 - 5/8) + 0 + 6/8) / 3",),
+            note="of 8 items of the catalogue; the second item ranks no higher than its popularity",
         ),
         Golden("Serendipity(kind='ge')@3", (_POP, _NONE), ("2/3", UNDEFINED), note="one is among the 3 most popular"),
         Golden("Serendipity(kind='ge')@4", (_POP,), ("1/4",), note="two are among the 4 most popular"),
@@ -171,8 +171,9 @@ def serendipity(
     -----
     content: ``(1 / m) sum_{i<=m} r_i (1 - mean_j sim(i, j))``.
 
-    pop: ``(1 / m) sum_{i<=m} r_i max(p_u(i) - p_pop(i), 0)`` with ``p = (|T| + 1 - rank) / |T|``, T being the items in
-    `train`, the rank of p_pop the dense one by c(i), and p_pop = 0 for items that are not in `train`.
+    pop: ``(1 / m) sum_{i<=m} r_i max(p_u(i) - p_pop(i), 0)`` with ``p = (N + 1 - rank) / N``, N being the items of the
+    catalogue (`items` or, without that input, `train`), the rank of p_pop the dense one by c(i), the interactions in
+    `train`, and p_pop = 0 for items that are not in `train`.
 
     ge: ``(1 / m) |{i <= m : r_i = 1, i not among the k most popular items of train}|``, ties by the item's id.
 
@@ -191,11 +192,13 @@ def serendipity(
         # Counted at each cutoff anew: the larger k, the more items are among the k most popular.
         place = facts.values[needs.ITEM_PLACE]
         counts = [cut.sum_items(is_relevant * (place > k))[:, column] for column, k in enumerate(cut.k[0])]
-        return quotient(np.stack(counts, axis=1), cut.depth)
-    n_items = facts.totals[needs.TOTAL_ITEMS]
-    at_rank = 1 - (facts.item_rank - 1) / np.maximum(n_items, 1)[facts.item_list]
-    surprise = np.maximum(at_rank - facts.values[needs.ITEM_POPULARITY], 0)
-    return np.where(n_items[:, None] > 0, quotient(cut.sum_items(is_relevant * surprise), cut.depth), np.nan)
+        return quotient(np.stack(counts, axis=1), cut.n_items)
+    n_items, level = facts.totals[needs.CATALOGUE_ITEMS], facts.values[needs.ITEM_LEVEL]
+    size, is_trained = np.maximum(n_items, 1)[facts.item_list], np.isfinite(level)
+    at_rank = 1 - (facts.item_rank - 1) / size
+    popularity = np.where(is_trained, 1 - (np.where(is_trained, level, 1) - 1) / size, 0.0)
+    surprise = np.maximum(at_rank - popularity, 0)
+    return np.where(n_items[:, None] > 0, quotient(cut.sum_items(is_relevant * surprise), cut.n_items), np.nan)
 
 
 def _mean_distance(cut: CutLists, counted: FloatVector, sim: str, unknown: str) -> FloatMatrix:
@@ -207,7 +210,7 @@ def _mean_distance(cut: CutLists, counted: FloatVector, sim: str, unknown: str) 
     n_known = cut.sum_items(is_known.astype(np.float64))
     distances = np.where(is_known, 1 - similarity, 0.0)
     mean = np.clip(quotient(cut.sum_items(counted * distances), n_known), 0, 2)
-    return mean if unknown == "drop" else np.where(n_known == cut.depth, mean, np.nan)
+    return mean if unknown == "drop" else np.where(n_known == cut.n_items, mean, np.nan)
 
 
 def _to_profile(facts: ItemFacts) -> FloatVector:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
+
 from rankeval_spark.measures.arrays import FloatMatrix, ratio, where_defined
-from rankeval_spark.measures.families.precision_recall import precision, precision_parts, recall, recall_parts
+from rankeval_spark.measures.families.precision_recall import precision_parts, recall, recall_parts
 from rankeval_spark.measures.golden import UNDEFINED, Golden
 from rankeval_spark.measures.lists import CutLists, Ranking
 from rankeval_spark.measures.options import Above, Level
@@ -16,9 +18,10 @@ _TWO_OF_FIVE = Ranking([None, 1, None, 1, None], missed=[1, 1])
 _NO_LIST = Ranking([], missed=[1])
 
 
-def set_precision_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
-    """Hits of the whole list, and its length."""
-    return precision_parts(cut, denom="len", rel=rel)
+def set_precision_parts(cut: CutLists, *, rel: Level = 1, relative: bool = False) -> tuple[FloatMatrix, FloatMatrix]:
+    """Hits of the whole list, and its items; or the hits there can be."""
+    hits, n_items = precision_parts(cut, denom="len", rel=rel)
+    return hits, np.minimum(n_items, cut.n_relevant(rel)) if relative else n_items
 
 
 def set_recall_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
@@ -31,7 +34,7 @@ def set_f_parts(
 ) -> tuple[FloatMatrix, FloatMatrix]:
     """(1 + b^2) times the hits of the whole list, and b^2 R + n."""
     weight = beta**2
-    return (1 + weight) * cut.hits(rel), weight * cut.n_relevant(rel) + cut.depth
+    return (1 + weight) * cut.hits(rel), weight * cut.n_relevant(rel) + cut.n_items
 
 
 @Definition(
@@ -39,19 +42,22 @@ def set_f_parts(
     formula="h_n / n",
     bounds=(0, 1),
     undefined=_NO_RELEVANT,
-    source="trec_eval set_P",
-    aliases={"set_P": {}, "SetPrecision": {}},
+    source="trec_eval set_P and set_relative_P; ir_measures SetP",
+    aliases={"set_P": {}, "SetPrecision": {}, "set_relative_P": {"relative": True}},
     cutoff=Cutoff("forbidden"),
     parts=set_precision_parts,
     bounded_by_gains=True,
     goldens=(
         Golden("SetP", (_TWO_OF_FIVE, _NO_LIST), ("2/5", "0"), mean="1/5", note="0 where the model gave no list"),
+        Golden(
+            "SetP(relative=True)", (_TWO_OF_FIVE, Ranking([1, None])), ("2/4", "1"), note="of the hits there can be"
+        ),
         Golden("SetP(agg='micro')", (_TWO_OF_FIVE, Ranking([1])), ("2/5", "1"), mean="(2 + 1) / (5 + 1)"),
         Golden("SetP(judged_only=True)", (Ranking([None, 1, 0, -1, 1]),), ("2/3",), note="two of three judged items"),
         Golden("SetP", (Ranking([0, None], missed=[0]),), (UNDEFINED,), note="no relevant held-out item"),
     ),
 )
-def set_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+def set_precision(cut: CutLists, *, rel: Level = 1, relative: bool = False) -> FloatMatrix:
     """Share of all recommended items that are relevant.
 
     Parameters
@@ -60,6 +66,8 @@ def set_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
         The lists and the cutoffs, of which only the whole list has a meaning.
     rel : float
         Gain from which on an item is relevant.
+    relative : bool
+        Whether hits are divided by how many there can be, min(n, R), instead of by n.
 
     Returns
     -------
@@ -68,7 +76,7 @@ def set_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
     Notes
     -----
-    ``h_n / n``, n being the length of the list; P(denom='len') without a cutoff is the same number.
+    ``h_n / n``, n being the number of items of the list; P(denom='len') without a cutoff is the same number.
 
     Examples
     --------
@@ -76,7 +84,7 @@ def set_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> set_precision(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0]))
     array([[0.4]])
     """
-    return precision(cut, denom="len", rel=rel)
+    return where_defined(ratio(*set_precision_parts(cut, rel=rel, relative=relative)), cut.n_relevant(rel) > 0)
 
 
 @Definition(

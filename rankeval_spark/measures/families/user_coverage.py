@@ -16,7 +16,7 @@ from rankeval_spark.measures.registry import Definition
 @Definition(
     name="UserCoverage",
     takes_group=False,
-    formula="1[min(k, n) >= min_items]",
+    formula="1[m >= min_items]",
     bounds=(0, 1),
     undefined="never",
     interval="wilson",
@@ -46,7 +46,7 @@ def user_coverage(cut: CutLists, *, min_items: Annotated[float, Above(0)] = 1) -
 
     Notes
     -----
-    ``1[min(k, n) >= min_items]``, n being the length of the list.
+    ``1[m >= min_items]``, m being the number of items at ranks 1..k.
 
     Examples
     --------
@@ -57,4 +57,4 @@ def user_coverage(cut: CutLists, *, min_items: Annotated[float, Above(0)] = 1) -
     array([[1.],
            [0.]])
     """
-    return (cut.depth >= min_items).astype(np.float64)
+    return (cut.n_items >= min_items).astype(np.float64)

@@ -132,10 +132,12 @@ def test_gaps_between_the_groups_of_a_slice_are_shown(published: Workspace) -> N
 
 
 def test_a_gap_may_be_asked_for_by_its_own_name(published: Workspace) -> None:
-    """A name such as ``GroupGap(RR)`` is one of ``metrics``; with ``--gaps`` it stands for the measure."""
+    """A name such as ``GroupGap(RR)`` is one of ``group_metrics``; with ``--gaps`` it is that of the measure."""
     night = ("--date", FIRST, "--evaluation", "nightly", "--k", 2, "--gaps")
 
     by_measure = shown(published, *night, "--measure", "RR")
 
     assert shown(published, *night, "--measure", "GroupGap(RR)") == by_measure
     assert {row["measure"] for row in by_measure} == {"RR"}
+    of_slice = ("--slice", "country", "--measure", "GroupGap(RR)", "--measure", "RR")
+    assert {row["measure"] for row in shown(published, *night[:-1], *of_slice)} == {"RR", "GroupGap(RR)"}

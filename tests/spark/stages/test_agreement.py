@@ -59,7 +59,7 @@ def test_values_are_those_of_the_formulas(spark: SparkSession, models: list[str]
     }
     with no_spark_jobs(spark):
         found = evaluation_of(spark, lists, models).agreement("base", k=K, p=P)
-    assert python_nodes(found) == ["ArrowEvalPython"]
+    assert python_nodes(found) == ["MapInArrow"]
     assert found.columns == ["model_id", "user_id", "overlap", "jaccard", "rbo"]
 
     expected = {}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rankeval_spark import columns as C, pipeline, schemas
+from rankeval_spark import pipeline, schemas
 from rankeval_spark.config import Checks, Policies, Threshold
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.pipeline import Request
+from rankeval_spark.pipeline import Inputs, Request
 from rankeval_spark.stages import check
 from tests.support.frames import (
     after_run,
@@ -54,8 +54,26 @@ def test_rows_null_keys_and_invalid_scores_of_the_log_are_counted(spark: SparkSe
         ("invalid_scores", 2, 5, ["m ann  b", "m bob  c"]),
         ("null_keys", 2, 5, ["m NULL  a", "m ann  NULL"]),
         ("rows", 5, 5, []),
+        ("zero_ranks", 0, 5, []),
     ]
     assert python_nodes(facts) == []
+
+
+def test_rank_0_is_counted_by_a_check_of_its_own_where_ranks_order_the_lists(spark: SparkSession) -> None:
+    rows: list[tuple[Any, ...]] = [
+        ("ann", "a", 0),
+        ("ann", "b", 1),
+        ("ann", "c", -1),
+        ("ann", "d", None),
+        (None, "e", 0),
+    ]
+    facts = check.to_recommendation_facts(recommendations(spark, "user_id item_id rank", *rows))
+    assert facts_of(facts) == [
+        ("invalid_scores", 2, 5, ["m ann  c", "m ann  d"]),
+        ("null_keys", 1, 5, ["m NULL  e"]),
+        ("rows", 5, 5, []),
+        ("zero_ranks", 1, 5, ["m ann  a"]),
+    ]
 
 
 def test_rows_null_keys_null_and_negative_gains_of_the_held_out_table_are_counted(spark: SparkSession) -> None:
@@ -205,9 +223,8 @@ def list_facts(log: DataFrame, *, train: DataFrame | None = None) -> dict[str, t
     """Count in lists that come of a log, at the cutoff 3; nobody but Ann is judged."""
     request = Request(MeasureSet.parse(["RR@3"]), Policies(), counts_seen=train is not None)
     judged = held_out(log.sparkSession, "user_id item_id", ("ann", "b"))
-    lists = pipeline.to_lists(log, held_out=judged, segments=None, request=request, train=train)
-    assert C.ITEM_FACTS not in lists.columns
-    facts = check.to_list_facts(pipeline.to_scored(lists, request=request), k=3)
+    inputs = Inputs(log, judged, has_one_list=True, train=train)
+    facts = check.to_list_facts(pipeline.to_scored(inputs, request=request), k=3)
     return {str(name): tuple(rest) for name, *rest in facts_of(facts)}
 
 
@@ -307,6 +324,7 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
         check.to_seen_facts(log, train=table(spark, "user_id item_id")),
         check.to_unknown_row_facts(table(spark, "item_id"), usable_recommendations=log),
         check.to_vector_facts(spark.createDataFrame([], "item_id string, vector array<double>")),
+        check.to_alike_facts(table(spark, "user_id country"), names=["country"]),
     )
     verdicts = check.with_verdicts(facts, checks=Checks())
     found = tuples(verdicts, "check", "count", "share", "verdict", "sample_keys")
@@ -348,3 +366,13 @@ def test_a_share_is_judged_by_its_thresholds(spark: SparkSession) -> None:
         ("ties", "warn", None, 0.1, "ok"),
     ]
     assert_columns(verdicts, after_run(schemas.CHECKS))
+
+
+def test_values_that_differ_by_case_or_blanks_around_them_are_counted(spark: SparkSession) -> None:
+    values = ["AT", "at ", "\tAt", "\u00a0AT", "DE", "D E", None, "FR", "FR"]
+    rows = [(f"u{number}", value, "web") for number, value in enumerate(values)]
+    segments = spark.createDataFrame(
+        [*rows, (None, "de", "WEB")], "user_id string, country string, `home.device` string"
+    )
+    facts = check.to_alike_facts(segments, names=["country", "home.device"])
+    assert facts_of(facts) == [("alike_values", 4, 8, ["country: '\tAt', 'AT', 'at '"])]

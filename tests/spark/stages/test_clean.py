@@ -69,6 +69,25 @@ def test_the_score_orders_a_log_that_has_both_so_a_null_rank_is_no_fault(spark: 
     assert tuples(usable, "item_id") == [("a",)]
 
 
+def test_rows_of_other_models_go_and_those_without_a_model_stay_to_be_counted(spark: SparkSession) -> None:
+    log = table(spark, "model_id", ("b",), ("a",), ("b",), (None,), ("it's",))
+    kept = clean.keep_models(log, names=("z", "it's", "a")).collect()
+    assert sorted(str(row.model_id) for row in kept) == ["None", "a", "it's"]
+    assert clean.keep_models(log, names=None).count() == 5
+
+
+def test_single_precision_rounds_scores_and_no_ranks(spark: SparkSession) -> None:
+    """0.1 and 0.1 + 1e-9 are one number then, 0.1 + 1e-7 is another."""
+    scores = [("u", "a", 0.1), ("u", "b", 0.1 + 1e-9), ("u", "c", 0.1 + 1e-7)]
+    log = recommendations(spark, "user_id item_id score", *scores)
+    assert clean.with_score_precision(log, precision="double") is log
+    a, b, c = (score for (score,) in tuples(clean.with_score_precision(log, precision="single"), "score"))
+    assert a == b < c
+    of_ranks = recommendations(spark, "user_id item_id rank", ("u", "a", 16_777_217), ("u", "b", 16_777_216))
+    ranked = clean.with_score_precision(of_ranks, precision="single")
+    assert tuples(ranked, "rank", "item_id") == [(16_777_216, "b"), (16_777_217, "a")]
+
+
 def test_judgements_need_both_keys_and_a_finite_gain(spark: SparkSession) -> None:
     rows = [("u", item, gain) for item, gain in SCORES] + [(None, "a", 1.0), ("u", None, 1.0), ("u", "minus", -2.0)]
     with no_spark_jobs(spark):

@@ -103,16 +103,18 @@ def test_differences_are_those_of_the_users_that_both_models_have(spark: SparkSe
     assert (row["n_wins"], row["n_ties"], row["n_losses"]) == tuple((signs == side).sum() for side in (1, 0, -1))
 
     french, unknown = found["base", "new", "FR", "P", "t"], found["base", "new", "(unknown)", "P", "t"]
-    assert (french["n_users"], french["reason"], french["is_small"]) == (10, "few_users", False)
+    assert (french["n_users"], french["reason"], french["is_small"]) == (10, None, False)  # above min_slice_size
+    assert french["p_value"] is not None
     assert (unknown["n_users"], unknown["reason"], unknown["is_small"]) == (1, "one_user", True)
     assert unknown["delta"] is not None
-    assert all(row[name] is None for row in (french, unknown) for name in ("p_value", "p_adjusted", "verdict"))
+    assert all(unknown[name] is None for name in ("p_value", "p_adjusted", "verdict"))
 
-    # Small slices have no p and the others are one family: two models, three measures, everyone and one country.
+    # Small slices have no p and the others are one family: two models, three measures, everyone and two countries,
+    # but for one measure of which fewer than six users of a country differ.
     tested = sorted(row["p_value"] for row in found.values() if row["p_value"] is not None)
-    assert {row["family_size"] for row in found.values()} == {len(tested)} == {12}
+    assert {row["family_size"] for row in found.values()} == {len(tested)} == {17}
     least = min(found.values(), key=lambda row: row["p_value"] or 1.0)
-    assert least["p_adjusted"] == pytest.approx(min(12 * tested[0], 1.0), rel=1e-12)
+    assert least["p_adjusted"] == pytest.approx(min(17 * tested[0], 1.0), rel=1e-12)
     assert row["verdict"] == "better"
     assert found["base", "new", "", "RMSE", "t"]["verdict"] == "worse"  # of errors, more is worse
     assert found["base", "other", "", "P", "t"]["verdict"] == "undecided"

@@ -7,12 +7,14 @@ import math
 import random
 from collections import Counter
 from fractions import Fraction
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.features import UNSEEN
 from rankeval_spark.measures import needs as N
 from rankeval_spark.stages import describe
 from rankeval_spark.stages.describe import Knowledge
@@ -20,7 +22,7 @@ from tests.support.frames import by, table
 from tests.support.plans import no_spark_jobs
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 DAY = dt.date(2026, 1, 31)
 N_PLACES = 4
@@ -33,20 +35,27 @@ def train_rows(seed: int, n_rows: int) -> list[tuple[str, str]]:
     return [(f"u{draw.randrange(12)}", f"i{min(draw.randrange(30), draw.randrange(30)):02}") for _ in range(n_rows)]
 
 
-def described(spark: SparkSession, rows: list[tuple[str, str]], items: list[str], *, depth: int = 0) -> DataFrame:
-    """Describe the lists of two users, which hold the same items."""
-    ranked = table(
-        spark,
-        "user_id item_id rank _n_copies",
-        *((user, item, rank, 1 + rank % 2) for user in ("u1", "u2") for rank, item in enumerate(items, 1)),
-    )
+def knowledge_of(spark: SparkSession, rows: list[tuple[str, str]]) -> Knowledge:
     catalogue = spark.createDataFrame(
         [("i00", ["b", "a", "b", None], [1.0, 2.0], DAY), ("i01", [], [math.nan, 1.0], dt.date(2026, 2, 2))],
         "item_id string, categories array<string>, vector array<double>, published_at date",
     )
-    knowledge = Knowledge(table(spark, "user_id item_id", *rows), catalogue, DAY)
+    return Knowledge(table(spark, "user_id item_id", *rows), catalogue, DAY, has_small_catalogue=True)
+
+
+def facts_of_items(spark: SparkSession, rows: list[tuple[str, str]]) -> dict[str, Any]:
+    """Return the facts of items that are the same for all users."""
     with no_spark_jobs(spark):
-        return describe.with_item_facts(ranked, knowledge=knowledge, needs=ALL_OF_ITEMS, depth=depth, n_places=N_PLACES)
+        items = describe.to_item_table(knowledge_of(spark, rows), needs=ALL_OF_ITEMS, n_places=N_PLACES)
+    assert items is not None
+    return {row[C.ITEM_ID]: row for row in items.collect()}
+
+
+def familiarities(spark: SparkSession, rows: list[tuple[str, str]], items: list[str]) -> dict[Any, float]:
+    """Return the similarity of some items to those that two users have."""
+    ranked = table(spark, "user_id item_id rank", *((user, item, 1) for user in ("u1", "u2") for item in items))
+    found = describe.to_familiarity(ranked, knowledge=knowledge_of(spark, rows), depth=0)
+    return by(found, C.USER_ID, C.ITEM_ID, value=N.ITEM_FAMILIARITY)
 
 
 def expected_facts(rows: list[tuple[str, str]], user: str, item: str) -> dict[str, Any]:
@@ -64,9 +73,8 @@ def expected_facts(rows: list[tuple[str, str]], user: str, item: str) -> dict[st
         N.ITEM_INTERACTIONS: counts[item],
         N.ITEM_USERS: len({row[0] for row in rows if row[1] == item}),
         N.ITEM_TAIL: item not in head,
-        N.ITEM_POPULARITY: (len(counts) - levels.index(counts[item])) / len(counts) if is_known else 0,
+        N.ITEM_LEVEL: levels.index(counts[item]) + 1 if is_known else math.inf,
         N.ITEM_PLACE: order.index(item) + 1 if is_known else math.inf,
-        N.ITEM_SEEN: (user, item) in rows,
         N.ITEM_QUANTILE: quantile(users, item) if is_known else 0,
         N.ITEM_FAMILIARITY: math.fsum(together(users, item, each) for each in own) / len(own) if own else None,
     }
@@ -89,30 +97,27 @@ def together(users: dict[str, set[str]], item: str, other: str) -> float:
 def test_facts_from_the_training_data_are_those_of_the_definitions(spark: SparkSession, seed: int, n_rows: int) -> None:
     rows = train_rows(seed, n_rows)
     items = [f"i{number:02}" for number in range(31)]
-    found = by(described(spark, rows, items), C.USER_ID, C.ITEM_ID, value=C.ITEM_FACTS)
-    for (user, item), facts in found.items():
-        for name, value in expected_facts(rows, user, item).items():
-            is_deep = name == N.ITEM_PLACE and value > N_PLACES
+    of_items, similar = facts_of_items(spark, rows), familiarities(spark, rows, items)
+    for user, item in product(("u1", "u2"), items):
+        expected = expected_facts(rows, user, item)
+        familiarity = expected.pop(N.ITEM_FAMILIARITY)
+        assert similar.get((user, item)) == (familiarity and pytest.approx(familiarity, rel=0, abs=1e-12))
+        found = of_items.get(item)
+        for name, value in expected.items():
+            fact = UNSEEN[name] if found is None or found[name] is None else found[name]
             # Below the first places, only the order of the level that splits into head and tail is known.
-            if name == N.ITEM_FAMILIARITY and value is not None:
-                value = pytest.approx(value, rel=0, abs=1e-12)  # noqa: PLW2901 - the only fact that is a sum of roots
-            assert facts[name] == value or (is_deep and facts[name] > N_PLACES), (user, item, name)
+            is_deep = name == N.ITEM_PLACE and value > N_PLACES
+            assert fact == value or (is_deep and fact > N_PLACES), (user, item, name)
 
 
 def test_facts_of_the_catalogue_are_cleaned_and_the_unknown_is_null(spark: SparkSession) -> None:
-    found = by(described(spark, [("u1", "i00")], ["i00", "i01", "i02"]), C.USER_ID, C.ITEM_ID, value=C.ITEM_FACTS)
+    found = facts_of_items(spark, [("u1", "i00"), ("u1", "i02")])
     names = (N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS)
-    assert [tuple(found["u1", item][name] for name in names) for item in ("i00", "i01", "i02")] == [
+    assert [tuple(found[item][name] for name in names) for item in ("i00", "i01", "i02")] == [
         (0, ["a", "b"], [1.0, 2.0]),
         (-2, [], None),
         (None, None, None),
     ]
-
-
-def test_ranks_below_the_last_that_is_read_have_no_facts(spark: SparkSession) -> None:
-    facts = described(spark, [("u1", "i00")], ["i00", "i01", "i02"], depth=2)
-    assert by(facts.where("user_id = 'u1'"), C.RANK, value=C.ITEM_FACTS)[3] is None
-    assert facts.where(F.col(C.ITEM_FACTS).isNotNull()).count() == 4
 
 
 def test_profile_takes_each_item_once_and_only_those_that_the_catalogue_describes(spark: SparkSession) -> None:
@@ -145,6 +150,7 @@ def test_profile_takes_each_item_once_and_only_those_that_the_catalogue_describe
 
 def test_totals_of_an_empty_table_are_zero(spark: SparkSession) -> None:
     nothing = table(spark, "user_id item_id", ("u", "a")).where("1 = 0")
-    lists = table(spark, "user_id", ("u",))
-    found: Any = describe.with_totals(lists, knowledge=Knowledge(nothing), needs=frozenset(N.TOTALS[:5])).first()
-    assert found[C.TOTALS].asDict() == dict.fromkeys(N.TOTALS[:5], 0.0)
+    totals = describe.to_totals(Knowledge(nothing), needs=frozenset(N.TOTALS[:4]))
+    assert totals is not None
+    found: Any = totals.first()
+    assert found[C.TOTALS].asDict() == dict.fromkeys(N.TOTALS[:4], 0.0)

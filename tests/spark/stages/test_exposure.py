@@ -12,7 +12,7 @@ from scipy import stats
 
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.measures import Measure, of_groups
+from rankeval_spark.measures import Measure
 from rankeval_spark.stages.jackknifed import N_GROUPS
 from tests.support import naive_exposures, naive_parity
 from tests.support.frames import after_run, assert_columns, assert_key, judgements, table
@@ -123,8 +123,7 @@ def test_values_and_errors_are_those_of_plain_python(
     ).metrics
     assert_columns(result, after_run(schemas.METRICS))
     assert_key(result, ("model_id", "slice", "slice_values", "measure", "k"))
-    of_one_group = [row for row in result.collect() if of_groups.parts_of(row["measure"]) is None]
-    found = {(row["model_id"], row["slice_value"], row["measure"], row["k"]): row for row in of_one_group}
+    found = {(row["model_id"], row["slice_value"], row["measure"], row["k"]): row for row in result.collect()}
     group = groups_of(spark, users)
     n_compared = 0
     for measure in map(Measure.parse, [*MEASURES, *PARITY]):

@@ -45,14 +45,14 @@ def test_small_and_unknown_groups_are_left_out_and_the_extremes_named(spark: Spa
     covered = rows["ItemCoverage"]
     assert (covered["gap"], covered["ratio"], covered["highest_group"]) == (2 - 1, 1 / 2, "AT")
 
-    said = {row["measure"]: row for row in result.metrics.where("slice = 'country'").collect()}
+    said = {row["measure"]: row for row in result.group_metrics.collect()}
     ratio = (by_rank["ratio"], *ratio_interval(np.array([at, de]), np.array([1 / 4, 0]), np.array([1.0, 1.0]), 0.95))
     estimates = {"GroupGap": expected[:3], "GroupRatio": ratio, "UserMAD": (expected.mad, None, None)}
     for name, estimate in estimates.items():
         row = said[f"{name}(RR)"]
         shown = np.array([row["value"], row["ci_low"], row["ci_high"]], dtype=np.float64)
         np.testing.assert_allclose(shown, np.array(estimate, dtype=np.float64), rtol=0, atol=1e-12)
-        assert (row["slice_values"], row["n_users"], row["n_undefined"]) == ([], 4, 3)
+        assert (row["slice_values"], row["n_users"], row["n_left_out"]) == ([], 4, 3)
     worst = said["WorstGroup(ItemCoverage)"]
     assert (worst["slice_values"], worst["slice_value"], worst["value"]) == (["DE"], "DE", 1.0)
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as F
 
+from rankeval_spark.engine.aggregate_state import COUNTS, STATE, State
+from rankeval_spark.engine.slices import ROWS_AT_ONCE
 from rankeval_spark.stages import moments
-from rankeval_spark.stages.pooled import COUNTS, STATE, State
-from rankeval_spark.stages.slicing import ROWS_AT_ONCE
 from rankeval_spark.statistics.moments import Moments
 from tests.support.frames import scored_rows, tuples
 from tests.support.plans import no_spark_jobs, python_nodes

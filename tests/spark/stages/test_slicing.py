@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankeval_spark.stages.slicing import segments_of, unpacked
+from rankeval_spark.engine.slices import unpacked
+from rankeval_spark.stages.slicing import segments_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,9 +8,10 @@ from tests.support.oracles.plain import Number, PlainList, naive
 
 
 @naive("Overlap")
-def _(one: PlainList, k: int, *, model: str) -> Number | None:
+def _(one: PlainList, k: int, *, model: str, denom: str = "k") -> Number | None:
     own, other = both(one, k, model)
-    return Fraction(common(own, other, k), k) if own and other else None
+    possible = {"k": k, "len": len(own), "min": min(len(own), len(other))}[denom]
+    return Fraction(len({*own} & {*other}), possible) if own and other else None
 
 
 @naive("Jaccard")

@@ -241,12 +241,13 @@ def _(  # noqa: PLR0913 - the list, the cutoff and the four options
     if kind == "content":
         return distance_from_profile(one, k, sim, unknown, lambda gain: gain >= rel)
     relevant = [(rank, item) for rank, item in enumerate(top_items(one, k), 1) if one.gains[rank - 1] >= rel]
-    depth, n = len(top_items(one, k)), one.background.items
+    depth, n = len(top_items(one, k)), one.background.catalogue
     if not depth or (kind == "pop" and not n):
         return None
     if kind == "ge":
         return Fraction(sum(item.place > k for _, item in relevant), depth)
-    return math.fsum(max((n + 1 - rank) / n - item.popularity, 0) for rank, item in relevant) / depth
+    popularity = {item.level: 0 if math.isinf(item.level) else (n + 1 - item.level) / n for _, item in relevant}
+    return math.fsum(max((n + 1 - rank) / n - popularity[item.level], 0) for rank, item in relevant) / depth
 
 
 def distance_from_profile(

@@ -54,8 +54,8 @@ def _(one: PlainList, _: int, *, rel: float, x: float) -> Number:
 
 
 @denominator("SetP")
-def _(one: PlainList, _: int, **__: object) -> Number:
-    return len(one.gains)
+def _(one: PlainList, _: int, *, rel: float, relative: bool = False) -> Number:
+    return min(len(one.gains), one.n_relevant(rel)) if relative else len(one.gains)
 
 
 @denominator("F")

@@ -98,8 +98,10 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
 
 
 @naive("SetP")
-def _(one: PlainList, _: int, *, rel: float) -> Number | None:
-    return share(Fraction(one.hits(0, rel)), len(one.gains)) if one.n_relevant(rel) else None
+def _(one: PlainList, _: int, *, rel: float, relative: bool = False) -> Number | None:
+    n_relevant = one.n_relevant(rel)
+    possible = least(n_relevant, len(one.gains)) if relative else len(one.gains)
+    return share(Fraction(one.hits(0, rel)), possible) if n_relevant else None
 
 
 @naive("SetR")
@@ -339,7 +341,7 @@ def worth_of(dcg: str, gains: str | GainMap, rel: float) -> Callable[[float], fl
     plain: Callable[[float], float] = (lambda gain: gain >= rel) if gains == "binary" else (lambda gain: max(gain, 0))
     if isinstance(gains, GainMap):
         table = dict(gains.pairs)
-        plain = lambda gain: table[gain] if gain > 0 else 0  # noqa: E731 - like the other two
+        plain = lambda gain: table[gain] if gain > 0 else table.get(gain, 0)  # noqa: E731 - like the other two
     return (lambda gain: 2 ** plain(gain) - 1) if dcg == "exp-log2" else plain
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark import __version__
+from rankeval_spark.config import json_schema
 from rankeval_spark.measures import registry
 from tests.support import nights
 from tests.support.cli import PROJECT, rankeval, rankeval_process
@@ -32,7 +35,12 @@ def test_valid_config_is_told_in_one_line(workspace: Workspace) -> None:
     done = rankeval("validate", workspace.config, "--set", "cutoffs=[5]")
 
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"{workspace.config}: valid; evaluation nightly; measures: 3, cutoffs: 1, slices: 1\n"
+    valid, cost = done.out.splitlines()
+    assert valid == f"{workspace.config}: valid; evaluation nightly; measures: 3, cutoffs: 1, slices: 1"
+    assert cost == (
+        f"cost: at least {(1 + 1 + 4) * 3} rows of metrics a night: 3 measures at cutoffs x 1 model x 2 slice values; "
+        "a run counts first, and ends above 1,000,000"
+    )
 
 
 def test_faults_of_a_config_are_told_without_spark(workspace: Workspace) -> None:
@@ -52,6 +60,33 @@ def test_config_that_is_not_there_has_its_nearest_file(workspace: Workspace) -> 
     assert done.code == 2
     done.assert_readable()
     assert "found no such file; expected a config file; did you mean 'nightly.yaml'?" in done.message
+
+
+def test_init_writes_the_template_and_the_schema_that_its_first_line_names(tmp_path: Path) -> None:
+    config = tmp_path / "new folder" / "nightly.yaml"
+
+    done = rankeval("init", config)
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == f"keep what you need, then: rankeval validate '{config}'"
+    assert rankeval("validate", config).code == 0
+    named = re.fullmatch(r"# yaml-language-server: \$schema=(.+)", config.read_text().splitlines()[0])
+    assert named is not None
+    assert json.loads((config.parent / named[1]).read_text()) == json_schema.schema()
+
+
+def test_init_writes_over_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "nightly.yaml"
+    config.write_text("mine")
+
+    done = rankeval("init", config)
+
+    assert done.code == 2
+    done.assert_readable()
+    assert "found a file or folder that is there already; expected a new file" in done.message
+    assert config.read_text() == "mine"
+    assert rankeval("init", config / "below.yaml").code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["nightly.yaml"]
 
 
 def test_every_measure_is_listed() -> None:

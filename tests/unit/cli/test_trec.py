@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import math
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -17,6 +19,9 @@ from tests.support.cli import PROJECT, rankeval
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+SECONDS_FOR_300_MB: Final = 30
+"""On a machine that does other things too; two or three by itself."""
 
 QRELS = """\
 # as text, topic 10 stands before topic 9
@@ -161,14 +166,14 @@ def test_measures_of_ours_stand_after_those_of_trec_eval(files: tuple[Path, Path
 
 @pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
 def test_every_measure_of_ours_is_computed_or_refused(tmp_path: Path, entry: registry.Entry) -> None:
-    """Refused is what a list and its judgements alone do not give; or scores that are no probabilities."""
+    """Refused is what a list and its judgements alone do not give; or scores that are no probabilities, or infinite."""
     needs_cutoff = entry.definition.cutoff.need(entry.defaults) == "required"
     name = f"{entry.name}@2" if needs_cutoff else entry.name
 
     done = rankeval("trec", "-m", name, *written(tmp_path, QRELS.replace("d4\t2", "d4\t1"), RUN))
 
     if done.code:
-        assert done.code == (3 if entry.name == "LogLoss" else 2)
+        assert done.code == (3 if entry.name in {"LogLoss", "RMSE", "MSE", "MAE"} else 2)
         done.assert_readable()
     else:
         float(done.out.splitlines()[-1].split("\t")[2])
@@ -257,6 +262,27 @@ def test_files_without_a_topic_in_common_are_an_error(files: tuple[Path, Path]) 
         ),
         ("", RUN, "qrels.txt: found Empty CSV file; expected UTF-8 text, a row each line"),
         ("\n\n# nothing\n", RUN, "qrels.txt: found no line with content"),
+        (
+            "9 0 d1 1\n9 0 d2 " + "9" * 309 + "\n",
+            RUN,
+            f"qrels.txt, line 2: found '{'9' * 40}'... (309 characters); expected",
+        ),
+        ("9 0 d1 -" + "9" * 309, RUN, f"(310 characters); expected a whole number from {-(2**53)} to {2**53} as grade"),
+        (
+            f"9 0 d1 {2**53}\n9 0 d2 {2**53 + 2}",
+            RUN,
+            f"qrels.txt, line 2: found '{2**53 + 2}'; expected a whole number",
+        ),
+        (
+            QRELS,
+            "9 Q0 d1 1 inf r\n9 Q0 d2 1 1e309 r\n",
+            "run.txt, line 2: found '1e309'; expected a score that a double",
+        ),
+        (
+            QRELS,
+            "9 Q0 d1 1 -1e999 r\n",
+            "run.txt, line 1: found '-1e999'; expected a score that a double can hold, or inf",
+        ),
         (QRELS, "9 Q0 d1 1 1\n", "run.txt, line 1: found 5 fields; expected 6: 'topic Q0 document rank score run'"),
         (QRELS, "9 Q0 d1 1 nan r\n", "run.txt, line 1: found 'nan'; expected a number as score"),
         (QRELS, RUN + "9 Q0 d9 9 9 r\n" * 2, "run.txt, line 9: found document 'd9' of topic '9' again, after line 4"),
@@ -275,11 +301,36 @@ def test_what_cannot_be_read_is_told_with_file_and_line(tmp_path: Path, qrels: s
 def test_file_that_is_not_text_or_not_there_is_an_error(tmp_path: Path, files: tuple[Path, Path]) -> None:
     (tmp_path / "binary").write_bytes(b"9 0 d\xff 1\n")
     (tmp_path / "broken.gz").write_bytes(b"9 0 d 1\n")
-    for name, found in (("binary", "UTF"), ("broken.gz", "gz"), ("none", "no such file"), (".", "no such file")):
+    for name, found in (("binary", "UTF"), ("broken.gz", "gz"), ("none", "no such file"), (".", "a folder")):
         done = rankeval("trec", tmp_path / name, files[1])
         assert done.code == 4
         done.assert_readable()
         assert found in done.message
+
+
+def test_large_file_of_another_kind_is_refused_in_seconds_for_its_first_lines(
+    tmp_path: Path, files: tuple[Path, Path]
+) -> None:
+    n_bytes = 300_000_000
+    with (tmp_path / "zeros").open("wb") as file:
+        file.truncate(n_bytes)
+    line = b"2026-01-01T00:00:00 INFO this is the log of a server\n"
+    (tmp_path / "server.log").write_bytes(line * (n_bytes // len(line)))
+    (tmp_path / "noise").write_bytes(os.urandom(1 << 20) * 50)
+    os.mkfifo(tmp_path / "pipe")
+    for name, found in (
+        ("zeros", "found a line of more than 1 MB, as in a file of another kind; expected UTF-8 text, a row each line"),
+        ("server.log", "server.log, line 1: found 'the'; expected a number as score"),
+        ("server.log", "server.log: found 9,995 more such lines among the first 10,000; expected none"),
+        ("noise", "expected UTF-8 text, a row each line"),
+        ("pipe", "found a folder, a pipe or a device; expected a file of TREC's judgements or of a run"),
+    ):
+        started = time.monotonic()
+        done = rankeval("trec", files[0], tmp_path / name)
+        assert (done.code, done.out) == (4, "")
+        done.assert_readable()
+        assert found in done.message
+        assert time.monotonic() - started < SECONDS_FOR_300_MB
 
 
 @pytest.mark.parametrize(
@@ -293,6 +344,7 @@ def test_file_that_is_not_text_or_not_there_is_an_error(tmp_path: Path, files: t
         ("map.5", "found parameters '5'; expected none for map; -m map"),
         ("ndcg.1=3,2=9", "expected none for ndcg; -m 'nDCG(gains={1:3,2:9})'"),
         ("rbp", "ours is -m 'RBP(p=0.9)'"),
+        ("yaap", "ours is -m map"),
         ("nDCG(gian='binary')", "found unknown option 'gian'"),
     ],
 )
@@ -303,6 +355,50 @@ def test_measure_that_is_not_known_is_told_before_a_file_is_read(tmp_path: Path,
     done.assert_readable()
     assert message in done.message
     assert "'also wrong'" in done.message
+
+
+def test_greatest_grade_is_measured(tmp_path: Path) -> None:
+    """The document of grade 2**53 is at rank 2, after one without a judgement."""
+    found = printed("-m", "ndcg", "-m", "DCG", *written(tmp_path, f"9 0 d2 {2**53}\n", RUN))
+
+    assert found["ndcg", "all"] == f"{1 / math.log2(3):6.4f}"
+    assert float(found["DCG", "all"]) == pytest.approx(2**53 / math.log2(3), rel=1e-12)
+
+
+@pytest.mark.parametrize("score", ["inf", "-Infinity", "1e300"])
+@pytest.mark.parametrize("measure", ["RMSE", "MSE", "MAE"])
+def test_rating_that_no_error_can_be_taken_of_is_refused(tmp_path: Path, measure: str, score: str) -> None:
+    done = rankeval("trec", "-m", measure, *written(tmp_path, "9 0 d1 1\n", f"9 Q0 d1 1 {score} r\n"))
+
+    assert (done.code, done.out) == (3, "")
+    done.assert_readable()
+    assert "expected predicted ratings within 1e+150 of the true ones" in done.message
+
+
+def test_rank_counts_for_nothing_whatever_it_is(tmp_path: Path) -> None:
+    ranks = iter(["0", "-1", "9" * 400, "nan", "x", "1e999", "1"])
+    lines = [line.split(" ", 4) for line in RUN.splitlines() if line]
+    run = "\n".join(" ".join([*line[:3], next(ranks), *line[4:]]) for line in lines)
+
+    assert rankeval("trec", "-q", *ASKED, *written(tmp_path, QRELS, run)).out == LINES
+
+
+@pytest.mark.parametrize("asked", ["unj", "unj.5", "unj_5", "rbp", "rbp_resid.0.5"])
+def test_measure_that_is_new_in_version_10_is_refused_under_9(files: tuple[Path, Path], asked: str) -> None:
+    done = rankeval("trec", "--trec-eval", "9", "-m", asked, *files)
+
+    assert (done.code, done.out) == (2, "")
+    done.assert_readable()
+    name = asked.partition(".")[0].removesuffix("_5")
+    assert f"found {name}, which is new in trec_eval 10; expected one of trec_eval 9" in done.message
+
+
+def test_all_trec_has_the_measures_of_its_version(files: tuple[Path, Path]) -> None:
+    of_9, of_10 = (printed("--trec-eval", version, "-m", "all_trec", *files) for version in ("9", "10"))
+
+    assert [name for name in of_10 if name not in of_9] == [(f"unj_{k}", "all") for k in (5, 10, 20)]
+    assert [name for name in of_9 if name not in of_10] == []
+    assert printed("--trec-eval", "9", "-m", "unj@5", *files)["unj@5", "all"] == of_10["unj_5", "all"]
 
 
 def test_grade_above_the_scale_of_a_measure_is_an_error(files: tuple[Path, Path]) -> None:
@@ -317,7 +413,7 @@ def test_number_out_of_range_is_refused(files: tuple[Path, Path], arguments: lis
     assert rankeval("trec", *arguments, *files).code == 2
 
 
-def test_it_imports_neither_spark_nor_pandas(files: tuple[Path, Path]) -> None:
+def test_it_imports_no_spark(files: tuple[Path, Path]) -> None:
     arguments = ["trec", *map(str, files)]
     program = f"""
 import sys
@@ -325,7 +421,7 @@ from rankeval_spark.cli import main
 try:
     main({arguments!r})
 except SystemExit as ended:
-    print("imported:", sorted({{"pyspark", "pandas", "scipy"}} & set(sys.modules)), ended.code)
+    print("imported:", sorted({{"pyspark", "scipy"}} & set(sys.modules)), ended.code)
 """
     done = subprocess.run(
         [sys.executable, "-c", program],

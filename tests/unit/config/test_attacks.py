@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 
 from rankeval_spark import errors
 from rankeval_spark.app.night import run_night
-from rankeval_spark.config import Filter, check_roots, load_config, parse_date, validate, yaml_reader
+from rankeval_spark.config import Filter, check_roots, load_config, parse_date, redaction, validate, yaml_reader
 from rankeval_spark.errors import ConfigError, visible, without_secrets
 from tests.support.cli import rankeval
 
@@ -137,6 +138,26 @@ def test_name_of_an_evaluation_is_safe_in_a_path(config_file: Path, name: str) -
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "rankeval.maintain",
+        "rankeval",
+        "Rankeval.x",
+        "nightly.sample-0.01",
+        "nightly.sample-1e-05",
+        "nightly.Sample-0.5",
+    ],
+)
+def test_name_that_we_use_ourselves_is_refused(config_file: Path, name: str) -> None:
+    assert f"evaluation: found '{name}'" in refusal(config_file, f"evaluation={name}").replace(f"{config_file}, ", "")
+
+
+@pytest.mark.parametrize("name", ["rankevaluation", "my.rankeval", "nightly.sample", "sample-0.01", "a.sample-b.c"])
+def test_name_like_ours_is_accepted(config_file: Path, name: str) -> None:
+    load_config(config_file, [f"evaluation={name}"])
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "P(rel=reflect('java.lang.System','exit',1))@5",
@@ -225,6 +246,46 @@ def test_secret_in_the_config_is_refused_and_not_repeated(config_file: Path, ove
     assert PLANTED not in done.out + done.err
 
 
+LITERAL = [
+    ("executorEnv.DB_PWD", PLANTED),
+    ("executorEnv.PGPASS", PLANTED),
+    ("executorEnv.MYSQL_PASS", PLANTED),
+    ("executorEnv.GITHUB_PAT", PLANTED),
+    ("executorEnv.AUTHORIZATION", f"Bearer {PLANTED}"),
+    ("my.auth", f"Basic {PLANTED}"),
+    ("my.header", f"Authorization: Bearer {PLANTED}"),
+    ("hadoop.fs.s3a.session.key", PLANTED),
+    ("keystore.pin", "123456"),
+    ("keyPass", PLANTED),
+    ("x", "AKIAIOSFODNN7EXAMPLE"),
+    ("x", "ghp_0123456789abcdefghijABCDEFGHIJ012345"),
+    ("x", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln"),
+    ("x", "-----BEGIN RSA PRIVATE KEY-----"),
+    ("x", f"jdbc:postgresql://host/db?user=me&password={PLANTED}"),
+    ("x", f"--user me --password {PLANTED}"),
+    ("x", f'{{"client_secret": "{PLANTED}"}}'),
+    ("driver.extraJavaOptions", f"-Dpwd={PLANTED} -Ddb.pass={PLANTED}"),
+    ("executor.extraJavaOptions", f"-Xss4m -Ddb.pass={PLANTED}"),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), LITERAL)
+def test_setting_of_a_secrets_shape_is_refused_with_a_way_out(config_file: Path, key: str, value: str) -> None:
+    message = refusal(config_file, f"{SETTINGS}.spark.{key}='{value}'")
+    assert value not in message
+    assert PLANTED not in message
+    assert "a secret in the config" in message
+    assert ("@FILE" if key.startswith("executor.") else "${env:NAME}") in message
+
+
+@pytest.mark.parametrize("text", ["a", "a.", "a-", "-", "- ", "a ", "eyJ-eyJ.", "a=", "authorization "])
+def test_long_value_is_looked_through_in_a_moment(text: str) -> None:
+    long, started = text * (200_000 // len(text)), time.perf_counter()
+    redaction.is_written_out("spark.x", long)
+    redaction.is_secret("spark.x", long)
+    assert time.perf_counter() - started < 5
+
+
 @pytest.mark.parametrize(
     "setting",
     [
@@ -236,6 +297,14 @@ def test_secret_in_the_config_is_refused_and_not_repeated(config_file: Path, ove
         "spark.hadoop.fs.s3a.endpoint=https://host:9000",
         "spark.jars='abfss://c@a.example/x.jar,abfss://c@a.example/y.jar'",
         "spark.driver.extraJavaOptions=-Duser.timezone=UTC",
+        "spark.driver.extraJavaOptions=${env:JAVA_OPTIONS}",
+        "spark.shuffle.sort.bypassMergeThreshold=200",
+        "spark.authenticate=true",
+        "spark.hadoop.hadoop.security.authorization=true",
+        "spark.executorEnv.PYTHONPATH=/data/lib",
+        "spark.executorEnv.PGPASSFILE=/run/pgpass",
+        "spark.sql.optimizer.compass=x",
+        "spark.x.tokens=500",
     ],
 )
 def test_setting_that_says_where_a_secret_is_holds_none(config_file: Path, setting: str) -> None:
@@ -251,6 +320,42 @@ def test_value_from_the_environment_is_hidden_in_every_message(
     assert without_secrets(f"should be int, but was {PLANTED}.") == "should be int, but was (hidden)."
     assert PLANTED not in str(ConfigError(errors.Fault("x", PLANTED, "y")))
     assert PLANTED not in config.public_json()
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "app.name",
+        "jars",
+        "driver.memory",
+        "driver.extraClassPath",
+        "executor.extraJavaOptions",
+        "network.timeout",
+        "ssl.keyStore",
+        "ui.port",
+        "redaction.regex",
+    ],
+)
+def test_variable_is_refused_where_spark_shows_it(config_file: Path, key: str) -> None:
+    assert f"--set 'spark.settings.spark.{key}=" in refusal(config_file, f"{SETTINGS}.spark.{key}=${{env:X}}")
+
+
+@pytest.mark.parametrize(
+    "key", ["authenticate.secret", "ssl.keyPassword", "executorEnv.X", "driver.defaultJavaOptions"]
+)
+def test_variable_stays_allowed_where_spark_hides_it(config_file: Path, key: str) -> None:
+    load_config(config_file, [f"{SETTINGS}.spark.{key}=${{env:X}}"])
+
+
+def test_value_from_the_environment_is_hidden_in_every_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "_hidden", set())
+    errors.hide("first line\nsecond line", "with \\ sign", " Trimmed ", "pin4", "true")
+    for text in ("a second line b", "'with \\\\ sign'", "was TRIMMED", "pin4.", repr("first line\nsecond line")):
+        assert "(hidden)" in without_secrets(text), text
+    assert without_secrets("true pin45") == "true pin45"
+    # A line that is cut shows no beginning of a secret.
+    errors.hide("s3cret" * 40)
+    assert "s3cret" not in errors.first_line(f"{'x' * 150} {'s3cret' * 40}")
 
 
 def test_short_value_from_the_environment_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:

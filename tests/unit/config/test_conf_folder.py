@@ -1,4 +1,4 @@
-"""The files in conf/ are valid, complete and current."""
+"""The template, the JSON Schema and the config of the demo are valid, complete and current."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 
 from rankeval_spark.config import json_schema, load_config, yaml_reader
 
-CONF = Path(__file__).parents[3] / "conf"
+PROJECT = Path(__file__).parents[3]
+CONF = PROJECT / "conf"
+TEMPLATE = PROJECT / "rankeval_spark" / "config" / "template.yaml"
 
 
 def test_json_schema_is_current() -> None:
-    committed = (CONF / "evaluation.schema.json").read_text(encoding="utf-8")
-    assert committed == json_schema.schema_text(), (
-        "write it anew: python -m rankeval_spark.config.json_schema conf/evaluation.schema.json"
-    )
+    committed = TEMPLATE.with_name("evaluation.schema.json").read_text(encoding="utf-8")
+    assert committed == json_schema.schema_text(), "run: python -m rankeval_spark.config.json_schema"
 
 
 def test_template_is_valid() -> None:
-    assert load_config(CONF / "template.yaml").evaluation == "nightly"
+    assert load_config(TEMPLATE).evaluation == "nightly"
 
 
 def test_template_names_every_key() -> None:
-    text = (CONF / "template.yaml").read_text(encoding="utf-8")
+    text = TEMPLATE.read_text(encoding="utf-8")
     missing = [key for key in sorted(_keys(json_schema.schema())) if not re.search(rf"\b{key}\b:?", text)]
     assert missing == []
 
 
 def test_template_shows_the_defaults() -> None:
-    template, bare = load_config(CONF / "template.yaml"), load_config(CONF / "demo.yaml")
+    template, bare = load_config(TEMPLATE), load_config(CONF / "demo.yaml")
     for name in ("policies", "checks", "min_slice_size", "confidence", "intervals"):
         assert getattr(template, name) == getattr(bare, name)
     assert template.results.model_copy(update={"lists": True}).on_busy == bare.results.on_busy
@@ -48,8 +48,8 @@ def test_demo_asks_for_every_measure_at_every_cutoff() -> None:
 def test_json_schema_knows_what_the_loader_knows() -> None:
     definitions = json_schema.schema()["$defs"]
     assert definitions["Policies"]["additionalProperties"] is False
-    for name in ("demo.yaml", "template.yaml"):
-        data = yaml_reader.parse((CONF / name).read_text(encoding="utf-8"), name).data
+    for path in (CONF / "demo.yaml", TEMPLATE):
+        data = yaml_reader.parse(path.read_text(encoding="utf-8"), path.name).data
         assert _unknown(data, json_schema.schema(), definitions) == []
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, get_args
+import os
+from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -11,9 +13,6 @@ from rankeval_spark.config import EvaluationConfig, Policies, load_config, parse
 from rankeval_spark.config.policies import Ties
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import registry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DATE = dt.date(2026, 1, 2)
 
@@ -235,6 +234,21 @@ def test_dates_are_read_strictly() -> None:
     for text in ("20260102", "2026-1-2", "2026-02-30", "2026-W01-1", "today", "", "2026-01-02T00:00", "٢٠٢٦-01-02"):
         with pytest.raises(ConfigError, match="--date: found"):
             parse_date(text)
+
+
+@pytest.mark.parametrize("text", ["0001-01-01", "1899-12-31", "2200-01-01", "9999-12-31"])
+def test_date_far_from_all_others_is_refused(text: str) -> None:
+    """The nights before it, and the day after it, would be no dates."""
+    with pytest.raises(ConfigError, match=f"--date: found '{text}'; expected a date from 1900-01-01 to 2199-12-31"):
+        parse_date(text)
+
+
+def test_what_cannot_be_read_to_its_end_is_no_config(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    given = {tmp_path / "pipe.yaml": "a pipe", Path("/dev/zero"): "a device", Path(os.devnull): "a device"}
+    for path, found in given.items():
+        with pytest.raises(ConfigError, match=f"{path}: found {found}"):
+            load_config(path)
 
 
 def test_measures_whose_inputs_are_missing_are_named_at_once(config_file: Path) -> None:

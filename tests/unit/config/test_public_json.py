@@ -24,10 +24,13 @@ def settings(path: Path, *overrides: str) -> dict[str, str]:
 
 def test_secrets_are_left_out(config_file: Path) -> None:
     provider = "spark.settings.spark.hadoop.fs.s3a.aws.credentials.provider=org.example.Provider"
-    stored = settings(
-        config_file, f"{KEY}=${{env:S3_SECRET}}", provider, "spark.settings.spark.sql.shuffle.partitions=8"
-    )
+    plain = [f"spark.settings.spark.{one}" for one in ("sql.shuffle.partitions=8", "driver.memory=2g", "x.y=hunter2")]
+    odd = "spark.settings.spark.sql.files.maxPartitionBytes='hunter2 and more'"
+    stored = settings(config_file, f"{KEY}=${{env:S3_SECRET}}", provider, *plain, odd)
     assert stored == {
+        "spark.driver.memory": "2g",
+        "spark.x.y": "(hidden)",  # on no list of harmless ones
+        "spark.sql.files.maxPartitionBytes": "(hidden)",  # no such value
         "spark.hadoop.fs.s3a.secret.key": "${env:S3_SECRET}",
         "spark.hadoop.fs.s3a.aws.credentials.provider": "(hidden)",  # rather once too often
         "spark.sql.shuffle.partitions": "8",

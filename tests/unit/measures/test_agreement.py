@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from rankeval_spark.app.trec.names import lines_of
+from rankeval_spark.engine.item_facts import to_item_facts
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Background, Lists, Measure, MeasureSet, Ranking
-from rankeval_spark.stages.item_facts import to_item_facts
 from tests.support.oracles.agreement import rank_biased_overlap
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def test_the_other_model_must_be_named() -> None:
 
 def test_runs_of_trec_files_do_not_know_the_other_model() -> None:
     with pytest.raises(ConfigError, match="found a measure of the rows of the log; expected one of a run and its judg"):
-        lines_of(["RBO(model='bm25')@10"], level=1, need="ceil")
+        lines_of(["RBO(model='bm25')@10"], level=1, version=10)
 
 
 def test_the_log_is_what_they_need() -> None:

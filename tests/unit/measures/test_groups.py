@@ -145,4 +145,4 @@ def test_the_highest_bit_is_told_apart() -> None:
 @pytest.mark.parametrize("text", ["P(group='tail')@5", "R(gains='value')@5", "ClassAccuracy@5"])
 def test_trec_files_lack_what_these_measures_read(text: str) -> None:
     with pytest.raises(ConfigError, match="expected one of a run and its judgements"):
-        lines_of([text], level=1, need="v10")
+        lines_of([text], level=1, version=10)

@@ -218,7 +218,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("P(group=' a')@5", "expected group as 'head' or 'middle' or 'tail' or a category of items"),
         ("nDCG(gains={1:2,1:3})@5", "a map {grade: gain}"),
         ("nDCG(gains={1:2,2:1})@5", "gains that do not fall"),
-        ("nDCG(gains={0:1,2:1})@5", "grades above 0"),
+        ("nDCG(gains={-1:1,2:1})@5", "grades from 0 on"),
         ("nDCG(gains={1:-1,2:1})@5", "a map {grade: gain}"),
         ("nDCG(gains={1:nan})@5", "a map {grade: gain}"),
         ("nDCG(gains={1:0,2:0})@5", "a map {grade: gain}"),
@@ -273,7 +273,7 @@ def test_number_of_several_groups_is_said_to_come_by_itself(name: str) -> None:
     slices = "item_slices" if name == "ItemMAD" else "slices"
     for text in (name, name.lower(), f"{name}(nDCG)@10", f"{name}(AP(denom='min'))"):
         with pytest.raises(
-            UnknownMeasureError, match=rf"found '{name}', which is not asked for as a measure.* with {slices} it stan"
+            UnknownMeasureError, match=rf"found '{name}', which is not asked for as a measure.* with {slices} the table"
         ):
             Measure.parse(text)
 

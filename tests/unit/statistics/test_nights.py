@@ -211,3 +211,9 @@ def test_user_who_changed_his_group_is_no_common_user_of_either() -> None:
     found = nights.ratios_by_group((ones, ones), (ones, ones), *groups, 2)
     assert found.common.n.tolist() == [[1], [0]]
     assert (found.now.numerator.n.tolist(), found.before.numerator.n.tolist()) == ([[1], [1]], [[2], [0]])
+
+
+def test_nights_without_any_spread_have_the_p_of_equal_differences() -> None:
+    """Three users who all rise by 1/2: of the 8 assignments of signs, 2 leave them on one side."""
+    found = compared(dict.fromkeys(range(3), 1.0), dict.fromkeys(range(3), 0.5))
+    assert [float(each[0, 0]) for each in (found.p, found.p_less, found.p_greater)] == [2 / 8, 1, 1 / 8]

@@ -1,0 +1,198 @@
+"""Rows of users as coded arrays, one group of arrays for each input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine import rows
+from rankeval_spark.engine.codes import Codes, in_one_piece, in_order, to_codes
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import IntVector
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of one input.
+
+    Attributes
+    ----------
+    user, item : int64, shape (n_rows,)
+        Codes of the ids; ``item`` is empty where the input has no items.
+    columns : mapping of str to pa.Array
+        The other columns, by name.
+    """
+
+    user: IntVector
+    item: IntVector
+    columns: Mapping[str, pa.Array]
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.user)
+
+    def at(self, chosen: np.ndarray) -> Table:
+        """Take rows by a mask or by their positions."""
+        places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        by_place = pa.array(places)
+        return Table(
+            self.user[places],
+            self.item[places] if len(self.item) else self.item,
+            {name: pc.take(column, by_place) for name, column in self.columns.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """All rows of some users.
+
+    Attributes
+    ----------
+    users, items : pa.Array
+        Distinct ids, which the codes of the tables are positions in. Users are in the order of their ids, so that sums
+        over users do not depend on the order of the rows.
+    models : tuple of str
+        Names of all models of the evaluation; ``model`` holds positions in it.
+    model : int64, shape (n_log_rows,)
+        Model of each row of the log.
+    log, held_out, train, segments, profiles, familiarity, pairs : Table
+        The inputs, see :mod:`rows`; those that are not given have no rows.
+    constants : mapping of str to pa.Array
+        What is the same for all users, an array of one cell each, by its column.
+    """
+
+    users: pa.Array
+    items: pa.Array
+    models: tuple[str, ...]
+    model: IntVector
+    log: Table
+    held_out: Table
+    train: Table
+    segments: Table
+    profiles: Table
+    familiarity: Table
+    pairs: Table
+    constants: Mapping[str, pa.Array]
+
+    def with_log(self, chosen: np.ndarray) -> Batch:
+        """Keep only some rows of the log, by a mask."""
+        return replace(self, log=self.log.at(chosen), model=self.model[chosen])
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        """Number of distinct items."""
+        return len(self.items)
+
+
+COLUMNS_OF = {
+    rows.LOG: (C.LIST_ID, C.SCORE, C.RANK, rows.FACTS),
+    rows.HELD_OUT: (C.GAIN, C.VALUE, C.GROUPS, C.INTERACTED_AT),
+    rows.TRAIN: (),
+    rows.SEGMENTS: (rows.SEGMENT_VALUES,),
+    rows.PROFILES: (C.PROFILE,),
+    rows.FAMILIARITY: (rows.SIMILARITY,),
+    rows.PAIRS: (C.MODEL_ID, C.LIST_ID, C.PAIRS),
+}
+"""Columns that are read of each input in addition to its ids; a table that lacks one has no use for it."""
+
+CONSTANTS = (rows.MODELS, rows.ITEMS, C.TOTALS, rows.COUNTS)
+"""Columns that hold a value in the first row of a partition alone."""
+
+NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
+
+_WITHOUT_ITEMS = (rows.SEGMENTS, rows.PROFILES, rows.PAIRS)
+
+
+def without_constants(
+    batches: Iterable[pa.RecordBatch],
+) -> tuple[dict[str, pa.Array], Iterator[pa.RecordBatch]]:
+    """Take what is the same for all users from the first row of a partition, and leave its columns out of all rows."""
+    rest = (batch for batch in batches if batch.num_rows)
+    first = next(rest, None)
+    if first is None:
+        return {}, iter(())
+    names = [name for name in CONSTANTS if name in first.schema.names]
+    return {name: first[name].slice(0, 1) for name in names}, (
+        batch.drop_columns(names) for batch in chain([first], rest)
+    )
+
+
+def to_batch(table: pa.Table, *, models: Sequence[str] | None, constants: Mapping[str, pa.Array] = NOTHING) -> Batch:
+    """Encode rows of :mod:`rows`, all rows of their users.
+
+    Parameters
+    ----------
+    table : pa.Table
+        With :data:`rows.KIND`, ``user_id``, ``item_id`` and such of the other columns as a policy or measure reads.
+        Keys are not NULL.
+    models : sequence of str or None
+        The models expected; None: those in the log, whose names are in ``constants``.
+    constants : mapping of str to pa.Array
+        What is the same for all users, see :func:`without_constants`.
+    """
+    users, items = in_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
+    kind = in_one_piece(table[rows.KIND]).to_numpy()
+    names = tuple(_names_in(constants) if models is None else models)
+    of = {one: _places_of(kind, one) for one in COLUMNS_OF}
+    log, held_out, train, segments, profiles, familiarity, pairs = (
+        _table(table, of[one], one, users, items) for one in COLUMNS_OF
+    )
+    return Batch(
+        users.values,
+        items.values,
+        names,
+        _models_of(table, of[rows.LOG], names),
+        log,
+        held_out,
+        train,
+        segments,
+        profiles,
+        familiarity,
+        pairs,
+        constants=constants,
+    )
+
+
+def _places_of(kind: np.ndarray, one: int) -> IntVector:
+    return np.flatnonzero(kind == one)
+
+
+def _table(table: pa.Table, places: IntVector, kind: int, users: Codes, items: Codes) -> Table:
+    names = [name for name in COLUMNS_OF[kind] if name in table.column_names]
+    item = items.code[places] if kind not in _WITHOUT_ITEMS else np.zeros(0, dtype=np.int64)
+    return Table(users.code[places], item, {name: taken(table[name], places) for name in names})
+
+
+def taken(column: pa.ChunkedArray, places: IntVector) -> pa.Array:
+    """Take the values of a column at ascending positions."""
+    whole = in_one_piece(column)
+    is_range = len(places) and places[-1] - places[0] + 1 == len(places)
+    return whole.slice(places[0], len(places)) if is_range else pc.take(whole, pa.array(places))
+
+
+def _names_in(constants: Mapping[str, pa.Array]) -> Iterable[str]:
+    return sorted(json.loads(constants[rows.MODELS][0].as_py())) if rows.MODELS in constants else (C.ONE_MODEL,)
+
+
+def _models_of(table: pa.Table, places: IntVector, names: tuple[str, ...]) -> IntVector:
+    if len(names) == 1:  # rows need not name it, and do not where only those of pairs have the column
+        return np.zeros(len(places), dtype=np.int64)
+    codes = to_codes(taken(table[C.MODEL_ID], places))
+    number = {name: place for place, name in enumerate(names)}
+    by_code = np.array([number[name] for name in codes.values.to_pylist()], dtype=np.int64)
+    return by_code[codes.code]

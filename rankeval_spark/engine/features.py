@@ -1,0 +1,202 @@
+"""What measures read in addition to ranks and gains: facts of the recommended items, of users and of other lists.
+
+The columns are those of :data:`columns.FACTS`, one cell per list. A list without items has NULL in all but the totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine import rows
+from rankeval_spark.engine.codes import in_one_piece
+from rankeval_spark.engine.ranking import is_in_train
+from rankeval_spark.measures import needs as N
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.batch import Batch, Table
+    from rankeval_spark.engine.ranking import Ranked
+    from rankeval_spark.measures.arrays import BoolVector, IntVector
+
+UNSEEN: Final[Mapping[str, float]] = {
+    **dict.fromkeys((N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_QUANTILE), 0.0),
+    **dict.fromkeys((N.ITEM_LEVEL, N.ITEM_PLACE), float("inf")),
+    N.ITEM_TAIL: 1.0,
+}
+"""Facts of an item that is not in the training data; its place and its level are below all others."""
+
+
+def to_features(
+    ranked: Ranked,
+    *,
+    needs: frozenset[str],
+    depth: int,
+    other_models: tuple[str, ...],
+    constants: Mapping[str, pa.Array],
+) -> dict[str, pa.Array]:
+    """Make the columns of :data:`columns.FACTS` that are needed, and :data:`columns.SEEN`.
+
+    Parameters
+    ----------
+    needs : frozenset of str
+        Names of :mod:`measures.needs`.
+    depth : int
+        Last rank whose items are described; 0 for whole lists.
+    other_models : tuple of str
+        Models whose lists measures compare with.
+    constants : mapping of str to pa.Array
+        What is the same for all users, by name: :data:`rows.ITEMS` (one list) and :data:`columns.TOTALS` (one struct).
+    """
+    columns: dict[str, pa.Array] = {}
+    n_lists, is_empty = ranked.keys.n_lists, ranked.length == 0
+    if C.TOTALS in constants:
+        columns[C.TOTALS] = pc.take(constants[C.TOTALS], pa.array(np.zeros(n_lists, dtype=np.int64)))
+    if needs.isdisjoint(N.DESCRIBED - set(N.TOTALS)):
+        return columns
+    places = _described(ranked, depth)
+    facts = _item_facts(ranked, places, needs, constants)
+    structs = pa.StructArray.from_arrays(list(facts.values()), names=list(facts))
+    offsets = _offsets(ranked.list_code[places], n_lists)
+    columns[C.ITEM_FACTS] = pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pa.array(is_empty))
+    if C.PROFILE in ranked.entries.batch.profiles.columns:
+        columns[C.PROFILE] = _of_users(ranked, ranked.entries.batch.profiles, is_empty)
+    if N.ITEM_PAIRS in needs:
+        columns[C.PAIRS] = _pairs(ranked)
+    if other_models:
+        columns[C.OTHER_LISTS] = _other_lists(ranked, columns[C.ITEM_FACTS], other_models)
+    if N.ITEM_SEEN in needs:
+        columns[C.SEEN] = _seen(facts[N.ITEM_SEEN].to_numpy(), offsets, is_empty)
+    return columns
+
+
+def _described(ranked: Ranked, depth: int) -> IntVector:
+    """Positions of the ranked items down to a rank."""
+    places = np.arange(len(ranked.row))
+    return places if not depth else places[ranked.rank_at(places) <= depth]
+
+
+def _offsets(owner: IntVector, n_lists: int) -> IntVector:
+    return np.append(0, np.cumsum(np.bincount(owner, minlength=n_lists))).astype(np.int32)
+
+
+def _item_facts(
+    ranked: Ranked, places: IntVector, needs: frozenset[str], constants: Mapping[str, pa.Array]
+) -> dict[str, pa.Array]:
+    """Rank and facts of the items at some positions, by name."""
+    entries = ranked.entries
+    batch, row = entries.batch, ranked.row[places]
+    item, user = entries.item[row], batch.log.user[row]
+    facts = {C.RANK: pa.array(ranked.rank_at(places).astype(np.int32))}
+    of_users = {
+        N.ITEM_SEEN: lambda: pa.array(is_in_train(batch, user, item).astype(np.float64)),
+        N.ITEM_FAMILIARITY: lambda: _familiarity(batch, user, item),
+        N.ITEM_COPIES: lambda: pa.array(_copies(ranked)[row].astype(np.float64)),
+    }
+    known = _known_items(batch, constants)
+    of_rows = _fields(batch.log.columns[rows.FACTS]) if rows.FACTS in batch.log.columns else {}
+    for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS):
+        if name in needs:
+            if name in of_users:
+                facts[name] = of_users[name]()
+            elif name in of_rows:
+                facts[name] = pc.take(of_rows[name], pa.array(row))
+            else:
+                facts[name] = _taken(known[name], item, UNSEEN.get(name))
+    if N.OTHER_LISTS in needs:
+        facts[C.ITEM_ID] = pa.array(item)
+    return facts
+
+
+def _known_items(batch: Batch, constants: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """Facts of the distinct items of the batch, by name; NULL where nothing is known."""
+    if rows.ITEMS not in constants:
+        return {}
+    columns = _fields(constants[rows.ITEMS].flatten())
+    place = pc.index_in(batch.items, value_set=columns.pop(C.ITEM_ID).cast(batch.items.type))
+    return {name: pc.take(column, place) for name, column in columns.items()}
+
+
+def _fields(structs: pa.StructArray) -> dict[str, pa.Array]:
+    """Take a struct column apart; NULL structs have NULL fields."""
+    return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))
+
+
+def _taken(of_items: pa.Array, item: IntVector, unseen: float | None) -> pa.Array:
+    filled = of_items if unseen is None else pc.fill_null(of_items, unseen)
+    return pc.take(filled, pa.array(item))
+
+
+def _familiarity(batch: Batch, user: IntVector, item: IntVector) -> pa.Array:
+    table = batch.familiarity
+    pairs = pa.array(table.user * batch.n_items + table.item)
+    if not len(pairs):
+        return pa.nulls(len(item), pa.float64())
+    return pc.take(table.columns[rows.SIMILARITY], pc.index_in(pa.array(user * batch.n_items + item), value_set=pairs))
+
+
+def _copies(ranked: Ranked) -> IntVector:
+    """Rows that the item of each row of the log has in its list."""
+    n_copies = np.ones(len(ranked.entries.list_code), dtype=np.int64)
+    n_copies[ranked.copies.kept] = ranked.copies.n_copies
+    return n_copies
+
+
+def _of_users(ranked: Ranked, table: Table, is_empty: BoolVector) -> pa.Array:
+    """Give each list the profile of its user."""
+    row_of = np.full(ranked.entries.batch.n_users, -1)
+    row_of[table.user] = np.arange(len(table))
+    place = row_of[ranked.keys.user]
+    return pc.take(in_one_piece(table.columns[C.PROFILE]), pa.array(place, mask=(place < 0) | is_empty))
+
+
+def _pairs(ranked: Ranked) -> pa.Array:
+    """Give each list its similar items; NULL where it has none."""
+    batch = ranked.entries.batch
+    place = np.full(ranked.keys.n_lists, -1)
+    list_code, found = ranked.keys.list_of(batch, batch.pairs)
+    place[list_code] = found
+    pair = pa.struct([("later", pa.int32()), ("earlier", pa.int32()), ("similarity", pa.float64())])
+    empty = pa.nulls(0, pa.list_(pair))
+    return pc.take(batch.pairs.columns.get(C.PAIRS, empty), pa.array(place, mask=place < 0))
+
+
+def _other_lists(ranked: Ranked, items: pa.ListArray, models: tuple[str, ...]) -> pa.StructArray:
+    """Give each list those of other models for the same user and ``list_id``; NULL where a model gave none.
+
+    The lists of that model itself get NULL too: compared with themselves they say nothing.
+    """
+    keys, names = ranked.keys, ranked.entries.batch.models
+    has_items = ranked.length > 0
+    facts = _fields(items.flatten())
+    offsets = np.append(0, np.cumsum(pc.fill_null(pc.list_value_length(items), 0).to_numpy())).astype(np.int32)
+    lists = pa.StructArray.from_arrays(
+        [
+            pa.array(ranked.depth.astype(np.int32)),
+            *(pa.ListArray.from_arrays(pa.array(offsets), facts[name]) for name in (C.RANK, C.ITEM_ID)),
+        ],
+        names=["length", "ranks", "items"],
+    )
+    same_user = keys.user * (len(keys.list_id.dictionary)) + keys.list_id.indices.to_numpy()
+    columns = []
+    for name in models:
+        code = names.index(name) if name in names else -1
+        own = np.flatnonzero((keys.model == code) & has_items)
+        found = pc.index_in(pa.array(same_user), value_set=pa.array(same_user[own])).to_numpy(zero_copy_only=False)
+        is_there = ~np.isnan(found) & (keys.model != code) & has_items
+        place = np.zeros(keys.n_lists, dtype=np.int64)
+        place[is_there] = own[found[is_there].astype(np.int64)]
+        columns.append(pc.take(lists, pa.array(place, mask=~is_there)))
+    return pa.StructArray.from_arrays(columns, names=list(models))
+
+
+def _seen(is_seen: np.ndarray, offsets: IntVector, is_empty: BoolVector) -> pa.StructArray:
+    """Count, list by list, the described items, and those that the user has in the training data."""
+    before = np.append(0, np.cumsum(is_seen))
+    n_seen = (before[offsets[1:]] - before[offsets[:-1]]).astype(np.int32)
+    counts = [pa.array(n_seen), pa.array(np.diff(offsets).astype(np.int32))]
+    return pa.StructArray.from_arrays(counts, names=["n_seen", "n_items"], mask=pa.array(is_empty))

@@ -1,0 +1,162 @@
+"""What a worker does with the rows of its users, from Arrow to Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine import rows
+from rankeval_spark.engine.batch import Batch, to_batch, without_constants
+from rankeval_spark.engine.buckets import in_buckets
+from rankeval_spark.engine.failures import quoted
+from rankeval_spark.engine.features import to_features
+from rankeval_spark.engine.judgements import Judgements, to_judgements
+from rankeval_spark.engine.lists import to_lists
+from rankeval_spark.engine.ranking import Ranked, to_ranked
+from rankeval_spark.engine.results import LISTS_AT_ONCE
+from rankeval_spark.engine.segments import to_segments
+from rankeval_spark.engine.slices import PACKED
+from rankeval_spark.engine.unusable import RowCounts, refuse_unusable
+from rankeval_spark.measures.needs import LIST_NAMES
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.keys import ListKeys
+    from rankeval_spark.engine.results import Scoring
+    from rankeval_spark.engine.rules import ListRules
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is computed; plain data that travels to the workers.
+
+    Attributes
+    ----------
+    rules : ListRules
+        How rows of the log become ranked lists.
+    scoring : Scoring
+        How lists become values and moments.
+    models : tuple of str or None
+        The models expected; None: those in the log.
+    segments : tuple of str
+        Names of the segments, in the order of their values.
+    absent : mapping of str to str
+        Segment values of a user without a row of segments, where the absence is a value.
+    needs : frozenset of str
+        Facts beyond ranks and gains that measures or checks read, see :mod:`measures.needs`.
+    depth : int
+        Last rank whose items are described; 0 for whole lists.
+    has_lists : bool
+        Whether users can have several lists of a model.
+    """
+
+    rules: ListRules
+    scoring: Scoring
+    models: tuple[str, ...] | None = None
+    segments: tuple[str, ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
+    needs: frozenset[str] = frozenset()
+    depth: int = 0
+    has_lists: bool = False
+
+    def list_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make the compact row of each list: its key, the columns of :mod:`lists` and its segments."""
+        for lists in self._lists(batches):
+            lists.pop(PACKED, None)
+            yield pa.RecordBatch.from_pydict(lists)
+
+    def scored_rows(self, batches: Iterable[pa.RecordBatch], *, has_partials: bool) -> Iterator[pa.RecordBatch]:
+        """Make a row per list and cutoff with every measure, see :meth:`Scoring.to_scored_rows`."""
+        for lists in self._lists(batches):
+            yield self.scoring.to_scored_rows(lists, has_partials=has_partials)
+
+    def partials(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make partial moments by slice, see :meth:`Scoring.to_partials`, and the counts of the rows that came in."""
+        counts = RowCounts()
+        yield from self.scoring.to_partials(self._lists(batches, counts))
+        if counts.by_kind.any():
+            yield counts.to_batch()
+
+    def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make a row per list and item: key, item, rank, gain (NULL without a judgement), first or last."""
+        for batch, judgements, ranked in self._ranked(batches):
+            places = np.arange(len(ranked.row))
+            if self.depth:
+                is_last = places + 1 == (ranked.start + ranked.length)[ranked.list_code]
+                places = places[(ranked.rank_at(places) <= self.depth) | is_last]
+            yield pa.RecordBatch.from_pydict(_item_columns(batch, judgements, ranked, places, self.has_lists))
+
+    def _lists(
+        self, batches: Iterable[pa.RecordBatch], counts: RowCounts | None = None
+    ) -> Iterator[dict[str, pa.Array]]:
+        """Make compact lists with all that is read of them, so many at a time as are scored in one go."""
+        keeps_scores = C.HIT_SCORES in self.scoring.measures.needs
+        for batch, judgements, ranked in self._ranked(batches, counts):
+            lists = to_lists(ranked, judgements, rules=self.rules, keeps_scores=keeps_scores)
+            others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked)}
+            for start in range(0, ranked.keys.n_lists, LISTS_AT_ONCE):
+                part = {name: column.slice(start, LISTS_AT_ONCE) for name, column in others.items()}
+                yield {**part, **lists.part(start, LISTS_AT_ONCE)}
+
+    def _facts(self, batch: Batch, ranked: Ranked) -> dict[str, pa.Array]:
+        """Describe the lists: segments, what is known of their items and users, and their names for messages."""
+        measures = self.scoring.measures
+        segments = to_segments(batch, ranked.keys, names=self.segments, absent=self.absent)
+        features = to_features(
+            ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, constants=batch.constants
+        )
+        names = {LIST_NAMES: _list_names(batch, ranked.keys)} if LIST_NAMES in measures.needs else {}
+        return {**segments, **features, **names}
+
+    def _ranked(
+        self, batches: Iterable[pa.RecordBatch], counts: RowCounts | None = None
+    ) -> Iterator[tuple[Batch, Judgements, Ranked]]:
+        constants, rest = without_constants(batches)
+        if rows.COUNTS in constants:
+            refuse_unusable(constants[rows.COUNTS])
+        usable = (counts or RowCounts()).usable(rest)
+        for table in in_buckets(usable, most_rows=self.rules.max_rows_per_user):
+            batch = to_batch(table, models=self.models, constants=constants)
+            judgements = to_judgements(batch.held_out, n_items=batch.n_items, duplicates=self.rules.held_out_duplicates)
+            yield batch, judgements, to_ranked(batch, judgements, rules=self.rules)
+
+
+def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:
+    models = pa.array(batch.models, pa.string())
+    return {
+        C.MODEL_ID: pc.take(models, pa.array(keys.model)),
+        C.USER_ID: pc.take(batch.users, pa.array(keys.user)),
+        C.LIST_ID: keys.list_id.dictionary_decode(),
+    }
+
+
+def _list_names(batch: Batch, list_keys: ListKeys) -> pa.Array:
+    """Name each list in a message."""
+    keys = _key_columns(batch, list_keys)
+    pairs = zip(keys[C.USER_ID].to_pylist(), keys[C.MODEL_ID].to_pylist(), strict=True)
+    return pa.array([f"user {quoted(user)} under model {quoted(model)}" for user, model in pairs], pa.string())
+
+
+def _item_columns(
+    batch: Batch, judgements: Judgements, ranked: Ranked, places: np.ndarray, has_lists: bool
+) -> dict[str, pa.Array]:
+    entries, list_code, row = ranked.entries, ranked.list_code[places], ranked.row[places]
+    keys = _key_columns(batch, ranked.keys)
+    if not has_lists:
+        del keys[C.LIST_ID]
+    judgement = entries.judgement[row]
+    gain = np.append(judgements.gain, np.nan)[judgement]
+    ends = (ranked.start + ranked.length)[list_code]
+    return {
+        **{name: pc.take(column, pa.array(list_code)) for name, column in keys.items()},
+        C.ITEM_ID: pc.take(batch.items, pa.array(entries.item[row])),
+        C.RANK: pa.array(ranked.rank_at(places).astype(np.int32)),
+        C.GAIN: pa.array(gain, mask=judgement < 0),
+        "_is_first": pa.array(places == ranked.start[list_code]),
+        "_is_last": pa.array(places + 1 == ends),
+    }

@@ -1,0 +1,44 @@
+"""What the engine does with lists: plain data that travels to the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rankeval_spark.limits import MAX_ROWS_PER_USER
+
+
+@dataclass(frozen=True)
+class ListRules:
+    """How the rows of the log become ranked lists.
+
+    Attributes
+    ----------
+    order : {"score", "rank"}
+        Column that orders the lists: descending scores or ascending ranks.
+    ties : str
+        What decides between items of equal score, see ``docs/policies.md``.
+    duplicates : {"best", "keep", "error"}
+        What happens to an item with several rows in a list.
+    held_out_duplicates : {"max", "sum", "last", "error"}
+        The same for several rows of a judgement.
+    keeps_gaps : bool
+        Whether items keep the rank of the log instead of being numbered from 1.
+    judged_only : bool
+        Whether items without a judgement leave the lists before ranks are given.
+    drops_seen : bool
+        Whether items that the user has in the training data leave the lists first.
+    checks_ranks : bool
+        Whether ranks of the log are compared with those that are given.
+    max_rows_per_user : int
+        Rows of a user in all inputs together above which the job fails.
+    """
+
+    order: str
+    ties: str
+    duplicates: str
+    held_out_duplicates: str = "max"
+    keeps_gaps: bool = False
+    judged_only: bool = False
+    drops_seen: bool = False
+    checks_ranks: bool = False
+    max_rows_per_user: int = MAX_ROWS_PER_USER

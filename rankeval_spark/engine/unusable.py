@@ -1,0 +1,102 @@
+"""Rows that cannot be used: counted while they pass, and an input that has no other rows is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark.engine import rows
+from rankeval_spark.engine.aggregate_state import GROUP, KEY_FIELDS, STATE, from_bytes, to_bytes
+from rankeval_spark.engine.failures import refuse_input
+
+EXPECTED: Final[Mapping[str, str]] = {
+    "recommendations": "ids that are not NULL, and a finite score or else a rank of at least 1",
+    "held_out": "ids that are not NULL, and a finite gain",
+    "segments": "users that are not NULL",
+    "train": "users and items that are not NULL",
+    "items": "items that are not NULL",
+}
+"""What a row of each input needs to be used."""
+
+FIX: Final = "correct the rows"
+
+OF_INPUTS: Final = -1
+"""The ``slice_index`` of a partial row that counts the rows of the inputs, in place of the moments of a slice."""
+
+_N_KINDS: Final = rows.FIRST_UNUSABLE + len(rows.UNUSABLE)
+
+
+@dataclass
+class RowCounts:
+    """Rows of a partition by their kind, see :mod:`rows`.
+
+    Attributes
+    ----------
+    by_kind : int64, shape (n_kinds,)
+    """
+
+    by_kind: np.ndarray = field(default_factory=lambda: np.zeros(_N_KINDS, dtype=np.int64))
+
+    def usable(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Count the rows that pass, and keep those that can be used."""
+        for batch in batches:
+            kind = batch[rows.KIND].to_numpy()
+            self.by_kind += np.bincount(kind, minlength=_N_KINDS)
+            if kind.max(initial=0) < rows.FIRST_UNUSABLE:
+                yield batch
+            else:
+                yield batch.filter(pa.array(kind < rows.FIRST_UNUSABLE))
+
+    def to_batch(self) -> pa.RecordBatch:
+        """Make a row of ``aggregate_state.PARTIAL`` of the counts."""
+        key = [[""], [OF_INPUTS], [[]], [0]]
+        arrays = [pa.array(value, one.type) for value, one in zip(key, KEY_FIELDS, strict=True)]
+        return pa.RecordBatch.from_arrays([*arrays, to_bytes(self.by_kind[None, :])], [*GROUP, STATE])
+
+
+def without_counts(partials: pa.Table) -> pa.Table:
+    """Take the counts of rows out of partial rows.
+
+    Raises
+    ------
+    RefusedError
+        If an input has rows and none that can be used, with the counts by check.
+    """
+    is_count = pc.equal(partials["slice_index"], OF_INPUTS)
+    counts = partials.filter(is_count)
+    if not counts.num_rows:
+        return partials
+    by_kind = np.rint(from_bytes(counts[STATE]).sum(axis=0)).astype(np.int64)
+    for kind, name in rows.NAMES.items():
+        places = [(rows.FIRST_UNUSABLE + place, check) for place, (of, check) in enumerate(rows.UNUSABLE) if of == kind]
+        _refuse_without_usable(name, {None: int(by_kind[kind]), **{check: int(by_kind[at]) for at, check in places}})
+    return partials.filter(pc.invert(is_count))
+
+
+def refuse_unusable(counts: pa.Array) -> None:
+    """Refuse an input that has rows and none that can be used.
+
+    Parameters
+    ----------
+    counts : pa.Array
+        One cell of :data:`rows.COUNTS`.
+    """
+    by_input: dict[str, dict[str | None, int]] = {}
+    for one in counts[0].as_py():
+        by_input.setdefault(one["input"], {})[one["check"]] = one["count"]
+    for name, by_check in sorted(by_input.items()):
+        _refuse_without_usable(name, by_check)
+
+
+def _refuse_without_usable(name: str, by_check: Mapping[str | None, int]) -> None:
+    checks = dict.fromkeys(check for _, check in rows.UNUSABLE)
+    unusable = {check: by_check[check] for check in checks if by_check.get(check)}
+    if unusable and not by_check.get(None):
+        each = ", ".join(f"{count} {check}" for check, count in unusable.items())
+        found = f"{sum(unusable.values())} rows and none that can be used ({each})"
+        refuse_input(name, found, expected=EXPECTED[name], fix=FIX)

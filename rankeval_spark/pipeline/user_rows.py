@@ -1,0 +1,280 @@
+"""From the inputs of an evaluation to the rows that the engine takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, functions as F, types as T
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine import rows
+from rankeval_spark.engine.job import Job
+from rankeval_spark.engine.results import Scoring
+from rankeval_spark.engine.rules import ListRules
+from rankeval_spark.measures import needs as N
+from rankeval_spark.stages import clean, describe, dropped, flags, groups, judgements, segment, summarise, unusable
+from rankeval_spark.stages.describe import Knowledge
+from rankeval_spark.stages.user_rows import UserRows, type_of, unite
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.pipeline.inputs import Inputs
+    from rankeval_spark.pipeline.request import Request
+
+
+def to_user_rows(inputs: Inputs, request: Request, *, is_described: bool = True, are_merged: bool = False) -> UserRows:
+    """Plan the rows of all users and what the workers do with them.
+
+    Parameters
+    ----------
+    is_described : bool
+        Whether facts of items and users are collected where measures read them.
+    are_merged : bool
+        Whether what the workers make of their rows meets in one place, where unusable rows are counted in the end. For
+        other results they are counted first, which reads the inputs once more.
+    """
+    needs = needs_of(inputs, request) if is_described else frozenset()
+    knowledge = _knowledge(inputs, request)
+    usable = _usable_log(inputs, request)
+    is_numbered = not inputs.are_checked and _can_number_log(request)
+    log = _log_rows(_numbered_log(inputs, request) if is_numbered else usable, inputs, request, needs)
+    names = _model_names(inputs, request)
+    if names is not None and len(names) == 1:
+        log = log.drop(C.MODEL_ID)
+    by_kind = {rows.LOG: log, rows.HELD_OUT: _held_out_rows(inputs, request, knowledge)}
+    by_kind |= _of_users(inputs, request, knowledge, needs)
+    by_kind |= _second_step(inputs, request, knowledge, needs)
+    counted = _counted_first(inputs, request, needs, are_merged=are_merged)
+    constants = _constants(usable if names is None else None, knowledge, request, needs, counted)
+    return UserRows(
+        unite(by_kind, constants=constants, columns=_columns(by_kind)),
+        _job(log, request, needs, names, has_lists=not inputs.has_one_list),
+        {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)},
+    )
+
+
+def scoring_of(request: Request) -> Scoring:
+    """Take from a request how lists become values and moments."""
+    return Scoring(request.measures, request.policies, tuple(summarise.every_slice(request.slices)))
+
+
+def needs_of(inputs: Inputs, request: Request) -> frozenset[str]:
+    """Name the facts that the measures, and the check of seen items, read."""
+    seen = {N.ITEM_SEEN} if request.counts_seen and inputs.train is not None else set()
+    return request.measures.needs | seen
+
+
+def are_lists_enough(inputs: Inputs, request: Request) -> bool:
+    """Return True if the published columns of compact lists hold all that the measures and checks read."""
+    needs = needs_of(inputs, request)
+    return not describe.is_described(needs) and N.VALUES not in needs and not request.measures.groups
+
+
+def depth_of(measures: MeasureSet) -> int:
+    """Return the last rank whose items are described, 0 for whole lists; that of the checks where no measure reads."""
+    has_described = describe.is_described(measures.needs)
+    return measures.item_depth if has_described else _n_places(measures)
+
+
+def _n_places(measures: MeasureSet) -> int:
+    return max((k for k in measures.ks if k != C.WHOLE_LIST), default=0)
+
+
+def _knowledge(inputs: Inputs, request: Request) -> Knowledge:
+    return Knowledge(inputs.train, inputs.items, request.evaluation_date, inputs.has_small_catalogue)
+
+
+def _model_names(inputs: Inputs, request: Request) -> tuple[str, ...] | None:
+    """Return the names of the models where they are known before the log is read."""
+    if request.models is not None:
+        return tuple(request.models)
+    return None if inputs.has_model_id else (C.ONE_MODEL,)
+
+
+def _usable_log(inputs: Inputs, request: Request) -> DataFrame:
+    """Keep the rows of the expected models that can be placed in a list."""
+    policies, log = request.policies, inputs.recommendations
+    if request.models is not None:
+        log = log.where(F.col(C.MODEL_ID).isin(*request.models))
+    log = log.transform(clean.keep_usable_recommendations, invalid_scores=policies.invalid_scores)
+    return log.transform(clean.with_score_precision, precision=policies.score_precision)
+
+
+def _can_number_log(request: Request) -> bool:
+    """Return True if unusable rows can travel with the others: their items need not be known."""
+    return request.policies.unknown_items == "keep"
+
+
+def _numbered_log(inputs: Inputs, request: Request) -> DataFrame:
+    """Mark the rows of the log that cannot be used."""
+    policies = request.policies
+    log = inputs.recommendations.transform(clean.or_fail_at_invalid_scores, invalid_scores=policies.invalid_scores)
+    log = log.transform(unusable.with_kind, kind=rows.LOG, rules=flags.of_recommendations(log))
+    return log.transform(clean.with_score_precision, precision=policies.score_precision)
+
+
+def _counted_first(
+    inputs: Inputs, request: Request, needs: frozenset[str], *, are_merged: bool
+) -> dict[str, tuple[DataFrame, Mapping[str, Column]]]:
+    """Collect the inputs whose unusable rows are counted before they are read, with the checks of their rows."""
+    if inputs.are_checked:
+        return {}
+    log, held_out, segments = inputs.recommendations, inputs.held_out, inputs.segments
+    found: dict[str, tuple[DataFrame, Mapping[str, Column]]] = {}
+    if not are_merged or not _can_number_log(request):
+        found["recommendations"] = (log, flags.of_recommendations(log))
+    if not are_merged:
+        found["held_out"] = (held_out, flags.of_held_out(held_out))
+        if segments is not None and request.segments:
+            found["segments"] = (segments, flags.of_keys(clean.SEGMENT_KEYS))
+    read = {one.partition(".")[0] for one in request.measures.requiring()}
+    if inputs.train is not None and (
+        "train" in read or N.ITEM_SEEN in needs or request.policies.seen_in_train == "drop"
+    ):
+        found["train"] = (inputs.train, flags.of_train())
+    if inputs.items is not None and ("items" in read or request.policies.unknown_items == "drop"):
+        found["items"] = (inputs.items, flags.of_keys(clean.ITEM_KEYS))
+    return found
+
+
+def _log_rows(log: DataFrame, inputs: Inputs, request: Request, needs: frozenset[str]) -> DataFrame:
+    """Keep the rows that enter lists, in the columns that decide about them."""
+    policies, knowledge = request.policies, _knowledge(inputs, request)
+    if policies.unknown_items == "drop":
+        is_small = inputs.has_small_catalogue and inputs.items is not None
+        log = log.transform(dropped.keep_known, catalogue=knowledge.catalogue, is_small=is_small)
+    of_items = describe.to_catalogue_facts(knowledge, needs=needs)
+    if of_items is not None:  # a catalogue too large for every worker: its facts travel with the rows of the log
+        names = [name for name in of_items.columns if name != C.ITEM_ID]
+        facts = of_items.select(C.ITEM_ID, F.struct(*names).alias(rows.FACTS))
+        log = log.join(facts, on=[C.ITEM_ID], how="left")
+    order = clean.order_column(log)
+    reads_rank = C.RANK in log.columns and (order == C.RANK or _reads_rank(request) or _checks_ranks(log, request))
+    names = [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order, *([C.RANK] if reads_rank and order != C.RANK else [])]
+    names += [C.LIST_ID] if not inputs.has_one_list else []
+    names += [rows.KIND] if rows.KIND in log.columns else []
+    return log.select(*names, *([rows.FACTS] if of_items is not None else []))
+
+
+def _reads_rank(request: Request) -> bool:
+    return request.policies.ties == "rank" or request.policies.rank_gaps == "keep"
+
+
+def _checks_ranks(log: DataFrame, request: Request) -> bool:
+    """Return True if ranks of the log are compared with those given: not where rows were left out."""
+    policies = request.policies
+    is_whole = policies.unknown_items == policies.seen_in_train == "keep" and not policies.judged_only
+    return C.RANK in log.columns and policies.rank_gaps == "renumber" and is_whole
+
+
+def _held_out_rows(inputs: Inputs, request: Request, knowledge: Knowledge) -> DataFrame:
+    measures, judged = request.measures, inputs.held_out
+    if inputs.are_checked:
+        judged = judged.transform(clean.keep_usable_held_out)
+    else:
+        judged = judged.transform(unusable.with_kind, kind=rows.HELD_OUT, rules=flags.of_held_out(judged))
+    judged = judged.transform(groups.with_groups, knowledge=knowledge, groups=measures.groups)
+    values = [C.VALUE] if N.VALUES in measures.needs else []
+    when = [C.INTERACTED_AT] if request.policies.held_out_duplicates == "last" else []
+    kind = [] if inputs.are_checked else [rows.KIND]
+    in_groups = [C.GROUPS] if measures.groups else []
+    return judged.select(C.USER_ID, C.ITEM_ID, C.GAIN, *values, *when, *in_groups, *kind)
+
+
+def _of_users(inputs: Inputs, request: Request, knowledge: Knowledge, needs: frozenset[str]) -> dict[int, DataFrame]:
+    """Rows of segments, training data and profiles, each only where something reads it."""
+    found: dict[int, DataFrame] = {}
+    if inputs.segments is not None and request.segments:
+        values = F.array(*(F.col(segment.quoted_name(name)).cast("string") for name in request.segments))
+        users = inputs.segments.select(C.USER_ID, values.alias(rows.SEGMENT_VALUES))
+        if inputs.are_checked:
+            found[rows.SEGMENTS] = users.where(clean.has_keys(clean.SEGMENT_KEYS))
+        else:
+            rules = flags.of_keys(clean.SEGMENT_KEYS)
+            found[rows.SEGMENTS] = users.transform(unusable.with_kind, kind=rows.SEGMENTS, rules=rules)
+    if N.ITEM_SEEN in needs or request.policies.seen_in_train == "drop":
+        train = describe.given(inputs.train)
+        found[rows.TRAIN] = train.select(*clean.TRAIN_KEYS).where(clean.has_keys(clean.TRAIN_KEYS))
+    if N.JUDGED_CATEGORIES in needs:
+        duplicates = request.policies.held_out_duplicates
+        judged = judgements.to_judgements(inputs.held_out.transform(clean.keep_usable_held_out), duplicates=duplicates)
+    else:
+        judged = None
+    profiles = describe.to_profiles(knowledge, needs=needs, judgements=judged)
+    if profiles is not None:
+        found[rows.PROFILES] = profiles
+    return found
+
+
+def _second_step(inputs: Inputs, request: Request, knowledge: Knowledge, needs: frozenset[str]) -> dict[int, DataFrame]:
+    """Rows of co-occurrence, which are made of the ranked items: the log is ranked once more for them."""
+    if needs.isdisjoint((N.ITEM_FAMILIARITY, N.ITEM_PAIRS)):
+        return {}
+    depth, found = depth_of(request.measures), {}
+    plain, once = replace(request, slices=()), replace(inputs, are_checked=True)  # unusable rows are counted elsewhere
+    ranked = to_user_rows(once, plain, is_described=False).to_ranked_items(depth=depth)
+    if N.ITEM_FAMILIARITY in needs:
+        familiarity = describe.to_familiarity(ranked, knowledge=knowledge, depth=depth)
+        found[rows.FAMILIARITY] = familiarity.withColumnRenamed(N.ITEM_FAMILIARITY, rows.SIMILARITY)
+    if N.ITEM_PAIRS in needs:
+        found[rows.PAIRS] = describe.to_pairs(ranked, knowledge=knowledge, depth=depth)
+    return found
+
+
+def _constants(
+    log: DataFrame | None,
+    knowledge: Knowledge,
+    request: Request,
+    needs: frozenset[str],
+    counted: Mapping[str, tuple[DataFrame, Mapping[str, Column]]],
+) -> DataFrame | None:
+    """Plan one row with what every user needs: names of the models in the log, facts of items, totals, row counts."""
+    frames = [unusable.to_row_counts(counted)] if counted else []
+    if log is not None:
+        frames.append(log.select(C.MODEL_ID).distinct().agg(F.to_json(F.collect_list(C.MODEL_ID)).alias(rows.MODELS)))
+    items = describe.to_item_table(knowledge, needs=needs, n_places=_n_places(request.measures))
+    if items is not None:
+        frames.append(items.agg(F.collect_list(F.struct(*items.columns)).alias(rows.ITEMS)))
+    totals = describe.to_totals(knowledge, needs=needs)
+    if totals is not None:
+        frames.append(totals)
+    return reduce(DataFrame.crossJoin, frames) if frames else None
+
+
+def _columns(by_kind: dict[int, DataFrame]) -> dict[str, T.DataType]:
+    """Collect the columns of all inputs with their types."""
+    log = by_kind[rows.LOG].schema
+    found = {name: log[name].dataType for name in (C.USER_ID, C.ITEM_ID)}
+    for frame in by_kind.values():
+        found |= {field.name: field.dataType for field in frame.schema if field.name not in (*found, rows.KIND)}
+    return found
+
+
+def _job(
+    log: DataFrame, request: Request, needs: frozenset[str], names: tuple[str, ...] | None, *, has_lists: bool
+) -> Job:
+    policies = request.policies
+    rules = ListRules(
+        clean.order_column(log),
+        policies.ties,
+        policies.duplicates,
+        policies.held_out_duplicates,
+        keeps_gaps=policies.rank_gaps == "keep",
+        judged_only=policies.judged_only,
+        drops_seen=policies.seen_in_train == "drop",
+        checks_ranks=_checks_ranks(log, request),
+        max_rows_per_user=request.max_rows_per_user,
+    )
+    return Job(
+        rules,
+        scoring_of(request),
+        models=names,
+        segments=tuple(request.segments),
+        absent=dict(request.absent),
+        needs=needs,
+        depth=depth_of(request.measures),
+        has_lists=has_lists,
+    )

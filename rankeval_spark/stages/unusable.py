@@ -1,0 +1,69 @@
+"""Count the rows that cannot be used, for a caller who has no checks before the lists are made.
+
+Plans only: the workers refuse an input of nothing else when a result is used. A night counts the same in its checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine import rows
+from rankeval_spark.stages import flags
+from rankeval_spark.stages.clean import input_failure
+
+
+def or_fail_at_zero_rank(recommendations: DataFrame, *, has_zero_rank: Column) -> DataFrame:
+    """Fail the job at a rank of 0 that orders a list, as :func:`clean.has_zero_rank` finds it; else nothing changes."""
+    failure = input_failure(
+        "recommendations",
+        F.lit("rank 0, in a log whose ranks order its lists"),
+        expected="ranks that count from 1",
+        fix="call evaluate(ranks_from=0), which counts the first item of each list as 1",
+    )
+    return recommendations.where(F.when(has_zero_rank, failure.cast("boolean")).otherwise(True))
+
+
+def with_kind(frame: DataFrame, *, kind: int, rules: Mapping[str, Column]) -> DataFrame:
+    """Give each row a number in :data:`rows.KIND`: ``kind``, or the check that makes it unusable.
+
+    Unusable rows are counted by the workers. They get a user of their own each, so that they fill no partition.
+
+    Parameters
+    ----------
+    rules : mapping
+        Conditions that rows do not pass, by check; those of :data:`rows.UNUSABLE` are looked at.
+    """
+    number = F.lit(kind)
+    for place, (of, check) in enumerate(rows.UNUSABLE):
+        if of == kind and check in rules:
+            number = F.when(rules[check], F.lit(rows.FIRST_UNUSABLE + place)).otherwise(number)
+    own_user = F.xxhash64(*frame.columns).cast(frame.schema[C.USER_ID].dataType)
+    return frame.withColumn(rows.KIND, number.cast("tinyint")).withColumn(
+        C.USER_ID, F.when(F.col(rows.KIND) < rows.FIRST_UNUSABLE, F.col(C.USER_ID)).otherwise(own_user)
+    )
+
+
+def to_row_counts(inputs: Mapping[str, tuple[DataFrame, Mapping[str, Column]]]) -> DataFrame:
+    """Count the rows of inputs by the check of :data:`flags.UNUSABLE` that they fail: one row, :data:`rows.COUNTS`.
+
+    Parameters
+    ----------
+    inputs : mapping
+        Frame and conditions that rows do not pass, by name of the input.
+    """
+    named = (
+        frame.select(F.lit(name).alias("input"), _failed(rules).alias("check"))
+        for name, (frame, rules) in inputs.items()
+    )
+    counts = reduce(DataFrame.union, named).groupBy("input", "check").agg(F.count("*").alias("count"))
+    return counts.agg(F.collect_list(F.struct("input", "check", "count")).alias(rows.COUNTS))
+
+
+def _failed(rules: Mapping[str, Column]) -> Column:
+    """Name the check that makes a row unusable; NULL for one that can be used."""
+    flagged = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in flags.UNUSABLE]
+    return F.coalesce(*flagged)

@@ -1,0 +1,83 @@
+"""What messages and pages advise exists: commands, their options, goals of make, files; and it is in the package."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import typer
+
+from rankeval_spark.cli.commands import app
+from rankeval_spark.session import jars
+from tests.support.code import PACKAGE, ROOT, modules
+
+PAGES: Final = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TEXTS: Final = {
+    **{module.place: module.text for module in modules(PACKAGE)},
+    **{str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES},
+}
+MADE: Final = re.compile(r"(?<![\w-])make (?:PYTHON=\S+ )?([a-z]+(?:-[a-z]+)*)(?=[`'\n]| *#)")
+RUN: Final = re.compile(r"(?<![\w./-])rankeval ([a-z]+)((?: (?:--?[\w-]+|[\w./@<>=\"\[\]]+))*)")
+NO_COMMANDS: Final = {"runs"}
+"""Words after the name that are those of a sentence."""
+
+
+def commands() -> dict[str, set[str]]:
+    """List the commands with their options."""
+    group = typer.main.get_group(app)
+    return {name: {option for one in command.params for option in one.opts} for name, command in group.commands.items()}
+
+
+def advised(pattern: re.Pattern[str]) -> Iterator[tuple[str, re.Match[str]]]:
+    for place, text in TEXTS.items():
+        yield from ((place, found) for found in pattern.finditer(text))
+
+
+def test_goals_of_make_exist() -> None:
+    goals = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    found = [(place, one[1]) for place, one in advised(MADE)]
+    assert len(found) > 10
+    assert [(place, goal) for place, goal in found if goal not in goals] == []
+
+
+def test_commands_and_their_options_exist() -> None:
+    known = commands()
+    found = [(place, one[1], one[2]) for place, one in advised(RUN)]
+    assert [(place, name) for place, name, _ in found if name not in known and name not in NO_COMMANDS] == []
+    unknown = [
+        (place, name, option)
+        for place, name, rest in found
+        for option in re.findall(r"(?<!\S)--?[a-z][\w-]*", rest)
+        if name in known and option not in known[name] | {"--help", "--debug"}
+    ]
+    assert unknown == []
+
+
+def test_the_package_of_delta_is_the_pinned_one() -> None:
+    named = {(place, one[0]) for place, one in advised(re.compile(r"io\.delta:delta-spark_[\w.:]+\w"))}
+    assert {place for place, _ in named} >= {"README.md", "docs/operations.md"}
+    assert {name for _, name in named} == {jars.PACKAGE}
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_template_and_the_schema(tmp_path: Path) -> None:
+    build = ["pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(ROOT)]
+    subprocess.run([sys.executable, "-m", *build], check=True, capture_output=True, cwd=tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"rankeval_spark/config/template.yaml", "rankeval_spark/config/evaluation.schema.json"} <= set(names)
+
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    command = [sys.executable, "-m", "rankeval_spark", "init", "nightly.yaml"]  # from the wheel, which is a zip
+    done = subprocess.run(
+        command, cwd=folder, env={"PYTHONPATH": str(wheel)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["evaluation.schema.json", "nightly.yaml"]

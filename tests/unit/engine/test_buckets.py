@@ -1,0 +1,72 @@
+"""Partitions above the budget are cut into whole users, whatever their ids are, and nothing is lost."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, strategies as st
+
+from rankeval_spark.engine import buckets
+from rankeval_spark.engine.buckets import N_BUCKETS, bucket_of, in_buckets
+from rankeval_spark.engine.failures import RefusedError
+
+IDS = st.one_of(st.lists(st.text(max_size=5), min_size=1), st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
+
+
+def batches_of(users: list[str] | list[int], at_once: int) -> list[pa.RecordBatch]:
+    """Make rows of users with a number each, so many in a batch."""
+    column = pa.array(users, pa.string() if isinstance(users[0], str) else pa.int64())
+    whole = pa.RecordBatch.from_pydict({"user_id": column, "row": pa.array(range(len(users)))})
+    return [whole.slice(start, at_once) for start in range(0, len(users), at_once)]
+
+
+@given(IDS, st.integers(1, 7))
+def test_all_rows_of_a_user_are_in_one_table_and_no_row_is_lost(users: list[str] | list[int], at_once: int) -> None:
+    tables = list(in_buckets(batches_of(users, at_once), budget=1))
+    assert sorted(row for table in tables for row in table["row"].to_pylist()) == list(range(len(users)))
+    seen = [set(table["user_id"].to_pylist()) for table in tables]
+    assert sum(map(len, seen)) == len(set(users))
+
+
+@given(IDS)
+def test_rows_below_the_budget_are_one_table_in_their_order(users: list[str] | list[int]) -> None:
+    (table,) = in_buckets([*batches_of(users, 3), *batches_of(users, 3)[:0]], budget=1 << 20)
+    assert table["row"].to_pylist() == list(range(len(users)))
+
+
+def test_empty_batches_are_left_out() -> None:
+    empty = batches_of(["a"], 1)[0].slice(0, 0)
+    assert list(in_buckets([empty, empty])) == []
+    (table,) = in_buckets([empty, *batches_of(["a"], 1), empty])
+    assert table.num_rows == 1
+
+
+@pytest.mark.parametrize("users", [list(range(20_000)), [f"user-{number:09}" for number in range(20_000)]])
+def test_users_are_spread_over_the_buckets_and_by_another_hash_the_next_time(users: list[str] | list[int]) -> None:
+    column = pa.array(users)
+    first, second = (bucket_of(column, level=level) for level in (0, 1))
+    sizes = [int((first == bucket).sum()) for bucket in range(N_BUCKETS)]
+    assert max(sizes) < 2 * len(users) / N_BUCKETS
+    assert len(set(second[first == 0].tolist())) == N_BUCKETS
+
+
+def test_a_bucket_does_not_depend_on_the_batch_it_is_found_in() -> None:
+    users = pa.array(["x", "", "longer than others", "x", "ä"])
+    whole = bucket_of(users, level=0).tolist()
+    assert [bucket_of(users.slice(place, 1), level=0)[0] for place in range(5)] == whole
+    assert whole[0] == whole[3]
+
+
+def test_rows_of_one_user_above_the_budget_are_not_cut_for_ever() -> None:
+    (table,) = in_buckets(batches_of(["one"] * 50, 5), budget=1)
+    assert table.num_rows == 50
+    assert buckets.MOST_LEVELS < 10
+
+
+@pytest.mark.parametrize("budget", [1, 1 << 20])
+def test_user_with_too_many_rows_is_refused_by_name(budget: int) -> None:
+    users = ["robot"] * 9 + ["ann"] * 3
+    fault = r"\[rankeval:max_rows_per_user\] user 'robot' with \d+ rows or more .* expected at most 5; fix: "
+    with pytest.raises(RefusedError, match=fault):
+        list(in_buckets(batches_of(users, 2), most_rows=5, budget=budget))
+    assert sum(table.num_rows for table in in_buckets(batches_of(users, 2), most_rows=9, budget=budget)) == len(users)

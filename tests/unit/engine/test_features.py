@@ -1,0 +1,77 @@
+"""Facts that measures read in addition to ranks and gains, where users lack some of the rows they are made of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine import rows
+from rankeval_spark.measures import Measure, MeasureSet, needs as N, registry
+from tests.support.engine_rows import Row, held_out, input_table, job, log, read
+
+ONE_OF_EACH: Final = [entry.definition.goldens[0].measure for entry in registry.entries("list")]
+"""A name of every measure that has a value for each list."""
+
+_TEXTS, _NUMBERS = pa.list_(pa.string()), pa.list_(pa.float64())
+_FACTS: Final = {
+    **dict.fromkeys(N.ITEM_VALUES, pa.float64()),
+    N.ITEM_CATEGORIES: _TEXTS,
+    N.ITEM_VECTORS: _NUMBERS,
+}
+_TYPES: Final = {
+    C.VALUE: pa.float64(),
+    rows.FACTS: pa.struct(_FACTS),
+    rows.SIMILARITY: pa.float64(),
+    C.PROFILE: pa.struct(
+        {
+            N.PROFILE_CATEGORIES: pa.list_(
+                pa.struct({"category": pa.string(), "n_categories": pa.int32(), "n_items": pa.int64()})
+            ),
+            N.PROFILE_VECTORS: _NUMBERS,
+            N.PROFILE_INTERACTIONS: pa.float64(),
+            N.JUDGED_CATEGORIES: pa.list_(pa.struct({"gain": pa.float64(), "categories": _TEXTS})),
+        }
+    ),
+    C.PAIRS: pa.list_(pa.struct({"later": pa.int32(), "earlier": pa.int32(), "similarity": pa.float64()})),
+}
+"""Columns of facts that some users of a run have, though none of the partition."""
+
+ITEMS: Final = log("model_id user_id item_id score rank", ("m", "u", "a", 0.5, 1), ("m", "u", "b", 0.25, 2))
+JUDGED: Final = held_out("user_id item_id gain", ("v", "a", 1.0), ("v", "c", 0.0))
+
+
+def partition(*inputs: list[Row], has_small_catalogue: bool) -> pa.Table:
+    """Put rows together with all columns of facts, NULL or 0; those of items are in the first row or in each."""
+    in_no_group = [{C.GROUPS: 0, **row} for one in inputs for row in one]
+    table = input_table(in_no_group, also=[C.SCORE, C.RANK, C.GAIN])
+    kept = {name: type_ for name, type_ in _TYPES.items() if name != rows.FACTS or not has_small_catalogue}
+    for name, type_ in kept.items():
+        table = table.append_column(name, pa.nulls(table.num_rows, type_))
+    others: list[None] = [None] * (table.num_rows - 1)
+    totals = pa.struct(dict.fromkeys(N.TOTALS, pa.float64()))
+    table = table.append_column(C.TOTALS, pa.array([dict.fromkeys(N.TOTALS, 7.0), *others], totals))
+    if has_small_catalogue:
+        facts = pa.list_(pa.struct({C.ITEM_ID: pa.string(), **_FACTS}))
+        table = table.append_column(rows.ITEMS, pa.array([[], *others], facts))
+    return table
+
+
+@pytest.mark.parametrize("has_small_catalogue", [True, False])
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_every_measure_is_scored_where_the_users_of_a_partition_have_no_rows_of_an_input(
+    name: str, has_small_catalogue: bool
+) -> None:
+    """Users with lists alone, with judgements alone, and both; nothing is known of their items."""
+    asked = MeasureSet.of([Measure.parse(name)])
+    work = job(measures=[name], needs=asked.needs | {N.ITEM_SEEN})
+    n_rows = {}
+    for users, inputs in (("u", [ITEMS]), ("v", [JUDGED]), ("uv", [ITEMS, JUDGED])):
+        table = partition(*inputs, has_small_catalogue=has_small_catalogue)
+        found = read(work.scored_rows(table.to_batches(), has_partials=False))
+        assert {row["user_id"] for row in found} == set(users)
+        assert all(asked.columns[0] in row and C.SEEN in row for row in found)
+        n_rows[users] = len(found)
+    assert n_rows == {"u": 1, "v": 1, "uv": 2}

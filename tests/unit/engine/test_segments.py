@@ -1,0 +1,114 @@
+"""Segment values of a user, where "unknown" is a value as any other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.failures import RefusedError
+from rankeval_spark.engine.slices import PACKED
+from rankeval_spark.engine.unusable import OF_INPUTS
+from tests.support.engine_rows import Row, held_out, input_table, job, list_rows, log, read, segments, tuples
+
+
+def lists_of(*users: str) -> list[Row]:
+    """One list a user."""
+    return log("user_id item_id score", *((user, "a", 0.5) for user in users))
+
+
+def values_of(
+    lists: list[Row],
+    users: list[Row],
+    *names: str,
+    **options: Any,  # noqa: ANN401 - fields of the job
+) -> dict[str, Any]:
+    """Segments by user, of one list each."""
+    found = list_rows(job(slices=[names] if names else (), **options), input_table(lists, users))
+    assert len({row["user_id"] for row in found}) == len(found)
+    return {row["user_id"]: row["segments"] for row in found}
+
+
+def test_every_list_gets_the_values_of_its_user() -> None:
+    users = segments(("ann", "FR", "tv"), ("bob", None, "tv"), ("zoe", "DE", "pc"))
+    assert values_of(lists_of("ann", "bob", "cat"), users, "country", "device") == {
+        "ann": {"country": "FR", "device": "tv"},
+        "bob": {"country": None, "device": "tv"},
+        "cat": {"country": None, "device": None},
+    }
+
+
+def test_the_map_has_the_type_of_the_published_table() -> None:
+    table = input_table(lists_of("ann"), segments(("ann", "FR")))
+    (batch,) = job(slices=[("country",)]).list_rows(table.to_batches())
+    assert batch.schema.field(C.SEGMENTS).type == pa.map_(pa.string(), pa.string())
+    assert PACKED not in batch.schema.names
+
+
+def test_every_list_of_a_user_gets_the_same_values() -> None:
+    lists = log("user_id list_id item_id score", *(("ann", name, "x", 0.5) for name in "ab"))
+    table = input_table(lists, segments(("ann", "gold")))
+    found = list_rows(job(slices=[("tier",)]), table)
+    assert [(row["list_id"], row["segments"]["tier"]) for row in found] == [("a", "gold"), ("b", "gold")]
+
+
+def test_a_judged_user_without_a_list_has_segments_too() -> None:
+    table = input_table(held_out("user_id item_id gain", ("ann", "a", 1.0)), segments(("ann", "FR")))
+    (row,) = list_rows(job(slices=[("country",)]), table)
+    assert (row["n_recommended"], row["segments"]) == (0, {"country": "FR"})
+
+
+def test_without_segments_the_map_is_empty() -> None:
+    assert values_of(lists_of("ann"), []) == {"ann": {}}
+
+
+def test_without_rows_of_segments_every_value_is_unknown() -> None:
+    """There may be a segment table all of whose users are elsewhere."""
+    assert values_of(lists_of("ann"), [], "country") == {"ann": {"country": None}}
+
+
+def test_an_absence_that_is_a_value_is_that_of_users_without_a_row_only() -> None:
+    users = segments(("ann", None, "low"), ("bob", "FR", None))
+    found = values_of(lists_of("ann", "bob", "cat"), users, "country", "activity", absent={"activity": "none"})
+    assert found == {
+        "ann": {"country": None, "activity": "low"},
+        "bob": {"country": "FR", "activity": None},
+        "cat": {"country": None, "activity": "none"},
+    }
+
+
+@pytest.mark.parametrize("countries", [("FR", "DE"), ("FR", "FR")], ids=["other values", "the same values"])
+def test_a_user_twice_among_the_segments_fails(countries: tuple[str, str]) -> None:
+    users = segments(*(("ann", country) for country in countries))
+    with pytest.raises(RefusedError, match=r"\[rankeval:segments\] user 'ann' stands twice"):
+        values_of(lists_of("ann"), users, "country")
+
+
+def test_a_user_twice_fails_where_they_have_a_list_and_nowhere_else() -> None:
+    users = segments(("bob", "FR"), ("zoe", "DE"), ("zoe", "FR"), ("zoe", "IT"), ("ann", "IT"))
+    assert values_of(lists_of("ann", "bob"), users, "country") == {"ann": {"country": "IT"}, "bob": {"country": "FR"}}
+
+    with pytest.raises(RefusedError, match=r"\[rankeval:segments\] user 'zoe' stands twice"):
+        values_of(lists_of("ann", "zoe"), users, "country")
+
+
+@pytest.mark.parametrize("name", ["age band", "a.b", "back`tick", "größe"])
+def test_a_segment_may_have_any_name(name: str) -> None:
+    assert values_of(lists_of("ann"), segments(("ann", "1")), name) == {"ann": {name: "1"}}
+
+
+def test_no_list_has_no_segments() -> None:
+    assert values_of([], segments(("ann", "FR")), "country") == {}
+
+
+def test_slices_count_each_user_with_the_values_of_their_segments() -> None:
+    """Of three users one is unknown; the moments of the slices by country are those of the three values."""
+    users = segments(("ann", "FR"), ("bob", "DE"))
+    judgements = held_out("user_id item_id gain", *((user, "a", 1.0) for user in ("ann", "bob", "cat")))
+    table = input_table(lists_of("ann", "bob"), judgements, users)
+    rows = read(job(measures=["P@1"], slices=[("country",)]).partials(table.to_batches()))
+    found = [row for row in rows if row["slice_index"] != OF_INPUTS]
+    assert len(found) == len([("all",), *(("country", value) for value in ("FR", "DE", None))])
+    assert tuples(found, "model_id", "k") == [("m", 1)] * 4

@@ -1,0 +1,64 @@
+"""Unusable rows are counted while they pass, and an input of nothing else is refused with the counts of all workers."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from rankeval_spark.engine import rows
+from rankeval_spark.engine.failures import RefusedError
+from rankeval_spark.engine.unusable import OF_INPUTS, RowCounts, without_counts
+
+
+def number(name: int, check: str) -> int:
+    """Return the kind of the rows of an input that fail a check."""
+    return rows.FIRST_UNUSABLE + rows.UNUSABLE.index((name, check))
+
+
+NO_KEY, NO_SCORE = number(rows.LOG, "null_keys"), number(rows.LOG, "invalid_scores")
+NO_GAIN = number(rows.HELD_OUT, "null_gains")
+
+
+def counted(*kinds: int) -> tuple[list[int], RowCounts]:
+    """Hand rows of these kinds on in batches of two; return the kinds of those that are left."""
+    counts = RowCounts()
+    batches = (
+        pa.RecordBatch.from_pydict({rows.KIND: pa.array(kinds[start : start + 2], pa.int8())})
+        for start in range(0, len(kinds), 2)
+    )
+    left = [kind for batch in counts.usable(batches) for kind in batch[rows.KIND].to_pylist()]
+    return left, counts
+
+
+def merged(*partitions: tuple[int, ...]) -> pa.Table:
+    """Unite the counts of several partitions."""
+    return pa.Table.from_batches([counted(*kinds)[1].to_batch() for kinds in partitions])
+
+
+def test_rows_that_can_be_used_are_handed_on_and_all_are_counted() -> None:
+    left, counts = counted(rows.LOG, NO_KEY, rows.HELD_OUT, NO_SCORE, rows.LOG, NO_KEY)
+    assert left == [rows.LOG, rows.HELD_OUT, rows.LOG]
+    found = {kind: int(counts.by_kind[kind]) for kind in (rows.LOG, rows.HELD_OUT, NO_KEY, NO_SCORE)}
+    assert found == {rows.LOG: 2, rows.HELD_OUT: 1, NO_KEY: 2, NO_SCORE: 1}
+
+
+def test_input_without_a_usable_row_in_any_partition_is_refused_with_the_counts_of_all() -> None:
+    with pytest.raises(
+        RefusedError, match=r"recommendations\] 4 rows and none that can be used \(1 null_keys, 3 inval"
+    ):
+        without_counts(merged((NO_KEY, NO_SCORE, rows.HELD_OUT), (NO_SCORE, NO_SCORE), ()))
+    with pytest.raises(RefusedError, match=r"held_out\] 1 rows and none that can be used \(1 null_gains\)"):
+        without_counts(merged((rows.LOG, NO_GAIN)))
+
+
+def test_one_usable_row_in_another_partition_or_no_row_at_all_is_enough() -> None:
+    assert without_counts(merged((NO_KEY, NO_SCORE), (rows.LOG,))).num_rows == 0
+    assert without_counts(merged((), ())).num_rows == 0
+
+
+def test_moments_are_left_as_they_are() -> None:
+    counts = merged((rows.LOG,))
+    moments = counts.set_column(1, "slice_index", pa.array([0], pa.int32()))
+    assert counts["slice_index"].to_pylist() == [OF_INPUTS]
+    assert without_counts(pa.concat_tables([counts, moments])).equals(moments)
+    assert without_counts(moments).equals(moments)

@@ -1,0 +1,167 @@
+"""Moments of every slice, without a session: what each partition passes on, and what they are together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine import aggregate_state, aggregation
+from rankeval_spark.engine.slices import groups_of
+from rankeval_spark.statistics.moments import Moments, by_group
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KS: Final = (5, 1)
+COUNTRIES: Final = ("AT", "DE", None)
+DEVICES: Final = ("tv", "a,b", "", None)
+SLICES: Final = ((), ("_country",), ("_device", "_country"), ("_country",))
+
+Row = dict[str, object]
+
+
+def rows(n_users: int = 200) -> list[Row]:
+    """Users of two models; a measure undefined for some, a constant one, and a ratio of sums."""
+    draw = np.random.default_rng(1)
+    return [
+        {
+            **{C.MODEL_ID: model, C.K: k, "_country": COUNTRIES[user % 3], "_device": DEVICES[user % 4]},
+            **{name: float(draw.integers(0, 2)) for name in aggregate_state.COUNTS},
+            **{"p": None if user % 7 == 0 else float(draw.random()), "same": 0.1},
+            **{"r": float(draw.random()), "r__weight": float(draw.integers(1, 5))},
+            **{"p__lists": None if user % 7 == 0 else user % 3 + 1.0, "r__lists": 2.0, "same__lists": 1.0},
+        }
+        for user, model, k in itertools.product(range(n_users), ("als", "popular"), KS)
+    ]
+
+
+def summariser(slices: Sequence[tuple[str, ...]] = SLICES) -> aggregation.Summariser:
+    lists = ("p__lists", "r__lists", "same__lists")
+    return aggregation.Summariser(("p", "r", "same"), {"r": "r__weight"}, tuple(slices), KS, None, lists)
+
+
+def passed_on(parts: Sequence[list[Row]], slices: Sequence[tuple[str, ...]] = SLICES) -> list[pa.RecordBatch]:
+    """Return what the workers make of some partitions."""
+    schema = pa.Table.from_pylist(rows(8)).schema
+    tables = [pa.Table.from_pylist(part, schema=schema) for part in parts]
+    return [batch for table in tables for batch in summariser(slices).summarise(iter(table.to_batches()))]
+
+
+def together(batches: list[pa.RecordBatch]) -> dict[tuple[object, ...], Row]:
+    """Unite them: a row by model, slice, values, cutoff and measure."""
+    found = summariser().state.pool(pa.Table.from_batches(batches)).to_pylist()
+    keys = ("slice_index", C.MODEL_ID, C.K, "measure_index")
+    return {(*(row[key] for key in keys), *row[C.SLICE_VALUES]): row for row in found}
+
+
+def naive(data: list[Row]) -> dict[tuple[object, ...], Row]:
+    """Do the same by a loop over groups and users."""
+    found: dict[tuple[object, ...], Row] = {}
+    for index, names in enumerate(SLICES):
+        groups: dict[tuple[object, ...], list[Row]] = {}
+        for row in data:
+            groups.setdefault((row[C.MODEL_ID], row[C.K], *(row[name] for name in names)), []).append(row)
+        for (model, k, *values), own in groups.items():
+            counts: Row = {name: numbers(own, name).sum() for name in aggregate_state.COUNTS}
+            for measure, name in enumerate(("p", "r", "same")):
+                defined = [row for row in own if row[name] is not None]
+                below = numbers(defined, "r__weight") if name == "r" else np.zeros(len(defined))
+                above = numbers(defined, name) * (below if name == "r" else 1.0)
+                found[(index, model, k, measure, *values)] = _moments(above, below) | counts
+                lists = np.nansum(numbers(own, f"{name}__lists"))
+                found[(index, model, k, measure, *values)][C.N_LISTS] = lists
+    return found
+
+
+def numbers(data: list[Row], name: str) -> np.ndarray:
+    return np.array([row[name] for row in data], dtype=np.float64)
+
+
+def _moments(above: np.ndarray, below: np.ndarray) -> Row:
+    if not len(above):
+        return {"n": 0, "mean": None, "m2": 0.0}
+    apart, below_apart = above - above.mean(), below - below.mean()
+    return {
+        **{"n": len(above), "mean": above.mean(), "m2": float(apart @ apart)},
+        **{"weight_mean": below.mean(), "weight_m2": float(below_apart @ below_apart)},
+        **{"cross": float(apart @ below_apart)},
+    }
+
+
+@pytest.mark.parametrize("n_partitions", [1, 3, 50])
+def test_moments_and_counts_are_those_of_a_loop_on_any_partitioning(n_partitions: int) -> None:
+    data = rows()
+    found = together(passed_on([data[part::n_partitions] for part in range(n_partitions)]))
+    wanted = naive(data)
+    assert found.keys() == wanted.keys()
+    for key, row in wanted.items():
+        for name, value in row.items():
+            assert found[key][name] == pytest.approx(value, rel=0, abs=1e-11), (key, name)
+
+
+def test_union_is_the_same_in_any_order_of_arrival() -> None:
+    data = rows()
+    batches = passed_on([data[part::5] for part in range(5)])
+    assert together(batches[::-1]) == together(batches)
+
+
+def test_union_of_equal_means_is_that_mean_and_has_no_spread() -> None:
+    """Sums of them would be off by a rounding: (0.1 + 0.1 + 0.1) / 3 is not 0.1."""
+    parts = Moments(np.array([[1], [3], [7]]), np.full((3, 1), 0.1), np.zeros((3, 1)))
+    united = parts.united(np.array([0, 0, 0]), 1)
+    assert (united.mean.item(), united.m2.item()) == (0.1, 0.0)
+
+
+def test_slice_that_is_part_of_a_crossing_is_made_of_its_groups() -> None:
+    assert summariser().crossings == (2, 2, 2, 2)
+    assert summariser([("_country",), (), ("_device",), ("_country",)]).crossings == (0, 0, 2, 0)
+    data = rows()
+    alone = together(passed_on([data], SLICES[:2]))
+    within = together(passed_on([data]))
+    for key, row in alone.items():
+        assert within[key]["n"] == row["n"]
+        assert within[key]["mean"] == pytest.approx(row["mean"], rel=0, abs=1e-14)
+
+
+def test_values_that_look_alike_in_a_list_stay_apart() -> None:
+    """Of the crossing ("a,b", "c") and ("a", "b,c"), whatever joins the texts."""
+    table = pa.table(
+        {
+            **{C.MODEL_ID: ["m"] * 4, C.K: pa.array([1] * 4, pa.int32())},
+            **{"_one": ["a,b", "a", None, "null"], "_two": ["c", "b,c", "", ""]},
+        }
+    )
+    keys, group = groups_of(table, ("_one", "_two"), (1,))
+    state = aggregate_state.State(1)
+    batch = state.to_batch(
+        0, keys, by_group(np.ones((4, 1)), group, 4), None, np.ones((4, len(aggregate_state.COUNTS)))
+    )
+    assert [row["n"] for row in state.pool(pa.Table.from_batches([batch, batch])).to_pylist()] == [2, 2, 2, 2]
+
+
+def test_group_without_a_value_is_united_with_one_that_has_some() -> None:
+    parts = Moments(
+        np.array([[0], [2], [0]]), np.array([[math.nan], [1.5], [math.nan]]), np.array([[0.0], [0.5], [0.0]])
+    )
+    united = parts.united(np.array([0, 0, 1]), 2)
+    assert united.n.tolist() == [[2], [0]]
+    assert united.mean[0].item() == 1.5
+    assert math.isnan(united.mean[1].item())
+    assert united.m2.tolist() == [[0.5], [0.0]]
+
+
+def test_denominators_stay_with_their_measures_whatever_their_order() -> None:
+    data = [{**row, "q": row["r"], "q__weight": 2.0} for row in rows()]
+    table = pa.Table.from_pylist(data)
+    found = []
+    for weights in ({"q": "q__weight", "r": "r__weight"}, {"r": "r__weight", "q": "q__weight"}):
+        own = aggregation.Summariser(("q", "r"), weights, ((),), KS, None)
+        found.append(own.state.pool(pa.Table.from_batches(own.summarise(iter(table.to_batches())))).to_pylist())
+    assert found[0] == found[1]
+    assert {row["weight_mean"] for row in found[0] if row["measure_index"] == 0} == {2.0}

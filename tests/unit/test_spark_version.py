@@ -1,0 +1,82 @@
+"""A pyspark that this package does not work with is named, whatever is imported or run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankeval_spark.errors import EnvironmentFaultError
+from rankeval_spark.spark_version import UnsupportedSparkError, require_spark
+from tests.support.cli import JAVA_WORDS, PROJECT
+
+OLD = '__version__ = "3.5.5"\n'
+BROKEN = 'raise TypeError("code() argument 13 must be str, not int")\n'
+PARTLY = '__version__ = "4.2.0"\nStorageLevel = None\n'
+
+
+def python(folder: Path, pyspark: str, *arguments: str, sql: str = "") -> subprocess.CompletedProcess[str]:
+    """Run Python where another pyspark is found first."""
+    package = folder / "first" / "pyspark"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(pyspark)
+    (package / "sql.py").write_text(sql)
+    path = os.pathsep.join([str(package.parent), str(PROJECT)])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_pyspark_of_the_tests_is_fit() -> None:
+    require_spark()
+
+
+@pytest.mark.parametrize("name", ["evaluate", "Results", "build_session"])
+def test_an_import_shows_the_version_that_was_found(tmp_path: Path, name: str) -> None:
+    done = python(tmp_path, OLD, "-c", f"from rankeval_spark import {name}")
+
+    last = done.stderr.strip().splitlines()[-1]
+    assert f"pyspark: found 3.5.5 in {tmp_path / 'first' / 'pyspark'}; expected 4.2" in last
+    assert "pip install 'pyspark==4.2.*'" in last
+    assert "cannot import name" not in done.stderr
+
+
+def test_an_import_shows_why_pyspark_cannot_be_imported(tmp_path: Path) -> None:
+    done = python(tmp_path, BROKEN, "-c", "from rankeval_spark import evaluate")
+
+    assert "pyspark: found none that can be imported (code() argument 13 must be str, not int)" in done.stderr
+    assert "cannot import name" not in done.stderr
+
+
+def test_a_failure_within_an_import_is_not_hidden(tmp_path: Path) -> None:
+    """Python takes an AttributeError for a name that is not there, and says nothing of its cause."""
+    sql = """raise AttributeError("module 'numpy' has no attribute 'float_'")"""
+    done = python(tmp_path, PARTLY, "-c", "from rankeval_spark import evaluate", sql=sql)
+
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.endswith("rankeval_spark.app.evaluate cannot be imported: module 'numpy' has no attribute 'float_'")
+    assert "cannot import name" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("show", "results")])
+def test_a_command_ends_with_one_message(tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = python(tmp_path, OLD, "-m", "rankeval_spark", *command)
+
+    assert done.returncode == 1
+    assert done.stderr.count("error: ") == 1
+    assert "pyspark: found 3.5.5 in " in done.stderr
+    assert not [word for word in JAVA_WORDS if word in done.stderr]
+
+
+def test_it_is_an_error_of_the_environment_and_of_the_import() -> None:
+    assert issubclass(UnsupportedSparkError, EnvironmentFaultError)
+    assert issubclass(UnsupportedSparkError, ImportError)

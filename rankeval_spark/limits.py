@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Final
 
 MAX_ROWS_PER_USER: Final = 5_000_000
-"""Rows of a user in all inputs together that a worker takes: about a gigabyte at its peak."""
+"""Rows of a user in all inputs together that a worker takes; it holds them all at once."""

@@ -116,6 +116,12 @@ _LIST_KEY: Final = (
     _key(C.LIST_ID, "string", "Distinguishes several lists of one user; '' where there is one"),
 )
 
+_SLICE_KEY: Final = (
+    _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
+    _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
+    _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
+)
+
 RUNS: Final = Schema(
     "runs",
     "one event of one run",
@@ -221,13 +227,7 @@ METRICS: Final = Schema(
     (
         *_RUN,
         _key(C.MODEL_ID, "string", "Model"),
-        _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
-        _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
-        _key(
-            C.SLICE_VALUES,
-            "array<string>",
-            "Segment values of the slice; a NULL element is unknown",
-        ),
+        *_SLICE_KEY,
         _key(C.MEASURE, "string", "Canonical name without its cutoff"),
         _key(C.K, "int", "Cutoff; 0 = whole list"),
         Field(
@@ -332,9 +332,7 @@ COMPARISONS: Final = Schema(
         *_RUN,
         _key(C.BASELINE_MODEL_ID, "string", "Model that is compared with"),
         _key(C.MODEL_ID, "string", "Model that is compared"),
-        _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
-        _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
-        _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
+        *_SLICE_KEY,
         _key(C.MEASURE, "string", "Canonical name without its cutoff"),
         _key(C.K, "int", "Cutoff; 0 = whole list"),
         Field("n_users", "bigint", "Users for whom the measure is defined under both models", nullable=False),
@@ -407,9 +405,7 @@ GATES: Final = Schema(
         *_RUN,
         _key("gate", "int", "Place of the rule in the config, from 1"),
         _key(C.MODEL_ID, "string", "Model that was judged; '' where the rule matches none"),
-        _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
-        _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
-        _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
+        *_SLICE_KEY,
         Field(C.MEASURE, "string", "Canonical name without its cutoff", nullable=False),
         Field(C.K, "int", "Cutoff; 0 = whole list", nullable=False),
         Field("rule", "string", "What is asked for, in words", nullable=False),

@@ -139,7 +139,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Nominal coverage of the intervals.
     max_rows_per_user : int
         Rows of a user in all inputs together above which a job fails, 5,000,000 by default: a worker holds them all at
-        once, 200 bytes each.
+        once.
     train : DataFrame, optional
         ``user_id``, ``item_id`` [, ``interacted_at``]: what the models learnt from, for the measures that need it.
     items : DataFrame, optional

@@ -261,7 +261,7 @@ class EvaluationConfig(Model):
     """Nominal coverage of the intervals."""
     max_rows_per_user: RowsPerUser = MAX_ROWS_PER_USER
     """Rows of a user in all inputs together above which the run fails: a robot, or the id of everyone who is not logged
-    in. A worker holds all rows of a user at once, 200 bytes each."""
+    in. A worker holds all rows of a user at once."""
     intervals: Intervals = Intervals()
     """How the intervals of means are made."""
     comparisons: Comparisons | None = None

@@ -134,7 +134,7 @@ def _score(  # noqa: PLR0913 - options by keyword
         with steps.step("audit"):
             run.audit()
         with steps.step("publish"):
-            inputs = [InputFact(**one.asDict(), columns=night.input_columns.get(one["name"])) for one in row["inputs"]]
+            inputs = [InputFact(**one, columns=night.input_columns.get(one["name"])) for one in row["inputs"]]
             run.publish(inputs=inputs, timings=steps.seconds, reason=f"scored again, after run {row[C.RUN_ID]}")
     except (Exception, KeyboardInterrupt) as error:
         run.fail(steps.current, error, timings=steps.seconds)

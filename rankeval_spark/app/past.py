@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pyspark.sql import DataFrame, Row, SparkSession, functions as F
-
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.groups import OF_GROUP
-from rankeval_spark.results import Results
+from rankeval_spark.results import Event, read_events, read_published
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from rankeval_spark.results import RunFacts
 
 Definitions: TypeAlias = Mapping[tuple[str, int], str]
@@ -45,7 +45,7 @@ _RULES_BEFORE: Final = {
 class PastNight:
     """A published night that can be scored again: its newest commit in ``runs``."""
 
-    row: Row
+    row: Event
 
     @property
     def config(self) -> EvaluationConfig:
@@ -92,7 +92,7 @@ class PastNight:
     @property
     def input_columns(self) -> Mapping[str, str]:
         """Columns of each input's table; none where an older version wrote the row, or made the table."""
-        return self.row.asDict().get("input_columns") or {}
+        return self.row.get("input_columns") or {}
 
     @property
     def definitions(self) -> Definitions:
@@ -164,8 +164,10 @@ def published_nights(
     InputError
         If none was published, or one of the dates was not.
     """
-    runs = Results(spark, root).runs(evaluation=evaluation).where(F.col("status") == "PUBLISHED")
-    rows = _newest_commits(runs).orderBy(C.EVALUATION_DATE, C.EVALUATION).collect()
+    of_one = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
+    events = read_events(spark, root, where=[("status", "=", "PUBLISHED"), *of_one])
+    newest = {(event[C.EVALUATION_DATE], event[C.EVALUATION]): event for event in events}
+    rows = [newest[night] for night in sorted(newest)]
     if not rows:
         of_it = f" of {evaluation}" if evaluation else ""
         raise InputError(
@@ -209,37 +211,35 @@ def earlier_nights(spark: SparkSession, root: str, night: RunFacts | PastNight, 
     at_most : int
         How many are wanted.
     """
-    runs = Results(spark, root).runs(evaluation=night.evaluation)
-    published = runs.where((F.col("status") == "PUBLISHED") & (F.col(C.EVALUATION_DATE) < F.lit(night.evaluation_date)))
-    # A scan of a few narrow columns, and no shuffle: every run asks, and for many a root there is nothing to find.
-    has_means = F.col("n_rows")[schemas.METRICS.name].isNotNull() & (F.col("sample_share") == night.sample_share)
-    # As a number: a time that is collected is that of this machine's zone, in which an hour of autumn is two.
-    recorded = F.unix_micros("recorded_at").alias("_micros")
-    events = published.select(C.EVALUATION_DATE, recorded, C.RUN_ID, has_means.alias("has_means")).collect()
-    newest = {event[C.EVALUATION_DATE]: event for event in sorted(events, key=lambda event: event["_micros"])}
-    days = [day for day in sorted(newest) if newest[day]["has_means"]][-at_most:]
+    published = [(C.EVALUATION, "=", night.evaluation), ("status", "=", "PUBLISHED")]
+    narrow = (C.EVALUATION_DATE, C.RUN_ID, "n_rows", "sample_share")
+    newest = {one[C.EVALUATION_DATE]: one for one in read_events(spark, root, columns=narrow, where=published)}
+    before = [day for day in sorted(newest) if day < night.evaluation_date]
+    days = [day for day in before if _has_means(newest[day], sample_share=night.sample_share)][-at_most:]
     if not days:
         return []
-    is_wanted = F.col(C.RUN_ID).isin(*(newest[day][C.RUN_ID] for day in days)) & F.col(C.EVALUATION_DATE).isin(*days)
-    rows = {row[C.EVALUATION_DATE]: row for row in published.where(is_wanted).collect()}
+    runs = [newest[day][C.RUN_ID] for day in days]
+    rows = {one[C.EVALUATION_DATE]: one for one in read_events(spark, root, where=[*published, (C.RUN_ID, "in", runs)])}
     return [PastNight(rows[day]) for day in days]
+
+
+def _has_means(event: Event, *, sample_share: float) -> bool:
+    return schemas.METRICS.name in (event["n_rows"] or {}) and event["sample_share"] == sample_share
 
 
 def means_of(spark: SparkSession, root: str, evaluation: str, nights: Sequence[PastNight]) -> list[dict[str, Any]]:
     """Read the rows of ``metrics`` over all users of some published nights: a few hundred a night."""
     if not nights:
         return []
-    is_wanted = F.col(C.EVALUATION_DATE).isin(*(night.evaluation_date for night in nights))
-    published = Results(spark, root).metrics(evaluation=evaluation, slice=C.ALL_USERS).where(is_wanted)
-    return [row.asDict() for row in published.collect()]
+    dates = [night.evaluation_date for night in nights]
+    return read_published(
+        spark,
+        root,
+        schemas.METRICS.name,
+        where=[(C.EVALUATION, "=", evaluation), (C.EVALUATION_DATE, "in", dates), (C.SLICE, "=", C.ALL_USERS)],
+    )
 
 
-def _newest_commits(published: DataFrame) -> DataFrame:
-    """Keep the last commit of each evaluation and date."""
-    by_night = published.groupBy(C.EVALUATION, C.EVALUATION_DATE)
-    return by_night.agg(F.max_by(F.struct("*"), "recorded_at").alias("_run")).select("_run.*")
-
-
-def _nearest(missing: Sequence[date], rows: Sequence[Row]) -> str:
+def _nearest(missing: Sequence[date], rows: Sequence[Event]) -> str:
     days = sorted({row[C.EVALUATION_DATE] for row in rows}, key=lambda day: (abs(day - missing[0]), day))
     return f"the nearest is {days[0]}"

@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-from pyspark.sql import Row, SparkSession, functions as F
+from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import __version__, allowed, columns as C
 from rankeval_spark.app.night import measure_facts, new_run_id, rehearse_night, request_of
@@ -17,10 +15,12 @@ from rankeval_spark.app.reproduction import Compared, RecordedRun, compare, left
 from rankeval_spark.config import EvaluationConfig, validate
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.results import Rehearsal, Results, RunFacts
+from rankeval_spark.results import Event, Rehearsal, RunFacts, read_events
 from rankeval_spark.session.builder import is_local
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from rankeval_spark.app.progress import Progress
     from rankeval_spark.pipeline import Request
 
@@ -64,22 +64,17 @@ def find_run(spark: SparkSession, root: str, run_id: str) -> RecordedRun:
     InputError
         If there is no such run, or it was not published.
     """
-    runs = Results(spark, root).runs()
-    # As a number: a time that is collected is that of this machine's zone, in which an hour of autumn is two.
-    recorded = F.unix_micros("recorded_at").alias("_micros")
-    slim = runs.select(C.EVALUATION, C.EVALUATION_DATE, C.RUN_ID, "status", recorded).collect()
-    events = sorted(slim, key=lambda row: row["_micros"])
+    events = read_events(spark, root, columns=(*C.RUN_KEY, "status"))
     own = [row for row in events if row[C.RUN_ID] == run_id]
     published = [row for row in events if row["status"] == "PUBLISHED"]
     if not any(row["status"] == "PUBLISHED" for row in own):
         raise InputError(_unknown(root, run_id, own, published))
-    is_own = (F.col(C.RUN_ID) == run_id) & (F.col("status") == "PUBLISHED")
-    night = PastNight(runs.where(is_own).collect()[0])
+    night = PastNight(read_events(spark, root, where=[(C.RUN_ID, "=", run_id), ("status", "=", "PUBLISHED")])[0])
     newest = [row for row in published if _night_of(row) == _night_of(night.row)][-1]
     return RecordedRun(night, None if newest[C.RUN_ID] == run_id else newest[C.RUN_ID])
 
 
-def _unknown(root: str, run_id: str, own: Sequence[Row], published: Sequence[Row]) -> Fault:
+def _unknown(root: str, run_id: str, own: Sequence[Event], published: Sequence[Event]) -> Fault:
     if own:
         found = f"run {run_id!r}, which ended as {own[-1]['status']}"
         return Fault(f"results {root}", found, "a run that was published")
@@ -88,7 +83,7 @@ def _unknown(root: str, run_id: str, own: Sequence[Row], published: Sequence[Row
     return Fault(f"results {root}", f"no run {run_id!r}", "the run_id of a published run", hint)
 
 
-def _night_of(row: Row) -> tuple[object, object]:
+def _night_of(row: Event) -> tuple[object, object]:
     return row[C.EVALUATION], row[C.EVALUATION_DATE]
 
 
@@ -123,7 +118,7 @@ def reproduce(
             rehearsal.remove()
 
 
-def pinned(recorded: Row) -> EvaluationConfig:
+def pinned(recorded: Event) -> EvaluationConfig:
     """Let the config of a run read what the run read: the places it found, at the versions it found.
 
     All of it is validated: a table of results is no better than a file that somebody wrote.
@@ -134,7 +129,7 @@ def pinned(recorded: Row) -> EvaluationConfig:
     return validate(EvaluationConfig, values)
 
 
-def _pinned(given: Mapping[str, object], fact: Row) -> dict[str, object]:
+def _pinned(given: Mapping[str, object], fact: Mapping[str, Any]) -> dict[str, object]:
     # The recorded path is absolute: the folder of the config file, from which a relative one starts, is not recorded.
     place = {} if given.get("table") else {"path": fact["location"]}
     version = {} if fact["version"] is None else {"version": fact["version"], "timestamp": None}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from delta import exceptions as delta_exceptions
 
 from rankeval_spark.errors import Fault, ResultsError
+from rankeval_spark.results import local_tables
 from rankeval_spark.results.locks import Lock, LockTimes
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ CONFLICTS: Final = (
     delta_exceptions.ConcurrentDeleteReadException,
     delta_exceptions.ConcurrentDeleteDeleteException,
     delta_exceptions.ConcurrentTransactionException,
+    *local_tables.CONFLICTS,
 )
 """Somebody wrote to a table without the lock; Delta's exceptions share no base class of their own."""
 

@@ -6,15 +6,22 @@ import errno
 import json
 import os
 import re
+import time
+import uuid
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rankeval_spark.results.storage import Storage
 
 LOG_FOLDER: Final = "_delta_log"
 _STAGED_COMMITS: Final = "_staged_commits"
 """Folder that Delta makes beside the first commit."""
+
+_WRITER_OF_CONSTRAINTS: Final = 3
+"""Version of Delta's protocol from which on writers check constraints."""
 
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
@@ -73,13 +80,41 @@ def reader_version(storage: Storage, table: str, *, after: int) -> int:
 
 def n_rows_written(storage: Storage, table: str, version: int) -> int | None:
     """Rows that a commit wrote; None where the writer kept no metrics."""
-    n_rows = commit_info(storage, table, version).get("operationMetrics", {}).get("numOutputRows")
+    metrics = commit_info(storage, table, version).get("operationMetrics", {})
+    n_rows = metrics.get("numOutputRows", metrics.get("num_added_rows"))  # Spark's name, and delta-rs's
     return None if n_rows is None else int(n_rows)
 
 
-def files_written(storage: Storage, table: str, version: int) -> list[str]:
-    """Paths within the table of the files that a commit added."""
-    return [unquote(action["path"]) for action in _actions(storage, table, version, "add")]
+def files_written(storage: Storage, table: str, version: int) -> list[dict[str, Any]]:
+    """Return what a commit says of each file that it added: ``path`` within the table, ``size``, ``stats``, ..."""
+    return [{**action, "path": unquote(action["path"])} for action in _actions(storage, table, version, "add")]
+
+
+def create(storage: Storage, table: str, *, columns: str, partitions: Sequence[str], **metadata: Any) -> None:  # noqa: ANN401 - values of JSON
+    """Write the first commit of a table without rows; the caller is the only one who creates it.
+
+    Parameters
+    ----------
+    columns : str
+        As ``StructType.json()`` writes them.
+    metadata
+        ``configuration``, ``description`` and what else Delta keeps of a table.
+    """
+    now = time.time_ns() // 1_000_000
+    described = {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": columns,
+        "partitionColumns": list(partitions),
+        "createdTime": now,
+        **metadata,
+    }
+    actions = (
+        {"commitInfo": {"timestamp": now, "operation": "CREATE TABLE", "operationParameters": {}}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": _WRITER_OF_CONSTRAINTS}},
+        {"metaData": described},
+    )
+    storage.put(f"{table}/{LOG_FOLDER}/{0:020d}.json", "\n".join(map(json.dumps, actions)).encode())
 
 
 def columns(storage: Storage, table: str) -> dict[str, Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pyspark.sql import DataFrame, Row, SparkSession, functions as F
+from pyspark.sql import SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.results import delta_log, tables
+from rankeval_spark.results import delta_log, local_tables, tables
 from rankeval_spark.results.commits import lost, turn_for_runs
 from rankeval_spark.results.facts import Failure, Night
 from rankeval_spark.stages.frames import struct_type
@@ -39,6 +39,9 @@ MAINTENANCE: Final = "rankeval.maintain"
 UNKNOWN_STAGE: Final = "unknown"
 DIED: Final = "Died"
 """Type of the error of a run that did not record its end itself."""
+
+Event: TypeAlias = Mapping[str, Any]
+"""A row of ``runs``; structs and maps are dictionaries."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -71,13 +74,19 @@ class RunEvent:
             "config": facts.config,
             "config_hash": facts.config_hash,
             "code_version": facts.code_version,
-            "inputs": [(fact.name, fact.location, fact.format, fact.version, fact.n_rows) for fact in self.inputs],
+            "inputs": [
+                {name: getattr(fact, name) for name in ("name", "location", "format", "version", "n_rows")}
+                for fact in self.inputs
+            ],
             "input_columns": {fact.name: fact.columns for fact in self.inputs if fact.columns is not None},
-            "measures": [(fact.measure, fact.k, fact.column, fact.definition) for fact in facts.measures],
+            "measures": [
+                {name: getattr(fact, name) for name in ("measure", "k", "column", "definition")}
+                for fact in facts.measures
+            ],
             "table_versions": dict(self.table_versions),
             "timings": dict(self.timings),
             "n_rows": dict(self.n_rows),
-            "error": astuple(self.error) if self.error else None,
+            "error": asdict(self.error) if self.error else None,
             "failed_checks": list(self.failed_checks),
         }
 
@@ -88,15 +97,15 @@ class State:
 
     last_recorded: datetime
     versions: dict[str, int]
-    pending: tuple[Row, ...]
+    pending: tuple[Event, ...]
 
     @property
-    def pending_publishes(self) -> list[Row]:
+    def pending_publishes(self) -> list[Event]:
         """Intents of runs that were about to publish."""
         return [intent for intent in self.pending if intent["status"] == PUBLISHING]
 
     @property
-    def pending_deletions(self) -> list[Row]:
+    def pending_deletions(self) -> list[Event]:
         """Intents of maintenance, one a night."""
         return [intent for intent in self.pending if intent["status"] == MAINTAINING]
 
@@ -130,7 +139,7 @@ class Outcome:
 def record_outcome(  # noqa: PLR0913 - options by keyword
     spark: SparkSession,
     storage: Storage,
-    intent: Row,
+    intent: Event,
     outcome: Outcome,
     *,
     after: datetime,
@@ -138,7 +147,7 @@ def record_outcome(  # noqa: PLR0913 - options by keyword
 ) -> datetime:
     """Append the outcome of a recovered run: the row of its intent with what became of it; return the time."""
     values = {
-        **intent.asDict(),
+        **intent,
         "status": outcome.status,
         "reason": "; ".join(filter(None, (intent["reason"], outcome.reason))),
         "table_versions": dict(outcome.table_versions),
@@ -158,15 +167,15 @@ def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by
     holder : str
         What the lock said of its process.
     """
-    events = tables.read(spark, storage, schemas.RUNS.name).where(F.col(C.RUN_ID) == F.lit(run_id)).collect()
+    events = read_events(spark, storage, where=[(C.RUN_ID, "=", run_id)])
     if [event["status"] for event in events] != [RUNNING]:  # published, failed, or to be rolled forward
         return
     reason = f"died: its process was gone, or silent for too long, when {found_by} took over"
     values = {
-        **events[0].asDict(),
+        **events[0],
         "status": FAILED,
         "reason": reason,
-        "error": astuple(Failure(UNKNOWN_STAGE, DIED, f"{holder} ended without a word")),
+        "error": asdict(Failure(UNKNOWN_STAGE, DIED, f"{holder} ended without a word")),
     }
     record_all(spark, storage, [values], after=_EPOCH)
 
@@ -192,63 +201,80 @@ def append(spark: SparkSession, storage: Storage, *events: Mapping[str, Any], he
     nothing.
     """
     table, run_id = schemas.RUNS.name, str(events[0][C.RUN_ID])
-    rows = [tuple(values[name] for name in schemas.RUNS.field_names()) for values in events]
-    frame = spark.createDataFrame(rows, struct_type(schemas.RUNS))
     with turn_for_runs(storage, run_id):
         for lock in held:
             lock.assert_held()
         before = delta_log.latest_version(storage, table)
-        frame.coalesce(1).writeTo(tables.identifier(storage, table)).option("userMetadata", run_id).append()
+        if local_tables.are_at(storage):
+            local_tables.append(storage, table, events, tag=run_id)
+        else:
+            frame = spark.createDataFrame([dict(values) for values in events], struct_type(schemas.RUNS)).coalesce(1)
+            frame.writeTo(tables.identifier(storage, table)).option("userMetadata", run_id).append()
         if delta_log.find_commit(storage, table, tag=run_id, after=before) is None:
             raise lost(table, run_id, before)
 
 
+def read_events(
+    spark: SparkSession,
+    storage: Storage,
+    *,
+    columns: Sequence[str] | None = None,
+    where: local_tables.Filters = (),
+) -> list[Event]:
+    """Read events in the order of their times; ``recorded_at`` is in UTC.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Columns to read besides ``recorded_at``; all where left out.
+    where : sequence of (str, {"=", "in"}, value)
+        Conditions that the events meet.
+    """
+    wanted = None if columns is None else [*columns, "recorded_at"]
+    if local_tables.are_at(storage):
+        found = local_tables.read(storage, schemas.RUNS.name, columns=wanted, where=where)
+    else:
+        frame = tables.read(spark, storage, schemas.RUNS.name).where(tables.condition(where))
+        # As a number: a time that is collected is in the zone of this machine, where an hour of autumn is two.
+        frame = frame.withColumn("recorded_at", F.unix_micros("recorded_at"))
+        rows = (frame if wanted is None else frame.select(*wanted)).collect()
+        found = [row.asDict(recursive=True) for row in rows]
+        for event in found:
+            event["recorded_at"] = _EPOCH + timedelta(microseconds=event["recorded_at"])
+    return sorted(found, key=lambda event: event["recorded_at"])
+
+
 def state(spark: SparkSession, storage: Storage) -> State:
-    """Read where the journal stands; the caller holds the publish lock."""
-    runs = tables.read(spark, storage, schemas.RUNS.name)
-    statuses = (*INTENTS, *COMMITS)
-    slim = runs.where(F.col("status").isin(*statuses)).select(
-        C.RUN_ID, "status", "table_versions", F.unix_micros("recorded_at").alias("_micros")
-    )
-    rows = sorted(slim.collect(), key=lambda row: row["_micros"])
-    commits = [row for row in rows if row["status"] in COMMITS]
-    done = {row[C.RUN_ID] for row in commits}
-    pending = [row[C.RUN_ID] for row in rows if row[C.RUN_ID] not in done]
+    """Read the state of the journal; the caller holds the publish lock."""
+    of_changes = ("status", "in", (*INTENTS, *COMMITS))
+    events = read_events(spark, storage, columns=(C.RUN_ID, "status", "table_versions"), where=[of_changes])
+    commits = [event for event in events if event["status"] in COMMITS]
+    done = {event[C.RUN_ID] for event in commits}
+    pending = [event[C.RUN_ID] for event in events if event[C.RUN_ID] not in done]
+    intents = [("status", "in", INTENTS), (C.RUN_ID, "in", pending)]
     return State(
-        last_recorded=_EPOCH + timedelta(microseconds=rows[-1]["_micros"] if rows else 0),
+        last_recorded=events[-1]["recorded_at"] if events else _EPOCH,
         versions=dict(commits[-1]["table_versions"]) if commits else {},
-        pending=_intents(runs, pending),
+        pending=tuple(read_events(spark, storage, where=intents)) if pending else (),
     )
 
 
 def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
     """List the runs of which nothing is known but that they began, by the slug of their night."""
-    events = tables.read(spark, storage, schemas.RUNS.name).groupBy(*C.RUN_KEY)
-    silent = (
-        events.agg(F.count_if(F.col("status") != F.lit(RUNNING)).alias("_n_ends"))
-        .where(F.col("_n_ends") == 0)
-        .collect()
-    )
+    events = read_events(spark, storage, columns=(*C.RUN_KEY, "status"))
+    ended = {event[C.RUN_ID] for event in events if event["status"] != RUNNING}
     found: dict[str, list[str]] = {}
-    for row in silent:
-        found.setdefault(Night(row[C.EVALUATION], row[C.EVALUATION_DATE]).slug, []).append(row[C.RUN_ID])
+    for event in events:
+        if event[C.RUN_ID] not in ended:
+            found.setdefault(Night(event[C.EVALUATION], event[C.EVALUATION_DATE]).slug, []).append(event[C.RUN_ID])
     return found
 
 
 def newest_date(spark: SparkSession, storage: Storage, evaluation: str | None) -> date | None:
     """Newest published evaluation date, of one evaluation or of all; None where none was published."""
-    published = tables.read(spark, storage, schemas.RUNS.name).where(F.col("status") == PUBLISHED)
-    if evaluation is not None:
-        published = published.where(F.col(C.EVALUATION) == F.lit(evaluation))
-    newest = published.agg(F.max(C.EVALUATION_DATE)).head()
-    return newest[0] if newest else None
-
-
-def _intents(runs: DataFrame, run_ids: list[str]) -> tuple[Row, ...]:
-    if not run_ids:  # nearly always: one job less
-        return ()
-    intents = runs.where(F.col("status").isin(*INTENTS) & F.col(C.RUN_ID).isin(*run_ids))
-    return tuple(intents.orderBy("recorded_at").collect())
+    where = [("status", "=", PUBLISHED), *([(C.EVALUATION, "=", evaluation)] if evaluation is not None else [])]
+    events = read_events(spark, storage, columns=C.RUN_KEY, where=where)
+    return max((event[C.EVALUATION_DATE] for event in events), default=None)
 
 
 def _now(after: datetime) -> datetime:

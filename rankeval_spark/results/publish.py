@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import first_line
-from rankeval_spark.results import delta_log, journal, removal, tables
+from rankeval_spark.results import delta_log, journal, local_tables, removal, tables
 from rankeval_spark.results.commits import Root, lost, retried
 from rankeval_spark.results.facts import Night
 from rankeval_spark.results.failpoints import reach
@@ -22,7 +22,9 @@ from rankeval_spark.schemas import Field, Schema
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame, types as T
+
+    from rankeval_spark.results.storage import LocalStorage
 
 _LOST: Final = journal.Outcome(journal.MAINTAINED, "rolled back: its staging area was lost", {})
 
@@ -74,18 +76,18 @@ def recover(root: Root) -> journal.State:
     state = journal.state(root.spark, root.storage)
     for schema in schemas.PUBLISHED:  # all of them, before the first is touched
         tables.require_reader_version(root.storage, schema.name, after=state.versions.get(schema.name, -1))
-        tables.require_declared(tables.read(root.spark, root.storage, schema.name).schema, schema)
+        tables.require_declared(tables.columns_of(root.spark, root.storage, schema.name), schema)
     if not state.pending:
         return state
     last = state.last_recorded
     for intent in state.pending_publishes:
         last = _recover_run(root, intent, state, after=last)
     if state.pending_deletions:
-        removal.finish(root, [intent.asDict() for intent in state.pending_deletions], after=last)
+        removal.finish(root, state.pending_deletions, after=last)
     return journal.state(root.spark, root.storage)
 
 
-def _recover_run(root: Root, intent: Row, state: journal.State, *, after: datetime) -> datetime:
+def _recover_run(root: Root, intent: journal.Event, state: journal.State, *, after: datetime) -> datetime:
     night = Night(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
     staging = Staging(root.spark, root.storage, night, intent[C.RUN_ID])
     outcome = _LOST if staging.lacking(intent["n_rows"]) else _rolled_forward(root, night, intent, staging)
@@ -97,9 +99,10 @@ def _recover_run(root: Root, intent: Row, state: journal.State, *, after: dateti
     return recorded_at
 
 
-def _rolled_forward(root: Root, night: Night, intent: Row, staging: Staging) -> journal.Outcome:
+def _rolled_forward(root: Root, night: Night, intent: journal.Event, staging: Staging) -> journal.Outcome:
     try:
-        versions = _write_tables(root, night, intent[C.RUN_ID], staging)
+        # By Spark, which checks each row: an older version may have announced what the tables refuse.
+        versions = _write_tables(root, night, intent[C.RUN_ID], staging, is_audited=False)
     except Exception as error:
         if not _REFUSED.search(str(error)):
             raise  # a disk that is full, a lock that was lost: the next one tries again
@@ -107,13 +110,34 @@ def _rolled_forward(root: Root, night: Night, intent: Row, staging: Staging) -> 
     return journal.Outcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
 
 
-def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> dict[str, int]:
+def _write_tables(
+    root: Root, night: Night, run_id: str, staging: Staging, *, is_audited: bool = True
+) -> dict[str, int]:
     versions = {}
     for schema in schemas.PUBLISHED:
-        staged = staging.read(schema.name) if staging.has(schema.name) else None
-        versions[schema.name] = _replace_night(root, schema, night, run_id, staged)
+        if is_audited and local_tables.are_at(root.storage):
+            versions[schema.name] = _take_over(root, root.storage, schema, night, staging)
+        else:
+            staged = staging.read(schema.name) if staging.has(schema.name) else None
+            versions[schema.name] = _replace_night(root, schema, night, run_id, staged)
         reach(f"after_{schema.name}")
     return versions
+
+
+def _take_over(root: Root, storage: LocalStorage, schema: Schema, night: Night, staging: Staging) -> int:
+    """Let the staged files be those of the night in one table, as they are; return the new version."""
+    table, run_id = schema.name, staging.run_id
+    files = staging.files(table) if staging.has(table) else []
+    if not files and not local_tables.has_rows(storage, table, night):
+        return delta_log.latest_version(storage, table)
+    if files and schema is schemas.USER_METRICS:
+        tables.add_measure_columns(root.spark, storage, _measure_fields(staging.columns(table)))
+    before = delta_log.latest_version(storage, table)
+    retried(root, lambda: local_tables.replace_night(storage, table, night, files=files, tag=run_id))
+    own = delta_log.find_commit(storage, table, tag=run_id, after=before)
+    if own is None:
+        raise lost(table, run_id, before)
+    return own
 
 
 def _roll_back(root: Root, night: Night, run_id: str, published: Mapping[str, int]) -> dict[str, int]:
@@ -132,15 +156,15 @@ def _replace_night(root: Root, schema: Schema, night: Night, run_id: str, rows: 
     if rows is None and delta_log.latest_version(root.storage, schema.name) == CREATED:
         return CREATED  # an optional table that nothing was ever written to
     if rows is not None and schema is schemas.USER_METRICS:
-        tables.add_measure_columns(root.spark, root.storage, _measure_fields(rows))
+        tables.add_measure_columns(root.spark, root.storage, _measure_fields(rows.schema))
     current = tables.read(root.spark, root.storage, schema.name)
     frame = current.limit(0) if rows is None else tables.widened(rows, current.schema)
     return retried(root, lambda: _overwrite(root, schema.name, night, run_id, frame))
 
 
-def _measure_fields(rows: DataFrame) -> list[Field]:
-    names = tables.measure_columns(rows.schema)
-    return [Field(name, "double", rows.schema[name].metadata.get("comment", name)) for name in names]
+def _measure_fields(columns: T.StructType) -> list[Field]:
+    names = tables.measure_columns(columns)
+    return [Field(name, "double", columns[name].metadata.get("comment", name)) for name in names]
 
 
 def _overwrite(root: Root, table: str, night: Night, run_id: str, frame: DataFrame) -> int:

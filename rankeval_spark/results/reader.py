@@ -23,7 +23,7 @@ Deleted = dict[tuple[str, date], frozenset[str]]
 """Names of tables by evaluation and date."""
 
 OF_USERS: Final = ("lists", "user_metrics")
-"""Tables from which ``rankeval maintain --keep-days`` deletes old nights."""
+"""Tables that grow with the users: ``rankeval maintain --keep-days`` deletes their old nights."""
 
 DELETED: Final = "deleted by rankeval maintain --keep-days"
 FIX: Final = "its metrics, comparisons, gates and checks are kept; run the date again to have its users back"

@@ -12,6 +12,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ChecksFailedError, Fault, ResultsError
 from rankeval_spark.results import audit, quarantine, staging, tables
 from rankeval_spark.results.failpoints import reach
+from rankeval_spark.results.reader import OF_USERS
 from rankeval_spark.results.storage import open_storage
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class StagedRun(ABC):
             F.lit(self.facts.run_id).alias(C.RUN_ID),
             *(name for name in frame.columns if name not in C.RUN_KEY),
         )
-        staged = self._staging.write(table, tables.conform(keyed, fields, where=f"table {table}"))
+        write = self._staging.write if table in OF_USERS else self._staging.write_small
+        staged = write(table, tables.conform(keyed, fields, where=f"table {table}"))
         self._staged[table] = staged
         self.n_rows[table] = self._staging.n_rows(table)
         return staged
@@ -65,10 +67,6 @@ class StagedRun(ABC):
     def staged(self, table: str) -> DataFrame | None:
         """Return a frame that reads what was staged of a table; None where nothing was."""
         return self._staged.get(table)
-
-    def stage_temporary(self, name: str, frame: DataFrame) -> DataFrame:
-        """Keep a frame beside the staged tables, to be read several times; it is not published."""
-        return self._staging.write(f"{staging.TEMPORARY}{name}", frame)
 
     def quarantine(self, rows: DataFrame | None) -> None:
         """Keep rows of the inputs that could not be used, instead of those of the night's last run; None: none.
@@ -125,7 +123,7 @@ class StagedRun(ABC):
     def _schema(table: str) -> Schema:
         published = {schema.name: schema for schema in schemas.PUBLISHED}
         if table not in published:
-            raise ResultsError(Fault("staging", repr(table), f"one of {', '.join(published)}", "or stage_temporary"))
+            raise ResultsError(Fault("staging", repr(table), f"one of {', '.join(published)}"))
         return published[table]
 
 

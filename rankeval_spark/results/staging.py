@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import types as T
 
-from rankeval_spark.results import delta_log, tables
+from rankeval_spark.results import delta_log, local_tables, tables
 from rankeval_spark.results.storage import inside
 
 if TYPE_CHECKING:
@@ -21,16 +21,20 @@ STAGING_FOLDER: Final = "_staging"
 ONLY: Final = 0
 """Version of a staged table. Where a session compacts on its own there are later ones, of a part of its rows."""
 
-TEMPORARY: Final = "temporary_"
-"""Prefix of staged tables that are not published."""
-
 
 class Staging:
-    """The staging area of one run."""
+    """The staging area of one run.
+
+    Attributes
+    ----------
+    run_id : str
+        The run.
+    """
 
     def __init__(self, spark: SparkSession, storage: Storage, night: Night, run_id: str) -> None:
         self._spark = spark
         self._storage = storage
+        self.run_id = run_id
         self._folder = f"{STAGING_FOLDER}/{night.slug}.{run_id}"
 
     def write(self, table: str, frame: DataFrame) -> DataFrame:
@@ -42,7 +46,14 @@ class Staging:
             The run has staged this table before. (Where Delta may overwrite, it first works out what there is.)
         """
         writer = frame.write.format("delta").options(**tables.PROPERTIES).mode("error")
-        writer.save(tables.path_of(self._storage, self._table(table)))
+        writer.partitionBy(*local_tables.PARTITIONS).save(tables.path_of(self._storage, self._table(table)))
+        return self.read(table)
+
+    def write_small(self, table: str, frame: DataFrame) -> DataFrame:
+        """Do the same with a frame that fits into the driver: on a local disk no Spark stage writes it."""
+        if not local_tables.are_at(self._storage):
+            return self.write(table, frame)
+        local_tables.write_new(self._storage, self._table(table), frame.toArrow())
         return self.read(table)
 
     def read(self, table: str) -> DataFrame:
@@ -52,12 +63,23 @@ class Staging:
         tables took 25 jobs with them and takes 6 without.
         """
         path = self._table(table)
-        schema = T.StructType.fromJson(delta_log.columns(self._storage, path))
+        schema = self.columns(table)
         files = delta_log.files_written(self._storage, path, ONLY)
         if not files:
             return self._spark.createDataFrame([], schema)
-        paths = [_literal(inside(self._storage.root, f"{path}/{file}")) for file in files]
-        return self._spark.read.schema(schema).parquet(*paths)
+        paths = [_literal(inside(self._storage.root, f"{path}/{file['path']}")) for file in files]
+        reader = self._spark.read.schema(schema).option("basePath", tables.path_of(self._storage, path))
+        return reader.parquet(*paths).select(*schema.fieldNames())
+
+    def columns(self, table: str) -> T.StructType:
+        """Columns of a staged table."""
+        return T.StructType.fromJson(delta_log.columns(self._storage, self._table(table)))
+
+    def files(self, table: str) -> list[dict[str, Any]]:
+        """Return what is recorded of each file of a staged table, and its ``location``: the folder of the table."""
+        path = self._table(table)
+        location = tables.path_of(self._storage, path)
+        return [{**file, "location": location} for file in delta_log.files_written(self._storage, path, ONLY)]
 
     def has(self, table: str) -> bool:
         """Whether a table was staged, whole."""

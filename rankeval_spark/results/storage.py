@@ -48,6 +48,10 @@ class Storage(Protocol):
         """Write a new file and its folders; False, and nothing written, where it exists."""
         ...
 
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file that is not there yet, and its folders; nobody ever sees a part of it."""
+        ...
+
     def replace(self, path: str, content: bytes) -> None:
         """Write a file in place of the old one."""
         ...
@@ -96,6 +100,11 @@ class LocalStorage:
             target.unlink(missing_ok=True)
             raise
         return True
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file and its folders, atomically."""
+        self._path(path).parent.mkdir(parents=True, exist_ok=True)
+        self.replace(path, content)
 
     def replace(self, path: str, content: bytes) -> None:
         """Write a file in place of the old one, atomically."""
@@ -159,6 +168,15 @@ class HadoopStorage:
                 return False
             raise
         return True
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file under another name, and rename it."""
+        folder, _, name = path.rpartition("/")
+        draft = f"{folder}/.{name}.{uuid.uuid4().hex}"
+        self._write(draft, content, overwrite=False)
+        if not self._system.rename(self._path(draft), self._path(path)):
+            self.remove(draft)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self.root}/{path}")
 
     def replace(self, path: str, content: bytes) -> None:
         """Write a file in place of the old one."""

@@ -99,7 +99,7 @@ class ResultsStore:
         lock = self._run_locks.get(facts.night)
         if lock is None:
             raise ResultsError(Fault(f"run {facts.run_id}", "no run lock", f"to be inside run_lock of {facts.night}"))
-        tables.require_declared(tables.read(self._spark, self._storage, schemas.RUNS.name).schema, schemas.RUNS)
+        tables.require_declared(tables.columns_of(self._spark, self._storage, schemas.RUNS.name), schemas.RUNS)
         self._record_death(lock, found_by=f"run {facts.run_id}")
         run = Run(self._spark, self._storage, facts, run_lock=lock, publish_lock=self.publish_lock)
         run.begin()
@@ -167,5 +167,5 @@ class ResultsStore:
         if tables.missing(self._storage):
             with self.publish_lock("set-up"):  # two first runs at once: the second finds the tables made
                 for schema in tables.missing(self._storage):
-                    tables.create(self._spark, self._storage, schema)
+                    tables.create(self._storage, schema)
                     tables.require_reader_version(self._storage, schema.name)

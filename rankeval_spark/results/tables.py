@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Final
 
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession, functions as F, types as T
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types as T
 
-from rankeval_spark import allowed, columns as C, schemas
+from rankeval_spark import allowed, schemas
 from rankeval_spark.errors import Fault, ResultsError
-from rankeval_spark.results import delta_log
+from rankeval_spark.results import delta_log, local_tables
 from rankeval_spark.results.storage import inside
-from rankeval_spark.stages.frames import data_type, struct_field
+from rankeval_spark.stages.frames import data_type, struct_field, struct_type
 
 if TYPE_CHECKING:
     from rankeval_spark.results.storage import Storage
@@ -75,18 +77,29 @@ def missing(storage: Storage) -> list[Schema]:
     return [schema for schema in TABLES if not delta_log.exists(storage, schema.name)]
 
 
-def create(spark: SparkSession, storage: Storage, schema: Schema) -> None:
-    """Create one published table, empty; nothing happens where it exists. The caller holds the publish lock."""
+def create(storage: Storage, schema: Schema) -> None:
+    """Create one published table, empty; nothing happens where it exists. The caller holds the publish lock.
+
+    Raises
+    ------
+    ResultsError
+        There are files where the table belongs, and no log of Delta that says which are its own.
+    """
     if delta_log.is_unborn(storage, schema.name):
         storage.remove(schema.name)
-    builder = DeltaTable.createIfNotExists(spark).location(path_of(storage, schema.name))
-    builder = builder.comment(f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.")
-    for field in schema.fields:
-        builder = builder.addColumn(field.name, data_type(field.type), nullable=field.nullable, comment=field.comment)
-    builder = builder.partitionedBy(C.EVALUATION, C.EVALUATION_DATE)
-    for key, value in {**PROPERTIES, **_constraints(schema)}.items():
-        builder = builder.property(key, value)
-    builder.execute()
+    if delta_log.exists(storage, schema.name):
+        return
+    if storage.names(schema.name):
+        fix = "restore _delta_log, or move the folder away"
+        raise ResultsError(Fault(f"table {schema.name}", "files without a log of Delta", "a Delta table", fix))
+    delta_log.create(
+        storage,
+        schema.name,
+        columns=struct_type(schema).json(),
+        partitions=local_tables.PARTITIONS,
+        description=f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.",
+        configuration={**PROPERTIES, **_constraints(schema)},
+    )
 
 
 def _constraints(schema: Schema) -> dict[str, str]:
@@ -101,6 +114,19 @@ def read(spark: SparkSession, storage: Storage, table: str, version: int | None 
     frame = reader.load(path_of(storage, table))
     refuse_outside(frame, table)
     return frame
+
+
+def condition(where: local_tables.Filters) -> Column:
+    """Write conditions as one of Spark."""
+    each = (F.col(name) == F.lit(value) if how == "=" else F.col(name).isin(*value) for name, how, value in where)
+    return reduce(and_, each, F.lit(True))
+
+
+def columns_of(spark: SparkSession, storage: Storage, table: str) -> T.StructType:
+    """Columns of a table as it is now."""
+    if local_tables.are_at(storage):
+        return T.StructType.fromJson(local_tables.schema_of(storage, table))
+    return read(spark, storage, table).schema
 
 
 def refuse_outside(frame: DataFrame, table: str) -> None:
@@ -148,13 +174,15 @@ def measure_columns(table_schema: T.StructType) -> list[str]:
 def add_measure_columns(spark: SparkSession, storage: Storage, fields: Iterable[Field]) -> None:
     """Add the measure columns that ``user_metrics`` lacks; the caller holds the publish lock.
 
-    An append of no rows with schema merging: unlike ALTER TABLE it needs no SQL text, into which the definition of
+    Spark appends no rows with schema merging: unlike ALTER TABLE it needs no SQL text, into which the definition of
     a measure would have to be quoted, and it keeps the comment.
     """
     table = schemas.USER_METRICS.name
-    present = read(spark, storage, table).schema
+    present = columns_of(spark, storage, table)
     lacking = [struct_field(field) for field in fields if field.name not in present.fieldNames()]
-    if lacking:
+    if lacking and local_tables.are_at(storage):
+        local_tables.add_columns(storage, table, [field.json() for field in lacking])
+    elif lacking:
         empty = spark.createDataFrame([], T.StructType([*present.fields, *lacking]))
         writer = empty.write.format("delta").mode("append").option("mergeSchema", "true")
         writer.save(path_of(storage, table))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import Row
 
 from rankeval_spark.app.night import measure_facts
 from rankeval_spark.app.past import PastNight
@@ -21,7 +20,7 @@ def definition_of(text: str) -> str:
 def read_again(definition: str) -> str:
     """Give the definition of a published night as it is compared."""
     measure: dict[str, Any] = {"measure": "R", "k": 5, "column": "r", "definition": definition}
-    return PastNight(Row(measures=[measure])).definitions["R", 5]
+    return PastNight(dict(measures=[measure])).definitions["R", 5]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql import Row
 
 from rankeval_spark.app import recent
 from rankeval_spark.app.past import PastNight
@@ -26,7 +25,7 @@ def config(**changes: Any) -> str:  # noqa: ANN401 - any values of a config
 
 def night(day: int, n_rows: int | None, **changes: Any) -> PastNight:  # noqa: ANN401 - as above
     inputs = [{"name": "recommendations", "version": day, "n_rows": n_rows}]
-    return PastNight(Row(evaluation_date=FIRST + timedelta(days=day), config=config(**changes), inputs=inputs))
+    return PastNight(dict(evaluation_date=FIRST + timedelta(days=day), config=config(**changes), inputs=inputs))
 
 
 def facts(**changes: Any) -> RunFacts:  # noqa: ANN401 - as above

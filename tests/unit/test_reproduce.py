@@ -6,7 +6,6 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import Row
 
 from rankeval_spark.app.reproduce import ReadAgain, _unknown, pinned
 from rankeval_spark.app.reproduction import Compared
@@ -27,12 +26,12 @@ def test_rerun_reads_the_recorded_places_at_the_recorded_versions(tmp_path: Path
     values["inputs"]["segments"] = {"format": "delta", "table": "users.segments"}
     written = validate(EvaluationConfig, values, folder=str(tmp_path)).public_json()
     recorded = [
-        Row(name="recommendations", location="/data/log", version=3),
-        Row(name="held_out", location="/data/held_out-2026-01-01", version=None),
-        Row(name="segments", location="users.segments", version=0),
+        dict(name="recommendations", location="/data/log", version=3),
+        dict(name="held_out", location="/data/held_out-2026-01-01", version=None),
+        dict(name="segments", location="users.segments", version=0),
     ]
 
-    inputs = pinned(Row(config=written, inputs=recorded)).inputs
+    inputs = pinned(dict(config=written, inputs=recorded)).inputs
 
     assert inputs.segments is not None
     assert [one.location(DAY) for one in (inputs.recommendations, inputs.held_out, inputs.segments)] == [
@@ -47,10 +46,10 @@ def test_rerun_reads_the_recorded_places_at_the_recorded_versions(tmp_path: Path
 def test_recorded_place_is_held_to_the_rules_of_a_config(tmp_path: Path) -> None:
     values = nights.config_of("recommendations", "held_out")
     written = validate(EvaluationConfig, values, folder=str(tmp_path)).public_json()
-    elsewhere = Row(name="held_out", location="ftp://example/held_out", version=1)
+    elsewhere = dict(name="held_out", location="ftp://example/held_out", version=1)
 
     with pytest.raises(ConfigError, match="file system 'ftp'"):
-        pinned(Row(config=written, inputs=[elsewhere]))
+        pinned(dict(config=written, inputs=[elsewhere]))
 
 
 @pytest.mark.parametrize(
@@ -87,8 +86,8 @@ def test_table_is_equal_where_all_rows_that_are_left_came_out_again(  # noqa: PL
 
 
 def test_unknown_run_is_refused_with_the_nearest_and_a_failed_one_with_its_end() -> None:
-    published = [Row(run_id="20260101T000000-ab", status="PUBLISHED")]
-    failed = [Row(run_id="x", status="RUNNING"), Row(run_id="x", status="FAILED")]
+    published = [dict(run_id="20260101T000000-ab", status="PUBLISHED")]
+    failed = [dict(run_id="x", status="RUNNING"), dict(run_id="x", status="FAILED")]
 
     assert str(_unknown("/root", "20260101T000000-aa", [], published)).endswith("did you mean '20260101T000000-ab'?")
     assert str(_unknown("/root", "nothing-like-it", [], published)).endswith("the newest is '20260101T000000-ab'")

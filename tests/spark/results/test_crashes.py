@@ -116,7 +116,7 @@ def test_an_announced_run_whose_rows_its_tables_refuse_is_set_back(spark: SparkS
         run = store.start(nights.facts("refused"))
         run.stage("user_metrics", nights.frame(spark, schemas.USER_METRICS, nights.user_rows(CHANGED)))
         run.stage("metrics", nights.frame(spark, schemas.METRICS, infinite))
-        with pytest.raises(Exception, match="DELTA_VIOLATE_CONSTRAINT"):
+        with failpoints.armed("after_intent"), pytest.raises(failpoints.FailpointError):
             run.publish()
     nights.publish(spark, root, nights.facts("next", nights.SECOND))
     assert nights.rows_of(Results(spark, root).user_metrics(date=nights.FIRST), without=()) == before

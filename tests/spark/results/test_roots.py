@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rankeval_spark.errors import ConfigError, InputError, ResultsBusyError
+from rankeval_spark.errors import ConfigError, InputError, ResultsBusyError, ResultsError
 from rankeval_spark.results import Results, ResultsStore
 from rankeval_spark.results.locks import Lock
 from rankeval_spark.results.storage import HadoopStorage, LocalStorage, Storage, normalise, open_storage
@@ -96,13 +96,16 @@ def test_a_table_without_a_log_keeps_its_files(spark: SparkSession, empty_root: 
         commit.unlink()
     files = sorted(Path(empty_root, "lists").rglob("*.parquet"))
     assert files
-    with pytest.raises(Exception, match="lists"):
+    with pytest.raises(ResultsError, match=r"table lists: found files without a log of Delta"):
         ResultsStore.open(spark, empty_root)
     assert sorted(Path(empty_root, "lists").rglob("*.parquet")) == files
 
 
-def test_a_root_may_have_spaces_and_the_characters_of_patterns(spark: SparkSession, root: str, tmp_path: Path) -> None:
-    odd = str(Path(root).rename(tmp_path / "my {a,b} [x]*? results%20"))
+@pytest.mark.parametrize("name", ["my {a,b} *? é'results#", "my [x] results%20"])
+def test_a_root_may_have_spaces_and_the_characters_of_patterns(
+    spark: SparkSession, root: str, tmp_path: Path, name: str
+) -> None:
+    odd = str(Path(root).rename(tmp_path / name))
     nights.publish(spark, odd, nights.facts("again"), {"ann": 1})
     assert [row["user_id"] for row in Results(spark, odd).user_metrics(k=1).collect()] == ["ann"]
 
@@ -135,6 +138,11 @@ def test_a_store_replaces_lists_and_removes(storage: Storage) -> None:
     assert storage.names("a") == []
     with pytest.raises(FileNotFoundError):
         storage.read("a/b")
+
+
+def test_a_store_puts_a_file_with_nothing_next_to_it(storage: Storage) -> None:
+    storage.put("a/b/c", b"whole")
+    assert (storage.read("a/b/c"), storage.names("a/b")) == (b"whole", ["c"])
 
 
 def test_a_lock_works_on_every_store(storage: Storage) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.statistics.moments import Moments, membership_of
 from rankeval_spark.statistics.ratios import Ratios
 
@@ -82,14 +83,8 @@ class State:
     ) -> pa.RecordBatch:
         """Lay the groups of a slice out as rows of PARTIAL."""
         numbers = [moments.n, moments.mean, moments.m2, *self._of_weights(ratios, moments.n.shape), counts]
-        columns = (
-            [model for model, _, _ in keys],
-            [slice_index] * len(keys),
-            [list(values) for _, values, _ in keys],
-            [k for _, _, k in keys],
-        )
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, KEY_FIELDS, strict=True)]
-        return pa.RecordBatch.from_arrays([*arrays, to_bytes(np.hstack(numbers))], [*GROUP, STATE])
+        columns = key_columns(slice_index, keys)
+        return pa.RecordBatch.from_arrays([*columns, to_bytes(np.hstack(numbers))], [*GROUP, STATE])
 
     def _of_weights(self, ratios: Ratios | None, shape: tuple[int, ...]) -> list[np.ndarray]:
         """Give the numbers of WEIGHTED, 0 for a measure that is no ratio of sums."""
@@ -126,7 +121,7 @@ class State:
         columns = self._united(parts, group[order], len(first))
         summed, lists = np.split(membership_of(group[order], len(first)) @ counts[order], [len(COUNTS)], axis=1)
         columns[C.N_LISTS] = np.rint(lists).astype(np.int64) if self.has_lists else columns["n"]
-        keys = pc.take(rows.select(GROUP), pa.array(first))
+        keys = pc.take(rows.select(GROUP), to_arrow(first))
         if spread is not None:
             columns |= self._drawn(keys, spread)
         return self._by_measure(keys, columns, summed)
@@ -155,15 +150,26 @@ class State:
 
     def _by_measure(self, keys: pa.Table, columns: dict[str, np.ndarray], counts: np.ndarray) -> pa.RecordBatch:
         repeated = np.repeat(np.arange(keys.num_rows), self.n_measures)
-        by_group = pc.take(keys, pa.array(repeated)).combine_chunks()
+        by_group = pc.take(keys, to_arrow(repeated)).combine_chunks()
         return pa.RecordBatch.from_pydict(
             {
-                **{name: _whole(by_group[name]) for name in GROUP},
-                "measure_index": pa.array(np.tile(np.arange(self.n_measures, dtype=np.int32), keys.num_rows)),
-                **{name: pa.array(found.ravel(), from_pandas=True) for name, found in columns.items()},
-                **{name: pa.array(counts[repeated, index]) for index, name in enumerate(COUNTS)},
+                **{name: in_one_piece(by_group[name]) for name in GROUP},
+                "measure_index": to_arrow(np.tile(np.arange(self.n_measures, dtype=np.int32), keys.num_rows)),
+                **{name: to_arrow(found.ravel(), is_null=np.isnan(found.ravel())) for name, found in columns.items()},
+                **{name: to_arrow(counts[repeated, index]) for index, name in enumerate(COUNTS)},
             }
         )
+
+
+def key_columns(slice_index: int, keys: Sequence[Key]) -> list[pa.Array]:
+    """Make the columns GROUP of some groups of a slice."""
+    ends = np.cumsum([0, *(len(values) for _, values, _ in keys)], dtype=np.int32)
+    return [
+        to_texts(model for model, _, _ in keys),
+        to_arrow(np.full(len(keys), slice_index, dtype=np.int32)),
+        pa.ListArray.from_arrays(to_arrow(ends), to_texts(value for _, values, _ in keys for value in values)),
+        to_arrow(np.array([k for _, _, k in keys], dtype=np.int32)),
+    ]
 
 
 def to_bytes(numbers: np.ndarray) -> pa.Array:
@@ -181,10 +187,10 @@ def from_bytes(cells: pa.ChunkedArray) -> np.ndarray:
 
 def _groups_of(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """Give the first row of each group, and the group of each row."""
-    lists = _whole(rows[C.SLICE_VALUES])
+    lists = in_one_piece(rows[C.SLICE_VALUES])
     values = lists.values.dictionary_encode(null_encoding="encode").indices.cast(pa.string())
-    names = (rows[C.MODEL_ID], pc.binary_join(pa.ListArray.from_arrays(lists.offsets, values), ","))
-    numbers = [rows[name].to_numpy().astype(np.int64) for name in ("slice_index", C.K)]
+    names = (rows[C.MODEL_ID], pc.binary_join(pa.ListArray.from_arrays(lists.offsets, values), to_texts([","])[0]))
+    numbers = [to_numpy(rows[name]).astype(np.int64) for name in ("slice_index", C.K)]
     code = np.zeros(rows.num_rows, dtype=np.int64)
     for column in (*map(_order_of, names), *numbers):
         code = code * (column.max(initial=0) + 1) + column
@@ -194,11 +200,4 @@ def _groups_of(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
 
 def _order_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """Give the position of each value among the distinct values in their order."""
-    ranks: np.ndarray = pc.rank(column, tiebreaker="dense").to_numpy().astype(np.int64) - 1
-    return ranks
-
-
-def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Give a column in one piece."""
-    pieces = column.combine_chunks()
-    return pieces if isinstance(pieces, pa.Array) else pa.concat_arrays(pieces.chunks)
+    return to_numpy(pc.rank(column, tiebreaker="dense")).astype(np.int64) - 1

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
-from rankeval_spark.engine.codes import Codes, in_one_piece, in_order, to_codes
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.codes import Codes, in_order, to_codes
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
@@ -44,7 +45,7 @@ class Table:
     def at(self, chosen: np.ndarray) -> Table:
         """Take rows by a mask or by their positions."""
         places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-        by_place = pa.array(places)
+        by_place = to_arrow(places)
         return Table(
             self.user[places],
             self.item[places] if len(self.item) else self.item,
@@ -146,7 +147,7 @@ def to_batch(table: pa.Table, *, models: Sequence[str] | None, constants: Mappin
         What is the same for all users, see :func:`without_constants`.
     """
     users, items = in_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
-    kind = in_one_piece(table[rows.KIND]).to_numpy()
+    kind = to_numpy(table[rows.KIND])
     names = tuple(_names_in(constants) if models is None else models)
     of = {one: _places_of(kind, one) for one in COLUMNS_OF}
     log, held_out, train, segments, profiles, familiarity, pairs = (
@@ -182,7 +183,7 @@ def taken(column: pa.ChunkedArray, places: IntVector) -> pa.Array:
     """Take the values of a column at ascending positions."""
     whole = in_one_piece(column)
     is_range = len(places) and places[-1] - places[0] + 1 == len(places)
-    return whole.slice(places[0], len(places)) if is_range else pc.take(whole, pa.array(places))
+    return whole.slice(places[0], len(places)) if is_range else pc.take(whole, to_arrow(places))
 
 
 def _names_in(constants: Mapping[str, pa.Array]) -> Iterable[str]:

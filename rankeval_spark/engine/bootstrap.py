@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregate_state import GROUP, KEY_FIELDS, STATE
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.slices import USER_HASH, Key, groups_of, positions_of
 from rankeval_spark.statistics.moments import membership_of
 from rankeval_spark.statistics.resampled import Draws, Parts, ratio_sums
@@ -135,18 +136,18 @@ class Users:
         """Put the cutoffs of each user of a model side by side; numerators are NaN where undefined."""
         is_defined = ~np.isnan(numerators)
         has_value = is_defined.any(axis=1)
-        kept = table.filter(pa.array(has_value))
+        kept = table.filter(to_arrow(has_value))
         models = kept[C.MODEL_ID].combine_chunks().dictionary_encode()
-        users, user = np.unique(kept[USER_HASH].to_numpy(), return_inverse=True)
-        row_of = user * len(models.dictionary) + models.indices.to_numpy()
+        users, user = np.unique(to_numpy(kept[USER_HASH]), return_inverse=True)
+        row_of = user * len(models.dictionary) + to_numpy(models.indices)
         found, first, row_of = np.unique(row_of, return_index=True, return_inverse=True)
         to_cells = membership_of(row_of * len(ks) + positions_of(kept, ks), len(found) * len(ks))
         above, below = (
             (to_cells @ np.where(is_defined, values, 0.0)[has_value]).reshape(len(found), -1)
             for values in (numerators, denominators)
         )
-        one_k = pa.array(np.full(len(found), ks[0], dtype=np.int32))
-        first_rows = pc.take(kept, pa.array(first))
+        one_k = to_arrow(np.full(len(found), ks[0], dtype=np.int32))
+        first_rows = pc.take(kept, to_arrow(first))
         first_rows = first_rows.set_column(first_rows.schema.get_field_index(C.K), C.K, one_k)
         return cls(users[user[first]], above, below, first_rows)
 

@@ -11,16 +11,19 @@ from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.codes import UintVector, in_one_piece
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.limits import MAX_ROWS_PER_USER
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.codes import UintVector
 
 BUDGET: Final = 256 << 20
 """Bytes of Arrow rows that are held at once; a worker needs some six times as much at its peak."""
@@ -79,7 +82,7 @@ def _refuse_many_rows(batches: Sequence[pa.RecordBatch], most_rows: int) -> None
     """Refuse a user with more rows than that."""
     users = pa.chunked_array([batch[C.USER_ID] for batch in batches])
     counts = pc.value_counts(users)
-    n_rows = counts.field("counts").to_numpy()
+    n_rows = to_numpy(counts.field("counts"))
     most = int(n_rows.argmax())
     if n_rows[most] > most_rows:
         user = quoted(counts.field("values")[most].as_py())
@@ -115,7 +118,7 @@ def _write(batch: pa.RecordBatch, writers: list[pa.RecordBatchStreamWriter], lev
         bucket = bucket_of(part[C.USER_ID], level=level)
         order = np.argsort(bucket, kind="stable")
         ends = np.searchsorted(bucket[order], np.arange(N_BUCKETS + 1))
-        rows = pc.take(part, pa.array(order))
+        rows = pc.take(part, to_arrow(order))
         for place in np.flatnonzero(np.diff(ends)).tolist():
             writers[place].write_batch(rows.slice(ends[place], ends[place + 1] - ends[place]))
 
@@ -131,14 +134,14 @@ def bucket_of(users: pa.Array, *, level: int) -> np.ndarray:
 
 
 def _of_numbers(numbers: pa.Array) -> UintVector:
-    bits: UintVector = numbers.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
+    bits: UintVector = to_numpy(numbers).astype(np.int64).view(np.uint64)
     return bits
 
 
 def _of_texts(texts: pa.Array) -> UintVector:
     """Hash texts: a polynomial of their bytes."""
     texts = texts.cast(pa.string())
-    lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64)
+    lengths = to_numpy(pc.binary_length(texts)).astype(np.int64)
     total = int(lengths.sum())
     start = texts.buffers()[1]
     first = np.frombuffer(start, dtype=np.int32)[texts.offset] if start is not None else 0

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rankeval_spark.engine.arrays import in_one_piece, to_numpy
+
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
 
@@ -47,7 +49,7 @@ def to_codes(column: pa.Array | pa.ChunkedArray) -> Codes:
     if pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_decode()
     encoded = whole.dictionary_encode()
-    code = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    code = to_numpy(encoded.indices, null=-1).astype(np.int64)
     return Codes(code, encoded.dictionary)
 
 
@@ -55,19 +57,6 @@ def in_order(codes: Codes) -> Codes:
     """Renumber the codes in the order of the ids; none may be NULL."""
     place = ascending(codes.values)
     return Codes(place[codes.code], pc.take(codes.values, pc.sort_indices(codes.values)))
-
-
-def in_one_piece(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return a column as a single array."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return (
-        column.chunk(0)
-        if column.num_chunks == 1
-        else pa.concat_arrays(column.chunks)
-        if column.num_chunks
-        else (pa.array([], column.type))
-    )
 
 
 def ascending(ids: pa.Array) -> IntVector:
@@ -82,7 +71,7 @@ def bytes_descending(ids: pa.Array) -> IntVector:
 
 def _places(order: pa.Array) -> IntVector:
     places = np.empty(len(order), dtype=np.int64)
-    places[order.to_numpy()] = np.arange(len(order))
+    places[to_numpy(order)] = np.arange(len(order))
     return places
 
 
@@ -96,7 +85,7 @@ def descending_key(numbers: pa.Array) -> UintVector:
         codes = to_codes(numbers)
         place = np.uint64(codes.n_values) - ascending(codes.values).astype(np.uint64)[codes.code]
         return place << np.uint64(64 - max(1, int(codes.n_values).bit_length()))
-    values = numbers.to_numpy(zero_copy_only=False)
+    values = to_numpy(numbers)
     if values.dtype.kind == "f":
         bits = (values.astype(np.float64, copy=False) + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
         key: UintVector = np.where(bits & _SIGN, bits, ~bits & ~_SIGN)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
-from rankeval_spark.engine.codes import in_one_piece
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.ranking import is_in_train
 from rankeval_spark.measures import needs as N
 
@@ -55,14 +55,14 @@ def to_features(
     columns: dict[str, pa.Array] = {}
     n_lists, is_empty = ranked.keys.n_lists, ranked.length == 0
     if C.TOTALS in constants:
-        columns[C.TOTALS] = pc.take(constants[C.TOTALS], pa.array(np.zeros(n_lists, dtype=np.int64)))
+        columns[C.TOTALS] = pc.take(constants[C.TOTALS], to_arrow(np.zeros(n_lists, dtype=np.int64)))
     if needs.isdisjoint(N.DESCRIBED - set(N.TOTALS)):
         return columns
     places = _described(ranked, depth)
     facts = _item_facts(ranked, places, needs, constants)
     structs = pa.StructArray.from_arrays(list(facts.values()), names=list(facts))
     offsets = _offsets(ranked.list_code[places], n_lists)
-    columns[C.ITEM_FACTS] = pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pa.array(is_empty))
+    columns[C.ITEM_FACTS] = pa.ListArray.from_arrays(to_arrow(offsets), structs, mask=to_arrow(is_empty))
     if C.PROFILE in ranked.entries.batch.profiles.columns:
         columns[C.PROFILE] = _of_users(ranked, ranked.entries.batch.profiles, is_empty)
     if N.ITEM_PAIRS in needs:
@@ -70,7 +70,7 @@ def to_features(
     if other_models:
         columns[C.OTHER_LISTS] = _other_lists(ranked, columns[C.ITEM_FACTS], other_models)
     if N.ITEM_SEEN in needs:
-        columns[C.SEEN] = _seen(facts[N.ITEM_SEEN].to_numpy(), offsets, is_empty)
+        columns[C.SEEN] = _seen(to_numpy(facts[N.ITEM_SEEN]), offsets, is_empty)
     return columns
 
 
@@ -91,11 +91,11 @@ def _item_facts(
     entries = ranked.entries
     batch, row = entries.batch, ranked.row[places]
     item, user = entries.item[row], batch.log.user[row]
-    facts = {C.RANK: pa.array(ranked.rank_at(places).astype(np.int32))}
+    facts = {C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32))}
     of_users = {
-        N.ITEM_SEEN: lambda: pa.array(is_in_train(batch, user, item).astype(np.float64)),
+        N.ITEM_SEEN: lambda: to_arrow(is_in_train(batch, user, item).astype(np.float64)),
         N.ITEM_FAMILIARITY: lambda: _familiarity(batch, user, item),
-        N.ITEM_COPIES: lambda: pa.array(_copies(ranked)[row].astype(np.float64)),
+        N.ITEM_COPIES: lambda: to_arrow(_copies(ranked)[row].astype(np.float64)),
     }
     known = _known_items(batch, constants)
     of_rows = _fields(batch.log.columns[rows.FACTS]) if rows.FACTS in batch.log.columns else {}
@@ -104,11 +104,11 @@ def _item_facts(
             if name in of_users:
                 facts[name] = of_users[name]()
             elif name in of_rows:
-                facts[name] = pc.take(of_rows[name], pa.array(row))
+                facts[name] = pc.take(of_rows[name], to_arrow(row))
             else:
                 facts[name] = _taken(known[name], item, UNSEEN.get(name))
     if N.OTHER_LISTS in needs:
-        facts[C.ITEM_ID] = pa.array(item)
+        facts[C.ITEM_ID] = to_arrow(item)
     return facts
 
 
@@ -127,16 +127,17 @@ def _fields(structs: pa.StructArray) -> dict[str, pa.Array]:
 
 
 def _taken(of_items: pa.Array, item: IntVector, unseen: float | None) -> pa.Array:
-    filled = of_items if unseen is None else pc.fill_null(of_items, unseen)
-    return pc.take(filled, pa.array(item))
+    if unseen is None:
+        return pc.take(of_items, to_arrow(item))
+    return to_arrow(to_numpy(of_items, null=unseen)[item])
 
 
 def _familiarity(batch: Batch, user: IntVector, item: IntVector) -> pa.Array:
     table = batch.familiarity
-    pairs = pa.array(table.user * batch.n_items + table.item)
+    pairs = to_arrow(table.user * batch.n_items + table.item)
     if not len(pairs):
         return pa.nulls(len(item), pa.float64())
-    return pc.take(table.columns[rows.SIMILARITY], pc.index_in(pa.array(user * batch.n_items + item), value_set=pairs))
+    return pc.take(table.columns[rows.SIMILARITY], pc.index_in(to_arrow(user * batch.n_items + item), value_set=pairs))
 
 
 def _copies(ranked: Ranked) -> IntVector:
@@ -151,7 +152,7 @@ def _of_users(ranked: Ranked, table: Table, is_empty: BoolVector) -> pa.Array:
     row_of = np.full(ranked.entries.batch.n_users, -1)
     row_of[table.user] = np.arange(len(table))
     place = row_of[ranked.keys.user]
-    return pc.take(in_one_piece(table.columns[C.PROFILE]), pa.array(place, mask=(place < 0) | is_empty))
+    return pc.take(in_one_piece(table.columns[C.PROFILE]), to_arrow(place, is_null=(place < 0) | is_empty))
 
 
 def _pairs(ranked: Ranked) -> pa.Array:
@@ -162,7 +163,7 @@ def _pairs(ranked: Ranked) -> pa.Array:
     place[list_code] = found
     pair = pa.struct([("later", pa.int32()), ("earlier", pa.int32()), ("similarity", pa.float64())])
     empty = pa.nulls(0, pa.list_(pair))
-    return pc.take(batch.pairs.columns.get(C.PAIRS, empty), pa.array(place, mask=place < 0))
+    return pc.take(batch.pairs.columns.get(C.PAIRS, empty), to_arrow(place, is_null=place < 0))
 
 
 def _other_lists(ranked: Ranked, items: pa.ListArray, models: tuple[str, ...]) -> pa.StructArray:
@@ -173,24 +174,24 @@ def _other_lists(ranked: Ranked, items: pa.ListArray, models: tuple[str, ...]) -
     keys, names = ranked.keys, ranked.entries.batch.models
     has_items = ranked.length > 0
     facts = _fields(items.flatten())
-    offsets = np.append(0, np.cumsum(pc.fill_null(pc.list_value_length(items), 0).to_numpy())).astype(np.int32)
+    offsets = np.append(0, np.cumsum(to_numpy(pc.list_value_length(items), null=0))).astype(np.int32)
     lists = pa.StructArray.from_arrays(
         [
-            pa.array(ranked.depth.astype(np.int32)),
-            *(pa.ListArray.from_arrays(pa.array(offsets), facts[name]) for name in (C.RANK, C.ITEM_ID)),
+            to_arrow(ranked.depth.astype(np.int32)),
+            *(pa.ListArray.from_arrays(to_arrow(offsets), facts[name]) for name in (C.RANK, C.ITEM_ID)),
         ],
         names=["length", "ranks", "items"],
     )
-    same_user = keys.user * (len(keys.list_id.dictionary)) + keys.list_id.indices.to_numpy()
+    same_user = keys.user * (len(keys.list_id.dictionary)) + to_numpy(keys.list_id.indices)
     columns = []
     for name in models:
         code = names.index(name) if name in names else -1
         own = np.flatnonzero((keys.model == code) & has_items)
-        found = pc.index_in(pa.array(same_user), value_set=pa.array(same_user[own])).to_numpy(zero_copy_only=False)
-        is_there = ~np.isnan(found) & (keys.model != code) & has_items
+        found = to_numpy(pc.index_in(to_arrow(same_user), value_set=to_arrow(same_user[own])), null=-1)
+        is_there = (found >= 0) & (keys.model != code) & has_items
         place = np.zeros(keys.n_lists, dtype=np.int64)
-        place[is_there] = own[found[is_there].astype(np.int64)]
-        columns.append(pc.take(lists, pa.array(place, mask=~is_there)))
+        place[is_there] = own[found[is_there]]
+        columns.append(pc.take(lists, to_arrow(place, is_null=~is_there)))
     return pa.StructArray.from_arrays(columns, names=list(models))
 
 
@@ -198,5 +199,5 @@ def _seen(is_seen: np.ndarray, offsets: IntVector, is_empty: BoolVector) -> pa.S
     """Count, list by list, the described items, and those that the user has in the training data."""
     before = np.append(0, np.cumsum(is_seen))
     n_seen = (before[offsets[1:]] - before[offsets[:-1]]).astype(np.int32)
-    counts = [pa.array(n_seen), pa.array(np.diff(offsets).astype(np.int32))]
-    return pa.StructArray.from_arrays(counts, names=["n_seen", "n_items"], mask=pa.array(is_empty))
+    counts = [to_arrow(n_seen), to_arrow(np.diff(offsets).astype(np.int32))]
+    return pa.StructArray.from_arrays(counts, names=["n_seen", "n_items"], mask=to_arrow(is_empty))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.measures import ItemFacts, needs
 from rankeval_spark.measures.arrays import places_of
 from rankeval_spark.measures.items import Judged, Labels, Pairs, Shared
@@ -45,7 +46,7 @@ def to_item_facts(
     if items is None:
         return ItemFacts(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {}, in_total)
     n_items, facts = _lengths(items), _fields(items.flatten())
-    owner, rank = np.repeat(np.arange(len(items)), n_items), _whole_numbers(facts[C.RANK])
+    owner, rank = np.repeat(np.arange(len(items)), n_items), to_numpy(facts[C.RANK])
     profiles = _fields(profile) if profile is not None else {}
     of_profiles, of_judged = (profiles.get(name) for name in (needs.PROFILE_CATEGORIES, needs.JUDGED_CATEGORIES))
     labels, n_categories = _to_labels(facts.get(needs.ITEM_CATEGORIES), of_profiles, of_judged)
@@ -73,7 +74,7 @@ def _fields(structs: pa.Array) -> dict[str, pa.Array]:
 
 def _floats(values: pa.Array) -> FloatVector:
     """Turn NULL into NaN."""
-    array: FloatVector = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    array: FloatVector = to_numpy(values).astype(np.float64, copy=False)
     return array
 
 
@@ -82,7 +83,7 @@ def _zero_where_unknown(values: pa.Array | None) -> FloatVector | None:
 
 
 def _lengths(lists: pa.Array) -> IntVector:
-    lengths: IntVector = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    lengths: IntVector = to_numpy(pc.list_value_length(lists), null=0)
     return lengths
 
 
@@ -100,7 +101,7 @@ def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
 def _to_pairs(pairs: pa.Array, items: tuple[IntVector, IntVector]) -> Pairs:
     fields = _fields(pairs.flatten())
     owner = np.repeat(np.arange(len(pairs)), _lengths(pairs))
-    earlier, later = (places_of(owner, _whole_numbers(fields[name]), among=items) for name in ("earlier", "later"))
+    earlier, later = (places_of(owner, to_numpy(fields[name]), among=items) for name in ("earlier", "later"))
     return Pairs(earlier, later, _floats(fields["similarity"]))
 
 
@@ -131,21 +132,16 @@ def _to_shared(others: pa.Array, owner: IntVector, facts: dict[str, pa.Array]) -
     """Match the items of each list with those of the lists of other models."""
     lists = {model: _fields(of_model) for model, of_model in _fields(others).items()}
     codes, n_codes = _numbered([facts[C.ITEM_ID], *(one["items"].flatten() for one in lists.values())])
-    own = _Placed.of(owner, _whole_numbers(facts[C.RANK]), codes[0], n_codes=n_codes)
+    own = _Placed.of(owner, to_numpy(facts[C.RANK]), codes[0], n_codes=n_codes)
     shared = {}
     for (model, one), code in zip(lists.items(), codes[1:], strict=True):
         of_model = np.repeat(np.arange(len(others)), _lengths(one["items"]))
-        other = _Placed.of(of_model, _whole_numbers(one["ranks"].flatten()), code, n_codes=n_codes)
+        other = _Placed.of(of_model, to_numpy(one["ranks"].flatten()), code, n_codes=n_codes)
         here, there = own.among(other)
         depth = np.maximum(own.rank[here], other.rank[there])
         length = np.nan_to_num(_floats(one["length"]))
-        shared[model] = Shared(own.owner[here], depth, length, of_model, _whole_numbers(one["ranks"].flatten()))
+        shared[model] = Shared(own.owner[here], depth, length, of_model, to_numpy(one["ranks"].flatten()))
     return shared
-
-
-def _whole_numbers(values: pa.Array) -> IntVector:
-    numbers: IntVector = values.to_numpy(zero_copy_only=False)
-    return numbers
 
 
 def _to_labels(
@@ -174,10 +170,10 @@ def _numbered(texts: Sequence[pa.Array | None]) -> tuple[list[IntVector], int]:
     if not given:
         return [np.zeros(0, dtype=np.int64) for _ in texts], 0
     encoded = pa.concat_arrays(given).dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    order = to_numpy(pc.sort_indices(encoded.dictionary))
     number = np.empty(len(order), dtype=np.int64)
     number[order] = np.arange(len(order))
-    return np.split(number[encoded.indices.to_numpy()], np.cumsum(lengths)[:-1]), len(order)
+    return np.split(number[to_numpy(encoded.indices)], np.cumsum(lengths)[:-1]), len(order)
 
 
 def _item_labels(of_items: pa.Array, codes: IntVector) -> Labels:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
+from rankeval_spark.engine.arrays import to_arrow, to_texts
 from rankeval_spark.engine.batch import Batch, to_batch, without_constants
 from rankeval_spark.engine.buckets import in_buckets
 from rankeval_spark.engine.failures import quoted
@@ -127,10 +128,10 @@ class Job:
 
 
 def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:
-    models = pa.array(batch.models, pa.string())
+    models = to_texts(batch.models)
     return {
-        C.MODEL_ID: pc.take(models, pa.array(keys.model)),
-        C.USER_ID: pc.take(batch.users, pa.array(keys.user)),
+        C.MODEL_ID: pc.take(models, to_arrow(keys.model)),
+        C.USER_ID: pc.take(batch.users, to_arrow(keys.user)),
         C.LIST_ID: keys.list_id.dictionary_decode(),
     }
 
@@ -139,7 +140,7 @@ def _list_names(batch: Batch, list_keys: ListKeys) -> pa.Array:
     """Name each list in a message."""
     keys = _key_columns(batch, list_keys)
     pairs = zip(keys[C.USER_ID].to_pylist(), keys[C.MODEL_ID].to_pylist(), strict=True)
-    return pa.array([f"user {quoted(user)} under model {quoted(model)}" for user, model in pairs], pa.string())
+    return to_texts(f"user {quoted(user)} under model {quoted(model)}" for user, model in pairs)
 
 
 def _item_columns(
@@ -153,10 +154,10 @@ def _item_columns(
     gain = np.append(judgements.gain, np.nan)[judgement]
     ends = (ranked.start + ranked.length)[list_code]
     return {
-        **{name: pc.take(column, pa.array(list_code)) for name, column in keys.items()},
-        C.ITEM_ID: pc.take(batch.items, pa.array(entries.item[row])),
-        C.RANK: pa.array(ranked.rank_at(places).astype(np.int32)),
-        C.GAIN: pa.array(gain, mask=judgement < 0),
-        "_is_first": pa.array(places == ranked.start[list_code]),
-        "_is_last": pa.array(places + 1 == ends),
+        **{name: pc.take(column, to_arrow(list_code)) for name, column in keys.items()},
+        C.ITEM_ID: pc.take(batch.items, to_arrow(entries.item[row])),
+        C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32)),
+        C.GAIN: to_arrow(gain, is_null=judgement < 0),
+        "_is_first": to_arrow(places == ranked.start[list_code]),
+        "_is_last": to_arrow(places + 1 == ends),
     }

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.codes import ascending, starts_of_runs, to_codes
 from rankeval_spark.engine.failures import refuse
 
@@ -95,13 +96,13 @@ def to_judgements(held_out: Table, *, n_items: int, duplicates: str) -> Judgemen
 
 def _rows(held_out: Table, pair: IntVector) -> Judgements:
     columns = held_out.columns
-    gain = np.zeros(0) if not len(pair) else columns[C.GAIN].to_numpy(zero_copy_only=False)
+    gain = np.zeros(0) if not len(pair) else to_numpy(columns[C.GAIN])
     value = groups = None
     if C.VALUE in columns:  # the judgement stays, because other measures do not read its value
-        found = columns[C.VALUE].to_numpy(zero_copy_only=False)
+        found = to_numpy(columns[C.VALUE])
         value = np.where(np.isfinite(found), found, 0.0)
     if C.GROUPS in columns:
-        groups = columns[C.GROUPS].to_numpy(zero_copy_only=False).astype(np.int64)
+        groups = to_numpy(columns[C.GROUPS]).astype(np.int64)
     return Judgements(pair, held_out.user, gain.astype(np.float64, copy=False), value, groups)
 
 
@@ -128,6 +129,4 @@ def _times(held_out: Table) -> IntVector:
 
 def gains_of(pair: IntVector, judgements: Judgements) -> IntVector:
     """Find the judgement of each (user, item): its position, -1 where there is none."""
-    found = pc.index_in(pa.array(pair), value_set=pa.array(judgements.pair))
-    places: IntVector = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
-    return places
+    return to_numpy(pc.index_in(to_arrow(pair), value_set=to_arrow(judgements.pair)), null=-1)

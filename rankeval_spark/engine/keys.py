@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.codes import starts_of_runs, to_codes
 
 if TYPE_CHECKING:
@@ -51,17 +52,17 @@ class ListKeys:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         model = np.zeros(len(table), dtype=np.int64)
         if C.MODEL_ID in table.columns:
-            named = pc.index_in(table.columns[C.MODEL_ID], value_set=pa.array(batch.models, pa.string()))
-            model = pc.fill_null(named, -1).to_numpy(zero_copy_only=False)
+            named = pc.index_in(table.columns[C.MODEL_ID], value_set=to_texts(batch.models))
+            model = to_numpy(named, null=-1)
         ids = table.columns.get(C.LIST_ID)
         names = self.list_id.dictionary
         own = np.zeros(len(table), dtype=np.int64)
         if ids is not None:
-            own = pc.fill_null(pc.index_in(ids.cast(names.type), value_set=names), -1).to_numpy(zero_copy_only=False)
+            own = to_numpy(pc.index_in(ids.cast(names.type), value_set=names), null=-1)
         n_names, n_models = len(names), max(len(batch.models), 1)
-        keys = pa.array((self.user * n_models + self.model) * n_names + self.list_id.indices.to_numpy())
-        wanted = pa.array((table.user * n_models + model) * n_names + own)
-        found = pc.fill_null(pc.index_in(wanted, value_set=keys), -1).to_numpy(zero_copy_only=False)
+        keys = to_arrow((self.user * n_models + self.model) * n_names + to_numpy(self.list_id.indices))
+        wanted = to_arrow((table.user * n_models + model) * n_names + own)
+        found = to_numpy(pc.index_in(wanted, value_set=keys), null=-1)
         has_list = (found >= 0) & (model >= 0) & (own >= 0)
         return found[has_list], np.flatnonzero(has_list)
 
@@ -78,8 +79,8 @@ class ListKeys:
             return cls._of_several(batch, slot, np.flatnonzero(np.repeat(is_judged, n_models) & ~is_listed))
         slots = np.flatnonzero(is_listed | np.repeat(is_judged, n_models))
         place = np.cumsum(is_listed | np.repeat(is_judged, n_models)) - 1
-        one = pa.array([C.ONE_LIST]).dictionary_encode().dictionary
-        ids = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(slots), dtype=np.int32)), one)
+        one = to_texts([C.ONE_LIST])
+        ids = pa.DictionaryArray.from_arrays(to_arrow(np.zeros(len(slots), dtype=np.int32)), one)
         return cls(slots // max(n_models, 1), slots % max(n_models, 1), ids), place[slot]
 
     @classmethod
@@ -87,13 +88,13 @@ class ListKeys:
         """Do the same where a user can have several lists of a model."""
         n_models = max(len(batch.models), 1)
         own = to_codes(batch.log.columns[C.LIST_ID])
-        names = pa.concat_arrays([own.values, pa.array([C.ONE_LIST], own.values.type)])
+        names = pa.concat_arrays([own.values, to_texts([C.ONE_LIST]).cast(own.values.type)])
         n_names = len(names)
         pair = np.concatenate([slot * n_names + own.code, empty * n_names + n_names - 1])
         in_order = np.sort(pair)
         lists = in_order[starts_of_runs(in_order)]
-        found = to_codes(pa.array(pair))
-        place = np.searchsorted(lists, found.values.to_numpy())[found.code]
+        found = to_codes(to_arrow(pair))
+        place = np.searchsorted(lists, to_numpy(found.values))[found.code]
         slots, code = np.divmod(lists, n_names)
-        ids = pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int32)), names)
+        ids = pa.DictionaryArray.from_arrays(to_arrow(code.astype(np.int32)), names)
         return cls(slots // n_models, slots % n_models, ids), place[: len(slot)]

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.ranking import NO_RANK
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ class CompactLists:
             C.JUDGED_VALUES: self.judgements.value,
             C.JUDGED_GROUPS: self.judgements.groups,
         }
-        offsets = pa.array(np.append(0, ends).astype(np.int32))
+        offsets = to_arrow(np.append(0, ends).astype(np.int32))
         return {
-            name: pa.ListArray.from_arrays(offsets, pa.array(numbers[places]))
+            name: pa.ListArray.from_arrays(offsets, to_arrow(numbers[places]))
             for name, numbers in of_judged.items()
             if numbers is not None
         }
@@ -82,8 +83,8 @@ def to_lists(ranked: Ranked, judgements: Judgements, *, rules: ListRules, keeps_
     """
     n_duplicates = _n_duplicates(ranked)
     columns = {
-        C.N_RECOMMENDED: pa.array(ranked.depth.astype(np.int32)),
-        C.N_DUPLICATES: pa.array(n_duplicates.astype(np.int32)),
+        C.N_RECOMMENDED: to_arrow(ranked.depth.astype(np.int32)),
+        C.N_DUPLICATES: to_arrow(n_duplicates.astype(np.int32)),
         **_hits(ranked, judgements, keeps_scores=keeps_scores),
         C.TIED_RANKS: _ragged(ranked, ranked.tied, ranked.rank_at(ranked.tied).astype(np.int32)),
     }
@@ -108,8 +109,9 @@ def _hits(ranked: Ranked, judgements: Judgements, *, keeps_scores: bool) -> dict
         C.HIT_GAINS: judgements.gain[judgement],
     }
     if keeps_scores:
-        scores = ranked.entries.batch.log.columns.get(C.SCORE, pa.array([], pa.float64()))
-        values[C.HIT_SCORES] = pc.take(scores, pa.array(ranked.row[hits])).cast(pa.float64(), safe=False).to_numpy()
+        scores = ranked.entries.batch.log.columns.get(C.SCORE, pa.nulls(0, pa.float64()))
+        of_hits = pc.take(scores, to_arrow(ranked.row[hits]))
+        values[C.HIT_SCORES] = to_numpy(of_hits.cast(pa.float64(), safe=False))
     if judgements.value is not None:
         values[C.HIT_VALUES] = judgements.value[judgement]
     if judgements.groups is not None:
@@ -120,7 +122,7 @@ def _hits(ranked: Ranked, judgements: Judgements, *, keeps_scores: bool) -> dict
 def _ragged(ranked: Ranked, places: IntVector, values: np.ndarray) -> pa.ListArray:
     """Put values of the items at ascending positions into a list column."""
     lengths = np.bincount(ranked.list_code[places], minlength=ranked.keys.n_lists)
-    return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32)), pa.array(values))
+    return pa.ListArray.from_arrays(to_arrow(np.append(0, np.cumsum(lengths)).astype(np.int32)), to_arrow(values))
 
 
 def _empty_ranks(ranked: Ranked) -> pa.Array:
@@ -130,11 +132,11 @@ def _empty_ranks(ranked: Ranked) -> pa.Array:
     is_first = places == ranked.start[ranked.list_code]
     before = np.where(is_first, 0, np.append(0, rank[:-1]))
     above = np.flatnonzero(rank > before + 1)
-    runs = [pa.array(ranks.astype(np.int32)) for ranks in (before[above] + 1, rank[above] - 1)]
+    runs = [to_arrow(ranks.astype(np.int32)) for ranks in (before[above] + 1, rank[above] - 1)]
     structs = pa.StructArray.from_arrays(runs, names=["first", "last"])
     lengths = np.bincount(ranked.list_code[above], minlength=ranked.keys.n_lists)
-    offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, structs, mask=pa.array(ranked.length == 0))
+    offsets = to_arrow(np.append(0, np.cumsum(lengths)).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, structs, mask=to_arrow(ranked.length == 0))
 
 
 def _rank_faults(ranked: Ranked, n_duplicates: IntVector, rules: ListRules) -> dict[str, pa.Array]:
@@ -153,9 +155,9 @@ def _rank_faults(ranked: Ranked, n_duplicates: IntVector, rules: ListRules) -> d
     has_gaps[owner[is_other]] = True
     has_gaps &= n_duplicates == 0
     is_empty = ranked.length == 0
-    faults = {C.HAS_RANK_GAPS: pa.array(has_gaps, mask=is_empty)}
+    faults = {C.HAS_RANK_GAPS: to_arrow(has_gaps, is_null=is_empty)}
     if rules.order == C.SCORE:
-        faults[C.IS_OUT_OF_ORDER] = pa.array(_is_out_of_order(ranked, logged), mask=is_empty)
+        faults[C.IS_OUT_OF_ORDER] = to_arrow(_is_out_of_order(ranked, logged), is_null=is_empty)
     return faults
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.codes import ascending, bytes_descending, descending_key, packed, starts_of_runs
 from rankeval_spark.engine.failures import refuse
 from rankeval_spark.engine.judgements import gains_of
@@ -162,9 +163,8 @@ def to_ranked(batch: Batch, judgements: Judgements, *, rules: ListRules) -> Rank
 
 def is_in_train(batch: Batch, user: IntVector, item: IntVector) -> BoolVector:
     """Return True for each (user, item) that the training data have."""
-    seen = pa.array(batch.train.user * batch.n_items + batch.train.item)
-    found: BoolVector = pc.is_in(pa.array(user * batch.n_items + item), value_set=seen).to_numpy(zero_copy_only=False)
-    return found
+    seen = to_arrow(batch.train.user * batch.n_items + batch.train.item)
+    return to_numpy(pc.is_in(to_arrow(user * batch.n_items + item), value_set=seen))
 
 
 def _is_judged(judgement: IntVector, judgements: Judgements) -> BoolVector:
@@ -187,8 +187,7 @@ def _entries(batch: Batch, judgement: IntVector, list_code: IntVector, rules: Li
 
 
 def _logged_ranks(column: pa.Array) -> IntVector:
-    ranks: IntVector = pc.fill_null(column.cast(pa.int64()), NO_RANK).to_numpy(zero_copy_only=False)
-    return ranks
+    return to_numpy(column.cast(pa.int64()), null=NO_RANK)
 
 
 def _copies(entries: Entries, rules: ListRules) -> Copies:
@@ -203,7 +202,7 @@ def _copies(entries: Entries, rules: ListRules) -> Copies:
         return Copies(none, none, none)
     if rules.duplicates == "error":
         refuse("duplicates", "an item stands twice in one list")
-    is_repeated = pc.is_in(pa.array(pair), value_set=pa.array(repeated)).to_numpy(zero_copy_only=False)
+    is_repeated = to_numpy(pc.is_in(to_arrow(pair), value_set=to_arrow(repeated)))
     rows = np.flatnonzero(is_repeated)
     logged = () if entries.logged is None else (entries.logged[rows],)
     rows = rows[np.lexsort((*logged, entries.best_first[rows], pair[rows]))]

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregate_state import KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation import Rows, Summariser
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.population import Members, members_of
 from rankeval_spark.engine.scoring import COUNTS, Scored, Scorer, n_empty
 from rankeval_spark.engine.slices import PACKED, encoded, segment_columns, unpacked
@@ -97,7 +98,7 @@ class Scoring:
         """Score lists, and decide who belongs to the population."""
         scored = self._scorer.score(lists)
         n_judged, n_relevant = (scored.counts[name][:, 0] for name in (C.N_JUDGED, C.N_RELEVANT))
-        n_recommended = lists[C.N_RECOMMENDED].to_numpy()
+        n_recommended = to_numpy(lists[C.N_RECOMMENDED])
         return scored, members_of(n_judged, n_relevant, n_recommended, policies=self.policies)
 
     def _rows_of_users(self, part: Mapping[str, pa.Array], scored: Scored, members: Members) -> Rows:
@@ -116,8 +117,8 @@ class Scoring:
         if PACKED in part:
             table = table.append_column(PACKED, part[PACKED])
         table = unpacked(encoded(table, [C.MODEL_ID]))
-        table = pc.take(table, pa.array(np.repeat(np.arange(n_lists), len(ks))))
-        table = table.append_column(C.K, pa.array(np.tile(np.array(ks, dtype=np.int32), n_lists)))
+        table = pc.take(table, to_arrow(np.repeat(np.arange(n_lists), len(ks))))
+        table = table.append_column(C.K, to_arrow(np.tile(np.array(ks, dtype=np.int32), n_lists)))
         by_row = np.column_stack([np.repeat(counts, len(ks), axis=0), n_tied.ravel()])
         return Rows(table, flat(self.measures.columns), flat(tuple(self.measures.weights.values())), by_row)
 
@@ -125,19 +126,19 @@ class Scoring:
         self, part: Mapping[str, pa.Array], scored: Scored, members: Members, partials: list[pa.RecordBatch] | None
     ) -> pa.RecordBatch:
         n_lists, ks = len(members.is_evaluated), self.measures.ks
-        repeated = pa.array(np.repeat(np.arange(n_lists), len(ks)))
-        n_items = part[C.N_RECOMMENDED].to_numpy() - n_empty(part)
-        n_listed = pa.array((n_items + part[C.N_DUPLICATES].to_numpy()).astype(np.int32))
+        repeated = to_arrow(np.repeat(np.arange(n_lists), len(ks)))
+        n_items = to_numpy(part[C.N_RECOMMENDED]) - n_empty(part)
+        n_listed = to_arrow((n_items + to_numpy(part[C.N_DUPLICATES])).astype(np.int32))
         by_list = {**{name: part[name] for name in (*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES)}, N_LISTED: n_listed}
         by_list |= {name: part[name] for name in (*C.OF_RANKS, C.SEEN) if name in part}
         columns = {name: pc.take(column, repeated) for name, column in by_list.items()}
         counts = {name: scored.counts[name].ravel() for name in COUNTS}
         is_evaluated = np.repeat(members.is_evaluated, len(ks))
         values = {name: scored.values[name].ravel() for name in self.measures.stored}
-        columns |= {name: pa.array(count.astype(COUNTS[name].to_pandas_dtype())) for name, count in counts.items()}
-        columns[C.HAS_TIES] = pa.array(counts[C.HAS_TIES], mask=counts[C.N_RECOMMENDED] == 0)
-        columns |= {name: pa.array(value, mask=np.isnan(value) | ~is_evaluated) for name, value in values.items()}
-        columns[IS_EVALUATED] = pa.array(is_evaluated)
+        columns |= {name: to_arrow(count.astype(COUNTS[name].to_pandas_dtype())) for name, count in counts.items()}
+        columns[C.HAS_TIES] = to_arrow(counts[C.HAS_TIES], is_null=counts[C.N_RECOMMENDED] == 0)
+        columns |= {name: to_arrow(value, is_null=np.isnan(value) | ~is_evaluated) for name, value in values.items()}
+        columns[IS_EVALUATED] = to_arrow(is_evaluated)
         if partials is not None:
             columns[C.PARTIALS] = _in_first_row(partials, len(is_evaluated))
         return pa.RecordBatch.from_pydict(columns)
@@ -146,7 +147,7 @@ class Scoring:
 def _in_first_row(partials: list[pa.RecordBatch], n_rows: int) -> pa.ListArray:
     """Put partial moments into the first of some rows."""
     cells = [pa.StructArray.from_arrays(one.columns, fields=list(_PARTIALS_TYPE.value_type)) for one in partials]
-    flat = pa.concat_arrays(cells) if cells else pa.array([], _PARTIALS_TYPE.value_type)
+    flat = pa.concat_arrays(cells) if cells else pa.nulls(0, _PARTIALS_TYPE.value_type)
     ends = np.full(n_rows + 1, len(flat), dtype=np.int32)
     ends[0] = 0
-    return pa.ListArray.from_arrays(pa.array(ends), flat)
+    return pa.ListArray.from_arrays(to_arrow(ends), flat)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.engine.item_facts import to_item_facts
 from rankeval_spark.measures import Lists
 from rankeval_spark.measures.expected_ties import over_all_orders
@@ -110,9 +111,9 @@ def filled(values: np.ndarray, can_be: np.ndarray, fill: float) -> np.ndarray:
 def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:
     hit_offsets, ranks = _ragged(columns[C.HIT_RANKS])
     judged_offsets, judged = _ragged(columns[C.JUDGED_GAINS])
-    gains = columns[C.HIT_GAINS].values.to_numpy(zero_copy_only=False)
-    scores = _numpy(columns[C.HIT_SCORES].values) if C.HIT_SCORES in columns else None
-    lengths = _numpy(columns[C.N_RECOMMENDED])
+    gains = to_numpy(columns[C.HIT_GAINS].values)
+    scores = to_numpy(columns[C.HIT_SCORES].values) if C.HIT_SCORES in columns else None
+    lengths = to_numpy(columns[C.N_RECOMMENDED])
     lists = Lists.from_ragged(lengths, hit_offsets, ranks, gains, judged_offsets, judged, scores)
     if C.EMPTY_RANKS in columns:
         lists = replace(lists, empty=_to_empty(columns[C.EMPTY_RANKS]))
@@ -120,8 +121,8 @@ def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists
 
 
 def _to_empty(runs: pa.Array) -> Empty:
-    owner = np.repeat(np.arange(len(runs)), pc.fill_null(pc.list_value_length(runs), 0).to_numpy())
-    first, last = (_numpy(each) for each in runs.flatten().flatten())
+    owner = np.repeat(np.arange(len(runs)), to_numpy(pc.list_value_length(runs), null=0))
+    first, last = (to_numpy(each) for each in runs.flatten().flatten())
     return Empty(owner, first, last)
 
 
@@ -138,7 +139,7 @@ def _with_facts(lists: Lists, known: Mapping[str, pa.Array], groups: tuple[str, 
     """Add what measures read in addition to ranks, gains and scores."""
     if not known.keys().isdisjoint(C.FACTS):
         lists = replace(lists, items=to_item_facts(*map(known.get, C.FACTS)))
-    flat = {name: _numpy(known[name].flatten()) for name in C.OF_JUDGEMENTS if name in known}
+    flat = {name: to_numpy(known[name].flatten()) for name in C.OF_JUDGEMENTS if name in known}
     if C.HIT_VALUES in flat:
         lists = replace(lists, hit_value=flat[C.HIT_VALUES], judged_value=flat[C.JUDGED_VALUES])
     if C.HIT_GROUPS in flat:
@@ -147,18 +148,13 @@ def _with_facts(lists: Lists, known: Mapping[str, pa.Array], groups: tuple[str, 
 
 
 def _ragged(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    return _numpy(column.offsets), _numpy(column.values)
+    return to_numpy(column.offsets), to_numpy(column.values)
 
 
 def _flat(column: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of a ragged column and the row of each."""
     offsets, values = column
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), values[offsets[0] : offsets[-1]]
-
-
-def _numpy(values: pa.Array) -> np.ndarray:
-    array: np.ndarray = values.to_numpy(zero_copy_only=False)
-    return array
 
 
 def _counts(lists: Lists, tied_list: np.ndarray, tied_rank: np.ndarray, ks: tuple[int, ...]) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
+from rankeval_spark.engine.arrays import to_arrow, to_texts
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.engine.slices import PACKED
 
@@ -38,11 +39,11 @@ def to_segments(
         Values of a user without a row, by segment, where the absence is a value.
     """
     n_lists, n_names = keys.n_lists, len(names)
-    offsets = pa.array(np.arange(n_lists + 1, dtype=np.int32) * n_names)
+    offsets = to_arrow(np.arange(n_lists + 1, dtype=np.int32) * n_names)
     if not n_names:
-        return {C.SEGMENTS: pa.MapArray.from_arrays(offsets, pa.array([], pa.string()), pa.array([], pa.string()))}
+        return {C.SEGMENTS: pa.MapArray.from_arrays(offsets, pa.nulls(0, pa.string()), pa.nulls(0, pa.string()))}
     values = _values(batch, keys, names, absent)
-    repeated = pc.take(pa.array(names), pa.array(np.tile(np.arange(n_names), n_lists)))
+    repeated = pc.take(to_texts(names), to_arrow(np.tile(np.arange(n_names), n_lists)))
     return {
         C.SEGMENTS: pa.MapArray.from_arrays(offsets, repeated, values),
         PACKED: pa.ListArray.from_arrays(offsets, values),
@@ -52,14 +53,14 @@ def to_segments(
 def _values(batch: Batch, keys: ListKeys, names: Sequence[str], absent: Mapping[str, str]) -> pa.Array:
     """Return the values of all lists, one list after the other."""
     table, n_names = batch.segments, len(names)
-    unknown = pa.array([absent.get(name) for name in names], pa.string())
-    known = table.columns[rows.SEGMENT_VALUES].flatten() if len(table) else pa.array([], pa.string())
+    unknown = to_texts(absent.get(name) for name in names)
+    known = table.columns[rows.SEGMENT_VALUES].flatten() if len(table) else pa.nulls(0, pa.string())
     row_of = np.full(batch.n_users, len(table))
     row_of[table.user] = np.arange(len(table))
     _refuse_repeated(batch, keys, table.user)
     first = row_of[keys.user] * n_names
     places = (first[:, None] + np.arange(n_names)).ravel()
-    return pc.take(pa.concat_arrays([known.cast(pa.string()), unknown]), pa.array(places))
+    return pc.take(pa.concat_arrays([known.cast(pa.string()), unknown]), to_arrow(places))
 
 
 def _refuse_repeated(batch: Batch, keys: ListKeys, user: IntVector) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 
 USER_HASH: Final = "_user_hash"
 """Column of the hash of the user, where it travels to Python."""
@@ -39,11 +40,11 @@ def unpacked(table: pa.Table, *, packed: str = PACKED, prefix: str = "") -> pa.T
     if packed not in table.column_names:
         return table
     values = table[packed].combine_chunks().flatten().dictionary_encode(null_encoding="encode")
-    codes = values.indices.to_numpy().reshape(table.num_rows, -1)
+    codes = to_numpy(values.indices).reshape(table.num_rows, -1)
     table = table.drop_columns(packed)
     for index, code in enumerate(codes.T):
         found, position = _distinct(code, len(values.dictionary))
-        column = pa.DictionaryArray.from_arrays(position, pc.take(values.dictionary, pa.array(found)))
+        column = pa.DictionaryArray.from_arrays(to_arrow(position), pc.take(values.dictionary, to_arrow(found)))
         table = table.append_column(f"{prefix}{SEGMENT}{index}", column)
     return table
 
@@ -61,9 +62,8 @@ def in_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def doubles(table: pa.Table, name: str) -> np.ndarray:
-    """Give a column of numbers."""
-    values: np.ndarray = table[name].to_numpy()  # NULL arrives as NaN
-    return values
+    """Give a column of numbers, NaN where it is NULL."""
+    return to_numpy(table[name])
 
 
 def encoded(table: pa.Table, names: Iterable[str]) -> pa.Table:
@@ -97,7 +97,7 @@ def _distinct(code: np.ndarray, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
 def positions_of(table: pa.Table, ks: tuple[int, ...]) -> np.ndarray:
     """Find the position of each row's cutoff among ``ks``."""
     order = np.argsort(ks)
-    positions: np.ndarray = order[np.searchsorted(np.asarray(ks)[order], table[C.K].to_numpy())].astype(np.int64)
+    positions: np.ndarray = order[np.searchsorted(np.asarray(ks)[order], to_numpy(table[C.K]))].astype(np.int64)
     return positions
 
 
@@ -106,7 +106,7 @@ def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
     column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode(null_encoding="encode")
-    return column.indices.to_numpy(), column.dictionary.to_pylist()
+    return to_numpy(column.indices), column.dictionary.to_pylist()
 
 
 def _keys(codes: np.ndarray, columns: Sequence[tuple[np.ndarray, list[str | None]]], ks: tuple[int, ...]) -> list[Key]:

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rankeval_spark.engine import rows
-from rankeval_spark.engine.aggregate_state import GROUP, KEY_FIELDS, STATE, from_bytes, to_bytes
+from rankeval_spark.engine.aggregate_state import GROUP, STATE, from_bytes, key_columns, to_bytes
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.failures import refuse_input
 
 EXPECTED: Final[Mapping[str, str]] = {
@@ -45,18 +45,17 @@ class RowCounts:
     def usable(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Count the rows that pass, and keep those that can be used."""
         for batch in batches:
-            kind = batch[rows.KIND].to_numpy()
+            kind = to_numpy(batch[rows.KIND])
             self.by_kind += np.bincount(kind, minlength=_N_KINDS)
             if kind.max(initial=0) < rows.FIRST_UNUSABLE:
                 yield batch
             else:
-                yield batch.filter(pa.array(kind < rows.FIRST_UNUSABLE))
+                yield batch.filter(to_arrow(kind < rows.FIRST_UNUSABLE))
 
     def to_batch(self) -> pa.RecordBatch:
         """Make a row of ``aggregate_state.PARTIAL`` of the counts."""
-        key = [[""], [OF_INPUTS], [[]], [0]]
-        arrays = [pa.array(value, one.type) for value, one in zip(key, KEY_FIELDS, strict=True)]
-        return pa.RecordBatch.from_arrays([*arrays, to_bytes(self.by_kind[None, :])], [*GROUP, STATE])
+        key = key_columns(OF_INPUTS, [("", (), 0)])
+        return pa.RecordBatch.from_arrays([*key, to_bytes(self.by_kind[None, :])], [*GROUP, STATE])
 
 
 def without_counts(partials: pa.Table) -> pa.Table:
@@ -67,15 +66,15 @@ def without_counts(partials: pa.Table) -> pa.Table:
     RefusedError
         If an input has rows and none that can be used, with the counts by check.
     """
-    is_count = pc.equal(partials["slice_index"], OF_INPUTS)
-    counts = partials.filter(is_count)
+    is_count = to_numpy(partials["slice_index"]) == OF_INPUTS
+    counts = partials.filter(to_arrow(is_count))
     if not counts.num_rows:
         return partials
     by_kind = np.rint(from_bytes(counts[STATE]).sum(axis=0)).astype(np.int64)
     for kind, name in rows.NAMES.items():
         places = [(rows.FIRST_UNUSABLE + place, check) for place, (of, check) in enumerate(rows.UNUSABLE) if of == kind]
         _refuse_without_usable(name, {None: int(by_kind[kind]), **{check: int(by_kind[at]) for at, check in places}})
-    return partials.filter(pc.invert(is_count))
+    return partials.filter(to_arrow(~is_count))
 
 
 def refuse_unusable(counts: pa.Array) -> None:

@@ -6,7 +6,7 @@ pyarrow, pandas and the engine cost every new worker nothing; each took 1.2 s of
 
 from __future__ import annotations
 
-import pandas as pd  # noqa: F401 - pyarrow imports it when the first array is made
+import pandas as pd  # noqa: F401 - pyarrow imports it when a stage makes its first array
 import pyspark.worker  # noqa: F401 - imported for the workers
 from pyspark.daemon import manager
 

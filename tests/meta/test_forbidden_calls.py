@@ -76,6 +76,13 @@ PRINT_ALLOWED: Final = {
     "rankeval_spark/cli/": "the terminal belongs to the command line",
     "rankeval_spark/results/failpoints.py": "a test waits for the line; nothing is armed outside of tests",
 }
+IMPORTERS: Final = frozenset({"pa.array", "pa.scalar", "pc.fill_null", ".to_numpy"})
+"""Calls of pyarrow that import pandas; see ``engine/arrays``."""
+
+WITHOUT_PANDAS: Final = ("rankeval_spark/engine/", "rankeval_spark/app/trec/")
+PANDAS_ALLOWED: Final = {
+    "rankeval_spark/engine/bootstrap.py": "its states are bytes made by Python, for a node of their own",
+}
 
 
 def method_calls(module: Module) -> Iterator[tuple[ast.Call, ast.Attribute]]:
@@ -166,6 +173,17 @@ def prints(module: Module) -> Found:
             yield node.lineno, "print()"
 
 
+def imports_of_pandas(module: Module) -> Found:
+    """Find calls by which the engine would import pandas."""
+    if not module.place.startswith(WITHOUT_PANDAS):
+        return
+    for node in module.nodes():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of = node.func.value
+            names = {f".{node.func.attr}", f"{of.id}.{node.func.attr}" if isinstance(of, ast.Name) else ""}
+            yield from ((node.lineno, name) for name in names & IMPORTERS)
+
+
 def outside(allowed: Mapping[str, str], finder: Finder) -> list[str]:
     """Places where something is found that is not among those allowed."""
     forbidden = (module for module in ALL_MODULES if not module.place.startswith(tuple(allowed)))
@@ -181,6 +199,7 @@ def outside(allowed: Mapping[str, str], finder: Finder) -> list[str]:
         pytest.param(JVM_ALLOWED, jvm, id="the JVM"),
         pytest.param(SQL_ALLOWED, sql_text, id="SQL text"),
         pytest.param(PRINT_ALLOWED, prints, id="print"),
+        pytest.param(PANDAS_ALLOWED, imports_of_pandas, id="pandas"),
     ],
 )
 def test_it_stands_only_where_it_is_meant_to(allowed: Mapping[str, str], finder: Finder) -> None:
@@ -188,7 +207,8 @@ def test_it_stands_only_where_it_is_meant_to(allowed: Mapping[str, str], finder:
 
 
 @pytest.mark.parametrize(
-    "allowed", [ACTIONS_ALLOWED, IO_ALLOWED, PYTHON_ALLOWED, JVM_ALLOWED, SQL_ALLOWED, PRINT_ALLOWED]
+    "allowed",
+    [ACTIONS_ALLOWED, IO_ALLOWED, PYTHON_ALLOWED, JVM_ALLOWED, SQL_ALLOWED, PRINT_ALLOWED, PANDAS_ALLOWED],
 )
 def test_every_allowed_place_exists(allowed: Mapping[str, str]) -> None:
     places = [module.place for module in ALL_MODULES]

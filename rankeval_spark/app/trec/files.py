@@ -5,13 +5,14 @@ Files that end in .gz, .bz2 or .zst are unpacked as they are read. Empty lines a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute as pc, csv
 
 from rankeval_spark import allowed
+from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.errors import Fault, InputError, first_line
 
 if TYPE_CHECKING:
@@ -104,16 +105,6 @@ def read_run(path: Path) -> Run:
     return [_run(path, *part) for part in _parts(path, form=_OF_RUN)][-1]
 
 
-def numbers(column: pa.Array) -> NDArray[Any]:
-    """View a column of numbers without nulls as numpy."""
-    return np.from_dlpack(column)
-
-
-def flags(column: pa.Array) -> NDArray[np.bool_]:
-    """Copy a column of truth values without nulls to numpy."""
-    return numbers(column.cast(pa.int8())).astype(np.bool_)
-
-
 def _qrels(path: Path, lines: IntVector, text: pa.Array) -> Qrels:
     fields = _fields(path, lines, text, form=_OF_QRELS, may_have_more=False)
     grade = _numbers(path, lines, fields[3], _WHOLE_NUMBER, "a whole number as grade")
@@ -124,7 +115,7 @@ def _qrels(path: Path, lines: IntVector, text: pa.Array) -> Qrels:
 def _run(path: Path, lines: IntVector, text: pa.Array) -> Run:
     fields = _fields(path, lines, text, form=_OF_RUN, may_have_more=True)
     score = _numbers(path, lines, fields[4], _NUMBER, "a number as score")
-    is_written_infinite = flags(pc.match_substring_regex(fields[4], _INFINITE))
+    is_written_infinite = to_numpy(pc.match_substring_regex(fields[4], _INFINITE))
     _refuse_rows(path, lines, fields[4], np.isinf(score) & ~is_written_infinite, _SCORE_IN_RANGE)
     return Run(fields[0], fields[2], score, lines, fields[5][-1].as_py())
 
@@ -136,7 +127,7 @@ def _parts(path: Path, *, form: str) -> Iterator[tuple[IntVector, pa.Array]]:
     """
     text = pc.ascii_trim_whitespace(_lines(path))
     has_content = pc.match_substring_regex(text, "^[^#]")
-    lines = np.flatnonzero(flags(has_content)) + 1
+    lines = np.flatnonzero(to_numpy(has_content)) + 1
     if not lines.size:
         raise InputError(Fault(str(path), "no line with content", f"lines of the form '{form}'"))
     text = text.filter(has_content)
@@ -148,7 +139,7 @@ def _parts(path: Path, *, form: str) -> Iterator[tuple[IntVector, pa.Array]]:
 def _fields(path: Path, lines: IntVector, text: pa.Array, *, form: str, may_have_more: bool) -> list[pa.Array]:
     """Split lines: a column for each field of ``form``."""
     fields = pc.ascii_split_whitespace(text)
-    n_fields = numbers(pc.list_value_length(fields))
+    n_fields = to_numpy(pc.list_value_length(fields))
     n_expected = len(form.split())
     is_wrong = (n_fields < n_expected) if may_have_more else (n_fields != n_expected)
     found = [f"{n} fields" for n in n_fields[is_wrong][:MOST_FAULTS].tolist()]
@@ -186,8 +177,8 @@ def _said(error: Exception) -> str:
 
 def _numbers(path: Path, lines: IntVector, text: pa.Array, pattern: str, expected: str) -> FloatVector:
     """Read a column of numbers."""
-    _refuse_rows(path, lines, text, ~flags(pc.match_substring_regex(text, pattern)), expected)
-    return numbers(pc.cast(text, pa.float64()))
+    _refuse_rows(path, lines, text, ~to_numpy(pc.match_substring_regex(text, pattern)), expected)
+    return to_numpy(pc.cast(text, pa.float64()))
 
 
 def _refuse_rows(path: Path, lines: IntVector, text: pa.Array, is_wrong: NDArray[np.bool_], expected: str) -> None:

@@ -11,6 +11,7 @@ from pyarrow import compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch import to_batch
 from rankeval_spark.engine.codes import to_codes
 from rankeval_spark.engine.judgements import to_judgements
@@ -94,7 +95,7 @@ def match(qrels: Qrels, run: Run, *, max_documents: int | None, judged_only: boo
     if judged_only:
         is_kept &= gain >= 0  # False for NaN, which stands for no judgement
     topic, gain = ranked.list_code[is_kept], gain[is_kept]
-    score = batch.log.columns[C.SCORE].to_numpy()[ranked.row[is_kept]] if len(ranked.row) else np.zeros(0)
+    score = to_numpy(batch.log.columns[C.SCORE])[ranked.row[is_kept]] if len(ranked.row) else np.zeros(0)
     rank = positions(topic, n_lists=n_topics)
     is_hit = ~np.isnan(gain)
     best_first = judgements.descending()
@@ -114,14 +115,14 @@ def _rows_of(qrels: Qrels, run: Run) -> pa.Table:
     """Unite the files as rows of the engine: topics are users, documents are items."""
     is_judged = pc.is_in(run.topic, value_set=qrels.topic)
     n_retrieved, n_judged = pc.sum(is_judged).as_py() or 0, len(qrels.topic)
-    score, nothing = run.score[is_judged.to_numpy(zero_copy_only=False)], np.zeros(n_judged)
+    score, nothing = run.score[to_numpy(is_judged)], np.zeros(n_judged)
     return pa.Table.from_pydict(
         {
-            rows.KIND: np.repeat(np.array([rows.LOG, rows.HELD_OUT], np.int8), [n_retrieved, n_judged]),
+            rows.KIND: to_arrow(np.repeat(np.array([rows.LOG, rows.HELD_OUT], np.int8), [n_retrieved, n_judged])),
             C.USER_ID: pa.chunked_array([run.topic.filter(is_judged), qrels.topic]),
             C.ITEM_ID: pa.chunked_array([run.document.filter(is_judged), qrels.document]),
-            C.SCORE: np.concatenate([score, nothing.astype(score.dtype)]),
-            C.GAIN: np.concatenate([np.zeros(n_retrieved), qrels.grade]),
+            C.SCORE: to_arrow(np.concatenate([score, nothing.astype(score.dtype)])),
+            C.GAIN: to_arrow(np.concatenate([np.zeros(n_retrieved), qrels.grade])),
         }
     )
 

@@ -413,7 +413,7 @@ def test_number_out_of_range_is_refused(files: tuple[Path, Path], arguments: lis
     assert rankeval("trec", *arguments, *files).code == 2
 
 
-def test_it_imports_no_spark(files: tuple[Path, Path]) -> None:
+def test_it_imports_neither_spark_nor_pandas(files: tuple[Path, Path]) -> None:
     arguments = ["trec", *map(str, files)]
     program = f"""
 import sys
@@ -421,7 +421,7 @@ from rankeval_spark.cli import main
 try:
     main({arguments!r})
 except SystemExit as ended:
-    print("imported:", sorted({{"pyspark", "scipy"}} & set(sys.modules)), ended.code)
+    print("imported:", sorted({{"pyspark", "pandas", "scipy"}} & set(sys.modules)), ended.code)
 """
     done = subprocess.run(
         [sys.executable, "-c", program],

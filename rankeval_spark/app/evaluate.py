@@ -256,7 +256,7 @@ class Evaluation:
     @property
     def metrics(self) -> DataFrame:
         """Means with health counts and intervals: ``schemas.METRICS`` from ``model_id`` on."""
-        if self._scored is None and pipeline.can_be_summarised(self.inputs, self.request):
+        if self._needs_no_rows:
             return pipeline.to_metrics(
                 self.inputs,
                 request=self.request,
@@ -291,7 +291,8 @@ class Evaluation:
         ConfigError
             If neither ``baseline=`` nor ``pairs="all"`` was asked for.
         """
-        found = self._frames.comparisons
+        alone = self._needs_no_rows
+        found = pipeline.to_comparisons(self.inputs, request=self.request) if alone else self._frames.comparisons
         if found is None:
             fix = "call evaluate(..., baseline='popular')"
             raise ConfigError(Fault("evaluate(baseline=)", "none", "the model that others are compared with", fix))
@@ -432,6 +433,11 @@ class Evaluation:
             yield replace(self, _scored=scored)
         finally:
             scored.unpersist()
+
+    @property
+    def _needs_no_rows(self) -> bool:
+        """Whether aggregates are made where lists are scored; rows that are kept are read instead."""
+        return self._scored is None and pipeline.can_be_summarised(self.inputs, self.request)
 
     @cached_property
     def _frames(self) -> Frames:

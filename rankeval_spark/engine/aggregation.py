@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import bootstrap
@@ -23,6 +22,8 @@ from rankeval_spark.statistics.moments import Columns, Moments, membership_of
 from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rankeval_spark.statistics.resampled import Draws
 
 
@@ -89,13 +90,13 @@ class Summariser:
             if resampler is not None:
                 below = np.ones_like(values)
                 below[:, weighted] = denominators
-                yield from map(self._in_full, resampler.add(table, values, below))
+                yield from map(bootstrap.with_states, resampler.add(table, values, below))
         if resampler is not None:
-            yield from map(self._in_full, resampler.rest())
+            yield from map(bootstrap.with_states, resampler.rest())
         for index, total in enumerate(self._complete(totals)):
             if total.slots:
                 batch = total.to_batch(index, self.state)
-                yield batch if resampler is None else self._in_full(batch)
+                yield batch if resampler is None else bootstrap.with_states(batch)
 
     def _grouped(self, totals: list[_Totals]) -> Iterator[tuple[tuple[str, ...], _Totals]]:
         """Give the slices whose rows are grouped: those that are no part of a crossing."""
@@ -119,12 +120,6 @@ class Summariser:
             if not any(names < other or (names == other and place < index) for place, other in enumerate(sets))
         ]
         return tuple(min((len(sets[place]), place) for place in whole if names <= sets[place])[1] for names in sets)
-
-    @staticmethod
-    def _in_full(columns: pa.RecordBatch | bootstrap.States) -> pa.RecordBatch:
-        """Add the column of moments to states, or the other way round."""
-        schema = bootstrap.WITH_STATES
-        return pa.RecordBatch.from_arrays(bootstrap.in_full(columns, schema), schema=schema)
 
 
 def _matrix(table: pa.Table, names: Collection[str]) -> np.ndarray:

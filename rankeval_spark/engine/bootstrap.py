@@ -175,6 +175,11 @@ def _batch(states: Iterable[tuple[int, Key, int, bytes | None, bytes | None]]) -
 _TYPES: Final = (*(field.type for field in KEY_FIELDS), pa.binary(), pa.binary())
 
 
+def with_states(columns: States | pa.RecordBatch) -> pa.RecordBatch:
+    """Make rows of WITH_STATES: add the column of moments to states, or the other way round."""
+    return pa.RecordBatch.from_arrays(in_full(columns, WITH_STATES), schema=WITH_STATES)
+
+
 def in_full(
     columns: Mapping[str, pa.Array] | pa.RecordBatch | pa.Table, schema: pa.Schema
 ) -> list[pa.Array | pa.ChunkedArray]:

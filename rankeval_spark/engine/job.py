@@ -14,7 +14,9 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
 from rankeval_spark.engine.arrays import to_arrow, to_texts
 from rankeval_spark.engine.batch import Batch, to_batch, without_constants
+from rankeval_spark.engine.bootstrap import with_states
 from rankeval_spark.engine.buckets import in_buckets
+from rankeval_spark.engine.comparison_state import to_batches
 from rankeval_spark.engine.failures import quoted
 from rankeval_spark.engine.features import to_features
 from rankeval_spark.engine.judgements import Judgements, to_judgements
@@ -27,6 +29,7 @@ from rankeval_spark.engine.unusable import RowCounts, refuse_unusable
 from rankeval_spark.measures.needs import LIST_NAMES
 
 if TYPE_CHECKING:
+    from rankeval_spark.engine.differing import Aggregator
     from rankeval_spark.engine.keys import ListKeys
     from rankeval_spark.engine.results import Scoring
     from rankeval_spark.engine.rules import ListRules
@@ -81,7 +84,14 @@ class Job:
         counts = RowCounts()
         yield from self.scoring.to_partials(self._lists(batches, counts))
         if counts.by_kind.any():
-            yield counts.to_batch()
+            yield counts.to_batch() if self.scoring.draws is None else with_states(counts.to_batch())
+
+    def differences(self, batches: Iterable[pa.RecordBatch], *, aggregator: Aggregator) -> Iterator[pa.RecordBatch]:
+        """Make aggregates of comparisons, see :meth:`Scoring.to_differences`, and the counts of the rows."""
+        counts = RowCounts()
+        yield from self.scoring.to_differences(self._lists(batches, counts), aggregator)
+        if counts.by_kind.any():
+            yield from to_batches([counts.to_partial()])
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make a row per list and item: key, item, rank, gain (NULL without a judgement), first or last."""
@@ -100,9 +110,23 @@ class Job:
         for batch, judgements, ranked in self._ranked(batches, counts):
             lists = to_lists(ranked, judgements, rules=self.rules, keeps_scores=keeps_scores)
             others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked)}
-            for start in range(0, ranked.keys.n_lists, LISTS_AT_ONCE):
-                part = {name: column.slice(start, LISTS_AT_ONCE) for name, column in others.items()}
-                yield {**part, **lists.part(start, LISTS_AT_ONCE)}
+            for start, n_lists in self._parts(ranked.keys):
+                part = {name: column.slice(start, n_lists) for name, column in others.items()}
+                yield {**part, **lists.part(start, n_lists)}
+
+    def _parts(self, keys: ListKeys) -> Iterator[tuple[int, int]]:
+        """Cut the lists into parts: where each begins, and its lists; all of a user are in one.
+
+        Only where users have a list of each model: several of a model may be too many to be scored in one go.
+        """
+        start = 0
+        while start < keys.n_lists:
+            end = min(start + LISTS_AT_ONCE, keys.n_lists)
+            if end < keys.n_lists and not self.has_lists:
+                first, last = np.searchsorted(keys.user, [keys.user[end], keys.user[end] + 1])
+                end = int(first if first > start else last)
+            yield start, end - start
+            start = end
 
     def _facts(self, batch: Batch, ranked: Ranked) -> dict[str, pa.Array]:
         """Describe the lists: segments, what is known of their items and users, and their names for messages."""

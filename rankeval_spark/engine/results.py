@@ -1,4 +1,4 @@
-"""What the engine hands back: rows of lists, scored rows, partial moments, ranked items."""
+"""What the engine makes of lists: scored rows, partial moments, aggregates of comparisons."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregate_state import KEY_FIELDS, STATE
 from rankeval_spark.engine.aggregation import Rows, Summariser
 from rankeval_spark.engine.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.cubes import Values
+from rankeval_spark.engine.hashes import hashes_of
 from rankeval_spark.engine.population import Members, members_of
 from rankeval_spark.engine.scoring import COUNTS, Scored, Scorer, n_empty
-from rankeval_spark.engine.slices import PACKED, encoded, segment_columns, unpacked
+from rankeval_spark.engine.slices import PACKED, USER_HASH, encoded, segment_columns, unpacked
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Policies
+    from rankeval_spark.engine.differing import Aggregator
     from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.statistics.resampled import Draws
 
 LISTS_AT_ONCE: Final = 16_384
 """Lists that are scored in one go: little enough that 36 measures at six cutoffs take some 100 MB."""
@@ -46,11 +50,14 @@ class Scoring:
         Who belongs to the population, and what users without a relevant judgement score.
     slices : tuple of tuples of str
         Names of the segments of each slice; ``()`` is everyone.
+    draws : Draws or None
+        Of a bootstrap, for intervals of the means.
     """
 
     measures: MeasureSet
     policies: Policies
     slices: tuple[tuple[str, ...], ...]
+    draws: Draws | None = None
 
     @property
     def _scorer(self) -> Scorer:
@@ -68,9 +75,36 @@ class Scoring:
         Yields
         ------
         pa.RecordBatch
-            Rows of ``aggregate_state.PARTIAL``.
+            Rows of ``aggregate_state.PARTIAL``; of a bootstrap with states too, see :data:`bootstrap.WITH_STATES`.
         """
         yield from self._summariser.summarise_rows(self._rows_of_users(part, *self._scored(part)) for part in parts)
+
+    def to_differences(
+        self, parts: Iterable[Mapping[str, pa.Array]], aggregator: Aggregator
+    ) -> Iterator[pa.RecordBatch]:
+        """Score lists and compare their models; every user has one list of a model.
+
+        Parameters
+        ----------
+        parts
+            Some lists at a time as for :meth:`to_partials`, with ``user_id``; all lists of a user in one part.
+        aggregator : Aggregator
+            What is compared.
+
+        Yields
+        ------
+        pa.RecordBatch
+            Rows of ``comparison_state.PARTIAL``.
+        """
+        yield from aggregator.aggregate_lists(self._values_of(part, aggregator.asked.stored) for part in parts)
+
+    def _values_of(self, part: Mapping[str, pa.Array], columns: Sequence[str]) -> Values:
+        """Score the lists of the population."""
+        scored, members = self._scored(part)
+        names = [name for name in (C.MODEL_ID, C.USER_ID, PACKED) if name in part]
+        table = pa.Table.from_pydict({name: part[name] for name in names}).filter(to_arrow(members.is_evaluated))
+        values = np.stack([scored.values[name][members.is_evaluated] for name in columns], axis=-1)
+        return Values(table.append_column(USER_HASH, to_arrow(hashes_of(table[C.USER_ID]))), values)
 
     def to_scored_rows(self, lists: Mapping[str, pa.Array], *, has_partials: bool) -> pa.RecordBatch:
         """Score lists: a row per list and cutoff.
@@ -80,7 +114,7 @@ class Scoring:
         lists
             Columns of compact lists with their key and segments.
         has_partials : bool
-            Whether the first row has the partial moments of the lists.
+            Whether the first row has the partial moments of the lists; not of a bootstrap.
         """
         scored, members = self._scored(lists)
         partials = None
@@ -92,7 +126,7 @@ class Scoring:
     def _summariser(self) -> Summariser:
         measures = self.measures
         by = tuple(segment_columns(self.slices))
-        return Summariser(measures.columns, dict(measures.weights), by, measures.ks, None)
+        return Summariser(measures.columns, dict(measures.weights), by, measures.ks, self.draws)
 
     def _scored(self, lists: Mapping[str, pa.Array]) -> tuple[Scored, Members]:
         """Score lists, and decide who belongs to the population."""
@@ -116,6 +150,8 @@ class Scoring:
         table = pa.Table.from_pydict({C.MODEL_ID: part[C.MODEL_ID]})
         if PACKED in part:
             table = table.append_column(PACKED, part[PACKED])
+        if self.draws is not None:
+            table = table.append_column(USER_HASH, to_arrow(hashes_of(part[C.USER_ID])))
         table = unpacked(encoded(table, [C.MODEL_ID]))
         table = pc.take(table, to_arrow(np.repeat(np.arange(n_lists), len(ks))))
         table = table.append_column(C.K, to_arrow(np.tile(np.array(ks, dtype=np.int32), n_lists)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,11 @@ import pyarrow as pa
 from rankeval_spark.engine import rows
 from rankeval_spark.engine.aggregate_state import GROUP, STATE, from_bytes, key_columns, to_bytes
 from rankeval_spark.engine.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.comparison_state import ROWS, Key
 from rankeval_spark.engine.failures import refuse_input
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.comparison_state import Partial
 
 EXPECTED: Final[Mapping[str, str]] = {
     "recommendations": "ids that are not NULL, and a finite score or else a rank of at least 1",
@@ -52,6 +56,10 @@ class RowCounts:
             else:
                 yield batch.filter(to_arrow(kind < rows.FIRST_UNUSABLE))
 
+    def to_partial(self) -> Partial:
+        """Make an aggregate of comparisons of the counts."""
+        return Key(None, None, OF_INPUTS, (), 0), ROWS, self.by_kind.astype(np.float64).tobytes()
+
     def to_batch(self) -> pa.RecordBatch:
         """Make a row of ``aggregate_state.PARTIAL`` of the counts."""
         key = key_columns(OF_INPUTS, [("", (), 0)])
@@ -70,11 +78,22 @@ def without_counts(partials: pa.Table) -> pa.Table:
     counts = partials.filter(to_arrow(is_count))
     if not counts.num_rows:
         return partials
-    by_kind = np.rint(from_bytes(counts[STATE]).sum(axis=0)).astype(np.int64)
+    refuse_without_usable(from_bytes(counts[STATE]))
+    return partials.filter(to_arrow(~is_count))
+
+
+def refuse_without_usable(counts: np.ndarray) -> None:
+    """Refuse an input that has rows and none that can be used.
+
+    Parameters
+    ----------
+    counts : float64, shape (n_partitions, n_kinds)
+        :attr:`RowCounts.by_kind` of all partitions.
+    """
+    by_kind = np.rint(counts.sum(axis=0)).astype(np.int64)
     for kind, name in rows.NAMES.items():
         places = [(rows.FIRST_UNUSABLE + place, check) for place, (of, check) in enumerate(rows.UNUSABLE) if of == kind]
         _refuse_without_usable(name, {None: int(by_kind[kind]), **{check: int(by_kind[at]) for at, check in places}})
-    return partials.filter(to_arrow(~is_count))
 
 
 def refuse_unusable(counts: pa.Array) -> None:

@@ -29,6 +29,7 @@ from rankeval_spark.stages import (
 )
 
 if TYPE_CHECKING:
+    from rankeval_spark.config import Comparisons
     from rankeval_spark.pipeline.inputs import Inputs
     from rankeval_spark.pipeline.request import Request
     from rankeval_spark.stages.lots import Gap
@@ -94,13 +95,16 @@ def to_scored(inputs: Inputs, *, request: Request) -> DataFrame:
     Where every user has one list of a model, and users are not drawn, the rows carry the moments that means are made
     of.
     """
-    has_partials = _can_be_summarised(request, has_one_list=inputs.has_one_list)
+    has_partials = _carries_partials(request, has_one_list=inputs.has_one_list)
     return to_user_rows(inputs, request).to_scored(has_partials=has_partials)
 
 
 def can_be_summarised(inputs: Inputs, request: Request) -> bool:
-    """Return True if ``metrics`` need no rows of users: see :func:`to_metrics`."""
-    return _can_be_summarised(request, has_one_list=inputs.has_one_list)
+    """Return True if no rows of users are needed: see :func:`to_metrics` and :func:`to_comparisons`.
+
+    Where users have several lists of a model, their values are put together first.
+    """
+    return inputs.has_one_list and bool(request.measures.columns)
 
 
 def to_metrics(inputs: Inputs, *, request: Request, exposures: DataFrame | None = None) -> DataFrame:
@@ -112,8 +116,19 @@ def to_metrics(inputs: Inputs, *, request: Request, exposures: DataFrame | None 
         The rows of :func:`to_exposures`.
     """
     partials = to_user_rows(inputs, request, are_merged=True).to_partials()
-    metrics = summarise.to_metrics_of_partials(partials, **_summary_options(request))
+    metrics = summarise.to_metrics_of_partials(partials, draws=request.draws, **_summary_options(request))
     return metrics if exposures is None else metrics.unionByName(exposures)
+
+
+def to_comparisons(inputs: Inputs, *, request: Request) -> DataFrame | None:
+    """Make ``schemas.COMPARISONS`` from the baseline on where lists are scored; None where nothing is compared."""
+    if request.comparisons is None:
+        return None
+    options = _comparison_options(request, request.comparisons)
+    finisher = compare.finisher_of(**options)
+    aggregator = compare.aggregator_of(finisher, options["slices"])
+    partials = to_user_rows(inputs, request, are_merged=True).to_differences(aggregator)
+    return compare.to_comparisons_of_partials(partials, finisher)
 
 
 def to_group_metrics(metrics: DataFrame, *, request: Request) -> DataFrame:
@@ -130,7 +145,7 @@ def has_groups(request: Request) -> bool:
 
 def to_scored_lists(lists: DataFrame, *, request: Request, has_one_list: bool) -> DataFrame:
     """Do the same with compact lists that are a table already; measures then read no facts of items."""
-    has_partials = _can_be_summarised(request, has_one_list=has_one_list)
+    has_partials = _carries_partials(request, has_one_list=has_one_list)
     return score.to_scored(lists, scoring=scoring_of(request), has_partials=has_partials)
 
 
@@ -204,8 +219,11 @@ def to_agreement(inputs: Inputs, *, request: Request, baseline: str, k: int, p: 
     )
 
 
-def _can_be_summarised(request: Request, *, has_one_list: bool) -> bool:
-    """Tell whether a batch of lists has moments of its own: not where lists of a user are averaged, or users drawn."""
+def _carries_partials(request: Request, *, has_one_list: bool) -> bool:
+    """Tell whether scored rows carry their moments: not where lists of a user are averaged.
+
+    Nor those of a bootstrap: the sums of the replicates would be larger than the rows that carry them.
+    """
     return has_one_list and request.draws is None and bool(request.measures.columns)
 
 
@@ -269,12 +287,15 @@ def _comparisons(users: DataFrame, request: Request, *, has_one_list: bool) -> D
     asked = request.comparisons
     if asked is None:
         return None
-    return compare.to_comparisons(
-        users,
-        measures=request.measures,
-        weights=_denominators(request, has_one_list=has_one_list),
-        slices=summarise.every_slice(request.slices),
-        comparisons=asked,
-        min_slice_size=request.min_slice_size,
-        confidence=request.confidence,
-    )
+    weights = _denominators(request, has_one_list=has_one_list)
+    return compare.to_comparisons(users, weights=weights, **_comparison_options(request, asked))
+
+
+def _comparison_options(request: Request, asked: Comparisons) -> dict[str, Any]:
+    return {
+        "measures": request.measures,
+        "slices": summarise.every_slice(request.slices),
+        "comparisons": asked,
+        "min_slice_size": request.min_slice_size,
+        "confidence": request.confidence,
+    }

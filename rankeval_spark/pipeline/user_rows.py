@@ -58,7 +58,7 @@ def to_user_rows(inputs: Inputs, request: Request, *, is_described: bool = True,
 
 def scoring_of(request: Request) -> Scoring:
     """Take from a request how lists become values and moments."""
-    return Scoring(request.measures, request.policies, tuple(summarise.every_slice(request.slices)))
+    return Scoring(request.measures, request.policies, tuple(summarise.every_slice(request.slices)), request.draws)
 
 
 def needs_of(inputs: Inputs, request: Request) -> frozenset[str]:

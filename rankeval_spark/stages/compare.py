@@ -1,7 +1,7 @@
-"""Each model against a baseline on the same users: scored rows in, rows of ``comparisons`` out.
+"""Each model against a baseline on the same users: scored rows in, or aggregates of them; rows of ``comparisons`` out.
 
-As for the means (:mod:`rankeval_spark.stages.moments`) each partition is aggregated in numpy, slice by slice, and only
-the small aggregates are merged; here their merging and what is made of them are Python too, a group at a time.
+As for the means each partition is aggregated in numpy (:mod:`rankeval_spark.engine.differing`), slice by slice, and
+only the small aggregates are merged; here their merging and what is made of them are Python too, a group at a time.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.comparison_state import GROUP, PARTIAL
+from rankeval_spark.engine.differing import Aggregator, Asked
 from rankeval_spark.engine.results import IS_EVALUATED
-from rankeval_spark.engine.slices import USER_HASH
+from rankeval_spark.engine.slices import USER_HASH, segment_columns
 from rankeval_spark.stages.clean import user_hash
 from rankeval_spark.stages.compared import ROW_TYPE, Finisher
-from rankeval_spark.stages.differing import Aggregator, Asked
 from rankeval_spark.stages.finish import slice_names
-from rankeval_spark.stages.partials import GROUP, PARTIAL
 from rankeval_spark.stages.slicing import segments_of
 
 if TYPE_CHECKING:
@@ -66,22 +66,34 @@ def to_comparisons(  # noqa: PLR0913 - what is compared, and how
     finisher = finisher_of(
         measures, slices, comparisons, min_slice_size=min_slice_size, confidence=confidence, weights=weights
     )
-    asked, (segments, sliced_by) = finisher.asked, segments_of(slices)
+    segments, _ = segments_of(slices)
+    partials = (
+        users.where(F.col(IS_EVALUATED))
+        .select(C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, *segments, *finisher.asked.stored)
+        .repartition(C.USER_ID)
+        .sortWithinPartitions(USER_HASH, C.USER_ID)
+        .mapInArrow(aggregator_of(finisher, slices).aggregate_rows, PARTIAL)
+    )
+    return to_comparisons_of_partials(partials, finisher)
+
+
+def to_comparisons_of_partials(partials: DataFrame, finisher: Finisher) -> DataFrame:
+    """Make the same rows of aggregates, wherever they come from: rows of ``comparison_state.PARTIAL``."""
 
     def finish(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:  # Spark takes no method here
         return finisher.finish(key, group)
 
     return (
-        users.where(F.col(IS_EVALUATED))
-        .select(C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, *segments, *asked.stored)
-        .repartition(C.USER_ID)
-        .sortWithinPartitions(USER_HASH, C.USER_ID)
-        .mapInArrow(Aggregator(asked, tuple(sliced_by)).aggregate, PARTIAL)
-        .groupBy(*GROUP)
+        partials.groupBy(*GROUP)
         .applyInArrow(finish, ROW_TYPE)
         .repartition(1)  # a family is all tests of one kind in the run; a few thousand rows
         .mapInArrow(finisher.adjust, ROW_TYPE)
     )
+
+
+def aggregator_of(finisher: Finisher, slices: Sequence[Sequence[str]]) -> Aggregator:
+    """Say how the workers aggregate what the finisher takes."""
+    return Aggregator(finisher.asked, tuple(segment_columns(slices)))
 
 
 def finisher_of(  # noqa: PLR0913 - what is compared, and how

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.comparisons import OF_ALL_MODELS
+from rankeval_spark.engine.cubes import in_order
 from rankeval_spark.engine.slices import doubles
-from rankeval_spark.stages.cubes import in_order
+from rankeval_spark.engine.unusable import OF_INPUTS, refuse_without_usable
 from rankeval_spark.stages.finish import nullable, readable
 from rankeval_spark.stages.tested import MONTE_CARLO, OfModels, OfPair
 from rankeval_spark.statistics import multiplicity
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rankeval_spark.config.comparisons import TestName
-    from rankeval_spark.stages.differing import Asked
+    from rankeval_spark.engine.differing import Asked
     from rankeval_spark.stages.tested import Numbers
     from rankeval_spark.statistics.multiplicity import Correction
 
@@ -77,9 +78,17 @@ class Finisher:
     def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Merge the aggregates of one (baseline, model, slice, values, k) and test its measures.
 
-        Those of all models at once come without baseline and model.
+        Those of all models at once come without baseline and model. Counts of the inputs make no row.
+
+        Raises
+        ------
+        RefusedError
+            If an input has rows and none that can be used.
         """
         first, model, index, slice_values, k = (one.as_py() for one in key)
+        if index == OF_INPUTS:
+            refuse_without_usable(np.stack([np.frombuffer(state) for state in group["state"].to_pylist()]))
+            return _SCHEMA.empty_table()
         where = (index, slice_values, k)
         rows = self._of_models(where, group) if model is None else self._of_pair((first, model), where, group)
         return pa.concat_tables([_SCHEMA.empty_table(), *rows])

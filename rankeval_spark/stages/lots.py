@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.bootstrap import Users
+from rankeval_spark.engine.comparison_state import MOST_HELD
 from rankeval_spark.engine.slices import USER_HASH, Key, doubles, encoded, groups_of, in_chunks, unpacked
 from rankeval_spark.stages.clean import user_hash
 from rankeval_spark.stages.finish import nullable, slice_names
-from rankeval_spark.stages.partials import MOST_HELD
 from rankeval_spark.stages.slicing import segments_of
 from rankeval_spark.statistics import multiplicity
 from rankeval_spark.statistics.labels import Relabelled, gap_p, relabel

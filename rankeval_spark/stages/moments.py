@@ -14,7 +14,6 @@ from rankeval_spark.engine.aggregation import Summariser
 from rankeval_spark.engine.bootstrap import STATES
 from rankeval_spark.engine.results import IS_EVALUATED
 from rankeval_spark.engine.slices import USER_HASH
-from rankeval_spark.stages import resample
 from rankeval_spark.stages.clean import user_hash
 from rankeval_spark.stages.population import has_judgements, has_list
 from rankeval_spark.stages.slicing import segments_of
@@ -34,7 +33,6 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
     weights: Mapping[str, str] = MappingProxyType({}),
     lists: Sequence[str] = (),
     draws: Draws | None = None,
-    confidence: float = 0.95,
 ) -> DataFrame:
     """Summarise each partition: one row of ``aggregate_state.PARTIAL`` per (model, slice, slice values, k) found in it.
 
@@ -53,10 +51,7 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
     lists : sequence of str
         Columns that count the lists of a user for which each measure is defined; none where each user has one list.
     draws : Draws, optional
-        Of a bootstrap. The rows then have the column ``aggregate_state.SPREAD``, and there is one more for each model,
-        slice, slice values and k, which has nothing else; all rows of these are in one partition.
-    confidence : float in (0, 1)
-        Nominal coverage of the intervals of a bootstrap.
+        Of a bootstrap. The rows then are those of :data:`bootstrap.WITH_STATES`.
     """
     segments, sliced_by = segments_of(slices)
     summariser = Summariser(tuple(measures), dict(weights), tuple(sliced_by), tuple(ks), draws, tuple(lists))
@@ -68,10 +63,8 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
     counts = [*count_columns(), _n_tied()]
     numbers = dict.fromkeys((*measures, *weights.values(), *lists))
     values = users.select(C.MODEL_ID, C.K, *segments, *counts, *numbers, *hashes)
-    if draws is None:
-        return values.mapInArrow(summarise, PARTIAL)
-    with_states = values.mapInArrow(summarise, PARTIAL + "".join(f", {name} binary" for name in STATES))
-    return resample.with_intervals(with_states, n_measures=len(measures), draws=draws, level=confidence)
+    states = () if draws is None else STATES
+    return values.mapInArrow(summarise, PARTIAL + "".join(f", {name} binary" for name in states))
 
 
 def count_columns() -> list[Column]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark.engine.aggregate_state import GROUP, KEY_FIELDS, PARTIAL, SPREAD, STATE, to_bytes
 from rankeval_spark.engine.bootstrap import STATES, in_full
+from rankeval_spark.engine.unusable import OF_INPUTS
 from rankeval_spark.statistics.resampled import Draws, Parts, ratio_sums, spread_of
 
 if TYPE_CHECKING:
@@ -45,8 +46,10 @@ class _Merger:
     level: float
 
     def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
+        """Merge the states of one (model, slice, values, k); counts of the inputs have none and pass through."""
         moments = group.filter(pc.is_valid(group[STATE])).drop_columns(list(STATES))
-        if not moments.num_rows:  # no row for a cutoff that nobody's lists have
+        is_of_inputs = key[GROUP.index("slice_index")].as_py() == OF_INPUTS
+        if is_of_inputs or not moments.num_rows:  # no row for a cutoff that nobody's lists have
             return pa.Table.from_arrays(in_full(moments, _WITH_SPREAD), schema=_WITH_SPREAD)
         spread = np.hstack(spread_of(self._parts(group), self.level))
         own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}

@@ -12,7 +12,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import aggregate_state
 from rankeval_spark.engine.aggregate_state import State
 from rankeval_spark.engine.results import IS_EVALUATED
-from rankeval_spark.stages import finish, moments
+from rankeval_spark.stages import finish, moments, resample
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit
@@ -108,32 +108,48 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
         slices=all_slices,
         ks=measures.ks,
         draws=draws,
-        confidence=confidence,
     )
-    together = partials if draws is not None else partials.repartition(*aggregate_state.GROUP)
-    return together.transform(
-        finish.to_rows,
+    return to_metrics_of_partials(
+        partials,
         measures=measures,
-        state=State.of(measures.columns, weights, has_lists=bool(lists)),
-        slices=all_slices,
+        slices=slices,
         min_slice_size=min_slice_size,
         confidence=confidence,
+        state=State.of(measures.columns, weights, has_lists=bool(lists)),
+        draws=draws,
     )
 
 
-def to_metrics_of_partials(
+def to_metrics_of_partials(  # noqa: PLR0913 - what is summarised, and how
     partials: DataFrame,
     *,
     measures: MeasureSet,
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
     confidence: float,
+    state: State | None = None,
+    draws: Draws | None = None,
 ) -> DataFrame:
-    """Make the same rows of the partial moments of :mod:`scored_moments`: every user has one list of a model."""
-    return partials.repartition(*aggregate_state.GROUP).transform(
+    """Make the same rows of partial moments, wherever they come from.
+
+    Parameters
+    ----------
+    partials : DataFrame
+        Rows of ``aggregate_state.PARTIAL``, of a bootstrap those of :data:`bootstrap.WITH_STATES`.
+    state : State, optional
+        How moments and counts lie in them; where left out, every user has one list of a model.
+    draws : Draws, optional
+        Of the bootstrap.
+    """
+    if draws is None:
+        together = partials.repartition(*aggregate_state.GROUP)
+    else:
+        n_measures = len(measures.columns)
+        together = resample.with_intervals(partials, n_measures=n_measures, draws=draws, level=confidence)
+    return together.transform(
         finish.to_rows,
         measures=measures,
-        state=State.of(measures.columns, measures.weights),
+        state=state or State.of(measures.columns, measures.weights),
         slices=every_slice(slices),
         min_slice_size=min_slice_size,
         confidence=confidence,

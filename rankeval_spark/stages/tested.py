@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import partials
+from rankeval_spark.engine import comparison_state
 from rankeval_spark.statistics import bootstrap, paired, ranks, ratio_pairs, tukey
 from rankeval_spark.statistics.bootstrap import Replicates
 from rankeval_spark.statistics.differences import Differences
@@ -78,7 +78,7 @@ class OfPair:
 
     def by_bootstrap(self, of_t: Numbers) -> Numbers:
         """Replace interval and p of t by those of the bootstrap; where all differences are equal they stay."""
-        replicates = Replicates(*self._sums(partials.WEIGHTS)[:, None])
+        replicates = Replicates(*self._sums(comparison_state.WEIGHTS)[:, None])
         low, high = bootstrap.percentile_interval(replicates.means[0], self.level)
         p = bootstrap.studentized_p(self._of_means.moments.numerator, replicates)[0]
         is_equal = of_t["method"] == "equal"
@@ -91,7 +91,7 @@ class OfPair:
 
     def by_randomization(self, of_t: Numbers) -> Numbers:
         """Replace the p of t by that of random signs; that of all signs of few differences stays."""
-        found = paired.randomized(self._of_means, self._sums(partials.SIGNS), least_users=self.least_users)
+        found = paired.randomized(self._of_means, self._sums(comparison_state.SIGNS), least_users=self.least_users)
         method = np.where(found.test[0] == "randomization", MONTE_CARLO, found.test[0])
         return _tested(of_t, found.p[0], method)
 
@@ -99,7 +99,7 @@ class OfPair:
         """Replace the p of t by that of Wilcoxon's signed ranks; without any difference it is 1."""
         means = self._of_means
         mean_absolute = (means.absolute / np.maximum(means.n, 1))[0].tolist()
-        columns = zip(ranks.from_bytes(self.states[partials.VALUES]), mean_absolute, strict=True)
+        columns = zip(ranks.from_bytes(self.states[comparison_state.VALUES]), mean_absolute, strict=True)
         found = [ranks.wilcoxon(ranks.magnitudes(values, mean), zeros=self.zeros).p for values, mean in columns]
         return _tested(of_t, np.where(means.is_nothing[0], 1.0, found), np.full(len(found), self.zeros))
 
@@ -114,7 +114,7 @@ class OfPair:
 
     @cached_property
     def _differences(self) -> Differences:
-        return reduce(Differences.merge, map(Differences.from_bytes, self.states[partials.DIFFERENCES]))
+        return reduce(Differences.merge, map(Differences.from_bytes, self.states[comparison_state.DIFFERENCES]))
 
     @cached_property
     def _of_means(self) -> Differences:
@@ -149,7 +149,7 @@ class OfPair:
         }
         of_t = {name: values[0].copy() for name, values in numbers.items()}
         if self.of_sums:
-            pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[partials.RATIOS]))
+            pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[comparison_state.RATIOS]))
             # Where all users have as many lists, a mean over lists is the mean of theirs, and so is its test.
             is_ratio = ~(np.array(self.over_lists) & pairs.has_one_denominator[0])
             own = np.array(self.of_sums)
@@ -234,7 +234,9 @@ class OfModels:
     @cached_property
     def _parts(self) -> list[np.ndarray]:
         """Aggregates of each partition: n, means and squared deviations of models and users, and sums of ``|x|``."""
-        states = (np.frombuffer(state).reshape(-1, self.n_measures) for state in self.states.get(partials.CENTRED, ()))
+        states = (
+            np.frombuffer(state).reshape(-1, self.n_measures) for state in self.states.get(comparison_state.CENTRED, ())
+        )
         empty = np.zeros((3 * (self.n_models + 1) + 1, self.n_measures))
         return [*states] or [empty]
 
@@ -255,7 +257,7 @@ class OfModels:
         totals = np.nan_to_num(found.mean[:-1]) * found.n[:-1]
         absolute = np.sum([part[-1] for part in self._parts], axis=0)
         nothing = np.zeros(n_models * self.n_measures * self.replicates)
-        sums = reduce(np.add, (np.frombuffer(state) for state in self.states.get(partials.ORDERS, ())), nothing)
+        sums = reduce(np.add, (np.frombuffer(state) for state in self.states.get(comparison_state.ORDERS, ())), nothing)
         return tukey.randomised_p(totals, absolute, sums.reshape(n_models, self.n_measures, self.replicates))
 
     def _relative(self, first: int, model: int) -> np.ndarray:

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import rows
+from rankeval_spark.engine import comparison_state, rows
 from rankeval_spark.engine.aggregate_state import PARTIAL
+from rankeval_spark.engine.bootstrap import STATES
 from rankeval_spark.engine.results import IS_EVALUATED, N_LISTED
 from rankeval_spark.measures.needs import ITEM_SEEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rankeval_spark.engine.differing import Aggregator
     from rankeval_spark.engine.job import Job
 
 IS_FIRST: Final = "_is_first"
@@ -88,8 +90,15 @@ class UserRows:
         return map_in_arrow(self.frame, partial(job.scored_rows, has_partials=has_partials), types)
 
     def to_partials(self) -> DataFrame:
-        """Make the partial moments of each partition: rows of ``aggregate_state.PARTIAL``."""
-        return map_in_arrow(self.frame, self.job.partials, dict(field.split(" ", 1) for field in PARTIAL.split(", ")))
+        """Make the partial moments of each partition, as :meth:`Scoring.to_partials` does."""
+        is_drawn = self.job.scoring.draws is not None
+        types = {**_types_in(PARTIAL), **(dict.fromkeys(STATES, "binary") if is_drawn else {})}
+        return map_in_arrow(self.frame, self.job.partials, types)
+
+    def to_differences(self, aggregator: Aggregator) -> DataFrame:
+        """Make the aggregates of comparisons of each partition: rows of ``comparison_state.PARTIAL``."""
+        work = partial(self.job.differences, aggregator=aggregator)
+        return map_in_arrow(self.frame, work, _types_in(comparison_state.PARTIAL))
 
     def to_ranked_items(self, *, depth: int) -> DataFrame:
         """Make one row per list and item down to a rank, and its last item: key, rank, gain, :data:`IS_LAST`.
@@ -194,6 +203,11 @@ def scored_types(measures: tuple[str, ...], *, for_checks: list[str], user: str)
         IS_EVALUATED: "boolean",
         C.PARTIALS: f"array<struct<{','.join(field.replace(' ', ':', 1) for field in PARTIAL.split(', '))}>>",
     }
+
+
+def _types_in(columns: str) -> dict[str, str]:
+    """Take apart columns written as ``name type, name type``."""
+    return dict(field.split(" ", 1) for field in columns.split(", "))
 
 
 def type_of(frame: DataFrame, name: str) -> str:

@@ -62,12 +62,32 @@ def user_hashes(ids: Sequence[str], seed: int = SPARK_SEED) -> Hashes:
     [-7444071767201028348, -7434725489921472031, 4253822561066836160]
     """
     encoded = [one.encode() for one in ids]
-    lengths = np.fromiter((len(one) for one in encoded), dtype=np.int64, count=len(encoded))
-    hashes = np.empty(len(encoded), dtype=np.uint64)
+    ends = np.cumsum([0, *map(len, encoded)])
+    return hashes_of_bytes(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, seed)
+
+
+def hashes_of_bytes(text: NDArray[np.uint8], ends: NDArray[np.integer], seed: int = SPARK_SEED) -> Hashes:
+    """XXH64 of ids that are one text, one after another.
+
+    Parameters
+    ----------
+    text : uint8, shape (n_bytes,)
+        All ids as UTF-8.
+    ends : int, shape (n_users + 1,)
+        Where each id begins in it, and where the last one ends.
+    seed : int
+        As for :func:`user_hashes`.
+
+    Examples
+    --------
+    >>> hashes_of_bytes(np.frombuffer(b"7007", dtype=np.uint8), np.array([0, 0, 1, 4])).tolist()
+    [-7444071767201028348, -7434725489921472031, 4253822561066836160]
+    """
+    starts, lengths = ends[:-1], np.diff(ends)
+    hashes = np.empty(len(lengths), dtype=np.uint64)
     for length in np.unique(lengths).tolist():
         own = np.flatnonzero(lengths == length)
-        text = b"".join(encoded[position] for position in own.tolist())
-        hashes[own] = _xxh64(np.frombuffer(text, dtype=np.uint8).reshape(len(own), length), seed)
+        hashes[own] = _xxh64(text[starts[own][:, None] + np.arange(length)], seed)
     return hashes.view(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Means made where lists are scored are those made of the rows of users, whatever is asked for."""
+"""Means and comparisons made where lists are scored are those made of the rows of users, whatever is asked for."""
 
 from __future__ import annotations
 
@@ -19,18 +19,30 @@ if TYPE_CHECKING:
 LOGS: Final = Logs.make(seed=20261123)
 MEASURES: Final = ("nDCG@3", "AP", "P@1", "P(agg='micro')@3", "Success@3", "RR(rel=2)@5", "LogAP@3", "R(group='x')@3")
 KEY: Final = ("model_id", "slice", "slice_value", "measure", "k")
+EVERY_TEST: Final = ("t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey")
+OF_PAIRS: Final = ("baseline_model_id", "test")
+BOOTSTRAP: Final[dict[str, Any]] = {"intervals": "bootstrap", "replicates": 200, "seed": 3}
 
 
-def evaluated(spark: SparkSession, *, n_partitions: int = 3, **asked: Any) -> Evaluation:  # noqa: ANN401 - arguments of evaluate
-    frames = LOGS.frames(spark).repartition(n_partitions)
+def evaluated(
+    spark: SparkSession,
+    *,
+    n_partitions: int = 3,
+    ids: str = "string",
+    **asked: Any,  # noqa: ANN401 - arguments of evaluate
+) -> Evaluation:
+    spark.conf.set("spark.sql.shuffle.partitions", n_partitions)
+    frames = LOGS.frames(spark, ids=ids).repartition(n_partitions)
     options: dict[str, Any] = {"measures": MEASURES[:-1], "slices": ["country", ("country", "tier")], **asked}
     return evaluate(frames.recommendations, frames.held_out, segments=frames.segments, **options)
 
 
-def rows_of(metrics: DataFrame) -> dict[Any, dict[str, Any]]:
-    """Give the rows of ``metrics`` by their key."""
-    rows = [row.asDict() for row in metrics.collect()]
-    return {tuple(row[name] for name in KEY): row for row in rows}
+def rows_of(frame: DataFrame) -> dict[Any, dict[str, Any]]:
+    """Give the rows of ``metrics`` or ``comparisons`` by their key."""
+    rows = [row.asDict() for row in frame.collect()]
+    found = {tuple(row[name] for name in (*KEY, *OF_PAIRS) if name in row): row for row in rows}
+    assert len(found) == len(rows)
+    return found
 
 
 def of_users(result: Evaluation) -> DataFrame:
@@ -42,7 +54,7 @@ def of_users(result: Evaluation) -> DataFrame:
 
 
 def assert_same(one: DataFrame, other: DataFrame) -> None:
-    """Assert that two tables of means hold the same: floats within 1e-12, all else exactly."""
+    """Assert that two tables hold the same: floats within 1e-12, all else exactly."""
     found, wanted = rows_of(one), rows_of(other)
     assert found.keys() == wanted.keys()
     assert one.schema == other.schema
@@ -76,6 +88,39 @@ def test_means_are_the_same_without_rows_of_users(spark: SparkSession, asked: di
         assert "_partials" not in kept.user_metrics.columns
     assert_same(alone, of_users(result))
     assert [field.name for field in after_run(schemas.METRICS)] == alone.columns
+
+
+@pytest.mark.parametrize("n_partitions", [2, 40])
+def test_intervals_of_a_bootstrap_are_the_same_without_rows_of_users(spark: SparkSession, n_partitions: int) -> None:
+    result = evaluated(spark, n_partitions=n_partitions, **BOOTSTRAP)
+    with no_spark_jobs(spark):
+        alone = result.metrics
+    assert python_nodes(alone) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]
+    with result.cached() as kept:
+        assert "_partials" not in kept._frames.scored.columns
+        assert_same(alone, kept.metrics)
+    assert {row["ci_method"] for row in rows_of(alone).values()} >= {"bootstrap"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"baseline": "popular"}, id="by t"),
+        pytest.param({"pairs": "all", "tests": EVERY_TEST, "replicates": 200}, id="every test"),
+        pytest.param({"baseline": "absent", "models": ["als", "absent"]}, id="a model without lists"),
+        pytest.param({"baseline": "als", "population": "run", "n_partitions": 40}, id="users of each run"),
+        pytest.param({"baseline": "als", "slices": [], "ids": "bigint"}, id="ids that are numbers"),
+    ],
+)
+def test_comparisons_are_the_same_without_rows_of_users(spark: SparkSession, asked: dict[str, Any]) -> None:
+    result = evaluated(spark, **{"min_slice_size": 2, **asked})
+    with no_spark_jobs(spark):
+        alone = result.comparisons
+    assert python_nodes(alone) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]
+    with result.cached() as kept:
+        assert_same(alone, kept.comparisons)
+    assert [field.name for field in after_run(schemas.COMPARISONS)] == alone.columns
+    assert {row["p_value"] is None for row in rows_of(alone).values()} >= {"absent" in asked.get("models", ())}
 
 
 def test_facts_of_items_and_item_groups_arrive(spark: SparkSession) -> None:

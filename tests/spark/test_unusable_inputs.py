@@ -122,6 +122,9 @@ def test_log_without_a_usable_row_fails_with_the_counts(
             RESULTS[name](result).collect()
         assert "[rankeval:recommendations]" in str(failed.value)
         assert counted in str(failed.value), name
+    drawn = evaluated(log(spark, *rows, order=order), held_out(spark), models=models, intervals="bootstrap")
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:recommendations\] .*none that can be used"):
+        drawn.metrics.collect()
     with pytest.raises(JOB_FAILED), result.cached() as kept:
         kept.metrics.collect()
 

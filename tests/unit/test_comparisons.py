@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -14,9 +14,11 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.config import Comparisons
+from rankeval_spark.engine import comparison_state, cubes, differing
+from rankeval_spark.engine.cubes import Values
 from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.stages import compare, differing, partials
+from rankeval_spark.stages import compare
 from rankeval_spark.statistics import bootstrap, hashing, moments, paired, randomization, ratio_pairs, tukey
 from rankeval_spark.statistics.differences import Pairs, by_group
 
@@ -50,8 +52,14 @@ def scored(n_users: int = N_USERS) -> list[dict[str, Any]]:
     return [row for row in rows if (row["model_id"], row["user_id"]) != ("new", "u7")]
 
 
-def compared(rows: list[dict[str, Any]], parts: int = 1, **options: Any) -> Rows:  # noqa: ANN401 - of Comparisons
-    """Do what Spark does: split the users, aggregate each part, group, finish and adjust."""
+def compared(
+    rows: list[dict[str, Any]],
+    parts: int = 1,
+    *,
+    are_lists: bool = False,
+    **options: Any,  # noqa: ANN401 - of Comparisons
+) -> Rows:
+    """Do what Spark does: split the users, aggregate each part as rows or as lists, group, finish and adjust."""
     slices: list[Sequence[str]] = [(), ("country",)]
     asked = Comparisons(**{"baseline": "base", "replicates": REPLICATES, **options})
     finisher = compare.finisher_of(ASKED, slices, asked, min_slice_size=5, confidence=0.95)
@@ -61,9 +69,14 @@ def compared(rows: list[dict[str, Any]], parts: int = 1, **options: Any) -> Rows
     for part in range(parts):
         own = [row for row in rows if users.index(row["user_id"]) % parts == part]
         own.sort(key=lambda row: str(row["user_id"]))
-        for batch in aggregator.aggregate(iter([to_batch(own)] if own else [])):
+        aggregates = (
+            aggregator.aggregate_lists(lists_of(own))
+            if are_lists
+            else aggregator.aggregate_rows(iter([to_batch(own)] if own else []))
+        )
+        for batch in aggregates:
             for position, row in enumerate(batch.to_pylist()):
-                key = tuple(row[name] for name in partials.GROUP)
+                key = tuple(row[name] for name in comparison_state.GROUP)
                 groups[(*key[:3], tuple(key[3]), key[4])].append(batch.slice(position, 1))
     tables = []
     for key, batches in groups.items():
@@ -86,6 +99,17 @@ def to_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
         for name in rows[0]
     }
     return pa.RecordBatch.from_pydict({**columns, USER_HASH: pa.array(hashes)})
+
+
+def lists_of(rows: list[dict[str, Any]]) -> Iterator[Values]:
+    """Lay rows out as lists with both cutoffs, some users at a time; two rows of a list follow one another."""
+    for start in range(0, N_USERS, 25):
+        own = [row for row in rows if start <= int(row["user_id"][1:]) < start + 25]
+        first = pa.Table.from_batches([to_batch(own[::2])]) if own else None
+        assert [row["k"] for row in own] == [1, 5] * (len(own) // 2)
+        if first is not None:
+            numbers = np.array([[row[name] for name in ASKED.stored] for row in own], dtype=np.float64)
+            yield Values(first.drop_columns(["k", *ASKED.stored]), numbers.reshape(-1, 2, len(ASKED.stored)))
 
 
 def values(rows: list[dict[str, Any]], model: str, k: int, column: str = "p") -> dict[str, float]:
@@ -215,7 +239,7 @@ def test_ratios_of_sums_are_compared_by_the_delta_method_and_by_t_alone() -> Non
 def test_partitions_change_no_drawn_p_and_nothing_else_by_more_than_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     one = compared(scored(), tests=EVERY, pairs="all")
     monkeypatch.setattr(differing, "MOST_SUMMED", 1)  # a group of users at a time
-    monkeypatch.setattr(partials, "MOST_HELD", 1)
+    monkeypatch.setattr(comparison_state, "MOST_HELD", 1)
     other = compared(list(reversed(scored())), 7, tests=EVERY, pairs="all")
     assert one.keys() == other.keys()
     for key, row in one.items():
@@ -224,6 +248,18 @@ def test_partitions_change_no_drawn_p_and_nothing_else_by_more_than_rounding(mon
         for name, value in row.items():
             same = pytest.approx(value, rel=1e-9, abs=1e-15) if isinstance(value, float) else value
             assert other[key][name] == same, (key, name)
+
+
+@pytest.mark.parametrize("least_bytes", [1, cubes.LEAST_BYTES])
+def test_lists_and_rows_are_compared_alike(monkeypatch: pytest.MonkeyPatch, least_bytes: int) -> None:
+    by_rows = compared(scored(), 2, tests=EVERY, pairs="all")
+    monkeypatch.setattr(cubes, "LEAST_BYTES", least_bytes)
+    by_lists = compared(scored(), 3, are_lists=True, tests=EVERY, pairs="all")
+    assert by_lists.keys() == by_rows.keys()
+    for key, row in by_rows.items():
+        for name, value in row.items():
+            same = pytest.approx(value, rel=1e-12, abs=1e-12) if isinstance(value, float) else value
+            assert by_lists[key][name] == same, (key, name)
 
 
 def test_each_test_is_a_family_of_its_own_and_too_few_replicates_are_said() -> None:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import pipeline
-from rankeval_spark.config import Policies
+from rankeval_spark.config import Comparisons, Policies
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Inputs, Request
 from rankeval_spark.statistics.resampled import Draws
@@ -285,11 +285,35 @@ def test_groups_are_compared_in_a_task_for_each_few_slicings_of_all_models(
     assert f", {n_tasks})" in exchange or (n_tasks == 1 and "SinglePartition" in exchange)
 
 
-def test_a_bootstrap_adds_the_node_that_merges_its_states_and_no_exchange(tables: dict[str, DataFrame]) -> None:
+def test_a_bootstrap_of_scored_rows_adds_the_node_that_merges_its_states_and_no_exchange(
+    tables: dict[str, DataFrame],
+) -> None:
     drawn = replace(FEW, draws=Draws(replicates=100, seed=0))
     metrics = metrics_of(tables, drawn)
     assert final_exchanges(metrics) == ONE + 1
     assert python_nodes(metrics) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow", "MapInArrow"]
+
+
+def test_a_bootstrap_alone_hands_the_rows_of_users_to_python_once(tables: dict[str, DataFrame]) -> None:
+    drawn = replace(FEW, slices=[("country",)], draws=Draws(replicates=100, seed=0))
+    metrics = pipeline.to_metrics(inputs_of(tables, drawn), request=drawn)
+    assert final_exchanges(metrics) == ONE + 1  # partial moments and sums of replicates
+    assert python_nodes(metrics) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]  # finish, merge, the engine
+
+
+def test_comparisons_alone_hand_the_rows_of_users_to_python_once(tables: dict[str, DataFrame]) -> None:
+    tests: Any = ("t", "bootstrap", "wilcoxon")
+    compared = replace(FEW, slices=[("country",)], comparisons=Comparisons(baseline="m0", tests=tests))
+    comparisons = pipeline.to_comparisons(inputs_of(tables, compared), request=compared)
+    assert comparisons is not None
+    assert final_exchanges(comparisons) == ONE + 1  # aggregates of differences
+    assert python_nodes(comparisons) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]  # adjust, finish, engine
+    scans = [node.text for node in plan(comparisons).walk() if "parquet" in node.text]
+    assert len([text for text in scans if "/held_out" in text]) == 1
+
+
+def test_without_comparisons_nothing_is_planned_for_them(tables: dict[str, DataFrame]) -> None:
+    assert pipeline.to_comparisons(inputs_of(tables, FEW), request=FEW) is None
 
 
 def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:

@@ -27,6 +27,8 @@ SIGNS: Final = "signs"
 WEIGHTS: Final = "weights"
 CENTRED: Final = "centred"
 ORDERS: Final = "orders"
+ROWS: Final = "rows"
+"""Rows of the inputs by kind, in a group of their own, see :class:`unusable.RowCounts`."""
 
 MOST_HELD: Final = 1 << 28
 """Bytes of sums from which on they are handed on, to be merged elsewhere."""

@@ -1,20 +1,20 @@
-"""The worker of comparisons: values of users in, aggregates of their differences by pair, slice and cutoff out.
+"""The work of comparisons: values of users in, aggregates of their differences by pair, slice and cutoff out.
 
-It contains no formula. Aggregates of two partitions merge; :mod:`rankeval_spark.stages.compared` makes rows of them.
+It contains no formula. Aggregates of two partitions merge; rows of ``comparisons`` are made of them later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rankeval_spark.stages import partials
-from rankeval_spark.stages.cubes import Cube, Slicing, slicings_of, whole_users
-from rankeval_spark.stages.partials import Held, Key, Partial
+from rankeval_spark.engine import comparison_state
+from rankeval_spark.engine.comparison_state import Held, Key, Partial
+from rankeval_spark.engine.cubes import Cube, Slicing, Values, gathered, slicings_of, whole_users
 from rankeval_spark.statistics import bootstrap, differences, moments, randomization, ranks, ratio_pairs, tukey
 from rankeval_spark.statistics.differences import Pairs
 from rankeval_spark.statistics.moments import membership_of
@@ -105,15 +105,23 @@ class Aggregator:
     asked: Asked
     slices: tuple[tuple[str, ...], ...]
 
-    def aggregate(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Aggregate one partition, sorted by user: rows of ``partials.PARTIAL``."""
-        yield from partials.to_batches(self._partials(batches))
+    def aggregate_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of ``comparison_state.PARTIAL``."""
+        asked = self.asked
+        options: dict[str, Any] = {"columns": asked.stored, "ks": asked.ks, "baseline": asked.baseline}
+        yield from self._aggregate(Cube.of_rows(table, **options) for table in whole_users(batches))
 
-    def _partials(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Partial]:
+    def aggregate_lists(self, parts: Iterable[Values]) -> Iterator[pa.RecordBatch]:
+        """Aggregate lists with the values of ``asked.stored``, all those of some users at a time: the same rows."""
+        yield from self._aggregate(Cube.of_lists(part, baseline=self.asked.baseline) for part in gathered(parts))
+
+    def _aggregate(self, cubes: Iterable[Cube]) -> Iterator[pa.RecordBatch]:
+        yield from comparison_state.to_batches(self._partials(cubes))
+
+    def _partials(self, cubes: Iterable[Cube]) -> Iterator[Partial]:
         """Give sums of replicates added up over the chunks of the partition, all else chunk by chunk."""
         asked, held = self.asked, Held()
-        for table in whole_users(batches):
-            cube = Cube.of(table, columns=asked.stored, ks=asked.ks, baseline=asked.baseline)
+        for cube in cubes:
             chunk = _Chunk(asked, cube, slicings_of(cube.users, self.slices))
             yield from chunk.of_pairs()
             if asked.has_any("wilcoxon"):
@@ -147,9 +155,11 @@ class _Chunk:
             for slicing in self.slicings:
                 n_groups = len(slicing.values)
                 group = (np.arange(n_ks)[:, None] * n_groups + slicing.group).ravel()
-                states = {partials.DIFFERENCES: differences.by_group(pairs, group, n_ks * n_groups).to_bytes()}
+                states = {comparison_state.DIFFERENCES: differences.by_group(pairs, group, n_ks * n_groups).to_bytes()}
                 if of_sums:
-                    states[partials.RATIOS] = ratio_pairs.by_group(model, baseline, group, n_ks * n_groups).to_bytes()
+                    states[comparison_state.RATIOS] = ratio_pairs.by_group(
+                        model, baseline, group, n_ks * n_groups
+                    ).to_bytes()
                 for one in np.flatnonzero(self._is_shown(pair, slicing)).tolist():
                     key = self._key(pair, slicing, one)
                     for place, k in enumerate(self.asked.ks):
@@ -168,7 +178,7 @@ class _Chunk:
                         columns = self.asked.means_at(k)
                         if is_shown[group] and columns:
                             own = difference[place][users][:, columns]
-                            yield key._replace(k=k), partials.VALUES, ranks.to_bytes(own)
+                            yield key._replace(k=k), comparison_state.VALUES, ranks.to_bytes(own)
 
     def drawn(self, held: Held) -> Iterator[Partial]:
         """Add up the differences with random weights and signs.
@@ -210,9 +220,9 @@ class _Chunk:
         options |= {"groups": groups, "n_groups": n_groups}
         if "bootstrap" in asked.tests:
             found = bootstrap.by_group(difference, self.cube.hashes, with_squares=True, **options)
-            sums[partials.WEIGHTS] = np.stack([found.weights, found.sums, *_known(found.squares)], axis=1)
+            sums[comparison_state.WEIGHTS] = np.stack([found.weights, found.sums, *_known(found.squares)], axis=1)
         if "randomization" in asked.tests:
-            sums[partials.SIGNS] = randomization.sign_sums(difference, self.cube.hashes, **options)[:, None]
+            sums[comparison_state.SIGNS] = randomization.sign_sums(difference, self.cube.hashes, **options)[:, None]
         return sums
 
     def of_all_models(self, held: Held) -> Iterator[Partial]:
@@ -238,7 +248,9 @@ class _Chunk:
             states = parts.reshape(n_groups, -1, len(place))
             for one in np.flatnonzero(is_own).tolist():
                 key = Key(None, None, slicing.index, slicing.values[one], 0, names)
-                yield from ((each, partials.CENTRED, state.tobytes()) for each, state in self._by_k(key, states[one]))
+                yield from (
+                    (each, comparison_state.CENTRED, state.tobytes()) for each, state in self._by_k(key, states[one])
+                )
         if "randomized_tukey" in self.asked.tests:
             yield from self._orders(names, centred, own, held)
 
@@ -253,7 +265,7 @@ class _Chunk:
             for local, (index, group) in enumerate(meaning):
                 if own[index][group]:
                     key = Key(None, None, index, self.slicings[index].values[group], 0, names)
-                    yield from self._held(held, key, partials.ORDERS, sums[local])
+                    yield from self._held(held, key, comparison_state.ORDERS, sums[local])
 
     def _held(self, held: Held, key: Key, kind: str, sums: np.ndarray) -> Iterator[Partial]:
         for each, own in self._by_k(key, sums):

@@ -5,13 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.slices import USER_HASH, doubles, groups_of, in_chunks, positions_of, unpacked
+
+LEAST_BYTES: Final = 1 << 25
+"""Values that are aggregated in one go: 32 MB, for each chunk hands on an aggregate a pair, slice and cutoff."""
+
+
+class Values(NamedTuple):
+    """Values of lists of a (model, user) each; all lists of a user.
+
+    Attributes
+    ----------
+    table : pa.Table
+        Model and user of each list, the hash of the user, and segments as they travel.
+    values : float64, shape (n_lists, n_ks, n_columns)
+        NaN where undefined.
+    """
+
+    table: pa.Table
+    values: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,25 +56,36 @@ class Cube:
     users: pa.Table
 
     @classmethod
-    def of(cls, table: pa.Table, *, columns: Sequence[str], ks: Sequence[int], baseline: str | None) -> Cube:
+    def of_rows(cls, table: pa.Table, *, columns: Sequence[str], ks: Sequence[int], baseline: str | None) -> Cube:
         """Lay out rows of a (model, user, k) each; no key occurs twice."""
+        values = np.column_stack([doubles(table, name) for name in columns])
+        return cls._laid_out(table, values, positions_of(table, tuple(ks)), len(ks), baseline)
+
+    @classmethod
+    def of_lists(cls, lists: Values, *, baseline: str | None) -> Cube:
+        """Lay out lists of a (model, user) each, with all of their cutoffs; no key occurs twice."""
+        return cls._laid_out(lists.table, lists.values, slice(None), lists.values.shape[1], baseline)
+
+    @classmethod
+    def _laid_out(
+        cls, table: pa.Table, values: np.ndarray, place: np.ndarray | slice, n_ks: int, baseline: str | None
+    ) -> Cube:
+        """Put the values of each row where its model, the places of its cutoffs and its user are."""
         encoded = table[C.USER_ID].combine_chunks().dictionary_encode()
-        user, n_users = encoded.indices.to_numpy(), len(encoded.dictionary)
+        user, n_users = to_numpy(encoded.indices), len(encoded.dictionary)
         named = set(pc.unique(table[C.MODEL_ID]).to_pylist()) | ({baseline} if baseline is not None else set())
         models = in_order(named, baseline)
-        model = pc.index_in(table[C.MODEL_ID], value_set=pa.array(models, pa.string())).to_numpy()
-        values = np.full((len(models), len(ks), n_users, len(columns)), np.nan)
-        values[model, positions_of(table, tuple(ks)), user] = np.column_stack(
-            [doubles(table, name) for name in columns]
-        )
+        model = to_numpy(pc.index_in(table[C.MODEL_ID], value_set=to_texts(models)))
+        cells = np.full((len(models), n_ks, n_users, values.shape[-1]), np.nan)
+        cells[model, place, user] = values
         is_there = np.zeros((len(models), n_users), dtype=np.bool_)
         is_there[model, user] = True
-        return cls(models, values, is_there, pc.take(table, pa.array(np.unique(user, return_index=True)[1])))
+        return cls(models, cells, is_there, pc.take(table, to_arrow(np.unique(user, return_index=True)[1])))
 
     @property
     def hashes(self) -> np.ndarray:
         """Hash of each user's id."""
-        hashes: np.ndarray = self.users[USER_HASH].to_numpy()
+        hashes: np.ndarray = to_numpy(self.users[USER_HASH])
         return hashes
 
     def pairs(self, *, all_pairs: bool) -> list[tuple[int, int]]:
@@ -87,12 +118,28 @@ def slicings_of(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slic
     plain = pa.Table.from_pydict(
         {
             **{name: users[name] for names in slices for name in names},
-            C.MODEL_ID: pa.array([""] * n_users, pa.string()),  # users are grouped, not rows of a model and cutoff
-            C.K: pa.array(np.zeros(n_users, dtype=np.int32)),
+            C.MODEL_ID: to_texts([""] * n_users),  # users are grouped, not rows of a model and cutoff
+            C.K: to_arrow(np.zeros(n_users, dtype=np.int32)),
         }
     )
     found = [groups_of(plain, names, (0,)) for names in slices]
     return [Slicing(index, [key[1] for key in keys], group) for index, (keys, group) in enumerate(found)]
+
+
+def gathered(parts: Iterable[Values]) -> Iterator[Values]:
+    """Join lists to chunks of about LEAST_BYTES of values."""
+    held: list[Values] = []
+    for part in parts:
+        held.append(part)
+        if sum(one.values.nbytes for one in held) >= LEAST_BYTES:
+            whole, held = _joined(held), []
+            yield whole
+    if any(len(one.values) for one in held):
+        yield _joined(held)
+
+
+def _joined(parts: Sequence[Values]) -> Values:
+    return Values(pa.concat_tables([one.table for one in parts]), np.concatenate([one.values for one in parts]))
 
 
 def whole_users(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window, functions as F
@@ -28,6 +28,8 @@ from rankeval_spark.statistics.resampled import Draws
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from rankeval_spark import Evaluation
 
 CUTOFFS: Final = (1, 5, 10, 20, 50, 100)
 MEASURES: Final = (
@@ -52,6 +54,8 @@ MEASURES: Final = (
 
 FLOOR: Final = "floor: exchange by user, window, rank <= 100, one sum"
 DEFAULT: Final = "evaluate(...).metrics, all defaults: six measures at six cutoffs"
+DRAWN: Final = "evaluate(...).metrics with 1000 bootstrap replicates"
+COMPARED: Final = "evaluate(...).comparisons of all models with the first"
 EXCHANGE: Final = "  limit of its shape: the exchange of the log alone"
 HANDED_OVER: Final = "  limit of its shape: all rows exchanged and handed to Python"
 WHOLE: Final = "the whole evaluation"
@@ -114,6 +118,8 @@ class Workloads:
     def extras(self) -> list[Contender]:
         """Return what is not part of the comparison: each policy and protocol on a line of its own."""
         return [
+            Contender(DRAWN, lambda: _n_rows(self.evaluated(intervals="bootstrap").metrics)),
+            Contender(COMPARED, lambda: _n_rows(self.evaluated(baseline=f"{MODEL}-0").comparisons)),
             Contender(
                 "whole, models named and no item repeated (duplicates: keep)", lambda: self.whole(self._trusted())
             ),
@@ -127,9 +133,13 @@ class Workloads:
 
     def default(self) -> int:
         """Evaluate as a user does who sets nothing; return the number of metrics."""
+        return _n_rows(self.evaluated().metrics)
+
+    def evaluated(self, **options: Any) -> Evaluation:  # noqa: ANN401 - options of evaluate
+        """Plan an evaluation of six measures at six cutoffs."""
         held_out = self.spark.read.parquet(str(self.tables.held_out))
         asked = [f"{name}@{k}" for name in ("P", "R", "Success", "RR", "AP", "nDCG") for k in CUTOFFS]
-        return int(evaluate(self.log, held_out, measures=asked).metrics.toArrow().num_rows)
+        return evaluate(self.log, held_out, measures=asked, **options)
 
     def hand_over(self) -> int:
         """Move every row to its user, hand all of them to Python, and count them there."""
@@ -169,12 +179,12 @@ class Workloads:
         """Score, write, read back, slice and summarise; return the number of metrics."""
         asked = request or self._request
         scored = self.write_scored(asked) if asked.measures.per_list else self.scored(asked)
-        return int(self._metrics(scored, asked).toArrow().num_rows)
+        return _n_rows(self._metrics(scored, asked))
 
     def means(self, request: Request | None = None) -> int:
         """Make the table of means alone, as ``evaluate(...).metrics`` does; return the number of its rows."""
         asked = request or self._request
-        return int(pipeline.to_metrics(self._inputs, request=asked).toArrow().num_rows)
+        return _n_rows(pipeline.to_metrics(self._inputs, request=asked))
 
     def asking(self, measures: MeasureSet) -> Request:
         """Return the request of :meth:`whole` for other measures."""
@@ -183,9 +193,7 @@ class Workloads:
     def summarise_written(self) -> int:
         """Do the second half of :meth:`whole` on what is written already."""
         schema = self.scored().schema
-        return int(
-            self._metrics(self.spark.read.schema(schema).parquet(self._written), self._request).toArrow().num_rows
-        )
+        return _n_rows(self._metrics(self.spark.read.schema(schema).parquet(self._written), self._request))
 
     def checks(self) -> object:
         """Count what is wrong with the inputs, and with the lists as scored."""
@@ -278,6 +286,11 @@ def sources_of(spark: SparkSession, tables: Tables) -> Sources:
             for name, schema in known.items()
         }
     )
+
+
+def _n_rows(frame: DataFrame) -> int:
+    """Compute a small table, and count its rows."""
+    return int(frame.toArrow().num_rows)
 
 
 def _throw_away(frame: DataFrame) -> None:

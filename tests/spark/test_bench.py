@@ -9,8 +9,10 @@ from benchmarks.families import Families, accuracy_set
 from benchmarks.report import Report
 from benchmarks.timing import interleaved
 from benchmarks.workloads import (
+    COMPARED,
     CUTOFFS,
     DEFAULT,
+    DRAWN,
     EXCHANGE,
     FLOOR,
     HANDED_OVER,
@@ -57,3 +59,6 @@ def test_the_floor_and_the_whole_evaluation_are_timed_on_the_same_rows(
     assert set(MEASURES) - {"RBP"} <= {*accuracy_set().labels, *(name for name in MEASURES if "(" in name)}
     assert workloads.whole() == len(MEASURES) * len(CUTOFFS) * n_slices
     assert workloads.means() == workloads.whole()
+    drawn, compared, *_ = workloads.extras()
+    assert (drawn.name, compared.name) == (DRAWN, COMPARED)
+    assert drawn.run() == compared.run() == 6 * len(CUTOFFS)

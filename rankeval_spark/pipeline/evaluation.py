@@ -67,7 +67,7 @@ class Frames:
     @cached_property
     def metrics(self) -> DataFrame:
         """As ``schemas.METRICS``, likewise."""
-        if self.exposures is not None and not self.request.measures.columns:
+        if self.exposures is not None and not self._has_values:
             return self.exposures
         means = _means(self._users, self.request, has_one_list=self.has_one_list)
         return means if self.exposures is None else means.unionByName(self.exposures)
@@ -75,9 +75,14 @@ class Frames:
     @cached_property
     def comparisons(self) -> DataFrame | None:
         """As ``schemas.COMPARISONS``, likewise; None where nothing is compared."""
-        if self.exposures is not None and not self.request.measures.columns:
+        if not self._has_values:
             return None
         return _comparisons(self._users, self.request, has_one_list=self.has_one_list)
+
+    @property
+    def _has_values(self) -> bool:
+        """Whether users have values: not of measures of all lists together."""
+        return bool(self.request.measures.columns)
 
     @cached_property
     def _users(self) -> DataFrame:

@@ -125,11 +125,11 @@ def _counted_first(
     log, held_out, segments = inputs.recommendations, inputs.held_out, inputs.segments
     found: dict[str, tuple[DataFrame, Mapping[str, Column]]] = {}
     if not are_merged or not _can_number_log(request):
-        found["recommendations"] = (log, flags.of_recommendations(log))
+        found[rows.NAMES[rows.LOG]] = (log, flags.of_recommendations(log))
     if not are_merged:
-        found["held_out"] = (held_out, flags.of_held_out(held_out))
+        found[rows.NAMES[rows.HELD_OUT]] = (held_out, flags.of_held_out(held_out))
         if segments is not None and request.segments:
-            found["segments"] = (segments, flags.of_keys(clean.SEGMENT_KEYS))
+            found[rows.NAMES[rows.SEGMENTS]] = (segments, flags.of_keys(clean.SEGMENT_KEYS))
     read = {one.partition(".")[0] for one in request.measures.requiring()}
     if inputs.train is not None and (
         "train" in read or N.ITEM_SEEN in needs or request.policies.seen_in_train == "drop"

@@ -1,4 +1,4 @@
-"""From the rows of ``metrics`` to what they say about whom a model serves worse: rows of ``group_metrics``.
+"""From the rows of ``metrics`` to how the groups of a slice compare: rows of ``group_metrics``.
 
 Of each slicing (a segment or a crossing) and measure: how far its groups lie apart, their ratio, their mean absolute
 difference and the worst of them. Of each slice and measure that stands for several groups of items: the mean absolute

@@ -79,10 +79,11 @@ def reader_version(storage: Storage, table: str, *, after: int) -> int:
 
 
 def n_rows_written(storage: Storage, table: str, version: int) -> int | None:
-    """Rows that a commit wrote; None where the writer kept no metrics."""
-    metrics = commit_info(storage, table, version).get("operationMetrics", {})
-    n_rows = metrics.get("numOutputRows", metrics.get("num_added_rows"))  # Spark's name, and delta-rs's
-    return None if n_rows is None else int(n_rows)
+    """Rows that a commit wrote; None where the writer kept no statistics."""
+    counts = [
+        json.loads(action.get("stats") or "{}").get("numRecords") for action in _actions(storage, table, version, "add")
+    ]
+    return None if None in counts else sum(counts)
 
 
 def files_written(storage: Storage, table: str, version: int) -> list[dict[str, Any]]:

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake.exceptions import CommitFailedError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from rankeval_spark import allowed, columns as C
 from rankeval_spark.results.storage import LocalStorage, Storage, inside
@@ -26,7 +28,7 @@ from rankeval_spark.results.storage import LocalStorage, Storage, inside
 if TYPE_CHECKING:
     from rankeval_spark.results.facts import Night
 
-PARTITIONS: Final = (C.EVALUATION, C.EVALUATION_DATE)
+PARTITIONS: Final = [C.EVALUATION, C.EVALUATION_DATE]
 
 CONFLICTS: Final = (CommitFailedError,)
 """Somebody committed to the table between our look at it and our commit."""
@@ -73,17 +75,32 @@ def read(
 
 
 def append(storage: LocalStorage, table: str, rows: Iterable[Mapping[str, Any]], *, tag: str) -> None:
-    """Append rows in one commit that carries ``tag`` as its user metadata; the constraints of the table hold."""
+    """Append rows in one commit that carries ``tag`` as its user metadata."""
     opened = _opened(storage, table)
     values = pa.Table.from_pylist(list(rows), schema=pa.schema(opened.schema().to_arrow()))
-    deltalake.write_deltalake(opened, values, mode="append", commit_properties=_tagged(tag))
+    missing = [name for name in values.column_names if values[name].null_count and not values.field(name).nullable]
+    if missing:
+        message = f"table {table}: no value for {', '.join(missing)}"
+        raise ValueError(message)
+    opened.create_write_transaction(
+        [*_written(values, inside(storage.root, table))],
+        mode="append",
+        schema=opened.schema(),
+        partition_by=PARTITIONS,
+        commit_properties=_tagged(tag),
+    )
 
 
 def write_new(storage: LocalStorage, table: str, rows: pa.Table) -> None:
     """Write a table that is not there yet, in one commit."""
-    partitions = [name for name in PARTITIONS if name in rows.column_names]
     path = inside(storage.root, table)
-    deltalake.write_deltalake(path, rows, mode="error", partition_by=partitions or None)
+    create_table_with_add_actions(
+        path,
+        deltalake.Schema.from_arrow(rows.schema),
+        _written(rows, path),
+        mode="error",
+        partition_by=PARTITIONS,
+    )
 
 
 def replace_night(
@@ -99,22 +116,15 @@ def replace_night(
     """
     opened = _opened(storage, table)
     values = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date.isoformat()}
+    folder = inside(storage.root, table)
     adds: list[AddAction | RemoveAction] = [
-        AddAction(
-            path=_linked(file, inside(storage.root, table)),
-            size=file["size"],
-            partition_values=values,
-            modification_time=file["modificationTime"],
-            data_change=True,
-            stats=file.get("stats") or "{}",
-        )
-        for file in files
+        _added(folder, _linked(file, folder), values, stats=file.get("stats") or "{}") for file in files
     ]
     opened.create_write_transaction(
         adds,
         mode="overwrite",
         schema=opened.schema(),
-        partition_by=list(PARTITIONS),
+        partition_by=PARTITIONS,
         partition_filters=[(name, "=", value) for name, value in values.items()],
         commit_properties=_tagged(tag),
     )
@@ -137,6 +147,32 @@ def _opened(storage: LocalStorage, table: str, version: int | None = None) -> de
 
 def _tagged(tag: str) -> deltalake.CommitProperties:
     return deltalake.CommitProperties(custom_metadata={"userMetadata": tag})
+
+
+def _written(rows: pa.Table, folder: str) -> list[AddAction]:
+    """Write a file for each night that has rows, and say what is to be added to the table for it.
+
+    By pyarrow, which reports a full disk as Python does; where deltalake writes rows, a thread of its own panics.
+    """
+    adds = []
+    for night in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
+        evaluation, day = (night[name] for name in PARTITIONS)
+        own = rows.filter((pc.field(C.EVALUATION) == evaluation) & (pc.field(C.EVALUATION_DATE) == day))
+        path = f"{C.EVALUATION_DATE}={day.isoformat()}/{uuid.uuid4().hex}.parquet"
+        Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            pq.write_table(own.drop_columns(PARTITIONS), Path(folder, path))
+        except OSError:
+            Path(folder, path).unlink(missing_ok=True)
+            raise
+        values = {C.EVALUATION: evaluation, C.EVALUATION_DATE: day.isoformat()}
+        adds.append(_added(folder, path, values, stats=json.dumps({"numRecords": own.num_rows})))
+    return adds
+
+
+def _added(folder: str, path: str, values: Mapping[str, str | None], *, stats: str) -> AddAction:
+    found = Path(folder, path).stat()
+    return AddAction(path, found.st_size, values, found.st_mtime_ns // 1_000_000, data_change=True, stats=stats)
 
 
 def _linked(file: Mapping[str, Any], table: str) -> str:

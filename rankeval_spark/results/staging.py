@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import types as T
+from pyspark.sql import functions as F, types as T
 
+from rankeval_spark import columns as C
 from rankeval_spark.results import delta_log, local_tables, tables
 from rankeval_spark.results.storage import inside
 
@@ -35,6 +36,7 @@ class Staging:
         self._spark = spark
         self._storage = storage
         self.run_id = run_id
+        self._night = night
         self._folder = f"{STAGING_FOLDER}/{night.slug}.{run_id}"
 
     def write(self, table: str, frame: DataFrame) -> DataFrame:
@@ -67,9 +69,12 @@ class Staging:
         files = delta_log.files_written(self._storage, path, ONLY)
         if not files:
             return self._spark.createDataFrame([], schema)
+        # The files have all columns but those of the night.
+        night = {C.EVALUATION: F.lit(self._night.evaluation), C.EVALUATION_DATE: F.lit(self._night.evaluation_date)}
+        stored = T.StructType([field for field in schema.fields if field.name not in night])
         paths = [_literal(inside(self._storage.root, f"{path}/{file['path']}")) for file in files]
-        reader = self._spark.read.schema(schema).option("basePath", tables.path_of(self._storage, path))
-        return reader.parquet(*paths).select(*schema.fieldNames())
+        rows = self._spark.read.schema(stored).parquet(*paths).withColumns(night)
+        return rows.select(*schema.fieldNames())
 
     def columns(self, table: str) -> T.StructType:
         """Columns of a staged table."""

@@ -85,12 +85,24 @@ def test_files_are_copied_where_a_disk_has_no_links(storage: LocalStorage, monke
     assert found(storage) == [("nightly 100%/é", "first", "rows")]
 
 
-def test_row_that_breaks_a_constraint_is_not_appended(storage: LocalStorage) -> None:
+def test_row_without_a_value_that_its_table_demands_is_not_appended(storage: LocalStorage) -> None:
     tables.create(storage, schemas.RUNS)
-    event = {"evaluation": "a", "evaluation_date": date(2026, 1, 1), "run_id": "r", "status": "RUNNING"}
-    with pytest.raises(Exception, match="sample_share"):
-        local_tables.append(storage, "runs", [{**event, "recorded_at": 0, "sample_share": 2.0}], tag="r")
-    assert local_tables.read(storage, "runs") == []
+    event = {"evaluation": "a", "evaluation_date": date(2026, 1, 1), "run_id": "r", "recorded_at": 0}
+    with pytest.raises(ValueError, match="table runs: no value for status"):
+        local_tables.append(storage, "runs", [event], tag="r")
+    local_tables.append(storage, "runs", [{**event, "status": "RUNNING"}], tag="r")
+    assert [row["status"] for row in local_tables.read(storage, "runs")] == ["RUNNING"]
+
+
+def test_rows_of_several_nights_are_one_commit(storage: LocalStorage) -> None:
+    tables.create(storage, schemas.RUNS)
+    event = {"run_id": "r", "recorded_at": 0, "status": "MAINTAINED"}
+    nights = [(name, date(2026, 1, day)) for name in ("a", "é %/") for day in (1, 2)]
+    rows = [{**event, "evaluation": name, "evaluation_date": day} for name, day in nights]
+    local_tables.append(storage, "runs", rows, tag="r")
+    found = local_tables.read(storage, "runs", where=[("evaluation", "=", "é %/")])
+    assert {row["evaluation_date"] for row in found} == {date(2026, 1, 1), date(2026, 1, 2)}
+    assert delta_log.latest_version(storage, "runs") == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,18 +109,21 @@ def test_what_the_machine_refuses_is_none(published: Workspace) -> None:
 def test_a_file_system_that_takes_no_more_changes_nothing(
     spark: SparkSession, own_copy: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver may write files of 1 KB only, from the moment on at which the run is recorded as RUNNING."""
-    driver = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]  # py4j has no types
-    limits = resource.prlimit(driver, resource.RLIMIT_FSIZE)
-    monkeypatch.setattr(
-        "rankeval_spark.results.run.reach",
-        lambda _: resource.prlimit(driver, resource.RLIMIT_FSIZE, (1024, limits[1])),
-    )
+    """Our process and its JVM may write files of 1 KB only, from the moment the run is recorded as RUNNING."""
+    both = (spark.sparkContext._gateway.proc.pid, os.getpid())  # type: ignore[union-attr]  # py4j has no types
+    limits = {one: resource.prlimit(one, resource.RLIMIT_FSIZE) for one in both}
+
+    def limit(_: str) -> None:
+        for one, (_soft, hard) in limits.items():
+            resource.prlimit(one, resource.RLIMIT_FSIZE, (1024, hard))
+
+    monkeypatch.setattr("rankeval_spark.results.run.reach", limit)
     before = published_rows(own_copy)
     try:
         full = rankeval("run", own_copy.config, "--date", FIRST)
     finally:
-        resource.prlimit(driver, resource.RLIMIT_FSIZE, limits)
+        for one, before_it in limits.items():
+            resource.prlimit(one, resource.RLIMIT_FSIZE, before_it)
 
     assert full.code == 1
     full.assert_readable()

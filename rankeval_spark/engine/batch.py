@@ -140,7 +140,7 @@ def to_batch(table: pa.Table, *, models: Sequence[str] | None, constants: Mappin
     ----------
     table : pa.Table
         With :data:`rows.KIND`, ``user_id``, ``item_id`` and such of the other columns as a policy or measure reads.
-        Keys are not NULL.
+        Keys are not NULL. Without ``gain``, gains of judgements are in ``score``.
     models : sequence of str or None
         The models expected; None: those in the log, whose names are in ``constants``.
     constants : mapping of str to pa.Array
@@ -174,9 +174,11 @@ def _places_of(kind: np.ndarray, one: int) -> IntVector:
 
 
 def _table(table: pa.Table, places: IntVector, kind: int, users: Codes, items: Codes) -> Table:
-    names = [name for name in COLUMNS_OF[kind] if name in table.column_names]
+    found = {name: name for name in COLUMNS_OF[kind] if name in table.column_names}
+    if kind == rows.HELD_OUT and C.SCORE in table.column_names:
+        found.setdefault(C.GAIN, C.SCORE)
     item = items.code[places] if kind not in _WITHOUT_ITEMS else np.zeros(0, dtype=np.int64)
-    return Table(users.code[places], item, {name: taken(table[name], places) for name in names})
+    return Table(users.code[places], item, {name: taken(table[column], places) for name, column in found.items()})
 
 
 def taken(column: pa.ChunkedArray, places: IntVector) -> pa.Array:

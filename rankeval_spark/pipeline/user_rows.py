@@ -44,7 +44,10 @@ def to_user_rows(inputs: Inputs, request: Request, *, is_described: bool = True,
     names = _model_names(inputs, request)
     if names is not None and len(names) == 1:
         log = log.drop(C.MODEL_ID)
-    by_kind = {rows.LOG: log, rows.HELD_OUT: _held_out_rows(inputs, request, knowledge)}
+    judged = _held_out_rows(inputs, request, knowledge)
+    if C.SCORE in log.columns and type_of(log, C.SCORE) == "double":  # one column less for every row to carry
+        judged = judged.withColumnRenamed(C.GAIN, C.SCORE)
+    by_kind = {rows.LOG: log, rows.HELD_OUT: judged}
     by_kind |= _of_users(inputs, request, knowledge, needs)
     by_kind |= _second_step(inputs, request, knowledge, needs)
     counted = _counted_first(inputs, request, needs, are_merged=are_merged)

@@ -36,6 +36,9 @@ CONFLICTS: Final = (CommitFailedError,)
 _REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")
 """What deltalake cannot open in a path, or takes for something else."""
 
+_ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+"""What Spark writes as %XX in the name of a partition's folder."""
+
 Filters = Sequence[tuple[str, str, Any]]
 """Conditions that rows meet, all of them: column, ``=`` or ``in``, value or values."""
 
@@ -158,7 +161,9 @@ def _written(rows: pa.Table, folder: str) -> list[AddAction]:
     for night in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
         evaluation, day = (night[name] for name in PARTITIONS)
         own = rows.filter((pc.field(C.EVALUATION) == evaluation) & (pc.field(C.EVALUATION_DATE) == day))
-        path = f"{C.EVALUATION_DATE}={day.isoformat()}/{uuid.uuid4().hex}.parquet"
+        # As Spark names folders: Polars takes the values from them, not from the log.
+        folders = f"{C.EVALUATION}={_ESCAPED.sub(_percent, evaluation)}/{C.EVALUATION_DATE}={day.isoformat()}"
+        path = f"{folders}/{uuid.uuid4().hex}.parquet"
         Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
         try:
             pq.write_table(own.drop_columns(PARTITIONS), Path(folder, path))
@@ -168,6 +173,10 @@ def _written(rows: pa.Table, folder: str) -> list[AddAction]:
         values = {C.EVALUATION: evaluation, C.EVALUATION_DATE: day.isoformat()}
         adds.append(_added(folder, path, values, stats=json.dumps({"numRecords": own.num_rows})))
     return adds
+
+
+def _percent(found: re.Match[str]) -> str:
+    return f"%{ord(found[0]):02X}"
 
 
 def _added(folder: str, path: str, values: Mapping[str, str | None], *, stats: str) -> AddAction:

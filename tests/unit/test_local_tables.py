@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import deltalake
+import polars
 import pyarrow as pa
 import pytest
 
@@ -24,7 +25,7 @@ OTHER: Final = Night("nightly", date(2026, 1, 1))
 @pytest.fixture
 def storage(tmp_path: Path) -> LocalStorage:
     """Give a root with an empty table of checks."""
-    storage = LocalStorage(str(tmp_path / "the results"))
+    storage = LocalStorage(str(tmp_path / "results"))
     tables.create(storage, schemas.CHECKS)
     return storage
 
@@ -74,6 +75,12 @@ def test_published_rows_outlive_their_staging(storage: LocalStorage) -> None:
     publish(storage, NIGHT, "first", "rows")
     storage.remove("_staging")
     assert found(storage) == [("nightly 100%/é", "first", "rows")]
+
+
+def test_readers_that_take_the_night_from_the_folders_find_it(storage: LocalStorage) -> None:
+    publish(storage, OTHER, "first", "rows")
+    found = polars.read_delta(f"{storage.root}/{TABLE}", columns=["evaluation", "evaluation_date", "check"])
+    assert found.rows() == [(OTHER.evaluation, OTHER.evaluation_date, "rows")]
 
 
 def test_files_are_copied_where_a_disk_has_no_links(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,6 +200,15 @@ def test_lists_have_the_names_of_their_models_in_whatever_order_these_are_named(
     assert tuples(lists, "model_id", "n_recommended", "hit_ranks") == [("a", 1, []), ("it's", 1, [1]), ("z", 0, [])]
 
 
+def test_gains_may_be_in_the_column_of_the_scores() -> None:
+    items = log("user_id item_id score", ("u", "x", 0.5), ("u", "y", 0.4))
+    own_column = input_table(items, judged(("u", "y", 3.0)))
+    scores = [{**row, "score": row.pop("gain")} for row in judged(("u", "y", 3.0))]
+    (row,) = list_rows(job(), input_table(items, scores))
+    assert row["hit_gains"] == row["judged_gains"] == [3.0]
+    assert [row] == list_rows(job(), own_column)
+
+
 def test_a_log_of_one_model_need_not_name_it() -> None:
     table = input_table(log("user_id item_id score", ("u", "x", 0.5)), judged(("u", "x", 1.0)))
     lists = list_rows(job(models=(C.ONE_MODEL,)), table.drop_columns(C.MODEL_ID))

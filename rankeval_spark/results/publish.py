@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import first_line
-from rankeval_spark.results import delta_log, journal, local_tables, removal, tables
+from rankeval_spark.results import audit, delta_log, journal, local_tables, removal, tables
 from rankeval_spark.results.commits import Root, lost, retried
 from rankeval_spark.results.facts import Night
 from rankeval_spark.results.failpoints import reach
@@ -100,9 +100,14 @@ def _recover_run(root: Root, intent: journal.Event, state: journal.State, *, aft
 
 
 def _rolled_forward(root: Root, night: Night, intent: journal.Event, staging: Staging) -> journal.Outcome:
+    # Looked at again: an older version may have announced what the tables refuse.
+    staged = [schema for schema in schemas.PUBLISHED if staging.has(schema.name)]
+    columns = {schema.name: tables.columns_of(root.spark, root.storage, schema.name) for schema in staged}
+    frames = {name: tables.widened(staging.read(name), found) for name, found in columns.items()}
+    if faults := audit.refused_rows(frames, staged):
+        return journal.Outcome(journal.MAINTAINED, f"rolled back: {first_line(str(faults[0]))}", {})
     try:
-        # By Spark, which checks each row: an older version may have announced what the tables refuse.
-        versions = _write_tables(root, night, intent[C.RUN_ID], staging, is_audited=False)
+        versions = _write_tables(root, night, intent[C.RUN_ID], staging)
     except Exception as error:
         if not _REFUSED.search(str(error)):
             raise  # a disk that is full, a lock that was lost: the next one tries again
@@ -110,12 +115,10 @@ def _rolled_forward(root: Root, night: Night, intent: journal.Event, staging: St
     return journal.Outcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
 
 
-def _write_tables(
-    root: Root, night: Night, run_id: str, staging: Staging, *, is_audited: bool = True
-) -> dict[str, int]:
+def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> dict[str, int]:
     versions = {}
     for schema in schemas.PUBLISHED:
-        if is_audited and local_tables.are_at(root.storage):
+        if local_tables.are_at(root.storage):
             versions[schema.name] = _take_over(root, root.storage, schema, night, staging)
         else:
             staged = staging.read(schema.name) if staging.has(schema.name) else None

@@ -36,9 +36,13 @@ _MODELS_SHOWN: Final = 20
 
 FACT_SCHEMA: Final = "input string, check string, count bigint, total bigint, sample_keys array<string>"
 
-GATE_SCHEMA: Final = ", ".join(
-    f"{field.name} {field.type}" for field in schemas.GATES.fields if field.name not in C.RUN_KEY
-)
+
+def _columns_of(schema: schemas.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema.fields if field.name not in C.RUN_KEY)
+
+
+GATE_SCHEMA: Final = _columns_of(schemas.GATES)
+CHECK_SCHEMA: Final = _columns_of(schemas.CHECKS)
 
 _OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
     check.DUPLICATES: ("each item once", "keep one row an item in the catalogue"),
@@ -265,7 +269,7 @@ class _Night:
             self._measure(inputs)
             self._refuse()
             self._judge()
-        self.recorded.stage(schemas.CHECKS.name, self._verdicts())
+        self.recorded.stage(schemas.CHECKS.name, self.spark.createDataFrame(self.judged, CHECK_SCHEMA))
         return reason
 
     def _count(self, inputs: Inputs) -> None:
@@ -320,12 +324,10 @@ class _Night:
             self.recorded.stage(schemas.GATES.name, self.spark.createDataFrame(self.gates, GATE_SCHEMA))
             step.n_rows = len(self.gates)
 
-    def _verdicts(self) -> DataFrame:
-        return check.with_verdicts(self.spark.createDataFrame(self.facts, FACT_SCHEMA), checks=self.config.checks)
-
     def _refuse(self, *unusable_inputs: Fault) -> None:
         """Stop where a check says so, or an input cannot be used."""
-        self.judged = self._verdicts().collect()
+        facts = self.spark.createDataFrame(self.facts, FACT_SCHEMA)
+        self.judged = check.with_verdicts(facts, checks=self.config.checks).collect()
         failed = [row for row in self.judged if row["verdict"] == "error"]
         if failed or unusable_inputs:
             kept = self.recorded.quarantine_path if self.config.results.quarantine else ""

@@ -98,7 +98,7 @@ def numbers_of(row: dict[str, Any]) -> dict[str, float]:
 
 @pytest.mark.parametrize(
     ("n_partitions", "is_adaptive", "time_zone"),
-    [(1, False, "Pacific/Honolulu"), (200, True, "Asia/Kolkata")],
+    [(1, False, "Pacific/Honolulu"), (64, True, "Asia/Kolkata")],
 )
 def test_order_partitions_names_adaptive_plans_and_time_zones_change_nothing(
     spark: SparkSession,

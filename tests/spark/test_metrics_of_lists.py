@@ -90,7 +90,7 @@ def test_means_are_the_same_without_rows_of_users(spark: SparkSession, asked: di
     assert [field.name for field in after_run(schemas.METRICS)] == alone.columns
 
 
-@pytest.mark.parametrize("n_partitions", [2, 40])
+@pytest.mark.parametrize("n_partitions", [2, 12])
 def test_intervals_of_a_bootstrap_are_the_same_without_rows_of_users(spark: SparkSession, n_partitions: int) -> None:
     result = evaluated(spark, n_partitions=n_partitions, **BOOTSTRAP)
     with no_spark_jobs(spark):
@@ -108,7 +108,7 @@ def test_intervals_of_a_bootstrap_are_the_same_without_rows_of_users(spark: Spar
         pytest.param({"baseline": "popular"}, id="by t"),
         pytest.param({"pairs": "all", "tests": EVERY_TEST, "replicates": 200}, id="every test"),
         pytest.param({"baseline": "absent", "models": ["als", "absent"]}, id="a model without lists"),
-        pytest.param({"baseline": "als", "population": "run", "n_partitions": 40}, id="users of each run"),
+        pytest.param({"baseline": "als", "population": "run", "n_partitions": 12}, id="users of each run"),
         pytest.param({"baseline": "als", "slices": [], "ids": "bigint"}, id="ids that are numbers"),
     ],
 )

@@ -177,7 +177,7 @@ LISTS: Final = Schema(
         Field(
             C.EMPTY_RANKS,
             "array<struct<first:int,last:int>>",
-            "Runs of ranks without an item, ascending; NULL without a list, or where ranks are given anew",
+            "Runs of ranks without an item, ascending; NULL without a list, or where ranks are given again",
         ),
         Field(
             C.HAS_RANK_GAPS,

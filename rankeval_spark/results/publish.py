@@ -119,7 +119,7 @@ def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> di
     versions = {}
     for schema in schemas.PUBLISHED:
         if local_tables.are_at(root.storage):
-            versions[schema.name] = _take_over(root, root.storage, schema, night, staging)
+            versions[schema.name] = _publish_files(root, root.storage, schema, night, staging)
         else:
             staged = staging.read(schema.name) if staging.has(schema.name) else None
             versions[schema.name] = _replace_night(root, schema, night, run_id, staged)
@@ -127,7 +127,7 @@ def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> di
     return versions
 
 
-def _take_over(root: Root, storage: LocalStorage, schema: Schema, night: Night, staging: Staging) -> int:
+def _publish_files(root: Root, storage: LocalStorage, schema: Schema, night: Night, staging: Staging) -> int:
     """Let the staged files be those of the night in one table, as they are; return the new version."""
     table, run_id = schema.name, staging.run_id
     files = staging.files(table) if staging.has(table) else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import subprocess
 import sys
@@ -42,8 +43,13 @@ class Finished:
 def rankeval(*arguments: object) -> Finished:
     """Run a command in this process."""
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = _code_of(list(map(str, arguments)))
+    log = logging.getLogger("rankeval")
+    handlers = log.handlers[:]
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            code = _code_of(list(map(str, arguments)))
+    finally:
+        log.handlers = handlers  # as in a new process: one that the command added has the error output of now
     return Finished(code, out.getvalue(), err.getvalue())
 
 

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results import Results
+from rankeval_spark.results import Results, local_tables, tables
+from rankeval_spark.results.storage import LocalStorage
 from tests.spark.results import nights
 from tests.support.readers import READERS, sorted_rows
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 COLUMNS = {
@@ -29,6 +33,18 @@ def test_other_readers_see_what_spark_sees(spark: SparkSession, root: str, reade
     columns = COLUMNS[table]
     expected = [tuple(row) for row in spark.read.format("delta").load(f"{root}/{table}").select(*columns).collect()]
     assert READERS[reader](f"{root}/{table}", columns) == sorted_rows(expected)
+
+
+def test_spark_reads_what_was_appended_before_and_after_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    tables.create(storage, schemas.RUNS)
+    event = {"evaluation": "a", "evaluation_date": nights.FIRST, "status": "RUNNING", "recorded_at": 0}
+    runs = [f"r{number}" for number in range(102)]
+    for run in runs:
+        local_tables.append(storage, "runs", [{**event, "run_id": run, "n_rows": {"lists": 1}}], tag=run)
+    assert list(tmp_path.rglob("*.checkpoint.parquet"))
+    found = spark.read.format("delta").load(f"{tmp_path}/runs").select("run_id", "n_rows").collect()
+    assert {row["run_id"]: row["n_rows"] for row in found} == {key: {"lists": 1} for key in runs}
 
 
 def test_the_long_view_has_a_row_for_every_measure_that_was_asked_for(spark: SparkSession, root: str) -> None:

@@ -1,4 +1,4 @@
-"""Time the whole evaluation against its floor: ``python -m benchmarks.bench --rows 10_000_000``."""
+"""Time the calls of a user against their floor: ``python -m benchmarks.bench --rows 10_000_000``."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from rankeval_spark.session.jars import delta_jars
 from rankeval_spark.session.java import find_java
 from rankeval_spark.session.settings import DELTA_CATALOG, DELTA_EXTENSION
 
-PARTS: Final = ("main", "blocks", "extras", "families")
+PARTS: Final = ("main", "extras", "families")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Generate the data if need be, take turns, print the table and keep it as JSON."""
     options = _options(arguments)
-    settings = DataSettings(options.rows, seed=options.seed, n_models=options.models)
+    settings = DataSettings(
+        options.rows, seed=options.seed, n_models=options.models, has_text_ids=options.ids == "text"
+    )
     spark = plain_session(options.cores, options.heap)
     _say(f"data in {settings.folder}")
     tables = prepare(spark, settings)
@@ -58,11 +60,10 @@ def run(spark: SparkSession, workloads: Workloads, *, parts: Sequence[str], repe
     """Time the parts that are asked for, all their contenders in one round of turns."""
     contenders = {
         "main": workloads.main,
-        "blocks": workloads.blocks,
         "extras": workloads.extras,
         "families": Families(workloads).contenders,
     }
-    # By name: the floor and the whole evaluation belong to two parts.
+    # By name: the floor and the default call belong to several parts.
     chosen = {one.name: one for part in PARTS if part in parts for one in contenders[part]()}
     return interleaved(list(chosen.values()), repeats=repeats, before_each=lambda: collect_garbage(spark), report=_say)
 
@@ -99,9 +100,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--models", type=number, default=1, help="models of the log, each with a list for every user (1)"
     )
+    parser.add_argument("--ids", choices=["integers", "text"], default="integers", help="kind of the ids (integers)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the generated rows (1)")
     parser.add_argument(
-        "--parts", nargs="+", choices=PARTS, default=list(PARTS[:3]), help="what to time (all but the families)"
+        "--parts", nargs="+", choices=PARTS, default=list(PARTS[:2]), help="what to time (all but the families)"
     )
     parser.add_argument("--scratch", help="folder for what is written (in the cache folder)")
     return parser.parse_args(arguments)

@@ -59,6 +59,8 @@ class DataSettings:
         The same for the judgements of a user; half of them are on his list.
     fewest_interactions, most_interactions : int
         The same for the training interactions of a user.
+    has_text_ids : bool
+        Whether ids are texts of 36 characters instead of integers.
     version : int
         Raised when the generator changes.
     """
@@ -73,6 +75,7 @@ class DataSettings:
     most_judgements: int = 30
     fewest_interactions: int = 10
     most_interactions: int = 30
+    has_text_ids: bool = False
     version: int = 4
 
     @property
@@ -116,7 +119,7 @@ def prepare(spark: SparkSession, settings: DataSettings) -> Tables:
             (train(spark, settings), tables.train),
             (items(spark, settings), tables.items),
         ):
-            frame.write.parquet(str(path))
+            _with_ids(frame, settings).write.parquet(str(path))
         draft.rename(settings.folder)
     return Tables.under(settings.folder)
 
@@ -185,6 +188,14 @@ def items(spark: SparkSession, settings: DataSettings) -> DataFrame:
             "published_at"
         ),
     )
+
+
+def _with_ids(frame: DataFrame, settings: DataSettings) -> DataFrame:
+    """Write ids as texts of 36 characters, as long as those of a database, where that is wanted."""
+    if not settings.has_text_ids:
+        return frame
+    names = [name for name in ("user_id", "item_id") if name in frame.columns]
+    return frame.withColumns({name: F.concat(F.lit("id: "), F.md5(F.col(name).cast("string"))) for name in names})
 
 
 def _cells(spark: SparkSession, settings: DataSettings, *, per_user: int, rows: int) -> DataFrame:

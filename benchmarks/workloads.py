@@ -1,10 +1,10 @@
-"""What `make bench` times: the floor, the whole evaluation, its building blocks and what can be added to it."""
+"""What `make bench` times: the floor, the calls of a user and the nightly job."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -12,68 +12,54 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window, functions as F
 
-from benchmarks.data import EVERY_SEGMENT, MODEL, MORE_SEGMENTS, SEGMENT_SIZES, Tables
+from benchmarks.data import MORE_SEGMENTS, SEGMENT_SIZES, Tables
 from benchmarks.timing import Contender
-from rankeval_spark import evaluate, pipeline, schemas
-from rankeval_spark.app.inputs import exposures_of, inputs_of, list_facts, row_facts
+from rankeval_spark import evaluate
 from rankeval_spark.app.night import NightResult, run_night
-from rankeval_spark.config import Checks, EvaluationConfig, Policies, load_config
-from rankeval_spark.measures import MeasureSet
-from rankeval_spark.pipeline import Inputs, Request
+from rankeval_spark.config import EvaluationConfig, load_config
+from rankeval_spark.measures import registry
 from rankeval_spark.pipeline.user_rows import to_user_rows
-from rankeval_spark.sources import Sources, from_frame, segments_schema
-from rankeval_spark.stages import check
-from rankeval_spark.statistics.resampled import Draws
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from rankeval_spark import Evaluation
 
 CUTOFFS: Final = (1, 5, 10, 20, 50, 100)
-MEASURES: Final = (
-    "P",
-    "R",
-    "F1",
-    "Success",
-    "NumHits",
-    "RR",
-    "ARHR",
-    "ARHR(gains='grade')",
-    "AP",
-    "AP(denom='min')",
-    "Rprec",
-    "CG",
-    "DCG",
-    "nDCG",
-    "nDCG(dcg='exp-log2')",
-    "nDCG(gains='binary')",
-)
-"""Every measure of the first release; all of them are given every cutoff that they take."""
+DEPTH: Final = 20
+"""Cutoff of the measures beyond accuracy."""
 
-FLOOR: Final = "floor: exchange by user, window, rank <= 100, one sum"
-DEFAULT: Final = "evaluate(...).metrics, all defaults: six measures at six cutoffs"
-DRAWN: Final = "evaluate(...).metrics with 1000 bootstrap replicates"
-COMPARED: Final = "evaluate(...).comparisons of all models with the first"
-EXCHANGE: Final = "  limit of its shape: the exchange of the log alone"
-HANDED_OVER: Final = "  limit of its shape: all rows exchanged and handed to Python"
-WHOLE: Final = "the whole evaluation"
-MEANS: Final = "  its means alone, no rows of users"
-NO_SLICES: Final = "whole, without slices"
-MANY_SLICES: Final = "whole, by 20 segments and 10 crossings"
-MORE_SLICES: Final = (
-    *((name,) for name in MORE_SEGMENTS),
+SIX: Final = tuple(f"{name}@{k}" for name in ("P", "R", "Success", "RR", "AP", "nDCG") for k in CUTOFFS)
+POPULARITY: Final = tuple(f"{name}@{DEPTH}" for name in ("ARP", "MIUF", "SelfInfo", "EPC", "EFD", "APLT", "ACLT"))
+FIVE_SEGMENTS: Final = tuple(SEGMENT_SIZES)
+MANY_SLICES: Final = (
+    *MORE_SEGMENTS,
     *(tuple(list(MORE_SEGMENTS)[index : index + 2]) for index in range(10)),
 )
+
+FLOOR: Final = "floor: exchange by user, window, rank <= 100, one sum"
+EXCHANGE: Final = "  limit of its shape: the exchange of the log alone"
+HANDED_OVER: Final = "  limit of its shape: all rows exchanged and handed to Python"
+DEFAULT: Final = "evaluate(...).metrics, all defaults: six measures at six cutoffs"
+NAMED: Final = "  with the models named"
+ACCURACY: Final = "  every measure of accuracy"
+BOTH: Final = "  rows of users as Parquet, and the means, inside cached()"
+SEGMENTS: Final = "  by five segments"
+SLICES: Final = "  by 20 segments and 10 crossings"
+DRAWN: Final = "  with 1000 bootstrap replicates"
+COMPARED: Final = "  comparisons of all models with the first"
+WITH_ILD: Final = f"  with ILD@{DEPTH} by vectors"
+WITH_POPULARITY: Final = f"  with seven measures of popularity @{DEPTH}"
+CHECKS: Final = "evaluate(...).checks"
 NIGHT: Final = "the nightly job: checked, audited, published as Delta tables"
 DAY: Final = date(2026, 1, 1)
-DRAWS: Final = Draws(replicates=1000, seed=0)
 
+_NOT_ACCURACY: Final = frozenset({"data_quality", "rating", "rank_agreement", "roc_area", "user_coverage"})
+"""Families that read no judgement or that read scores."""
 
-def measure_set(names: tuple[str, ...] = MEASURES, cutoffs: tuple[int, ...] = CUTOFFS) -> MeasureSet:
-    """Ask for each measure at each cutoff."""
-    return MeasureSet.parse([f"{name}@{k}" for name in names for k in cutoffs], where="benchmarks")
+_SPELLED: Final = {"RBP": "RBP(max_rel=3,p=0.8)"}
+"""Measures that must know the greatest gain there is."""
 
 
 @dataclass(frozen=True)
@@ -98,52 +84,54 @@ class Workloads:
     def main(self) -> list[Contender]:
         """Return the default call and the floor, whose ratio is the figure of the project, and what limits it."""
         return [
-            Contender(DEFAULT, self.default),
+            Contender(DEFAULT, lambda: n_rows(self.evaluated().metrics)),
             Contender(FLOOR, self.floor),
             Contender(EXCHANGE, self.exchange),
             Contender(HANDED_OVER, self.hand_over),
-            Contender(WHOLE, self.whole),
-        ]
-
-    def blocks(self) -> list[Contender]:
-        """Return the steps of the whole evaluation, each with all that comes before it; results are thrown away."""
-        return [
-            Contender("  compact row per list", lambda: _throw_away(self.lists())),
-            Contender("  scored", lambda: _throw_away(self.scored())),
-            Contender("  scored and written as Parquet", self.write_scored),
-            Contender("  read back, sliced, summarised", self.summarise_written),
-            Contender(MEANS, self.means),
         ]
 
     def extras(self) -> list[Contender]:
-        """Return what is not part of the comparison: each policy and protocol on a line of its own."""
+        """Return the default call with one thing more each, and the nightly job."""
         return [
-            Contender(DRAWN, lambda: _n_rows(self.evaluated(intervals="bootstrap").metrics)),
-            Contender(COMPARED, lambda: _n_rows(self.evaluated(baseline=f"{MODEL}-0").comparisons)),
+            Contender(FLOOR, self.floor),
+            Contender(DEFAULT, lambda: n_rows(self.evaluated().metrics)),
+            Contender(NAMED, lambda: n_rows(self.evaluated(models=self.models).metrics)),
+            Contender(ACCURACY, lambda: n_rows(self.evaluated(accuracy()).metrics)),
+            Contender(BOTH, self.both),
+            Contender(SEGMENTS, lambda: n_rows(self.sliced(FIVE_SEGMENTS).metrics)),
+            Contender(SLICES, lambda: n_rows(self.sliced(MANY_SLICES).metrics)),
+            Contender(DRAWN, lambda: n_rows(self.evaluated(intervals="bootstrap").metrics)),
+            Contender(COMPARED, lambda: n_rows(self.evaluated(baseline=self.models[0]).comparisons)),
             Contender(
-                "whole, models named and no item repeated (duplicates: keep)", lambda: self.whole(self._trusted())
+                WITH_ILD, lambda: n_rows(self.evaluated([*SIX, f"ILD@{DEPTH}"], items=self.read("items")).metrics)
             ),
-            Contender(NO_SLICES, lambda: self.whole(self._with(slices=()))),
-            Contender(MANY_SLICES, lambda: self.whole(self._with(slices=MORE_SLICES))),
-            Contender("whole, 6 measures, everyone only", lambda: self.whole(self._narrow())),
-            Contender("  with 1000 bootstrap replicates", lambda: self.whole(self._narrow(DRAWS))),
-            Contender("checks by themselves", self.checks),
+            Contender(
+                WITH_POPULARITY,
+                lambda: n_rows(self.evaluated([*SIX, *POPULARITY], train=self.read("train")).metrics),
+            ),
+            Contender(CHECKS, lambda: n_rows(self.evaluated().checks)),
             Contender(NIGHT, self.night),
         ]
 
-    def default(self) -> int:
-        """Evaluate as a user does who sets nothing; return the number of metrics."""
-        return _n_rows(self.evaluated().metrics)
+    def evaluated(self, measures: list[str] | tuple[str, ...] = SIX, **options: Any) -> Evaluation:  # noqa: ANN401 - options of evaluate
+        """Plan an evaluation as a user does, by default of six measures at six cutoffs."""
+        return evaluate(self.log, self.read("held_out"), measures=list(measures), **options)
 
-    def evaluated(self, **options: Any) -> Evaluation:  # noqa: ANN401 - options of evaluate
-        """Plan an evaluation of six measures at six cutoffs."""
-        held_out = self.spark.read.parquet(str(self.tables.held_out))
-        asked = [f"{name}@{k}" for name in ("P", "R", "Success", "RR", "AP", "nDCG") for k in CUTOFFS]
-        return evaluate(self.log, held_out, measures=asked, **options)
+    def sliced(self, slices: Sequence[str | Sequence[str]]) -> Evaluation:
+        """Plan an evaluation by segments and their crossings."""
+        return self.evaluated(segments=self.read("segments"), slices=slices)
+
+    def both(self) -> int:
+        """Write the rows of users and compute the means; return the number of means."""
+        evaluation = self.evaluated()
+        with evaluation.cached() as kept:
+            kept.user_metrics.write.mode("overwrite").parquet(str(self.scratch / "user_metrics"))
+            return n_rows(kept.metrics)
 
     def hand_over(self) -> int:
         """Move every row to its user, hand all of them to Python, and count them there."""
-        user_rows = to_user_rows(self._inputs, self._request).frame
+        evaluation = self.evaluated()
+        user_rows = to_user_rows(evaluation.inputs, evaluation.request).frame
 
         def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             n_rows = sum(batch.num_rows for batch in batches)
@@ -159,47 +147,7 @@ class Workloads:
 
     def exchange(self) -> None:
         """Move every row to the partition of its user."""
-        _throw_away(self.log.repartition("user_id"))
-
-    def lists(self, request: Request | None = None) -> DataFrame:
-        """Plan the compact rows."""
-        return pipeline.to_lists(self._inputs, request=request or self._request)
-
-    def scored(self, request: Request | None = None) -> DataFrame:
-        """Plan the scored rows."""
-        return pipeline.to_scored(self._inputs, request=request or self._request)
-
-    def write_scored(self, request: Request | None = None) -> DataFrame:
-        """Write the scored rows and return a frame that reads them."""
-        scored = self.scored(request)
-        scored.write.mode("overwrite").parquet(self._written)
-        return self.spark.read.schema(scored.schema).parquet(self._written)
-
-    def whole(self, request: Request | None = None) -> int:
-        """Score, write, read back, slice and summarise; return the number of metrics."""
-        asked = request or self._request
-        scored = self.write_scored(asked) if asked.measures.per_list else self.scored(asked)
-        return _n_rows(self._metrics(scored, asked))
-
-    def means(self, request: Request | None = None) -> int:
-        """Make the table of means alone, as ``evaluate(...).metrics`` does; return the number of its rows."""
-        asked = request or self._request
-        return _n_rows(pipeline.to_metrics(self._inputs, request=asked))
-
-    def asking(self, measures: MeasureSet) -> Request:
-        """Return the request of :meth:`whole` for other measures."""
-        return self._with(measures=measures)
-
-    def summarise_written(self) -> int:
-        """Do the second half of :meth:`whole` on what is written already."""
-        schema = self.scored().schema
-        return _n_rows(self._metrics(self.spark.read.schema(schema).parquet(self._written), self._request))
-
-    def checks(self) -> object:
-        """Count what is wrong with the inputs, and with the lists as scored."""
-        scored = self.spark.read.schema(self.scored().schema).parquet(self._written)
-        facts = check.union(*row_facts(self._inputs, self._request), list_facts(scored, self._request))
-        return check.with_verdicts(facts, checks=Checks()).collect()
+        self.log.repartition("user_id").write.format("noop").mode("overwrite").save()
 
     def night(self) -> NightResult:
         """Run the nightly job on the same rows: checked, staged, audited and published as Delta tables, again."""
@@ -208,28 +156,23 @@ class Workloads:
             self.steps.setdefault(step, []).append(seconds)
         return result
 
+    def read(self, name: str) -> DataFrame:
+        """Read an input by its name."""
+        return self.spark.read.parquet(str(getattr(self.tables, name)))
+
     def clear(self) -> None:
         """Remove what was written."""
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    @property
-    def _written(self) -> str:
-        return str(self.scratch / "scored")
-
     @cached_property
     def log(self) -> DataFrame:
         """The recommendations."""
-        return self.spark.read.parquet(str(self.tables.recommendations))
+        return self.read("recommendations")
 
     @cached_property
-    def _request(self) -> Request:
-        slices = tuple((name,) for name in SEGMENT_SIZES)
-        return Request(measure_set(), Policies(), slices=slices, evaluation_date=DAY)
-
-    @cached_property
-    def _inputs(self) -> Inputs:
-        by_every_segment = self._with(slices=tuple((name,) for name in EVERY_SEGMENT))
-        return inputs_of(sources_of(self.spark, self.tables), by_every_segment)
+    def models(self) -> tuple[str, ...]:
+        """Names of the models in the log, sorted."""
+        return tuple(sorted(row[0] for row in self.log.select("model_id").distinct().collect()))
 
     @cached_property
     def _config(self) -> EvaluationConfig:
@@ -242,9 +185,9 @@ class Workloads:
         config = {
             "evaluation": "bench",
             "inputs": {name: {"format": "parquet", "path": str(path)} for name, path in inputs.items()},
-            "measures": list(MEASURES),
+            "measures": ["P", "R", "Success", "RR", "AP", "nDCG"],
             "cutoffs": list(CUTOFFS),
-            "slices": list(SEGMENT_SIZES),
+            "slices": list(FIVE_SEGMENTS),
             "results": {"root": str(self.scratch / "results")},
         }
         self.scratch.mkdir(parents=True, exist_ok=True)
@@ -252,46 +195,20 @@ class Workloads:
         path.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
         return load_config(path)
 
-    def _metrics(self, scored: DataFrame, request: Request) -> DataFrame:
-        return pipeline.Frames(
-            scored,
-            request=request,
-            has_one_list=self._inputs.has_one_list,
-            exposures=exposures_of(self._inputs, request),
-        ).metrics
 
-    def _with(self, **changes: object) -> Request:
-        return replace(self._request, **changes)  # type: ignore[arg-type]  # any field of Request
-
-    def _narrow(self, draws: Draws | None = None) -> Request:
-        """Ask for 36 columns, a measure at a cutoff each."""
-        return self._with(measures=measure_set(MEASURES[:6]), slices=(), draws=draws)
-
-    def _trusted(self) -> Request:
-        return self._with(policies=Policies(duplicates="keep"), models=(MODEL,))
+def accuracy() -> tuple[str, ...]:
+    """Name every measure of relevance with its default options, at each cutoff where it takes one."""
+    found: list[str] = []
+    for entry in registry.entries("list"):
+        definition = entry.definition
+        if entry.family in _NOT_ACCURACY or definition.needs or definition.needs_with(**entry.defaults):
+            continue
+        name = _SPELLED.get(entry.name, entry.name)
+        takes_none = definition.cutoff.need(entry.defaults) == "forbidden"
+        found += [name] if takes_none else [f"{name}@{k}" for k in CUTOFFS]
+    return tuple(found)
 
 
-def sources_of(spark: SparkSession, tables: Tables) -> Sources:
-    """Read the generated tables in their canonical columns."""
-    known = {
-        "recommendations": schemas.RECOMMENDATIONS,
-        "held_out": schemas.HELD_OUT,
-        "segments": segments_schema(tuple(EVERY_SEGMENT)),
-        "train": schemas.TRAIN,
-        "items": schemas.ITEMS,
-    }
-    return Sources(
-        **{
-            name: from_frame(name, spark.read.parquet(str(getattr(tables, name))), schema)
-            for name, schema in known.items()
-        }
-    )
-
-
-def _n_rows(frame: DataFrame) -> int:
+def n_rows(frame: DataFrame) -> int:
     """Compute a small table, and count its rows."""
     return int(frame.toArrow().num_rows)
-
-
-def _throw_away(frame: DataFrame) -> None:
-    frame.write.format("noop").mode("overwrite").save()

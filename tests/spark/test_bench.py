@@ -5,21 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.data import SEGMENT_SIZES, DataSettings, prepare
-from benchmarks.families import Families, accuracy_set
+from benchmarks.families import Families
 from benchmarks.report import Report
 from benchmarks.timing import interleaved
-from benchmarks.workloads import (
-    COMPARED,
-    CUTOFFS,
-    DEFAULT,
-    DRAWN,
-    EXCHANGE,
-    FLOOR,
-    HANDED_OVER,
-    MEASURES,
-    WHOLE,
-    Workloads,
-)
+from benchmarks.workloads import DEFAULT, EXCHANGE, FIVE_SEGMENTS, FLOOR, HANDED_OVER, SIX, Workloads, accuracy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,37 +17,49 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_the_floor_and_the_whole_evaluation_are_timed_on_the_same_rows(
+def test_the_floor_and_the_default_call_are_timed_on_the_same_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RANKEVAL_CACHE", str(tmp_path))
     settings = DataSettings(2_000, seed=3)
     workloads = Workloads(spark, prepare(spark, settings), tmp_path / "scratch")
-    n_rows = spark.read.parquet(str(workloads.tables.recommendations)).count()
+    n_rows = workloads.log.count()
 
     timings = interleaved(workloads.main(), repeats=1, before_each=lambda: None)
     table = Report("bench", {}, timings, reference=FLOOR, n_rows=n_rows).as_table()
 
-    assert list(timings) == [DEFAULT, FLOOR, EXCHANGE, HANDED_OVER, WHOLE]
+    assert list(timings) == [DEFAULT, FLOOR, EXCHANGE, HANDED_OVER]
     assert all(name in table for name in timings)
-    lists = workloads.lists().collect()
+    lists = workloads.evaluated(["P@1000"]).user_metrics.collect()
     assert len(lists) == settings.n_users == 20
-    n_repeated = sum(row["n_duplicates"] for row in lists)
-    assert 0 < n_repeated < n_rows / 20
-    assert sum(row["n_recommended"] for row in lists) == n_rows - n_repeated
+    lengths = [row["n_recommended"] for row in lists]
+    once = workloads.log.select("user_id", "item_id").distinct().count()
+    assert sum(lengths) == once
+    assert 0 < n_rows - once < n_rows / 20
     assert workloads.hand_over() > n_rows
     ranks = workloads.floor()
     assert isinstance(ranks, list)
-    lengths = [min(row["n_recommended"] + row["n_duplicates"], 100) for row in lists]
-    assert ranks[0][0] == sum(length * (length + 1) // 2 for length in lengths)
-    n_slices = 1 + sum(len({row["segments"][name] for row in lists}) for name in SEGMENT_SIZES)
+    rows_of_users = [row["count"] for row in workloads.log.groupBy("user_id").count().collect()]
+    assert ranks[0][0] == sum(min(n, 100) * (min(n, 100) + 1) // 2 for n in rows_of_users)
+    values = workloads.read("segments").collect()
+    n_slices = 1 + sum(len({row[name] for row in values}) for name in SEGMENT_SIZES)
+    by_name = {one.name.strip(): one for one in workloads.extras()}
+    assert by_name["by five segments"].run() == len(SIX) * n_slices == workloads.sliced(FIVE_SEGMENTS).metrics.count()
+    assert by_name["with 1000 bootstrap replicates"].run() == len(SIX)
+    assert by_name["comparisons of all models with the first"].run() == len(SIX)
+    assert by_name["rows of users as Parquet, and the means, inside cached()"].run() == len(SIX)
+    assert set(SIX) <= set(accuracy())
+
+
+def test_every_family_has_a_floor_and_text_ids_are_as_long_as_those_of_a_database(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKEVAL_CACHE", str(tmp_path))
+    workloads = Workloads(spark, prepare(spark, DataSettings(2_000, has_text_ids=True)), tmp_path / "scratch")
     families = Families(workloads)
-    named = [one.name for one in families.contenders()]
-    assert len(named) == len(set(named))
-    assert families.floors().items() <= {(name, floor) for name in named for floor in named}
-    assert set(MEASURES) - {"RBP"} <= {*accuracy_set().labels, *(name for name in MEASURES if "(" in name)}
-    assert workloads.whole() == len(MEASURES) * len(CUTOFFS) * n_slices
-    assert workloads.means() == workloads.whole()
-    drawn, compared, *_ = workloads.extras()
-    assert (drawn.name, compared.name) == (DRAWN, COMPARED)
-    assert drawn.run() == compared.run() == 6 * len(CUTOFFS)
+    contenders = {one.name: one for one in families.contenders()}
+    assert set(families.floors().values()) | set(families.floors()) == set(contenders)
+    assert contenders["data quality"].run() == 2
+    row = workloads.log.first()
+    assert row is not None
+    assert len(row["user_id"]) == len(row["item_id"]) == 36

@@ -17,7 +17,7 @@ from rankeval_spark.engine.results import IS_EVALUATED
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import Results
-from rankeval_spark.stages.compared import keep_t_tests
+from rankeval_spark.stages.compare import keep_t_tests
 from rankeval_spark.statistics import multiplicity
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rankeval_spark.config import validate
 from rankeval_spark.config.base import Model
 from rankeval_spark.config.intervals import Replicates, Seed
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.stages import lots
+from rankeval_spark.result_rows import gap_significance
 from rankeval_spark.stages.gaps import is_compared
 from rankeval_spark.statistics.multiplicity import Correction
 from rankeval_spark.statistics.resampled import Draws
@@ -49,10 +49,10 @@ def gap_tests(frames: Frames, *, request: Request, has_one_list: bool, asked: Ma
     of_groups = frames.metrics.where((F.col(C.SLICE) != C.ALL_USERS) & F.col(C.MEASURE).isin(*labels))
     names = (C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, C.VALUE, "n_users")
     rows = of_groups.select(*names, is_compared().alias("is_compared")).collect()  # as many as metrics has of these
-    gaps = lots.gaps_of([row for row in rows if (row[C.MEASURE], row[C.K]) in asked_for])
+    gaps = gap_significance.gaps_of([row.asDict() for row in rows if (row[C.MEASURE], row[C.K]) in asked_for])
     return pipeline.to_gap_tests(
         frames.scored,
-        frames.scored.sparkSession.createDataFrame(lots.rows_of(gaps), lots.TESTED),
+        frames.scored.sparkSession.createDataFrame(gap_significance.rows_of(gaps), gap_significance.TESTED),
         gaps=gaps,
         request=request,
         has_one_list=has_one_list,

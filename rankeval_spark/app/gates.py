@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.stages.compared import keep_t_tests
+from rankeval_spark.stages.compare import keep_t_tests
 from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, Verdict
 

@@ -15,6 +15,7 @@ from rankeval_spark.engine.scoring import RELEVANT
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.measures.needs import TRAINED_ITEMS
 from rankeval_spark.pipeline.user_rows import scoring_of, to_user_rows
+from rankeval_spark.result_rows import comparison_rows
 from rankeval_spark.stages import (
     clean,
     compare,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config import Comparisons
     from rankeval_spark.pipeline.inputs import Inputs
     from rankeval_spark.pipeline.request import Request
-    from rankeval_spark.stages.lots import Gap
+    from rankeval_spark.result_rows.gap_significance import Gap
     from rankeval_spark.statistics.multiplicity import Correction
     from rankeval_spark.statistics.resampled import Draws
 
@@ -130,8 +131,8 @@ def to_comparisons(inputs: Inputs, *, request: Request) -> DataFrame | None:
     if request.comparisons is None:
         return None
     options = _comparison_options(request, request.comparisons)
-    finisher = compare.finisher_of(**options)
-    aggregator = compare.aggregator_of(finisher, options["slices"])
+    finisher = comparison_rows.finisher_of(**options)
+    aggregator = comparison_rows.aggregator_of(finisher, options["slices"])
     partials = to_user_rows(inputs, request, are_merged=True).to_differences(aggregator)
     return compare.to_comparisons_of_partials(partials, finisher)
 

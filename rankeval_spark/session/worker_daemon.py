@@ -11,7 +11,7 @@ import pyspark.worker  # noqa: F401 - imported for the workers
 from pyspark.daemon import manager
 
 import rankeval_spark.engine.job
-import rankeval_spark.stages.finish  # noqa: F401 - imported for the workers
+import rankeval_spark.result_rows.metric_rows  # noqa: F401 - imported for the workers
 
 if __name__ == "__main__":
     manager()

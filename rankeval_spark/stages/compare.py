@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.comparison_state import GROUP, PARTIAL
-from rankeval_spark.engine.differing import Aggregator, Asked
 from rankeval_spark.engine.results import IS_EVALUATED
-from rankeval_spark.engine.slices import USER_HASH, segment_columns
+from rankeval_spark.engine.slices import USER_HASH
+from rankeval_spark.result_rows.comparison_rows import ROW_TYPE, ComparisonRows, aggregator_of, finisher_of
 from rankeval_spark.stages.clean import user_hash
-from rankeval_spark.stages.compared import ROW_TYPE, Finisher
-from rankeval_spark.stages.finish import slice_names
 from rankeval_spark.stages.slicing import segments_of
 
 if TYPE_CHECKING:
@@ -77,7 +74,7 @@ def to_comparisons(  # noqa: PLR0913 - what is compared, and how
     return to_comparisons_of_partials(partials, finisher)
 
 
-def to_comparisons_of_partials(partials: DataFrame, finisher: Finisher) -> DataFrame:
+def to_comparisons_of_partials(partials: DataFrame, finisher: ComparisonRows) -> DataFrame:
     """Make the same rows of aggregates, wherever they come from: rows of ``comparison_state.PARTIAL``."""
 
     def finish(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:  # Spark takes no method here
@@ -91,43 +88,6 @@ def to_comparisons_of_partials(partials: DataFrame, finisher: Finisher) -> DataF
     )
 
 
-def aggregator_of(finisher: Finisher, slices: Sequence[Sequence[str]]) -> Aggregator:
-    """Say how the workers aggregate what the finisher takes."""
-    return Aggregator(finisher.asked, tuple(segment_columns(slices)))
-
-
-def finisher_of(  # noqa: PLR0913 - what is compared, and how
-    measures: MeasureSet,
-    slices: Sequence[Sequence[str]],
-    comparisons: Comparisons,
-    *,
-    min_slice_size: int,
-    confidence: float,
-    weights: Mapping[str, str] | None = None,
-) -> Finisher:
-    """Say what the workers do; the parameters are those of :func:`to_comparisons`."""
-    compared = measures.comparable
-    labels = dict(zip(measures.columns, measures.labels, strict=True))
-    weights = measures.weights if weights is None else weights
-    asked = Asked(
-        columns=compared,
-        weights=tuple(weights.get(column) for column in compared),
-        over_lists=tuple(weights.get(column) != measures.weights.get(column) for column in compared),
-        cutoffs=tuple(frozenset(measures.asked[column]) for column in compared),
-        ks=measures.ks,
-        tests=comparisons.tests,
-        wilcoxon_zeros=comparisons.wilcoxon_zeros,
-        replicates=comparisons.replicates,
-        seed=comparisons.seed,
-        baseline=comparisons.baseline,
-        all_pairs=comparisons.all_pairs,
-    )
-    return Finisher(
-        asked=asked,
-        labels=tuple(labels[column] for column in compared),
-        direction=np.array([-1 if column in measures.lower_is_better else 1 for column in compared]),
-        slices=slice_names(slices),
-        correction=comparisons.correction,
-        min_slice_size=min_slice_size,
-        confidence=confidence,
-    )
+def keep_t_tests(comparisons: DataFrame) -> DataFrame:
+    """Keep the row that every comparison has, where further tests have rows of their own: what verdicts go by."""
+    return comparisons.where(F.col("test") == F.lit("t"))

@@ -8,27 +8,19 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.measures import needs as N
+from rankeval_spark.result_rows.parity_rows import is_disparity
 from rankeval_spark.stages import describe
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
     from rankeval_spark.stages.describe import Knowledge
 
-N_SUMS: Final = 4
-"""Items of the category that are recommended, and in the training data; then all items, likewise."""
-
 _N_OWN: Final = "_n_own"
-
-
-def is_one(measure: Measure) -> bool:
-    """Tell whether a measure compares the shares of a category."""
-    return N.CATEGORY_SHARES in measure.needs
 
 
 def with_categories(items: DataFrame, *, measures: Sequence[Measure], knowledge: Knowledge) -> DataFrame:
     """Add the ``categories`` of items that have one of those asked for; n:1, and as it is where none is asked for."""
-    asked = sorted({str(measure.options["category"]) for measure in measures if is_one(measure)})
+    asked = sorted({str(measure.options["category"]) for measure in measures if is_disparity(measure)})
     if not asked:
         return items
     is_asked = F.arrays_overlap(C.CATEGORIES, F.array(*map(F.lit, asked)))
@@ -58,13 +50,13 @@ def with_profiles(users: DataFrame, *, measures: Sequence[Measure], knowledge: K
 
 
 def sums(index: int) -> list[Column]:
-    """List the counts of a user for the measure at a place, ``N_SUMS`` of them."""
+    """List the counts of a user for the measure at a place, ``N_DISPARITY_SUMS`` of them."""
     names = (_name("slots_of", index), _name("own_of", index), _name("slots", index), _N_OWN)
     return [F.coalesce(name, F.lit(0)) for name in names]
 
 
 def _disparities(measures: Sequence[Measure]) -> list[tuple[int, Measure]]:
-    return [(index, measure) for index, measure in enumerate(measures) if is_one(measure)]
+    return [(index, measure) for index, measure in enumerate(measures) if is_disparity(measure)]
 
 
 def _has_category(measure: Measure) -> Column:

@@ -8,18 +8,18 @@ for the items that the group was shown. Nothing that grows with users or items i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import needs
-from rankeval_spark.stages import finish, jackknifed, segment
-from rankeval_spark.stages.histograms import COUNTS, EVERYONE, PAIR_SUMS, Histograms
-from rankeval_spark.stages.jackknifed import N_GROUPS, SLICE, RowMaker
+from rankeval_spark.result_rows.exposure_rows import ExposureRows
+from rankeval_spark.result_rows.histograms import COUNTS, EVERYONE, PAIR_SUMS
+from rankeval_spark.result_rows.jackknife_rows import SLICE, JackknifeRows
+from rankeval_spark.result_rows.metric_rows import ROW_TYPE, slice_names
+from rankeval_spark.stages import jackknifed, segment
 from rankeval_spark.stages.user_rows import IS_FIRST
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
     """
     ks = sorted({measure.k for measure in measures})
     lengths_at = sorted({measure.k for measure in measures if needs.LIST_LENGTHS in measure.needs})
-    finisher = _Finisher(tuple(measures), RowMaker(finish.slice_names(slices), min_slice_size, confidence))
+    finisher = ExposureRows(tuple(measures), JackknifeRows(slice_names(slices), min_slice_size, confidence))
     return (
         ranked.transform(_to_places, ks=ks, lengths_at=lengths_at, segments=segments, absent=absent, slices=slices)
         .transform(_to_items, ks=ks, lengths_at=lengths_at)
@@ -68,7 +68,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         .transform(_to_histograms, ks=ks, lengths_at=lengths_at)
         .transform(_with_catalogue_size, catalogue=catalogue)
         .withColumn(C.MODEL_ID, F.col(C.MODEL_ID).cast("string"))
-        .mapInArrow(finisher.finish, finish.ROW_TYPE)
+        .mapInArrow(finisher.finish, ROW_TYPE)
     )
 
 
@@ -268,27 +268,3 @@ def _entries(k: int, *, has_lengths: bool) -> Column:
     of_all = entry(F.lit(EVERYONE), times, 1, n_lists=F.col(_n_lists(k)), n_users=F.col(_n_users(k)), _pairs=pairs)
     shown = F.filter(F.col("_groups"), lambda group: group[_times(k)] > 0)
     return F.concat(F.array(of_all), F.flatten(F.transform(shown, left_out)))
-
-
-@dataclass(frozen=True)
-class _Finisher:
-    """What the workers need."""
-
-    measures: tuple[Measure, ...]
-    rows: RowMaker
-
-    def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            histograms = Histograms.of(batch)
-            for measure in self.measures:
-                chosen = batch[C.K].to_numpy() == measure.k
-                values = measure.entry.kernel(histograms.exposure, **measure.options).reshape(-1, N_GROUPS + 1)
-                columns = self.rows.columns(
-                    measure,
-                    batch.filter(pa.array(chosen)),
-                    values[chosen],
-                    n_users=histograms.n_users[chosen],
-                    n_lists=histograms.n_lists[chosen],
-                    has_users=histograms.has_users[chosen],
-                )
-                yield finish.to_batch(columns)

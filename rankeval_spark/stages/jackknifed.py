@@ -1,33 +1,14 @@
-"""What the measures of all lists together have in common: their groups of users, and how their values become rows.
-
-A value is computed with everyone and without each of ``N_GROUPS`` groups of users in turn, from which the jackknife
-takes its spread.
-"""
+"""The groups of users that the jackknife leaves out, and the slices of users, as columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
 
-import numpy as np
-import pyarrow as pa
 from pyspark.sql import Column, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import finish
+from rankeval_spark.result_rows.jackknife_rows import GROUP, N_GROUPS
 from rankeval_spark.stages.clean import user_hash
-from rankeval_spark.statistics import jackknife
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures import Measure
-
-N_GROUPS: Final = 20
-"""Groups of users that the jackknife leaves out in turn."""
-
-GROUP: Final = "_group"
-SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)
-"""Key of a slice of a model."""
 
 
 def user_group() -> Column:
@@ -43,61 +24,3 @@ def slices_of(slices: Sequence[Sequence[str]]) -> Column:
 def _slice(index: int, names: Sequence[str]) -> Column:
     values = F.array(*(F.col(C.SEGMENTS)[name] for name in names)).cast("array<string>")
     return F.struct(F.lit(index).alias("slice_index"), values.alias(C.SLICE_VALUES))
-
-
-@dataclass(frozen=True)
-class RowMaker:
-    """Makes rows of ``metrics`` of values; ``slices`` are the names by index."""
-
-    slices: tuple[str, ...]
-    min_slice_size: int
-    confidence: float
-
-    def columns(  # noqa: PLR0913 - what a row of metrics is made of
-        self,
-        measure: Measure,
-        rows: pa.RecordBatch,
-        values: np.ndarray,
-        *,
-        n_users: np.ndarray,
-        n_lists: np.ndarray,
-        has_users: np.ndarray,
-    ) -> dict[str, pa.Array]:
-        """Make the columns of ``schemas.METRICS`` from the model on.
-
-        Parameters
-        ----------
-        rows : RecordBatch
-            Columns ``model_id``, ``slice_index`` and ``slice_values``.
-        values : float64, shape (n_rows, 1 + N_GROUPS)
-            With everyone, then without each group.
-        n_users : int64, shape (n_rows,)
-            Users with a list.
-        n_lists : int64, shape (n_rows,)
-            Their lists.
-        has_users : bool, shape (n_rows, N_GROUPS)
-            Whether the group has any of them.
-        """
-        spread = jackknife.delete_a_group(
-            values[:, 0], values[:, 1:], has_users, self.confidence, measure.entry.definition.bounds
-        )
-        n = rows.num_rows
-        method = np.where(np.isnan(spread.low), "none", "jackknife")
-        no_count = pa.nulls(n, pa.int64())
-        return {
-            **finish.slice_columns(rows, self.slices),
-            C.MEASURE: pa.array([measure.label] * n, pa.string()),
-            C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
-            C.VALUE: finish.nullable(values[:, 0]),
-            "n_users": pa.array(n_users),
-            C.N_LISTS: pa.array(n_lists),
-            **dict.fromkeys(("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users"), no_count),
-            "tie_share": pa.nulls(n, pa.float64()),
-            "is_small": pa.array(n_users < self.min_slice_size),
-            "std_dev": pa.nulls(n, pa.float64()),
-            "std_error": finish.nullable(spread.std_error),
-            "ci_low": finish.nullable(spread.low),
-            "ci_high": finish.nullable(spread.high),
-            "ci_level": pa.array(np.full(n, self.confidence)),
-            "ci_method": pa.array(method.tolist(), pa.string()),
-        }

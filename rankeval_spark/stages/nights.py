@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.engine.results import IS_EVALUATED
 from rankeval_spark.engine.slices import PACKED, Key, doubles, groups_of, in_chunks, unpacked
+from rankeval_spark.result_rows.metric_rows import nullable, readable, slice_names
 from rankeval_spark.stages import summarise
-from rankeval_spark.stages.finish import nullable, readable, slice_names
 from rankeval_spark.stages.slicing import segments_of
 from rankeval_spark.statistics import nights
 from rankeval_spark.statistics.nights import Nights, RatioNights

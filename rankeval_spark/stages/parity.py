@@ -7,24 +7,23 @@ are the sums without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.measures import Rates, needs as N
+from rankeval_spark.measures import needs as N
 from rankeval_spark.measures.groups import BY_POPULARITY
-from rankeval_spark.stages import describe, disparity, finish, jackknifed, segment
+from rankeval_spark.result_rows.jackknife_rows import GROUP, SLICE, JackknifeRows
+from rankeval_spark.result_rows.metric_rows import ROW_TYPE, slice_names
+from rankeval_spark.result_rows.parity_rows import ParityRows, is_disparity, n_sums
+from rankeval_spark.stages import describe, disparity, jackknifed, segment
 from rankeval_spark.stages.describe import Knowledge
-from rankeval_spark.stages.jackknifed import GROUP, N_GROUPS, SLICE, RowMaker
 from rankeval_spark.stages.user_rows import IS_LAST
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from rankeval_spark.measures import Measure
 
 _GROUPS: Final = range(len(BY_POPULARITY))
@@ -78,7 +77,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         As ``exposure.to_rows`` takes them.
     """
     names = tuple(dict.fromkeys(name for one in slices for name in one))
-    finisher = _Finisher(tuple(measures), RowMaker(finish.slice_names(slices), min_slice_size, confidence))
+    finisher = ParityRows(tuple(measures), JackknifeRows(slice_names(slices), min_slice_size, confidence))
     return (
         ranked.transform(_to_users, measures=measures, offer=offer)
         .transform(_with_relevant, measures=measures, offer=offer)
@@ -92,9 +91,9 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
             _sums(measures).alias("_sums"),
             jackknifed.slices_of(slices).alias("_slice"),
         )
-        .transform(_to_slices, n_sums=sum(map(_width, measures)))
+        .transform(_to_slices, width=sum(map(n_sums, measures)))
         .withColumn(C.MODEL_ID, F.col(C.MODEL_ID).cast("string"))
-        .mapInArrow(finisher.finish, finish.ROW_TYPE)
+        .mapInArrow(finisher.finish, ROW_TYPE)
     )
 
 
@@ -102,7 +101,7 @@ def _to_users(ranked: DataFrame, *, measures: Sequence[Measure], offer: Offer) -
     """Count what the lists of a user hold: a row per (model, user) with ``_n_lists`` and the counts of each measure."""
     ks = [measure.k for measure in measures]
     is_read = F.lit(C.WHOLE_LIST in ks) | (F.col(C.RANK) <= max(ks)) | F.col(IS_LAST)
-    by_group = [(index, measure) for index, measure in enumerate(measures) if not disparity.is_one(measure)]
+    by_group = [(index, measure) for index, measure in enumerate(measures) if not is_disparity(measure)]
     items = ranked.transform(_with_groups, offer=offer) if by_group else ranked
     taken = [
         F.count_if(_is_within(measure.k) & _counts(measure) & (F.col(N.ITEM_POPULARITY_GROUP) == group)).alias(name)
@@ -162,7 +161,7 @@ def _sums(measures: Sequence[Measure]) -> Column:
         return [F.col(size) - F.coalesce(own, F.lit(0)) for size, own in pairs]
 
     def sums(index: int, measure: Measure) -> list[Column]:
-        if disparity.is_one(measure):
+        if is_disparity(measure):
             return disparity.sums(index)
         in_lists = [count * F.col("_n_lists") for count in possible(index, measure)]
         return [*map(F.col, _names("taken", index)), *in_lists]
@@ -170,14 +169,9 @@ def _sums(measures: Sequence[Measure]) -> Column:
     return F.array(*(column for index, measure in enumerate(measures) for column in sums(index, measure)))
 
 
-def _width(measure: Measure) -> int:
-    """Count the sums of a measure."""
-    return disparity.N_SUMS if disparity.is_one(measure) else 2 * len(BY_POPULARITY)
-
-
-def _to_slices(users: DataFrame, *, n_sums: int) -> DataFrame:
+def _to_slices(users: DataFrame, *, width: int) -> DataFrame:
     """Add up: one row per (model, slice) with an array of its groups of users: how many, their lists and sums."""
-    sums = F.array(*(F.sum(F.col("_sums")[place]) for place in range(n_sums)))
+    sums = F.array(*(F.sum(F.col("_sums")[place]) for place in range(width)))
     groups = users.select(C.MODEL_ID, GROUP, "_n_lists", "_sums", "_slice.*").groupBy(*SLICE, GROUP)
     entry = F.struct(GROUP, "n_users", C.N_LISTS, "_sums")
     return (
@@ -221,43 +215,3 @@ def _is_within(k: int) -> Column:
 def _names(kind: str, index: int = 0) -> list[str]:
     """Name the columns of a count, one for each group of popularity."""
     return [f"_{kind}_{index}_{group}" for group in BY_POPULARITY]
-
-
-@dataclass(frozen=True)
-class _Finisher:
-    """What the workers need."""
-
-    measures: tuple[Measure, ...]
-    rows: RowMaker
-
-    def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            ends = np.cumsum([_width(measure) for measure in self.measures])
-            n_users, n_lists, sums = _by_group(batch["_entries"], n_sums=int(ends[-1]))
-            for measure, own in zip(self.measures, np.split(sums, ends[:-1], axis=2), strict=True):
-                taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
-                rates = Rates(taken, possible)
-                columns = self.rows.columns(
-                    measure,
-                    batch,
-                    measure.entry.kernel(rates, **measure.options).reshape(-1, 1 + N_GROUPS),
-                    n_users=n_users.sum(axis=1),
-                    n_lists=n_lists,
-                    has_users=n_users > 0,
-                )
-                yield finish.to_batch(columns)
-
-
-def _by_group(entries: pa.ListArray, *, n_sums: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lay the entries out: users by (row, group), lists by row, sums by (row, everyone or all but one group, sum)."""
-    flat = entries.flatten()
-    row = np.repeat(np.arange(len(entries)), np.diff(entries.offsets.to_numpy()))
-    group = flat.field(GROUP).to_numpy()
-    n_users = np.zeros((len(entries), N_GROUPS), dtype=np.int64)
-    n_users[row, group] = flat.field("n_users").to_numpy()
-    n_lists = np.zeros(len(entries), dtype=np.int64)
-    np.add.at(n_lists, row, flat.field(C.N_LISTS).to_numpy())
-    of_group = np.zeros((len(entries), N_GROUPS, n_sums))
-    of_group[row, group] = flat.field("_sums").flatten().to_numpy().reshape(-1, n_sums)
-    everyone = of_group.sum(axis=1, keepdims=True)
-    return n_users, n_lists, np.concatenate([everyone, everyone - of_group], axis=1)

@@ -12,7 +12,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import aggregate_state
 from rankeval_spark.engine.aggregate_state import State
 from rankeval_spark.engine.results import IS_EVALUATED
-from rankeval_spark.stages import finish, moments, resample
+from rankeval_spark.result_rows import metric_rows
+from rankeval_spark.stages import moments, resample
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit
@@ -146,14 +147,14 @@ def to_metrics_of_partials(  # noqa: PLR0913 - what is summarised, and how
     else:
         n_measures = len(measures.columns)
         together = resample.with_intervals(partials, n_measures=n_measures, draws=draws, level=confidence)
-    return together.transform(
-        finish.to_rows,
-        measures=measures,
-        state=state or State.of(measures.columns, measures.weights),
-        slices=every_slice(slices),
+    rows = metric_rows.finisher_of(
+        measures,
+        state or State.of(measures.columns, measures.weights),
+        every_slice(slices),
         min_slice_size=min_slice_size,
         confidence=confidence,
     )
+    return together.mapInArrow(rows.finish, metric_rows.ROW_TYPE)
 
 
 def every_slice(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:

@@ -51,7 +51,7 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/stages/user_rows.py": "the engine: all rows of a user in, lists, values and moments out",
     "rankeval_spark/stages/moments.py": "values of users in, moments out",
     "rankeval_spark/stages/resample.py": "replicate sums of a bootstrap in, intervals out",
-    "rankeval_spark/stages/finish.py": "merged moments in, rows of metrics out",
+    "rankeval_spark/stages/summarise.py": "merged moments in, rows of metrics out",
     "rankeval_spark/stages/compare.py": "values of two models in, differences and rows of comparisons out",
     "rankeval_spark/stages/nights.py": "values of two nights in, their moments and rows of changes out",
     "rankeval_spark/stages/exposure.py": "histograms of exposure in, rows of metrics out",

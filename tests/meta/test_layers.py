@@ -16,6 +16,7 @@ LAYERS: Final = (
     {"measures", "statistics"},
     {"config"},
     {"engine"},
+    {"result_rows"},
     {"stages"},
     {"pipeline", "session", "sources", "results"},
     {"app"},

@@ -12,9 +12,11 @@ from hypothesis import Phase, given, settings, strategies as st
 from rankeval_spark import columns as C
 from rankeval_spark.engine.scoring import Scored, Scorer
 from rankeval_spark.measures import Background, Item, Measure, MeasureSet, Ranking, registry
-from rankeval_spark.stages import exposure, fairness, parity
-from rankeval_spark.stages.histograms import COUNTS
-from rankeval_spark.stages.jackknifed import GROUP, RowMaker
+from rankeval_spark.result_rows import group_rows
+from rankeval_spark.result_rows.exposure_rows import ExposureRows
+from rankeval_spark.result_rows.histograms import COUNTS
+from rankeval_spark.result_rows.jackknife_rows import GROUP, JackknifeRows
+from rankeval_spark.result_rows.parity_rows import ParityRows
 from tests.support.compact import to_columns
 from tests.support.rankings import OTHER_MODEL, rankings
 
@@ -131,7 +133,7 @@ SLICE_FIELDS: Final = {
     C.SLICE_VALUES: pa.list_(pa.string()),
     C.K: pa.int32(),
 }
-ROWS: Final = RowMaker(("all",), 1, 0.95)
+ROWS: Final = JackknifeRows(("all",), 1, 0.95)
 HISTOGRAMS: Final = pa.schema(
     {
         **SLICE_FIELDS,
@@ -155,7 +157,7 @@ RATES: Final = pa.schema(
 def test_batch_without_a_slice_has_no_row(kind: Literal["exposure", "parity"]) -> None:
     names = [golden.measure for entry in registry.entries(kind) for golden in entry.definition.goldens]
     measures = tuple(dict.fromkeys(map(Measure.parse, names)))
-    finisher = exposure._Finisher(measures, ROWS) if kind == "exposure" else parity._Finisher(measures, ROWS)
+    finisher = ExposureRows(measures, ROWS) if kind == "exposure" else ParityRows(measures, ROWS)
     nothing = pa.RecordBatch.from_pylist([], schema=HISTOGRAMS if kind == "exposure" else RATES)
     found = list(finisher.finish(iter([nothing])))
     assert [one.num_rows for one in found] == [0] * len(measures)
@@ -177,4 +179,4 @@ METRICS: Final = pa.schema(
 
 def test_rows_of_metrics_may_come_in_empty_batches() -> None:
     nothing = pa.RecordBatch.from_pylist([], schema=METRICS)
-    assert sum(one.num_rows for one in fairness._to_groups(iter([nothing, nothing]))) == 0
+    assert sum(one.num_rows for one in group_rows.to_groups(iter([nothing, nothing]))) == 0

@@ -15,7 +15,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import aggregate_state, aggregation
 from rankeval_spark.engine.aggregate_state import State
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.stages import finish, summarise
+from rankeval_spark.result_rows import metric_rows
+from rankeval_spark.stages import summarise
 
 ASKED: Final = MeasureSet.parse(["P@1", "Success@1"])
 LEVEL: Final = 0.9
@@ -34,7 +35,7 @@ def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict
     schema = pa.Table.from_pylist([_row([0.5])]).schema
     parts = (pa.Table.from_pylist(rows[part::n_partitions], schema=schema) for part in range(n_partitions))
     batches = [batch for part in parts for batch in summariser.summarise(iter(part.to_batches()))]
-    finisher = finish._Finisher(
+    finisher = metric_rows.MetricRows(
         state=State.of(ASKED.columns, weights, has_lists=True),
         labels=ASKED.labels,
         slices=("all",),

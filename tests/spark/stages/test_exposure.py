@@ -13,7 +13,7 @@ from scipy import stats
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure
-from rankeval_spark.stages.jackknifed import N_GROUPS
+from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
 from tests.support import naive_exposures, naive_parity
 from tests.support.frames import after_run, assert_columns, assert_key, judgements, table
 from tests.support.plans import no_spark_jobs

@@ -6,7 +6,7 @@ of every run, longer than all the arithmetic on them. scipy is needed for the qu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -21,8 +21,6 @@ from rankeval_spark.engine.unusable import without_counts
 from rankeval_spark.statistics import intervals, links, ratios
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from rankeval_spark.measures import MeasureSet
 
 Doubles: TypeAlias = NDArray[np.float64]
@@ -33,29 +31,25 @@ ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)
 """Columns of the rows that are made here, as Spark reads them."""
 
 
-def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
-    partials: DataFrame,
-    *,
+def finisher_of(
     measures: MeasureSet,
     state: State,
     slices: Sequence[Sequence[str]],
+    *,
     min_slice_size: int,
     confidence: float,
-) -> DataFrame:
-    """Make the rows of ``schemas.METRICS``, from the model on, of the measures and cutoffs that were asked for.
+) -> MetricRows:
+    """Say how partial moments become the rows of the measures and cutoffs that were asked for.
 
     Parameters
     ----------
-    partials : DataFrame
-        Rows of ``aggregate_state.PARTIAL``, all of a group in one partition; of a bootstrap also with
-        ``aggregate_state.SPREAD``, which then is the spread of the means.
     state : State
-        How moments and counts lie in them.
+        How moments and counts lie in the partial rows.
     slices : sequence of sequences of str
         Names of the segments of each slice, by ``slice_index``.
     """
     asked = np.column_stack([measures.asked_at(column) for column in measures.columns])
-    finisher = _Finisher(
+    return MetricRows(
         state=state,
         labels=tuple(measures.labels),
         slices=slice_names(slices),
@@ -66,7 +60,6 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         min_slice_size=min_slice_size,
         confidence=confidence,
     )
-    return partials.mapInArrow(finisher.finish, ROW_TYPE)
 
 
 def slice_names(slices: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -95,7 +88,7 @@ def nullable(values: np.ndarray) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class _Finisher:
+class MetricRows:
     """What the workers need: names by index, and which (k, measure index) were asked for."""
 
     state: State
@@ -108,7 +101,15 @@ class _Finisher:
     min_slice_size: int
     confidence: float
 
-    def finish(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make rows of ``schemas.METRICS``, from the model on.
+
+        Parameters
+        ----------
+        batches
+            Rows of ``aggregate_state.PARTIAL``, all of a group among them; of a bootstrap also with
+            ``aggregate_state.SPREAD``, which then is the spread of the means.
+        """
         held = [batch for batch in batches if batch.num_rows]  # a row for each group and partition
         if not held:
             return

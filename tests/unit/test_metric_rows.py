@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import finish
+from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.statistics import intervals
 
 
@@ -22,7 +22,7 @@ def merged(*rows: tuple[int, float | None, float | None]) -> pa.RecordBatch:
 def test_no_two_slices_read_alike() -> None:
     values = [None, "(unknown)", '"(unknown)"', "DE", "a*b", "", '"', '""', "*", 'a"b']
     slices = [[], *([one] for one in values), *([one, two] for one in values for two in values)]
-    words = finish.readable(pa.array(slices, pa.list_(pa.string()))).to_pylist()
+    words = metric_rows.readable(pa.array(slices, pa.list_(pa.string()))).to_pylist()
     assert words == [C.CROSSING.join(map(C.readable_value, one)) for one in slices]
     assert words[:5] == ["", "(unknown)", '"(unknown)"', '"""(unknown)"""', "DE"]
     crossed = words[1 + len(values) :]
@@ -32,7 +32,7 @@ def test_no_two_slices_read_alike() -> None:
 
 def test_intervals_are_those_of_the_statistics_and_null_where_there_is_none() -> None:
     rows = merged((10, 0.7, 10 * 0.7 * 0.3), (3, 2.0, 2.0), (1, 1.0, 0.0), (0, None, 0.0))
-    found = finish.spread_of(
+    found = metric_rows.spread_of(
         rows, is_proportion=np.array([True, False, False, True]), is_ratio=np.zeros(4, dtype=bool), confidence=0.9
     )
     wilson = tuple(map(float, intervals.wilson_interval(10, 0.7, 10 * 0.7 * 0.3, 0.9)))
@@ -45,7 +45,7 @@ def test_intervals_are_those_of_the_statistics_and_null_where_there_is_none() ->
 def test_spread_of_a_bootstrap_takes_the_place_of_that_of_the_moments() -> None:
     columns = {"drawn_error": [0.1, None], "drawn_low": [0.3, None], "drawn_high": [0.7, None]}
     rows = pa.RecordBatch.from_pydict({name: pa.array(values, pa.float64()) for name, values in columns.items()})
-    found = {name: values.to_pylist() for name, values in finish.drawn_spread(rows).items()}
+    found = {name: values.to_pylist() for name, values in metric_rows.drawn_spread(rows).items()}
     assert found == {
         "std_error": [0.1, None],
         "ci_low": [0.3, None],
@@ -56,7 +56,7 @@ def test_spread_of_a_bootstrap_takes_the_place_of_that_of_the_moments() -> None:
 
 def test_deviations_are_those_of_the_sample_and_null_below_two_users() -> None:
     rows = merged((3, 2.0, 2.0), (1, 1.0, 0.0), (0, None, 0.0))
-    found = finish.spread_of(
+    found = metric_rows.spread_of(
         rows, is_proportion=np.array([False, False, True]), is_ratio=np.zeros(3, dtype=bool), confidence=0.9
     )
     assert found["std_dev"].to_pylist() == [1.0, None, None]

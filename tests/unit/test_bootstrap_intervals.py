@@ -13,7 +13,7 @@ import pytest
 from rankeval_spark import columns as C
 from rankeval_spark.engine import aggregate_state, aggregation, bootstrap
 from rankeval_spark.engine.slices import USER_HASH
-from rankeval_spark.stages import resample
+from rankeval_spark.result_rows.bootstrap_intervals import BootstrapIntervals
 from rankeval_spark.statistics import hashing
 from rankeval_spark.statistics.resampled import Draws
 
@@ -28,7 +28,7 @@ SLICES: Final = ((), ("_segment_0",))
 DRAWS: Final = Draws(replicates=100, seed=3)
 LEVEL: Final = 0.9
 SUMMARISER: Final = aggregation.Summariser(("p", "r"), {"r": "r__weight"}, SLICES, KS, DRAWS)
-MERGER: Final = resample._Merger(2, DRAWS, LEVEL)
+MERGER: Final = BootstrapIntervals(2, DRAWS, LEVEL)
 
 Row = dict[str, object]
 Found = dict[tuple[object, ...], list[float]]

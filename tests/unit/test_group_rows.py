@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.stages import fairness
+from rankeval_spark.result_rows import group_rows
 from rankeval_spark.statistics.gaps import gap_of, ratio_interval, worst_interval
 
 TYPES: Final = pa.schema(
@@ -36,7 +36,7 @@ def row(
 def said_of(*rows: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     """Compare the groups; what is said, by slice and measure."""
     table = pa.Table.from_pylist(list(rows), schema=TYPES)
-    found = [each for batch in fairness.to_rows(table) for each in batch.to_pylist()]
+    found = [each for batch in group_rows.to_rows(table) for each in batch.to_pylist()]
     return {(each[C.SLICE], each[C.MEASURE]): each for each in found}
 
 
@@ -119,7 +119,7 @@ def test_groups_of_items_are_compared_within_each_slice_and_small_ones_left_out(
         row(["AT"], 1 / 2, 0.01, 40, **{C.MEASURE: "R(group='head')"}),
     ]
     table = pa.Table.from_pylist(rows, schema=TYPES)
-    found = [each for batch in fairness.to_item_rows(table) for each in batch.to_pylist()]
+    found = [each for batch in group_rows.to_item_rows(table) for each in batch.to_pylist()]
     facts = (C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, C.VALUE, "n_users", "n_left_out", "is_small", "ci_method")
     assert sorted([tuple(each[name] for name in facts) for each in found], key=str) == [
         ("all", [], "ItemMAD(R)", 10, 0.25, 70, 0, False, "none"),
@@ -130,4 +130,4 @@ def test_groups_of_items_are_compared_within_each_slice_and_small_ones_left_out(
 
 def test_one_group_of_items_is_compared_with_nothing() -> None:
     table = pa.Table.from_pylist([row([], 0.5, 0.1, 90, **{C.MEASURE: "R(group='head')"})], schema=TYPES)
-    assert list(fairness.to_item_rows(table)) == []
+    assert list(group_rows.to_item_rows(table)) == []

@@ -1,4 +1,4 @@
-"""From merged aggregates to the numbers of each test; :mod:`rankeval_spark.stages.compared` names their rows."""
+"""From merged aggregates to the numbers of each test; :mod:`comparison_rows` names their rows."""
 
 from __future__ import annotations
 

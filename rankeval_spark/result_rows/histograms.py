@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures.exposure import Exposure
-from rankeval_spark.stages.jackknifed import N_GROUPS
+from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.comparisons import OF_ALL_MODELS
 from rankeval_spark.engine.cubes import in_order
-from rankeval_spark.engine.slices import doubles
+from rankeval_spark.engine.differing import Aggregator, Asked
+from rankeval_spark.engine.slices import doubles, segment_columns
 from rankeval_spark.engine.unusable import OF_INPUTS, refuse_without_usable
-from rankeval_spark.stages.finish import nullable, readable
-from rankeval_spark.stages.tested import MONTE_CARLO, OfModels, OfPair
+from rankeval_spark.result_rows.metric_rows import nullable, readable, slice_names
+from rankeval_spark.result_rows.significance import MONTE_CARLO, OfModels, OfPair
 from rankeval_spark.statistics import multiplicity
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from rankeval_spark.config import Comparisons
     from rankeval_spark.config.comparisons import TestName
-    from rankeval_spark.engine.differing import Asked
-    from rankeval_spark.stages.tested import Numbers
+    from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.result_rows.significance import Numbers
     from rankeval_spark.statistics.multiplicity import Correction
 
 _FIELDS: Final = tuple(field for field in schemas.COMPARISONS.fields if field.name not in C.RUN_KEY)
@@ -46,13 +45,64 @@ Where: TypeAlias = tuple[int, list[str | None], int]
 """Index and values of a slice, and the cutoff."""
 
 
-def keep_t_tests(comparisons: DataFrame) -> DataFrame:
-    """Keep the row that every comparison has, where further tests have rows of their own: what verdicts go by."""
-    return comparisons.where(F.col("test") == F.lit("t"))
+def aggregator_of(finisher: ComparisonRows, slices: Sequence[Sequence[str]]) -> Aggregator:
+    """Say how the workers aggregate what the finisher takes."""
+    return Aggregator(finisher.asked, tuple(segment_columns(slices)))
+
+
+def finisher_of(  # noqa: PLR0913 - what is compared, and how
+    measures: MeasureSet,
+    slices: Sequence[Sequence[str]],
+    comparisons: Comparisons,
+    *,
+    min_slice_size: int,
+    confidence: float,
+    weights: Mapping[str, str] | None = None,
+) -> ComparisonRows:
+    """Say how aggregates of differences become rows.
+
+    Parameters
+    ----------
+    slices : sequence of sequences of str
+        Names of the segments of each slice; ``()`` is everyone.
+    comparisons : Comparisons
+        Which models are compared, by which tests; what is done about the number of tests.
+    min_slice_size : int
+        Slices with fewer users are marked, and have no p.
+    confidence : float in (0, 1)
+        Nominal coverage of the intervals; a verdict is given where the adjusted p is at most one minus it.
+    weights : mapping, optional
+        Column of the denominators of each measure that is a ratio of sums; those of the measures where left out.
+    """
+    compared = measures.comparable
+    labels = dict(zip(measures.columns, measures.labels, strict=True))
+    weights = measures.weights if weights is None else weights
+    asked = Asked(
+        columns=compared,
+        weights=tuple(weights.get(column) for column in compared),
+        over_lists=tuple(weights.get(column) != measures.weights.get(column) for column in compared),
+        cutoffs=tuple(frozenset(measures.asked[column]) for column in compared),
+        ks=measures.ks,
+        tests=comparisons.tests,
+        wilcoxon_zeros=comparisons.wilcoxon_zeros,
+        replicates=comparisons.replicates,
+        seed=comparisons.seed,
+        baseline=comparisons.baseline,
+        all_pairs=comparisons.all_pairs,
+    )
+    return ComparisonRows(
+        asked=asked,
+        labels=tuple(labels[column] for column in compared),
+        direction=np.array([-1 if column in measures.lower_is_better else 1 for column in compared]),
+        slices=slice_names(slices),
+        correction=comparisons.correction,
+        min_slice_size=min_slice_size,
+        confidence=confidence,
+    )
 
 
 @dataclass(frozen=True)
-class Finisher:
+class ComparisonRows:
     """What the workers need to finish a group.
 
     Attributes

@@ -18,7 +18,7 @@ from rankeval_spark.engine import comparison_state, cubes, differing
 from rankeval_spark.engine.cubes import Values
 from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.stages import compare
+from rankeval_spark.result_rows import comparison_rows
 from rankeval_spark.statistics import bootstrap, hashing, moments, paired, randomization, ratio_pairs, tukey
 from rankeval_spark.statistics.differences import Pairs, by_group
 
@@ -62,7 +62,7 @@ def compared(
     """Do what Spark does: split the users, aggregate each part as rows or as lists, group, finish and adjust."""
     slices: list[Sequence[str]] = [(), ("country",)]
     asked = Comparisons(**{"baseline": "base", "replicates": REPLICATES, **options})
-    finisher = compare.finisher_of(ASKED, slices, asked, min_slice_size=5, confidence=0.95)
+    finisher = comparison_rows.finisher_of(ASKED, slices, asked, min_slice_size=5, confidence=0.95)
     aggregator = differing.Aggregator(finisher.asked, ((), ("_segment_0",)))
     groups: dict[tuple[Any, ...], list[pa.RecordBatch]] = defaultdict(list)
     users = sorted({row["user_id"] for row in rows})

@@ -1,0 +1,58 @@
+"""From the replicate sums of all partitions to the intervals of a bootstrap, a group at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark.engine.aggregate_state import GROUP, KEY_FIELDS, SPREAD, STATE, to_bytes
+from rankeval_spark.engine.bootstrap import STATES, in_full
+from rankeval_spark.engine.unusable import OF_INPUTS
+from rankeval_spark.statistics.resampled import Draws, Parts, ratio_sums, spread_of
+
+_WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary()), (SPREAD, pa.binary())])
+
+
+@dataclass(frozen=True)
+class BootstrapIntervals:
+    """What the workers need to replace the states of a group by the spread of its means."""
+
+    n_measures: int
+    draws: Draws
+    level: float
+
+    def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
+        """Merge the states of one (model, slice, values, k); counts of the inputs have none and pass through."""
+        moments = group.filter(pc.is_valid(group[STATE])).drop_columns(list(STATES))
+        is_of_inputs = key[GROUP.index("slice_index")].as_py() == OF_INPUTS
+        if is_of_inputs or not moments.num_rows:  # no row for a cutoff that nobody's lists have
+            return pa.Table.from_arrays(in_full(moments, _WITH_SPREAD), schema=_WITH_SPREAD)
+        spread = np.hstack(spread_of(self._parts(group), self.level))
+        own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
+        parts = (moments, {**own, SPREAD: to_bytes(spread[None])})
+        return pa.concat_tables(
+            [pa.Table.from_arrays(in_full(part, _WITH_SPREAD), schema=_WITH_SPREAD) for part in parts]
+        )
+
+    def _parts(self, group: pa.Table) -> Parts:
+        """Give the sums of each partition, and those of the users who came as they are."""
+        shape = (2, self.n_measures, self.draws.replicates)
+        sums, users = (group[name].drop_null().to_pylist() for name in STATES)
+        parts = [np.frombuffer(state).reshape(shape) for state in sums]
+        if users:
+            hashes, columns = (np.concatenate(each) for each in zip(*map(self._unpacked, users), strict=True))
+            order = np.argsort(hashes)
+            above, below = np.split(columns[order], 2, axis=1)
+            parts.extend(ratio_sums(above, below, hashes[order], draws=self.draws))
+        return np.array(parts).reshape(-1, *shape)
+
+    def _unpacked(self, users: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """Take apart what :meth:`Users.each` made: hashes, and a row of numerators and denominators each."""
+        width = 2 * self.n_measures
+        n_users = len(users) // (8 * (1 + width))
+        hashes = np.frombuffer(users, dtype=np.int64, count=n_users)
+        return hashes, np.frombuffer(users, offset=hashes.nbytes).reshape(n_users, width)

@@ -27,8 +27,9 @@ from rankeval_spark.statistics.paired import LEAST_USERS
 if TYPE_CHECKING:
     from datetime import date
 
+    from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure, MeasureSet
-    from rankeval_spark.pipeline import Frames, Inputs, Request
+    from rankeval_spark.pipeline import Frames, Inputs
     from rankeval_spark.schemas import Schema
     from rankeval_spark.stages.long import Asked
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure
-    from rankeval_spark.pipeline import Frames, Request
+    from rankeval_spark.pipeline import Frames
 
 
 class GapTests(Model):

@@ -24,7 +24,7 @@ from rankeval_spark.sources import read_all
 
 if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig
-    from rankeval_spark.pipeline import Request
+    from rankeval_spark.config.request import Request
 
 
 def past_nights(

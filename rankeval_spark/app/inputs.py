@@ -9,7 +9,7 @@ from pyspark.sql import Row
 
 from rankeval_spark import columns as C, pipeline
 from rankeval_spark.config.bands import of_train
-from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.config.input_faults import refuse_missing
 from rankeval_spark.measures import needs
 from rankeval_spark.pipeline import Inputs
 from rankeval_spark.sources import IS_UNPARSABLE, Sources, estimated_bytes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rankeval_spark.config.bands import Band
-    from rankeval_spark.pipeline import Request
+    from rankeval_spark.config.request import Request
     from rankeval_spark.sources import Source
 
 
@@ -42,13 +42,7 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0, 
         If a policy or the expected models need a column that the log does not have, or a measure an input or a column
         of one; all faults at once.
     """
-    faults = [
-        *_missing_columns(sources, request),
-        *_missing_inputs(sources, request),
-        *_unknown_columns(sources, request),
-    ]
-    if faults:
-        raise InputError(*faults)
+    refuse_missing({one.name: one.given for one in sources.all()}, request)
     ordered = _ordered(sources.recommendations, rank_gaps=request.policies.rank_gaps)
     return Inputs(
         clean.keep_sample(clean.keep_models(ordered, names=request.models), share=sample_share),
@@ -91,56 +85,6 @@ def _numbers(sources: Sources, request: Request) -> list[tuple[str, DataFrame, M
         activity = bands.to_activity(sources.train.frame, names=counted)
         found.append((check.TRAIN, activity, {name: request.bands[name] for name in counted}))
     return found
-
-
-def _missing_columns(sources: Sources, request: Request) -> list[Fault]:
-    """Find what would otherwise fail in the middle of a plan, or leave every list out without a word."""
-    log, policies = sources.recommendations, request.policies
-    faults = []
-    if policies.ties == "rank" and not log.has_rank:
-        faults.append(Fault(log.name, "no column 'rank'", "ranks, which ties='rank' goes by", "choose other ties"))
-    if policies.rank_gaps == "keep" and not log.has_rank:
-        expected, fix = "ranks, which rank_gaps='keep' goes by", "set rank_gaps to renumber"
-        faults.append(Fault(log.name, "no column 'rank'", expected, fix))
-    if policies.held_out_duplicates == "last" and not sources.held_out.has_interacted_at:
-        expected, fix = "times, which held_out_duplicates='last' goes by", "choose another policy, such as max"
-        faults.append(Fault(sources.held_out.name, "no column 'interacted_at'", expected, fix))
-    unscored = [str(one) for one in request.measures.measures if C.HIT_SCORES in one.needs]
-    if unscored and policies.rank_gaps == "keep":
-        fix = "set rank_gaps to renumber, or leave these measures out"
-        faults.append(Fault("rank_gaps", "'keep', which leaves the scores aside", f"scores for {unscored[0]}", fix))
-    elif unscored and not log.has_score:
-        fix = "give the log its scores, or leave these measures out"
-        faults.append(Fault(log.name, "no column 'score'", f"scores, which {', '.join(unscored)} read", fix))
-    if not log.has_model_id and request.models not in (None, (C.ONE_MODEL,)):
-        fix = "leave the models out; a log without names has one model"
-        faults.append(Fault(log.name, "no column 'model_id'", "one, where models are named", fix))
-    return faults
-
-
-def _missing_inputs(sources: Sources, request: Request) -> list[Fault]:
-    """Find measures that need all items there are, where nothing names them."""
-    needing = ", ".join(str(measure) for measure in request.measures.measures if measure.needs_catalogue)
-    if not needing or sources.items is not None or sources.train is not None:
-        return []
-    expected = "the catalogue: the input items, or train, whose items then are all there are"
-    return [Fault("measures", f"{needing} without a catalogue", expected)]
-
-
-def _unknown_columns(sources: Sources, request: Request) -> list[Fault]:
-    """Find inputs without a column that a measure reads."""
-    given = {source.name: source.given for source in sources.all()}
-    required = [(one.partition("."), labels) for one, labels in request.measures.requiring().items() if "." in one]
-    return [
-        Fault(
-            name,
-            f"no column {column!r}",
-            f"one, for {', '.join(labels)}",
-            f"name it under {name}.columns.{column}",
-        )
-        for (name, _, column), labels in required
-        if column not in given.get(name, ())
-    ]
 
 
 def row_facts(inputs: Inputs, request: Request) -> list[DataFrame]:

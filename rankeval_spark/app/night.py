@@ -20,10 +20,10 @@ from rankeval_spark.app.inputs import column_facts, exposures_of, inputs_of, row
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_scored
 from rankeval_spark.config import Threshold, check_roots, least_cost
+from rankeval_spark.config.request import Request
 from rankeval_spark.engine.unusable import EXPECTED, FIX
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest, visible
 from rankeval_spark.measures.groups import OF_GROUP, rule_of
-from rankeval_spark.pipeline import Inputs, Request
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
 from rankeval_spark.stages import check, flags
@@ -31,6 +31,7 @@ from rankeval_spark.stages import check, flags
 if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig, Policies
     from rankeval_spark.measures import Measure, MeasureSet
+    from rankeval_spark.pipeline import Inputs
 
 _MODELS_SHOWN: Final = 20
 

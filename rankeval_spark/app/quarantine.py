@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row
 
-    from rankeval_spark.pipeline import Request
+    from rankeval_spark.config.request import Request
     from rankeval_spark.sources import Sources
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.app.progress import Progress
-    from rankeval_spark.pipeline import Request
+    from rankeval_spark.config.request import Request
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,11 @@ from rankeval_spark.pipeline.evaluation import (
     to_scored_lists,
 )
 from rankeval_spark.pipeline.inputs import Inputs
-from rankeval_spark.pipeline.request import Request
 from rankeval_spark.pipeline.user_rows import are_lists_enough
 
 __all__ = [
     "Frames",
     "Inputs",
-    "Request",
     "are_lists_enough",
     "can_be_summarised",
     "has_groups",

@@ -31,8 +31,8 @@ from rankeval_spark.stages import (
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Comparisons
+    from rankeval_spark.config.request import Request
     from rankeval_spark.pipeline.inputs import Inputs
-    from rankeval_spark.pipeline.request import Request
     from rankeval_spark.result_rows.gap_significance import Gap
     from rankeval_spark.statistics.multiplicity import Correction
     from rankeval_spark.statistics.resampled import Draws

@@ -20,9 +20,9 @@ from rankeval_spark.stages.describe import Knowledge
 from rankeval_spark.stages.user_rows import UserRows, type_of, unite
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.pipeline.inputs import Inputs
-    from rankeval_spark.pipeline.request import Request
 
 
 def to_user_rows(inputs: Inputs, request: Request, *, is_described: bool = True, are_merged: bool = False) -> UserRows:

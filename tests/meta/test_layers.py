@@ -17,6 +17,7 @@ LAYERS: Final = (
     {"config"},
     {"engine"},
     {"result_rows"},
+    {"in_process"},
     {"stages"},
     {"pipeline", "session", "sources", "results"},
     {"app"},

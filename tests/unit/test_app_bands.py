@@ -10,7 +10,7 @@ from rankeval_spark.app.arguments import Given, request_of
 from rankeval_spark.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rankeval_spark.pipeline import Request
+    from rankeval_spark.config.request import Request
 
 ASKED: Final = {"measures": ["R@5"], "preset": None, "models": None, "slices": (), "min_slice_size": 30}
 

@@ -11,8 +11,9 @@ import pytest
 
 from rankeval_spark import pipeline, schemas
 from rankeval_spark.config import Checks, Policies, Threshold
+from rankeval_spark.config.request import Request
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.pipeline import Inputs, Request
+from rankeval_spark.pipeline import Inputs
 from rankeval_spark.stages import check
 from tests.support.frames import (
     after_run,

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import pipeline
 from rankeval_spark.config import Comparisons, Policies
+from rankeval_spark.config.request import Request
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.pipeline import Inputs, Request
+from rankeval_spark.pipeline import Inputs
 from rankeval_spark.statistics.resampled import Draws
 from tests.support.plans import final_exchanges, joins, no_spark_jobs, plan, python_nodes
 

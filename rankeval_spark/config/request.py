@@ -13,8 +13,9 @@ from rankeval_spark.statistics.paired import LEAST_USERS
 if TYPE_CHECKING:
     from datetime import date
 
-    from rankeval_spark.config import Comparisons, Policies
     from rankeval_spark.config.bands import Band
+    from rankeval_spark.config.comparisons import Comparisons
+    from rankeval_spark.config.policies import Policies
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.statistics.resampled import Draws
 

@@ -19,7 +19,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --requi
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
-.PHONY: help setup setup-test demo doctor test test-cluster test-faults test-peers test-peers-torch lint types unit pytest format docs bench bench-peers lock clean
+.PHONY: help setup setup-test demo doctor test test-version test-versions test-cluster test-faults test-peers test-peers-torch test-versions lint types unit pytest format docs bench bench-peers lock clean
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
@@ -89,7 +89,7 @@ types: setup-test  ## mypy --strict
 
 unit: setup-test  ## The tests that start no JVM, in seconds
 	@echo "==> pytest, without Spark"
-	@$(IN_VENV) -m pytest tests/unit tests/meta rankeval_spark/measures rankeval_spark/statistics $(ARGS)
+	@$(IN_VENV) -m pytest tests/unit tests/evaluate tests/meta rankeval_spark/measures rankeval_spark/statistics $(ARGS)
 
 # Two processes at a time, each with a Spark session of its own (some 3 GB). Tests of a file stay together, for its fixtures;
 # files go in their order, because the short ones come last and fill the gap at the end.
@@ -117,6 +117,24 @@ test-peers: $(VENV)-test-peers/.has-peers  ## Presets against the tools themselv
 test-peers-torch: $(VENV)-test-peers-torch/.has-peers  ## The same for tools that bring torch, in one more (7 GB)
 	@echo "==> pytest, against other tools, with torch"
 	@PYTHONPATH=. $(VENV)-test-peers-torch/bin/python $(AGAINST_PEERS) --confcutdir=tests/peers_torch tests/peers_torch $(ARGS)
+
+# The Sparks that are supported: once with the driver in the process, once on a Spark Connect server.
+SPARKS ?= 4.0 4.1 4.2
+# 0: the driver in the process; 1: a Spark Connect server.
+DRIVERS ?= 0 1
+
+test-version: setup-test  ## The set of test-versions on the Spark of .venv alone
+	@echo "==> pytest, the set of test-versions"
+	@PYTHONPATH=. $(IN_VENV) $(AGAINST_PEERS) --confcutdir=tests/versions tests/versions $(ARGS)
+
+test-versions: $(SPARKS:%=$(VENV)-spark-%/.has-peers)  ## What users do, on each supported Spark; SPARKS=4.0 for one (1.3 GB each)
+	@for spark in $(SPARKS); do for connect in $(DRIVERS); do \
+	  echo "==> pytest, on Spark $$spark$$([ $$connect = 0 ] || echo ', through Spark Connect')"; \
+	  PYTHONPATH=. RANKEVAL_TEST_CONNECT=$$connect $(VENV)-spark-$$spark/bin/python $(AGAINST_PEERS) --confcutdir=tests/versions tests/versions $(ARGS); \
+	done; done
+
+# numpy below 2, for which some of the tools ask, has no wheels for a newer Python.
+$(VENV)-test-peers/.has-peers $(VENV)-test-peers-torch/.has-peers $(VENV)-peers/.has-peers: export NEWEST := 12
 
 # The locks are whole, but RecBole asks for other versions (requirements/test-peers-torch-overrides.in): --no-deps.
 $(VENV)-%/.has-peers: requirements/%.txt requirements/build.txt
@@ -150,16 +168,19 @@ $(VENV)-peers/.has-peers: requirements/peers.txt requirements/build.txt
 
 # ---- to maintain it --------------------------------------------------------------------------------------------
 
-# One file serves Python 3.10 to 3.12 on every platform and names no index. Versions that still fit are kept.
+# One file serves Python 3.10 to 3.13 on every platform and names no index. Versions that still fit are kept.
 COMPILE := UV_PYTHON_DOWNLOADS=never $(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.10 \
 	--generate-hashes --no-header --no-annotate
 
 lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS=--upgrade for newer versions
 	@echo "==> locking"
 	@printf '%s\n' pip setuptools wheel | $(COMPILE) $(ARGS) --output-file requirements/build.txt -
-	@$(COMPILE) $(ARGS) --extra java --output-file requirements/run.txt pyproject.toml
+	@$(COMPILE) $(ARGS) --extra java --extra spark --output-file requirements/run.txt pyproject.toml
 	@$(COMPILE) $(ARGS) --extra java --extra test --constraint requirements/run.txt --output-file requirements/test.txt pyproject.toml
-	@$(COMPILE) $(ARGS) --extra java --override requirements/peers-overrides.in --output-file requirements/peers.txt pyproject.toml requirements/peers.in
+	@$(COMPILE) $(ARGS) --extra java --extra spark --override requirements/peers-overrides.in --output-file requirements/peers.txt pyproject.toml requirements/peers.in
+	@for spark in $(SPARKS); do \
+	  $(COMPILE) $(ARGS) --extra java --extra spark --output-file requirements/spark-$$spark.txt pyproject.toml requirements/spark-$$spark.in; \
+	done
 	@$(COMPILE) $(ARGS) --output-file requirements/test-peers.txt requirements/test-peers.in
 	@$(COMPILE) $(ARGS) --override requirements/test-peers-torch-overrides.in --output-file requirements/test-peers-torch.txt requirements/test-peers-torch.in
 
@@ -169,5 +190,5 @@ $(VENV)-lock/.made:
 	@touch $@
 
 clean:  ## Remove the environments and everything that was generated; fetched files stay in the cache
-	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-test-peers-torch $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-test-peers-torch $(SPARKS:%=$(VENV)-spark-%) $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from benchmarks import report
+from benchmarks import in_process, report
 from benchmarks.data import DataSettings, prepare
 from benchmarks.families import Families
 from benchmarks.machine import describe, n_cores
@@ -24,7 +24,7 @@ from rankeval_spark.session.jars import delta_jars
 from rankeval_spark.session.java import find_java
 from rankeval_spark.session.settings import DELTA_CATALOG, DELTA_EXTENSION
 
-PARTS: Final = ("main", "extras", "families")
+PARTS: Final = ("main", "here", "extras", "families")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,7 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         workloads.clear()
     machine = {**describe(spark), "recommendation rows": f"{n_rows:,} ({settings.n_users:,} users)"}
     result = report.Report(
-        "bench", machine, timings, reference=FLOOR, n_rows=n_rows, floors=Families(workloads).floors()
+        "bench",
+        machine,
+        timings,
+        reference=FLOOR,
+        n_rows=n_rows,
+        floors=Families(workloads).floors() | {in_process.HERE: in_process.BY_HAND},
     )
     print(result.as_table(), f"\npeak of the driver's JVM since its start: {high_water_mark():.2f} GB", sep="\n")
     if workloads.steps:
@@ -60,6 +65,7 @@ def run(spark: SparkSession, workloads: Workloads, *, parts: Sequence[str], repe
     """Time the parts that are asked for, all their contenders in one round of turns."""
     contenders = {
         "main": workloads.main,
+        "here": lambda: in_process.contenders(workloads.tables),
         "extras": workloads.extras,
         "families": Families(workloads).contenders,
     }
@@ -103,7 +109,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--ids", choices=["integers", "text"], default="integers", help="kind of the ids (integers)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the generated rows (1)")
     parser.add_argument(
-        "--parts", nargs="+", choices=PARTS, default=list(PARTS[:2]), help="what to time (all but the families)"
+        "--parts", nargs="+", choices=PARTS, default=list(PARTS[:3]), help="what to time (all but the families)"
     )
     parser.add_argument("--scratch", help="folder for what is written (in the cache folder)")
     return parser.parse_args(arguments)

@@ -75,10 +75,10 @@ class Arena:
         return Turn(name, seconds, our_seconds, _differences(values, expected))
 
     def turn_on_one_node(self, name: str) -> Turn:
-        """Time ourselves, then a peer in a process of its own."""
-        our_seconds, expected = self._timed(on_spark.ours)
+        """Time ourselves without Spark, then a peer, each in a process of its own."""
         paths = (self.tables.recommendations, self.tables.held_out)
         few = (self.few.recommendations, self.few.held_out)
+        our_seconds, _, expected = one_node.run_apart(one_node.OURS, paths, few, CUTOFFS)
         seconds, gigabytes, values = one_node.run_apart(name, paths, few, CUTOFFS)
         return Turn(name, seconds, our_seconds, _differences(values, expected), gigabytes)
 
@@ -107,11 +107,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def as_table(turns: Sequence[Turn], machine: dict[str, str], *, n_rows: int) -> str:
-    """Lay out the medians in fixed columns, peers in the order of their turns."""
-    ours = median(turn.our_seconds for turn in turns)
+    """Lay out the medians in fixed columns, peers in the order of their turns, each with our own time next to it."""
     about = [f"{key:22s}{value}" for key, value in {**machine, "recommendation rows": f"about {n_rows:,}"}.items()]
-    heads = ("seconds", "ratio", "own GB", *(f"d {name}" for name in on_spark.SHARED))
-    lines = [" " * 40 + "".join(f"{head:>10s}" for head in heads), f"{'rankeval-spark':40s}{ours:10.2f}{1:10.1f}"]
+    heads = ("seconds", "ours", "ratio", "own GB", *(f"d {name}" for name in on_spark.SHARED))
+    lines = [" " * 40 + "".join(f"{head:>10s}" for head in heads)]
     for name in dict.fromkeys(turn.name for turn in turns):
         lines.append(_line([turn for turn in turns if turn.name == name]))
     return "\n".join(["", *about, "", *lines])
@@ -119,10 +118,11 @@ def as_table(turns: Sequence[Turn], machine: dict[str, str], *, n_rows: int) -> 
 
 def _line(turns: Sequence[Turn]) -> str:
     last = turns[-1]
-    seconds, ratio = median(turn.seconds for turn in turns), median(turn.ratio for turn in turns)
+    seconds, ours = median(turn.seconds for turn in turns), median(turn.our_seconds for turn in turns)
+    ratio = median(turn.ratio for turn in turns)
     memory = "" if last.gigabytes is None else f"{last.gigabytes:.2f}"
     differences = "".join(f"{last.differences[name]:10.0e}" for name in on_spark.SHARED)
-    return f"{last.name:40s}{seconds:10.2f}{ratio:10.1f}{memory:>10s}{differences}"
+    return f"{last.name:40s}{seconds:10.2f}{ours:10.2f}{ratio:10.1f}{memory:>10s}{differences}"
 
 
 def _round(arena: Arena, only: Sequence[str] | None) -> list[Turn]:

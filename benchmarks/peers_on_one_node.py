@@ -34,12 +34,24 @@ def run_apart(name: str, paths: Paths, small: Paths, cutoffs: tuple[int, ...]) -
 
 
 def _timed(name: str, paths: Paths, small: Paths, cutoffs: tuple[int, ...]) -> tuple[float, float, Values]:
-    peer = PEERS[name]
+    peer = ours if name == OURS else PEERS[name]
     peer(small, cutoffs)
     start = time.perf_counter()
     values = peer(paths, cutoffs)
     seconds = time.perf_counter() - start
     return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KILOBYTES_PER_GIGABYTE, values
+
+
+def ours(paths: Paths, cutoffs: tuple[int, ...]) -> Values:
+    """Evaluate with this project, in this process."""
+    import pyarrow.parquet as pq  # noqa: PLC0415  (what is timed is loaded when its turn comes)
+
+    from rankeval_spark import evaluate  # noqa: PLC0415  (as above)
+
+    log, held_out = (pq.read_table(str(path)) for path in paths)
+    asked = [f"{name}@{k}" for name in ("P", "R", "AP", "nDCG") for k in cutoffs]
+    rows = evaluate(log, held_out, measures=asked, duplicates="keep").metrics.to_pylist()
+    return {f"{row['measure']}@{row['k']}": row["value"] for row in rows}
 
 
 def duckdb(paths: Paths, cutoffs: tuple[int, ...]) -> Values:
@@ -99,6 +111,8 @@ def replay_on_polars(paths: Paths, cutoffs: tuple[int, ...]) -> Values:
     names = {"Precision": "P", "Recall": "R", "MAP": "AP", "NDCG": "nDCG"}
     return {f"{names[name.split('@')[0]]}@{name.split('@')[1]}": value for name, value in found.items()}
 
+
+OURS: Final = "rankeval-spark in this process"
 
 PEERS: Final[Mapping[str, Peer]] = {
     "DuckDB, SQL by hand": duckdb,

@@ -130,7 +130,7 @@ class Workloads:
 
     def hand_over(self) -> int:
         """Move every row to its user, hand all of them to Python, and count them there."""
-        evaluation = self.evaluated()
+        evaluation: Any = self.evaluated()
         user_rows = to_user_rows(evaluation.inputs, evaluation.request).frame
 
         def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Offline evaluation of recommender systems on Spark.
+"""Offline evaluation of recommender systems, on Spark and in this process.
 
 >>> from rankeval_spark import evaluate, Results  # doctest: +SKIP
 """
@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from rankeval_spark.app.evaluate import Evaluation, evaluate
+    from rankeval_spark.app.evaluate import evaluate
+    from rankeval_spark.evaluation import Evaluation
     from rankeval_spark.results import Results
     from rankeval_spark.session import build_session
 
@@ -19,18 +20,20 @@ __all__ = ["Evaluation", "Results", "__version__", "build_session", "evaluate"]
 
 # Loaded at first use: measures and configs are used without Spark, and importing pyspark takes a second.
 _HOMES: Final = {
-    "Evaluation": "rankeval_spark.app.evaluate",
+    "Evaluation": "rankeval_spark.evaluation",
     "Results": "rankeval_spark.results",
     "build_session": "rankeval_spark.session",
     "evaluate": "rankeval_spark.app.evaluate",
 }
+_OF_SPARK: Final = ("Results", "build_session")
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute of any kind
     if name not in _HOMES:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    import_module("rankeval_spark.spark_version").require_spark()
+    if name in _OF_SPARK:
+        import_module("rankeval_spark.spark_version").require_spark()
     try:
         home = import_module(_HOMES[name])
     except AttributeError as error:  # `from rankeval_spark import ...` would say no more than that it failed

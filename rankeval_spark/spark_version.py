@@ -8,9 +8,10 @@ from typing import Final
 
 from rankeval_spark.errors import EnvironmentFaultError, Fault
 
-OLDEST_SPARK: Final = (4, 2)
-SPARK_LINE: Final = "4.2"
-"""The line of Spark that this version is tested with, and that the pinned jars are built for."""
+SPARK_LINES: Final = ("4.0", "4.1", "4.2")
+"""The lines of Spark that this version is tested with, and that there are pinned jars for; the oldest first."""
+
+TESTED: Final = f"{SPARK_LINES[0]} to {SPARK_LINES[-1]}"
 
 
 class UnsupportedSparkError(EnvironmentFaultError, ImportError):
@@ -30,12 +31,28 @@ def require_spark() -> None:
     except Exception as error:  # an old one fails on a newer Python in ways of its own
         found = f"none that can be imported ({error})"
         raise UnsupportedSparkError(_fault(found)) from error
-    numbers = re.match(r"(\d+)\.(\d+)", pyspark.__version__)
-    if numbers is None or tuple(map(int, numbers.groups())) < OLDEST_SPARK:
+    if _numbers(pyspark.__version__) < _numbers(SPARK_LINES[0]):
         found = f"{pyspark.__version__} in {pyspark.__path__[0]}"
         raise UnsupportedSparkError(_fault(found))
 
 
+def spark_line() -> str:
+    """Return the line of the installed pyspark, such as ``4.2``.
+
+    Raises
+    ------
+    UnsupportedSparkError
+        As :func:`require_spark`.
+    """
+    require_spark()
+    return "{}.{}".format(*_numbers(import_module("pyspark").__version__))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return tuple(map(int, found.groups())) if found else ()
+
+
 def _fault(found: str) -> Fault:
-    fix = f"pip install 'pyspark=={SPARK_LINE}.*'; on a cluster, use one of Spark {SPARK_LINE}"
-    return Fault("pyspark", found, f"{SPARK_LINE}, which this version is made for", fix)
+    fix = f"pip install 'rankeval-spark[spark]'; on a cluster, use one of Spark {TESTED}"
+    return Fault("pyspark", found, f"{TESTED}, which this version is tested with", fix)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import Field, ValidationError, field_validator
 
@@ -25,9 +25,6 @@ from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.statistics.paired import LEAST_USERS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Result = TypeVar("Result")
 
@@ -76,8 +73,8 @@ _NOTHING_COMPARED: Final = {"baseline": (None,), "pairs": ("baseline",), "tests"
 class Given:
     """Arguments that only some measures need."""
 
-    train: DataFrame | None = None
-    items: DataFrame | None = None
+    train: object = None
+    items: object = None
     evaluation_date: date | None = None
 
 
@@ -86,12 +83,13 @@ def request_of(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the 
     policies: Mapping[str, Any],
     compared: Mapping[str, Any],
     intervals: Mapping[str, Any],
-    segments: DataFrame | None,
+    segments: Sequence[str] | None,
     given: Given,
 ) -> Request:
     """Build the request of a call of ``evaluate``.
 
-    Nothing is compared where ``compared`` names no baseline and asks neither for all pairs nor for tests.
+    ``segments`` are the columns of that input. Nothing is compared where ``compared`` names no baseline and asks
+    neither for all pairs nor for tests.
 
     Raises
     ------
@@ -206,9 +204,9 @@ def _measures(arguments: Arguments, preset: str | None) -> MeasureSet:
         raise ConfigError(*(replace(fault, where=_place(("item_slices",))) for fault in error.faults)) from None
 
 
-def _unknown_segments(arguments: Arguments, segments: DataFrame | None) -> list[Fault]:
-    known = [] if segments is None else [name for name in segments.columns if name != C.USER_ID]
-    expected = f"a column of segments: {', '.join(known)}" if known else "segments=, a frame with the users' segments"
+def _unknown_segments(arguments: Arguments, segments: Sequence[str] | None) -> list[Fault]:
+    known = [name for name in segments or () if name != C.USER_ID]
+    expected = f"a column of segments: {', '.join(known)}" if known else "segments=, a table with the users' segments"
     names = dict.fromkeys(name for one in arguments.slices for name in one if name not in of_train(arguments.bands))
     return [
         Fault("evaluate(slices=)", repr(name), expected, nearest(name, known)) for name in names if name not in known

@@ -27,6 +27,7 @@ from rankeval_spark.measures.groups import OF_GROUP, rule_of
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
 from rankeval_spark.stages import check, flags
+from rankeval_spark.stages.frames import with_columns
 
 if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig, Policies
@@ -428,7 +429,7 @@ def with_text_ids(frame: DataFrame) -> DataFrame:
 def with_all_columns(lists: DataFrame) -> DataFrame:
     """Add the columns of ``schemas.LISTS`` that no measure of the run needs, as NULL."""
     absent = [field for field in schemas.LISTS.fields if field.name not in (*lists.columns, *C.RUN_KEY)]
-    return lists.withColumns({field.name: F.lit(None).cast(field.type) for field in absent})
+    return with_columns(lists, {field.name: F.lit(None).cast(field.type) for field in absent})
 
 
 def _check_fault(row: Row, quarantined: str) -> Fault:

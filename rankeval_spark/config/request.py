@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rankeval_spark.config.bands import NO_INTERACTION, of_train
 from rankeval_spark.limits import MAX_ROWS_PER_USER
+from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.statistics.paired import LEAST_USERS
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from rankeval_spark.config.bands import Band
     from rankeval_spark.config.comparisons import Comparisons
     from rankeval_spark.config.policies import Policies
-    from rankeval_spark.measures import MeasureSet
     from rankeval_spark.statistics.resampled import Draws
 
 
@@ -71,6 +71,32 @@ class Request:
         return tuple(dict.fromkeys(name for one in self.slices for name in one))
 
     @property
+    def every_slice(self) -> list[tuple[str, ...]]:
+        """Names of the segments of each slice, everyone first."""
+        return [(), *(tuple(one) for one in self.slices)]
+
+    @property
     def absent(self) -> Mapping[str, str]:
         """Segment values of a user without a row, by segment, where the absence is a value."""
         return dict.fromkeys(of_train(self.bands), NO_INTERACTION)
+
+
+def agreement_request(request: Request, *, baseline: str, k: int, p: float) -> tuple[Request, dict[str, Measure]]:
+    """Ask how much the lists of each model agree with those of a baseline, whoever is in the population.
+
+    Returns
+    -------
+    request : Request
+    measures : dict of str to Measure
+        ``overlap``, ``jaccard`` and ``rbo``.
+    """
+    option = ("model", baseline)
+    # Made without parsing a name: a model may have any name.
+    measures = {
+        "overlap": Measure("Overlap", (option,), k),
+        "jaccard": Measure("Jaccard", (option,), k),
+        "rbo": Measure("RBO", (option, ("p", p)), k),
+    }
+    policies = request.policies.model_copy(update={"population": "run", "missing": "exclude"})
+    asked = MeasureSet.of([*measures.values()])
+    return replace(request, measures=asked, policies=policies, slices=(), counts_seen=False, draws=None), measures

@@ -17,6 +17,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.codes import Codes, in_order, to_codes
+from rankeval_spark.engine.shared import from_bytes
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
@@ -111,7 +112,7 @@ COLUMNS_OF = {
 }
 """Columns that are read of each input in addition to its ids; a table that lacks one has no use for it."""
 
-CONSTANTS = (rows.MODELS, rows.ITEMS, C.TOTALS, rows.COUNTS)
+CONSTANTS = (rows.MODELS, rows.SHARED, rows.COUNTS)
 """Columns that hold a value in the first row of a partition alone."""
 
 NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
@@ -128,9 +129,10 @@ def without_constants(
     if first is None:
         return {}, iter(())
     names = [name for name in CONSTANTS if name in first.schema.names]
-    return {name: first[name].slice(0, 1) for name in names}, (
-        batch.drop_columns(names) for batch in chain([first], rest)
-    )
+    found = {name: first[name].slice(0, 1) for name in names}
+    if rows.SHARED in found:
+        found |= from_bytes(found.pop(rows.SHARED))
+    return found, (batch.drop_columns(names) for batch in chain([first], rest))
 
 
 def to_batch(table: pa.Table, *, models: Sequence[str] | None, constants: Mapping[str, pa.Array] = NOTHING) -> Batch:

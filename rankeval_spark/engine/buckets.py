@@ -123,13 +123,16 @@ def _write(batch: pa.RecordBatch, writers: list[pa.RecordBatchStreamWriter], lev
             writers[place].write_batch(rows.slice(ends[place], ends[place + 1] - ends[place]))
 
 
-def bucket_of(users: pa.Array, *, level: int) -> np.ndarray:
-    """Bucket of each user, by a hash of the id alone: int64, shape (n_rows,), from 0 to ``N_BUCKETS - 1``."""
+def bucket_of(users: pa.Array, *, level: int, n_buckets: int = N_BUCKETS) -> np.ndarray:
+    """Bucket of each user, by a hash of the id alone: int64, shape (n_rows,), from 0 to ``n_buckets - 1``.
+
+    Buckets of two levels have nothing to do with each other.
+    """
     whole = in_one_piece(users)
     hashed = _of_numbers(whole) if pa.types.is_integer(whole.type) else _of_texts(whole)
     for _ in range(level + 1):
         hashed = (hashed ^ (hashed >> np.uint64(29))) * _MULTIPLIER
-    bucket: np.ndarray = (hashed >> np.uint64(40)).astype(np.int64) % N_BUCKETS
+    bucket: np.ndarray = (hashed >> np.uint64(40)).astype(np.int64) % n_buckets
     return bucket
 
 

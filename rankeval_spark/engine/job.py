@@ -57,6 +57,8 @@ class Job:
         Last rank whose items are described; 0 for whole lists.
     has_lists : bool
         Whether users can have several lists of a model.
+    constants : mapping of str to pa.Array
+        What is the same for all users, an array of one cell each, by its column; where it is known before the rows.
     """
 
     rules: ListRules
@@ -67,6 +69,7 @@ class Job:
     needs: frozenset[str] = frozenset()
     depth: int = 0
     has_lists: bool = False
+    constants: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def list_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make the compact row of each list: its key, the columns of :mod:`lists` and its segments."""
@@ -141,7 +144,8 @@ class Job:
     def _ranked(
         self, batches: Iterable[pa.RecordBatch], counts: RowCounts | None = None
     ) -> Iterator[tuple[Batch, Judgements, Ranked]]:
-        constants, rest = without_constants(batches)
+        found, rest = without_constants(batches)
+        constants = {**self.constants, **found}
         if rows.COUNTS in constants:
             refuse_unusable(constants[rows.COUNTS])
         usable = (counts or RowCounts()).usable(rest)

@@ -50,6 +50,12 @@ UNUSABLE: Final = (
 )
 """Input and failed check of the rows that are only counted."""
 
+SHARED: Final = "_shared"
+"""Facts of items and totals as bytes, see :mod:`shared`, likewise in the first row alone: a column without parts.
+
+Spark asks Arrow for the size of a batch after every row, and Arrow adds up all parts of all columns each time.
+"""
+
 COUNTS: Final = "_row_counts"
 """Rows of inputs by the check that they fail, likewise in the first row alone: structs of input, check (NULL for those
 that can be used) and count."""

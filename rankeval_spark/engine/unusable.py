@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,13 @@ EXPECTED: Final[Mapping[str, str]] = {
 """What a row of each input needs to be used."""
 
 FIX: Final = "correct the rows"
+
+INVALID_ORDER: Final = "a recommendation with a NULL, NaN or infinite score or rank"
+"""What the policy ``invalid_scores`` refuses."""
+
+ZERO_RANK: Final = "rank 0, in a log whose ranks order its lists"
+ZERO_RANK_EXPECTED: Final = "ranks that count from 1"
+ZERO_RANK_FIX: Final = "call evaluate(ranks_from=0), which counts the first item of each list as 1"
 
 OF_INPUTS: Final = -1
 """The ``slice_index`` of a partial row that counts the rows of the inputs, in place of the moments of a slice."""
@@ -93,7 +100,7 @@ def refuse_without_usable(counts: np.ndarray) -> None:
     by_kind = np.rint(counts.sum(axis=0)).astype(np.int64)
     for kind, name in rows.NAMES.items():
         places = [(rows.FIRST_UNUSABLE + place, check) for place, (of, check) in enumerate(rows.UNUSABLE) if of == kind]
-        _refuse_without_usable(name, {None: int(by_kind[kind]), **{check: int(by_kind[at]) for at, check in places}})
+        refuse_by_check(name, {None: int(by_kind[kind]), **{check: int(by_kind[at]) for at, check in places}})
 
 
 def refuse_unusable(counts: pa.Array) -> None:
@@ -108,13 +115,32 @@ def refuse_unusable(counts: pa.Array) -> None:
     for one in counts[0].as_py():
         by_input.setdefault(one["input"], {})[one["check"]] = one["count"]
     for name, by_check in sorted(by_input.items()):
-        _refuse_without_usable(name, by_check)
+        refuse_by_check(name, by_check)
 
 
-def _refuse_without_usable(name: str, by_check: Mapping[str | None, int]) -> None:
+def refuse_by_check(name: str, by_check: Mapping[str | None, int]) -> None:
+    """Refuse an input that has rows and none that can be used.
+
+    Parameters
+    ----------
+    name : str
+        The input, of :data:`EXPECTED`.
+    by_check : mapping
+        Number of rows by the check that they fail, None for those that can be used.
+
+    Raises
+    ------
+    RefusedError
+        With the counts by check.
+    """
     checks = dict.fromkeys(check for _, check in rows.UNUSABLE)
     unusable = {check: by_check[check] for check in checks if by_check.get(check)}
     if unusable and not by_check.get(None):
         each = ", ".join(f"{count} {check}" for check, count in unusable.items())
         found = f"{sum(unusable.values())} rows and none that can be used ({each})"
         refuse_input(name, found, expected=EXPECTED[name], fix=FIX)
+
+
+def refuse_zero_rank() -> NoReturn:
+    """Refuse a log that counts its ranks from 0 and is ordered by them."""
+    refuse_input(rows.NAMES[rows.LOG], ZERO_RANK, expected=ZERO_RANK_EXPECTED, fix=ZERO_RANK_FIX)

@@ -30,9 +30,6 @@ ITEM_MAD: Final = "ItemMAD"
 
 _ALL: Final = (*KINDS, ITEM_MAD)
 
-PATTERN: Final = f"^({'|'.join(_ALL)})\\((.*)\\)$"
-"""Regular expression of the names, as Spark reads it too; its groups are the kind and the measure."""
-
 
 def name_of(kind: str, label: str) -> str:
     """Name one of :data:`KINDS` of a measure.

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.request import agreement_request
+from rankeval_spark.engine.planning import scoring_of
 from rankeval_spark.engine.results import IS_EVALUATED
 from rankeval_spark.engine.scoring import RELEVANT
-from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.measures.needs import TRAINED_ITEMS
-from rankeval_spark.pipeline.user_rows import scoring_of, to_user_rows
+from rankeval_spark.pipeline.user_rows import to_user_rows
 from rankeval_spark.result_rows import comparison_rows
 from rankeval_spark.stages import (
     clean,
@@ -139,7 +140,7 @@ def to_comparisons(inputs: Inputs, *, request: Request) -> DataFrame | None:
 
 def to_group_metrics(metrics: DataFrame, *, request: Request) -> DataFrame:
     """Say how the groups of each slicing, and groups of items, compare: ``schemas.GROUP_METRICS`` from the model on."""
-    n_slices = len(summarise.every_slice(request.slices))
+    n_slices = len(request.every_slice)
     n_slicings = None if request.models is None else n_slices * len(request.models)
     return fairness.to_group_metrics(metrics, n_slicings=n_slicings)
 
@@ -181,7 +182,7 @@ def to_exposures(inputs: Inputs, *, request: Request) -> DataFrame | None:
     options: dict[str, Any] = {
         "segments": inputs.segments,
         "absent": request.absent,
-        "slices": summarise.every_slice(request.slices),
+        "slices": request.every_slice,
         "min_slice_size": request.min_slice_size,
         "confidence": request.confidence,
     }
@@ -206,17 +207,7 @@ def to_agreement(inputs: Inputs, *, request: Request, baseline: str, k: int, p: 
 
     One row per list of another model whose user got one of the baseline too, whoever is in the population.
     """
-    option = ("model", baseline)
-    # Made without parsing a name: a model may have any name.
-    measures = {
-        "overlap": Measure("Overlap", (option,), k),
-        "jaccard": Measure("Jaccard", (option,), k),
-        "rbo": Measure("RBO", (option, ("p", p)), k),
-    }
-    policies = request.policies.model_copy(update={"population": "run", "missing": "exclude"})
-    asked = replace(
-        request, measures=MeasureSet.of([*measures.values()]), policies=policies, slices=(), counts_seen=False
-    )
+    asked, measures = agreement_request(request, baseline=baseline, k=k, p=p)
     scored = to_user_rows(inputs, asked).to_scored(has_partials=False)
     has_lists = not inputs.has_one_list
     return scored.where(F.col(IS_EVALUATED) & F.col(measures["overlap"].column).isNotNull()).select(
@@ -300,7 +291,7 @@ def _comparisons(users: DataFrame, request: Request, *, has_one_list: bool) -> D
 def _comparison_options(request: Request, asked: Comparisons) -> dict[str, Any]:
     return {
         "measures": request.measures,
-        "slices": summarise.every_slice(request.slices),
+        "slices": request.every_slice,
         "comparisons": asked,
         "min_slice_size": request.min_slice_size,
         "confidence": request.confidence,

@@ -11,17 +11,22 @@ from pyspark.sql import Column, DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
-from rankeval_spark.engine.job import Job
-from rankeval_spark.engine.results import Scoring
-from rankeval_spark.engine.rules import ListRules
+from rankeval_spark.engine.planning import (
+    SECOND_STEP,
+    depth_of,
+    is_described,
+    job_of,
+    log_columns,
+    n_places,
+    needs_of,
+)
 from rankeval_spark.measures import needs as N
-from rankeval_spark.stages import clean, describe, dropped, flags, groups, judgements, segment, summarise, unusable
+from rankeval_spark.stages import clean, describe, dropped, flags, groups, judgements, segment, unusable
 from rankeval_spark.stages.describe import Knowledge
-from rankeval_spark.stages.user_rows import UserRows, type_of, unite
+from rankeval_spark.stages.user_rows import UserRows, in_bytes, type_of, unite
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
-    from rankeval_spark.measures import MeasureSet
     from rankeval_spark.pipeline.inputs import Inputs
 
 
@@ -36,7 +41,7 @@ def to_user_rows(inputs: Inputs, request: Request, *, is_described: bool = True,
         Whether what the workers make of their rows meets in one place, where unusable rows are counted in the end. For
         other results they are counted first, which reads the inputs once more.
     """
-    needs = needs_of(inputs, request) if is_described else frozenset()
+    needs = needs_of(request, has_train=inputs.train is not None) if is_described else frozenset()
     knowledge = _knowledge(inputs, request)
     usable = _usable_log(inputs, request)
     is_numbered = not inputs.are_checked and _can_number_log(request)
@@ -54,36 +59,15 @@ def to_user_rows(inputs: Inputs, request: Request, *, is_described: bool = True,
     constants = _constants(usable if names is None else None, knowledge, request, needs, counted)
     return UserRows(
         unite(by_kind, constants=constants, columns=_columns(by_kind)),
-        _job(log, request, needs, names, has_lists=not inputs.has_one_list),
+        job_of(request, log.columns, needs=needs, models=names, has_lists=not inputs.has_one_list),
         {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)},
     )
 
 
-def scoring_of(request: Request) -> Scoring:
-    """Take from a request how lists become values and moments."""
-    return Scoring(request.measures, request.policies, tuple(summarise.every_slice(request.slices)), request.draws)
-
-
-def needs_of(inputs: Inputs, request: Request) -> frozenset[str]:
-    """Name the facts that the measures, and the check of seen items, read."""
-    seen = {N.ITEM_SEEN} if request.counts_seen and inputs.train is not None else set()
-    return request.measures.needs | seen
-
-
 def are_lists_enough(inputs: Inputs, request: Request) -> bool:
     """Return True if the published columns of compact lists hold all that the measures and checks read."""
-    needs = needs_of(inputs, request)
-    return not describe.is_described(needs) and N.VALUES not in needs and not request.measures.groups
-
-
-def depth_of(measures: MeasureSet) -> int:
-    """Return the last rank whose items are described, 0 for whole lists; that of the checks where no measure reads."""
-    has_described = describe.is_described(measures.needs)
-    return measures.item_depth if has_described else _n_places(measures)
-
-
-def _n_places(measures: MeasureSet) -> int:
-    return max((k for k in measures.ks if k != C.WHOLE_LIST), default=0)
+    needs = needs_of(request, has_train=inputs.train is not None)
+    return not is_described(needs) and N.VALUES not in needs and not request.measures.groups
 
 
 def _knowledge(inputs: Inputs, request: Request) -> Knowledge:
@@ -154,23 +138,9 @@ def _log_rows(log: DataFrame, inputs: Inputs, request: Request, needs: frozenset
         names = [name for name in of_items.columns if name != C.ITEM_ID]
         facts = of_items.select(C.ITEM_ID, F.struct(*names).alias(rows.FACTS))
         log = log.join(facts, on=[C.ITEM_ID], how="left")
-    order = clean.order_column(log)
-    reads_rank = C.RANK in log.columns and (order == C.RANK or _reads_rank(request) or _checks_ranks(log, request))
-    names = [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order, *([C.RANK] if reads_rank and order != C.RANK else [])]
-    names += [C.LIST_ID] if not inputs.has_one_list else []
+    names = log_columns(log.columns, request, has_lists=not inputs.has_one_list)
     names += [rows.KIND] if rows.KIND in log.columns else []
     return log.select(*names, *([rows.FACTS] if of_items is not None else []))
-
-
-def _reads_rank(request: Request) -> bool:
-    return request.policies.ties == "rank" or request.policies.rank_gaps == "keep"
-
-
-def _checks_ranks(log: DataFrame, request: Request) -> bool:
-    """Return True if ranks of the log are compared with those given: not where rows were left out."""
-    policies = request.policies
-    is_whole = policies.unknown_items == policies.seen_in_train == "keep" and not policies.judged_only
-    return C.RANK in log.columns and policies.rank_gaps == "renumber" and is_whole
 
 
 def _held_out_rows(inputs: Inputs, request: Request, knowledge: Knowledge) -> DataFrame:
@@ -214,7 +184,7 @@ def _of_users(inputs: Inputs, request: Request, knowledge: Knowledge, needs: fro
 
 def _second_step(inputs: Inputs, request: Request, knowledge: Knowledge, needs: frozenset[str]) -> dict[int, DataFrame]:
     """Rows of co-occurrence, which are made of the ranked items: the log is ranked once more for them."""
-    if needs.isdisjoint((N.ITEM_FAMILIARITY, N.ITEM_PAIRS)):
+    if needs.isdisjoint(SECOND_STEP):
         return {}
     depth, found = depth_of(request.measures), {}
     plain, once = replace(request, slices=()), replace(inputs, are_checked=True)  # unusable rows are counted elsewhere
@@ -238,12 +208,15 @@ def _constants(
     frames = [unusable.to_row_counts(counted)] if counted else []
     if log is not None:
         frames.append(log.select(C.MODEL_ID).distinct().agg(F.to_json(F.collect_list(C.MODEL_ID)).alias(rows.MODELS)))
-    items = describe.to_item_table(knowledge, needs=needs, n_places=_n_places(request.measures))
+    shared = []
+    items = describe.to_item_table(knowledge, needs=needs, n_places=n_places(request.measures))
     if items is not None:
-        frames.append(items.agg(F.collect_list(F.struct(*items.columns)).alias(rows.ITEMS)))
+        shared.append(items.agg(F.collect_list(F.struct(*items.columns)).alias(rows.ITEMS)))
     totals = describe.to_totals(knowledge, needs=needs)
     if totals is not None:
-        frames.append(totals)
+        shared.append(totals)
+    if shared:
+        frames.append(in_bytes(reduce(DataFrame.crossJoin, shared)))
     return reduce(DataFrame.crossJoin, frames) if frames else None
 
 
@@ -254,30 +227,3 @@ def _columns(by_kind: dict[int, DataFrame]) -> dict[str, T.DataType]:
     for frame in by_kind.values():
         found |= {field.name: field.dataType for field in frame.schema if field.name not in (*found, rows.KIND)}
     return found
-
-
-def _job(
-    log: DataFrame, request: Request, needs: frozenset[str], names: tuple[str, ...] | None, *, has_lists: bool
-) -> Job:
-    policies = request.policies
-    rules = ListRules(
-        clean.order_column(log),
-        policies.ties,
-        policies.duplicates,
-        policies.held_out_duplicates,
-        keeps_gaps=policies.rank_gaps == "keep",
-        judged_only=policies.judged_only,
-        drops_seen=policies.seen_in_train == "drop",
-        checks_ranks=_checks_ranks(log, request),
-        max_rows_per_user=request.max_rows_per_user,
-    )
-    return Job(
-        rules,
-        scoring_of(request),
-        models=names,
-        segments=tuple(request.segments),
-        absent=dict(request.absent),
-        needs=needs,
-        depth=depth_of(request.measures),
-        has_lists=has_lists,
-    )

@@ -1,7 +1,7 @@
-"""Would the gap between groups be as large if lots had made the groups: a p for each gap, on request.
+"""Would the gap between groups be as large under random assignment of users to groups: a p for each gap, on request.
 
-Each user draws a label in every replicate, from his hash alone, with the shares that the groups have. Which groups are
-compared, and how many users they have, is read off ``metrics`` before.
+Each user draws a label in every replicate, from the hash of their id alone, with the shares that the groups have. Which
+groups are compared, and how many users they have, is read from ``metrics`` before.
 """
 
 from __future__ import annotations
@@ -39,6 +39,23 @@ SCHEMA: Final = (
     f"{_GAP}, p_value double, p_adjusted double, correction string, family_size bigint, replicates int, reason string"
 )
 """Rows of :func:`adjusted`."""
+
+TESTED_SCHEMA: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in (C.MODEL_ID, C.SLICE, C.MEASURE)),
+        *((C.K, pa.int32()), ("n_groups", pa.int32()), ("gap", pa.float64()), ("p_value", pa.float64())),
+    ]
+)
+"""Gaps with their p, before it is adjusted."""
+
+ROW_SCHEMA: Final = pa.schema(
+    [
+        *TESTED_SCHEMA,
+        *(("p_adjusted", pa.float64()), ("correction", pa.string()), ("family_size", pa.int64())),
+        *(("replicates", pa.int32()), ("reason", pa.string())),
+    ]
+)
+"""Columns of SCHEMA as Arrow types."""
 
 PARTIAL: Final = "test int, n binary, sums binary"
 _PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("n", pa.binary()), ("sums", pa.binary())])

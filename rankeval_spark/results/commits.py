@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from delta import exceptions as delta_exceptions
+from pyspark.errors import PySparkException
 
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results import local_tables
@@ -26,18 +27,8 @@ RUNS_WAIT_SECONDS: Final = 600.0
 """Patience with another commit to ``runs``, which takes a second; a lock that was left behind is free after five
 minutes."""
 
-CONFLICTS: Final = (
-    delta_exceptions.DeltaConcurrentModificationException,
-    delta_exceptions.ConcurrentWriteException,
-    delta_exceptions.MetadataChangedException,
-    delta_exceptions.ProtocolChangedException,
-    delta_exceptions.ConcurrentAppendException,
-    delta_exceptions.ConcurrentDeleteReadException,
-    delta_exceptions.ConcurrentDeleteDeleteException,
-    delta_exceptions.ConcurrentTransactionException,
-    *local_tables.CONFLICTS,
-)
-"""Somebody wrote to a table without the lock; Delta's exceptions share no base class of their own."""
+_CONFLICT: Final = re.compile(r"\bDELTA_(?:CONCURRENT_\w+|METADATA_CHANGED|PROTOCOL_CHANGED)\b")
+"""Delta's names for them. Its classes of exceptions are those of a Python package that a cluster need not have."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +46,15 @@ def retried(root: Root, commit: Callable[[], Made]) -> Made:
         root.lock.assert_held()
         try:
             return commit()
-        except CONFLICTS:
-            if attempt == ATTEMPTS:
+        except (PySparkException, *local_tables.CONFLICTS) as error:
+            if attempt == ATTEMPTS or not is_conflict(error):
                 raise
     raise AssertionError  # pragma: no cover - the last attempt returned or raised
+
+
+def is_conflict(error: Exception) -> bool:
+    """Return True if a commit failed because somebody wrote to the table without the lock."""
+    return isinstance(error, local_tables.CONFLICTS) or _CONFLICT.search(str(error)) is not None
 
 
 def turn_for_runs(storage: Storage, owner: str) -> Lock:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Final
 
-from delta.tables import DeltaTable
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
@@ -197,12 +196,11 @@ class Maintenance:
     def compact(self, table: str) -> Compacted:
         """Merge small files of each night of a table into larger ones; no row changes."""
         with self._turn() as (root, state):
-            delta = DeltaTable.forPath(self._spark, tables.path_of(self._storage, table))
             with self._turn_for(table):
-                done = retried(root, lambda: delta.optimize().executeCompaction().select("metrics.*").head())
+                merged = retried(root, lambda: statements.compact(self._spark, self._storage, table))
             reach("after_compaction")
             self._publish(root, state, [table], "small files merged")
-        return Compacted(done["numFilesRemoved"], done["numFilesAdded"]) if done else Compacted(0, 0)
+        return Compacted(*merged)
 
     def unneeded_files(self, table: str) -> int:
         """Count the files that :meth:`vacuum` would delete."""
@@ -279,7 +277,7 @@ class Maintenance:
         return tables.read(self._spark, self._storage, table).where(rows).count()
 
     def _require_retention(self, table: str) -> None:
-        found = tables.properties_of(self._spark, self._storage, table)
+        found = statements.properties_of(self._spark, self._storage, table)
         retention.require_enough(table, found.get(retention.PROPERTY, retention.DELTA_DEFAULT))
 
 

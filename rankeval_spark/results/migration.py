@@ -122,7 +122,7 @@ def unlike(found: T.StructType, schema: Schema) -> list[Fault]:
 
 
 def _lacking_rules(root: Root, schema: Schema) -> tuple[dict[str, str], dict[str, str]]:
-    present = tables.properties_of(root.spark, root.storage, schema.name)
+    present = statements.properties_of(root.spark, root.storage, schema.name)
     rules = tables.CONSTRAINTS.get(schema.name, {})
     constraints = {
         name: rule for name, rule in rules.items() if _bare(present.get(f"{_CONSTRAINT}{name}", "")) != _bare(rule)

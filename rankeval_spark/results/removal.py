@@ -12,8 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
-from delta.tables import DeltaTable
-from pyspark.sql import Column, functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import Fault, ResultsError
@@ -72,7 +71,8 @@ def delete_rows(root: Root, table: str, rows: Column) -> None:
 
     The condition reaches Delta as an expression, not as text: it may hold a user id.
     """
-    retried(root, lambda: _table(root, table).delete(rows))
+    none = tables.read(root.spark, root.storage, table).limit(0)
+    retried(root, lambda: _overwrite(root, table, rows, none))
     _require_none(root, table, rows)
 
 
@@ -80,7 +80,7 @@ def forget_checks(root: Root, user: str, rows: Column) -> None:
     """Take a user out of the sample keys of ``checks``."""
     table, named = schemas.CHECKS.name, named_in_checks(user)
     kept = F.filter(F.col("sample_keys"), lambda key: ~names(key, user))
-    retried(root, lambda: _table(root, table).update(rows & named, {"sample_keys": kept}))
+    retried(root, lambda: _change(root, table, rows & named, "sample_keys", kept))
     _require_none(root, table, rows & named)
 
 
@@ -88,7 +88,8 @@ def forget_errors(root: Root, user: str, rows: Column) -> None:
     """Replace the error messages in ``runs`` that name a user: a check that fails gives a few keys as examples."""
     table, named = schemas.RUNS.name, named_in_errors(user)
     with turn_for_runs(root.storage, "maintenance"):
-        retried(root, lambda: _table(root, table).update(rows & named, {"error.message": F.lit(REMOVED)}))
+        told = F.col("error").withField("message", F.lit(REMOVED))
+        retried(root, lambda: _change(root, table, rows & named, "error", told))
         _require_none(root, table, rows & named)
 
 
@@ -109,8 +110,18 @@ def named_in_checks(user: str) -> Column:
     return is_of_users & F.exists("sample_keys", lambda key: names(key, user))
 
 
-def _table(root: Root, table: str) -> DeltaTable:
-    return DeltaTable.forPath(root.spark, tables.path_of(root.storage, table))
+def _change(root: Root, table: str, rows: Column, column: str, value: Column) -> None:
+    """Give a column of some rows another value: the nights that hold such rows are overwritten in one commit."""
+    frame = tables.read(root.spark, root.storage, table)
+    nights = [Night(*row) for row in frame.where(rows).select(C.EVALUATION, C.EVALUATION_DATE).distinct().collect()]
+    if nights:
+        changed = frame.where(rows_of(nights)).withColumn(column, F.when(rows, value).otherwise(F.col(column)))
+        _overwrite(root, table, rows_of(nights), changed)
+
+
+def _overwrite(root: Root, table: str, rows: Column, by: DataFrame) -> None:
+    """Let the rows of a frame take the place of some rows: Delta's own calls for this need its Python package."""
+    by.writeTo(tables.identifier(root.storage, table)).overwrite(rows)
 
 
 def _require_none(root: Root, table: str, rows: Column) -> None:

@@ -1,4 +1,7 @@
-"""What Delta offers as SQL text only; no text of a user or of a config is pasted into it.
+"""What Delta offers as SQL text; no text of a user or of a config is pasted into it.
+
+Its Python package has calls for some of it. They are not used: a cluster need not have that package, and through Spark
+Connect they need a jar of the server. Statements need neither.
 
 A location stands between backticks, which no results root holds (see ``storage.normalise``); the rest is declared in
 this package.
@@ -9,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
-
-from delta.tables import DeltaTable
 
 from rankeval_spark.results import tables
 
@@ -45,7 +46,19 @@ def unneeded_files(spark: SparkSession, storage: Storage, table: str) -> int:
 def vacuum(spark: SparkSession, storage: Storage, table: str) -> None:
     """Delete these files."""
     with _listing_in_few_tasks(spark):
-        DeltaTable.forPath(spark, tables.path_of(storage, table)).vacuum()
+        spark.sql(f"VACUUM {tables.identifier(storage, table)}")
+
+
+def compact(spark: SparkSession, storage: Storage, table: str) -> tuple[int, int]:
+    """Merge small files into larger ones; return how many there were, and how many they became."""
+    done = spark.sql(f"OPTIMIZE {tables.identifier(storage, table)}").select("metrics.*").head()
+    return (done["numFilesRemoved"], done["numFilesAdded"]) if done else (0, 0)
+
+
+def properties_of(spark: SparkSession, storage: Storage, table: str) -> dict[str, str]:
+    """Properties of a table, its constraints among them; asking Delta takes a second."""
+    detail = spark.sql(f"DESCRIBE DETAIL {tables.identifier(storage, table)}").select("properties").head()
+    return dict(detail["properties"]) if detail else {}
 
 
 def add_column(spark: SparkSession, storage: Storage, table: str, field: Field, *, after: str | None) -> None:

@@ -229,6 +229,15 @@ def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = Fal
                 "or let the scheduler allow one run per root and say so: results.one_run_per_root",
             )
         )
+    if getattr(spark, "_jvm", None) is None:
+        raise ConfigError(
+            Fault(
+                "results root",
+                f"{root!r}, through Spark Connect, which has no call for locks in that store",
+                "a folder that this process and the server both have, such as a mounted one",
+                "or run on the cluster, by spark-submit",
+            )
+        )
     return HadoopStorage(spark, location, has_locks=scheme in LOCKING_SCHEMES)
 
 

@@ -7,7 +7,6 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Final
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types as T
 
 from rankeval_spark import allowed, schemas
@@ -139,12 +138,6 @@ def refuse_outside(frame: DataFrame, table: str) -> None:
     """
     if allowed.is_limited():
         allowed.demand(*((f"results root, table {table}", file) for file in frame.inputFiles()))
-
-
-def properties_of(spark: SparkSession, storage: Storage, table: str) -> dict[str, str]:
-    """Properties of a table, its constraints among them; asking Delta takes a second."""
-    detail = DeltaTable.forPath(spark, path_of(storage, table)).detail().select("properties").head()
-    return dict(detail["properties"]) if detail else {}
 
 
 def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,7 +45,8 @@ def build_session(
     """Return a session with Delta, ready for an evaluation.
 
     A session that is active already is taken as it is, with the settings below that can still be made. Under
-    ``spark-submit`` its master and its ``--conf`` stand. Otherwise a driver is started on this machine.
+    ``spark-submit`` its master and its ``--conf`` stand. With ``SPARK_REMOTE`` it is one on that Spark Connect server.
+    Otherwise a driver is started on this machine.
 
     Parameters
     ----------
@@ -79,6 +81,8 @@ def build_session(
 def _built(app_name: str, *, master: str | None, chosen: Settings, jars: Sequence[Path] | None) -> SparkSession:
     if (active := SparkSession.getActiveSession()) is not None:
         return _with_settings(active, chosen)
+    if os.environ.get("SPARK_REMOTE"):
+        return _with_settings(SparkSession.builder.getOrCreate(), chosen)
     if is_under_spark_submit():
         return _submitted(app_name, master=master, chosen=chosen)
     return _started(app_name, master=master, chosen=chosen, jars=jars)
@@ -122,9 +126,12 @@ def _with_settings(session: SparkSession, chosen: Settings) -> SparkSession:
 
 def _set_modifiable(session: SparkSession, settings: Settings) -> None:
     """Set what a running session still takes; Spark refuses a value of another type than the setting's."""
-    for key, value in settings.items():
-        if session.conf.isModifiable(key):
-            session.conf.set(key, value)
+    with warnings.catch_warnings():
+        # Spark Connect has no way but that by Arrow.
+        warnings.filterwarnings("ignore", message="The SQL config .* is NOT supported in Spark Connect")
+        for key, value in settings.items():
+            if session.conf.isModifiable(key):
+                session.conf.set(key, value)
 
 
 def _submitted(app_name: str, *, master: str | None, chosen: Settings) -> SparkSession:
@@ -150,7 +157,7 @@ def _demand_delta() -> None:
             where="spark-submit",
             found="a driver without Delta",
             expected="the Delta jars among its own",
-            fix=f"add --packages {delta.PACKAGE}, or --jars with the two files in {delta.jars_dir()}",
+            fix=f"add --packages {delta.build().package}, or --jars with the two files in {delta.jars_dir()}",
         )
     )
 

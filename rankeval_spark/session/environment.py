@@ -21,12 +21,11 @@ from rankeval_spark.session.cache import cache_dir
 from rankeval_spark.session.java import find_java
 from rankeval_spark.session.settings import job_settings
 from rankeval_spark.session.spark_home import conf_dir, find_spark_home, spark_defaults
-from rankeval_spark.spark_version import SPARK_LINE
+from rankeval_spark.spark_version import SPARK_LINES, TESTED
 
-PYTHONS: Final = ((3, 10), (3, 12))
+PYTHONS: Final = ((3, 10), (3, 13))
 """Oldest and newest version of Python that the locks are made for."""
 
-DELTA_LINE: Final = "4.4"
 LEAST_FREE_GIGABYTES: Final = 2
 _GIGABYTE: Final = 1 << 30
 _ZONE: Final = "spark.sql.session.timeZone"
@@ -96,14 +95,13 @@ def python_version() -> Check:
 
 
 def packages() -> Check:
-    """Look whether pyspark and delta-spark are the versions that the jars are pinned for."""
-    wanted = {"pyspark": SPARK_LINE, "delta-spark": DELTA_LINE}
-    found = {name: _installed(name) for name in wanted}
+    """Look whether pyspark is of a line that there are jars for; Delta's Python package is not used."""
+    found = _installed("pyspark")
     return Check(
-        "pyspark and delta-spark",
-        ok=all(found[name].startswith(f"{line}.") for name, line in wanted.items()),
-        found=", ".join(f"{name} {number}" for name, number in found.items()),
-        fix=f"pip install 'pyspark=={SPARK_LINE}.*' 'delta-spark=={DELTA_LINE}.*'",
+        "pyspark",
+        ok=found.startswith(tuple(f"{line}." for line in SPARK_LINES)),
+        found=f"{found}; tested with {TESTED}",
+        fix="pip install 'rankeval-spark[spark]'",
     )
 
 

@@ -1,9 +1,10 @@
 """Inputs: the only place where tables are read; each comes out in its canonical columns."""
 
+from rankeval_spark.config.input_columns import check_id_types, segments_schema
 from rankeval_spark.sources.failures import explain
 from rankeval_spark.sources.probes import estimated_bytes, is_wholly_empty
-from rankeval_spark.sources.reading import check_id_types, from_frame, read, read_all
-from rankeval_spark.sources.source import IS_UNPARSABLE, RAW, Source, Sources, segments_schema
+from rankeval_spark.sources.reading import from_frame, read, read_all
+from rankeval_spark.sources.source import IS_UNPARSABLE, RAW, Source, Sources
 
 __all__ = [
     "IS_UNPARSABLE",

@@ -11,29 +11,21 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, functions as F, types as T
 
 from rankeval_spark import columns as C
-from rankeval_spark.errors import Fault, InputError, nearest
+from rankeval_spark.config.input_columns import DEFAULTS, IDS, MAX_BIGINT_DIGITS, RANK_FIX, missing_faults, type_fault
+from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.sources.filters import column
 from rankeval_spark.sources.source import IS_UNPARSABLE
 from rankeval_spark.sources.table import CORRUPT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from rankeval_spark.schemas import Field, Schema
 
-_DEFAULTS: Final = {
-    **{C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0},
-    **dict.fromkeys((C.SCORE, C.RANK, C.INTERACTED_AT, C.VALUE, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)),
-}
-"""Value of a column that the table need not have."""
-
-IDS: Final = (C.USER_ID, C.ITEM_ID)
 _TEXT: Final = (T.StringType, T.CharType, T.VarcharType)
 _NESTED: Final = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.BinaryType)
 _TIMES: Final = (T.DateType, T.TimestampType, T.TimestampNTZType, T.NullType)
 _SMALL: Final = (T.ByteType, T.ShortType, T.IntegerType)
-_MAX_BIGINT_DIGITS: Final = 18
-_EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whole numbers"}
 _DAYS_AND_TIMES: Final = ("date", "timestamp")
 
 
@@ -101,7 +93,7 @@ def canonical_columns(  # noqa: PLR0913 - what a config says of one input
     """
     names = {field.name: renames.get(field.name, field.name) for field in schema.fields}
     given = {field.name for field in schema.fields if names[field.name] in table.names}
-    faults = _missing_faults(table.names, names, renames, where)
+    faults = missing_faults([name for name in table.names if name != CORRUPT], names, renames, where)
     casts: dict[str, _Cast] = {}
     for field in schema.fields:
         try:
@@ -115,7 +107,7 @@ def canonical_columns(  # noqa: PLR0913 - what a config says of one input
                     list_separator,
                 )
                 if field.name in given
-                else _Cast(F.lit(_DEFAULTS.get(field.name)).cast(field.type), field.type)
+                else _Cast(F.lit(DEFAULTS.get(field.name)).cast(field.type), field.type)
             )
         except InputError as error:
             faults.extend(error.faults)
@@ -138,28 +130,6 @@ def _assemble(casts: Mapping[str, _Cast], schema: Schema, given: set[str], *, is
         given = {*given, IS_UNPARSABLE}
     id_types = {name: casts[name].type for name in IDS if name in casts}
     return Canonical(tuple(columns), frozenset(given), id_types)
-
-
-def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = "") -> Fault:
-    """Build the fault of a column that the table does not have."""
-    found = f"no column {name!r}{f' (for {wanted_for})' if wanted_for and wanted_for != name else ''}"
-    return Fault(where, found, f"one of {', '.join(known) or '(the table has no columns)'}", nearest(name, known))
-
-
-def _missing_faults(
-    known: Sequence[str], names: Mapping[str, str], renames: Mapping[str, str], where: str
-) -> list[Fault]:
-    known = [name for name in known if name != CORRUPT]
-    faults = [
-        column_fault(f"{where}.columns.{name}" if name in renames else where, names[name], known, name)
-        for name in names
-        if names[name] not in known and (name not in _DEFAULTS or name in renames)
-    ]
-    if {C.SCORE, C.RANK} <= set(names) and not faults and not {names[C.SCORE], names[C.RANK]} & set(known):
-        hints = (nearest(names[name], known) for name in (C.SCORE, C.RANK))
-        fix = next(filter(None, hints), f"name one under {where}.columns; the table has {', '.join(known)}")
-        faults.append(Fault(where, "neither a score nor a rank", "at least one of the two columns", fix))
-    return faults
 
 
 def _cast_any(  # noqa: PLR0913, PLR0917 - as of _cast
@@ -243,8 +213,7 @@ def _cast_rank(field: Field, name: str, found: T.DataType, where: str) -> _Cast:
     if isinstance(found, (*_SMALL, T.NullType)):
         return _Cast(raw.cast("int"), "int")
     if not (isinstance(found, (*_TEXT, T.LongType)) or (isinstance(found, T.DecimalType) and found.scale == 0)):
-        fix = "cast it to a whole number, or order the lists by a score"
-        raise InputError(_type_fault(where, field, name, found, fix))
+        raise InputError(_type_fault(where, field, name, found, RANK_FIX))
     rank = raw.try_cast("int")
     return _Cast(rank, "int", raw.isNotNull() & rank.isNull())
 
@@ -264,7 +233,7 @@ def _cast_id(field: Field, name: str, found: T.DataType, forced: str | None, whe
         number = raw.try_cast("bigint")
         return _Cast(number, "bigint", raw.isNotNull() & number.isNull())
     is_whole = isinstance(found, T.IntegralType) or (
-        isinstance(found, T.DecimalType) and found.scale == 0 and found.precision <= _MAX_BIGINT_DIGITS
+        isinstance(found, T.DecimalType) and found.scale == 0 and found.precision <= MAX_BIGINT_DIGITS
     )
     if not is_whole:
         fix = f"write {where}.types: {{{field.name}: string}}"
@@ -273,5 +242,4 @@ def _cast_id(field: Field, name: str, found: T.DataType, forced: str | None, whe
 
 
 def _type_fault(where: str, field: Field, name: str, found: T.DataType, fix: str = "") -> Fault:
-    expected = _EXPECTED.get(field.name, f"a type that can be read as {field.type}")
-    return Fault(where, f"column {name!r} of type {found.simpleString()} for {field.name}", expected, fix)
+    return type_fault(where, field, name, found.simpleString(), fix)

@@ -24,6 +24,7 @@ _FOUND: Final = {
     "UNABLE_TO_INFER_SCHEMA": "no data files",
     "DELTA_MISSING_DELTA_TABLE": "no Delta table",
     "DELTA_TABLE_NOT_FOUND": "no Delta table",
+    "DELTA_TABLE_ONLY_OPERATION": "no Delta table",
     "DELTA_SCHEMA_NOT_SET": "no Delta table",
     "DELTA_VERSION_NOT_FOUND": "no such version",
     "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION": "a version older than the table keeps",

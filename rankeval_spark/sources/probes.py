@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping, Sequence
 
-    from delta.tables import DeltaTable
     from pyspark.sql import SparkSession
 
     from rankeval_spark.sources.source import Source
@@ -35,11 +34,25 @@ def estimated_bytes(source: Source) -> int:
     return sys.maxsize if plan is None else int(plan.queryExecution().optimizedPlan().stats().sizeInBytes())
 
 
-def delta_version(table: DeltaTable, moment: dt.datetime | None) -> int | None:
-    """Return the newest version, or the newest that was there at a moment; None where there was none yet."""
+def delta_version(spark: SparkSession, table: str, moment: dt.datetime | None) -> int | None:
+    """Return the newest version, or the newest that was there at a moment; None where there was none yet.
+
+    Asked by a statement: the call of Delta's Python package needs that package, and a jar on a Spark Connect server.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    table : str
+        Name of a Delta table, quoted as in SQL.
+    moment : datetime, optional
+        The moment.
+    """
     if moment is None:
-        return int(table.history(1).select("version").collect()[0][0])
-    earlier = table.history().where(F.col("timestamp") <= F.lit(moment.isoformat()).cast("timestamp"))
+        return int(spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").select("version").collect()[0][0])
+    earlier = spark.sql(f"DESCRIBE HISTORY {table}").where(
+        F.col("timestamp") <= F.lit(moment.isoformat()).cast("timestamp")
+    )
     newest = earlier.agg(F.max("version")).collect()[0][0]
     return None if newest is None else int(newest)
 

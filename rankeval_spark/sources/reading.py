@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
+from rankeval_spark.config.input_columns import check_id_types, column_fault, segments_schema
 from rankeval_spark.config.inputs import ItemsInput, RecommendationsInput
-from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, FaultsError, InputError
+from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.sources import filters, parquet_files
-from rankeval_spark.sources.canonical import IDS, canonical_columns, column_fault
-from rankeval_spark.sources.source import Source, Sources, segments_schema
+from rankeval_spark.sources.canonical import canonical_columns
+from rankeval_spark.sources.source import Source, Sources
 from rankeval_spark.sources.table import CORRUPT
 from rankeval_spark.sources.tables import open_table
 
@@ -155,41 +156,6 @@ def from_frame(name: str, frame: DataFrame, schema: Schema, *, ranks_from: int =
         version=None,
         given=canonical.given,
         id_types=canonical.id_types,
-    )
-
-
-def check_id_types(sources: Sequence[Source]) -> None:
-    """Refuse inputs whose ids are text in one and numbers in another: '007' and 7 would match, or not, by accident.
-
-    Raises
-    ------
-    ChecksFailedError
-        One fault for each id that has two types.
-    """
-    faults = [fault for name in IDS for fault in _id_faults(name, sources)]
-    if faults:
-        raise ChecksFailedError(*faults)
-
-
-def _id_faults(name: str, sources: Sequence[Source]) -> list[Fault]:
-    first, *others = [source for source in sources if name in source.id_types]
-    return [
-        Fault(
-            f"inputs.{other.name}",
-            f"{name} of type {other.id_types[name]}, while inputs.{first.name} has {first.id_types[name]}",
-            "one type for an id",
-            _id_fix(name, first, other),
-        )
-        for other in others
-        if other.id_types[name] != first.id_types[name]
-    ]
-
-
-def _id_fix(name: str, first: Source, other: Source) -> str:
-    number, text = (first, other) if first.id_types[name] == "bigint" else (other, first)
-    return (
-        f"write inputs.{number.name}.types: {{{name}: string}}, "
-        f"or inputs.{text.name}.types: {{{name}: integer}} if 007 is to be 7"
     )
 
 

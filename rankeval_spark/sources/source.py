@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.schemas import Field, Schema
 from rankeval_spark.sources.filters import column
 from rankeval_spark.sources.table import CORRUPT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame
 
@@ -145,13 +144,3 @@ class Sources:
         """Return the inputs that there are, in the order of the config."""
         every = (self.recommendations, self.held_out, self.segments, self.train, self.items)
         return tuple(source for source in every if source)
-
-
-def segments_schema(names: tuple[str, ...], *, numbers: Collection[str] = ()) -> Schema:
-    """Return the schema of the segments input: ``user_id`` and a text column for each segment, or one of numbers."""
-    user = Field(C.USER_ID, "string", "User", nullable=False)
-    segments = (
-        Field(name, "double" if name in numbers else "string", f"Segment {name} of the user; NULL is unknown")
-        for name in names
-    )
-    return Schema("segments", "one user", (C.USER_ID,), (user, *segments))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from delta.tables import DeltaTable
-
 from rankeval_spark import allowed
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.sources import probes, reach, text_tables
@@ -67,8 +65,8 @@ def _delta_version(spark: SparkSession, name: str, config: InputConfig, date: dt
     if config.version is not None:
         return config.version
     location, moment = config.location(date), config.moment(date)
-    table = DeltaTable.forName(spark, _quoted(location)) if config.table else DeltaTable.forPath(spark, location)
-    version = probes.delta_version(table, moment)
+    table = _quoted(location) if config.table else f"delta.{_backticked(location)}"
+    version = probes.delta_version(spark, table, moment)
     if version is None:
         found = f"no version as old as {moment} at {location}"
         raise InputError(Fault(f"inputs.{name}.timestamp", found, "a time since the table has been there"))
@@ -84,4 +82,8 @@ def _open_parquet(spark: SparkSession, name: str, config: InputConfig, location:
 
 def _quoted(table: str) -> str:
     """Quote each part of a table name; the config lets only letters, digits, '_' and '-' pass."""
-    return ".".join(f"`{part}`" for part in table.split("."))
+    return ".".join(map(_backticked, table.split(".")))
+
+
+def _backticked(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

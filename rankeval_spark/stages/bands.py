@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.bands import NO_INTERACTION
+from rankeval_spark.stages.frames import with_columns
 
 if TYPE_CHECKING:
     from rankeval_spark.config.bands import Band
@@ -52,9 +53,8 @@ def with_bands(users: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
         )
         users = users.crossJoin(F.broadcast(quantiles))
     edges_of = {name: F.col(names[name]) if name in names else _edges(name, band) for name, band in bands.items()}
-    return users.withColumns({name: _band_of(name, edges_of[name], band) for name, band in bands.items()}).drop(
-        *names.values()
-    )
+    banded = with_columns(users, {name: _band_of(name, edges_of[name], band) for name, band in bands.items()})
+    return banded.drop(*names.values())
 
 
 def with_activity(segments: DataFrame | None, *, activity: DataFrame | None) -> DataFrame | None:
@@ -63,7 +63,7 @@ def with_activity(segments: DataFrame | None, *, activity: DataFrame | None) -> 
         return activity if segments is None else segments
     names = [name for name in activity.columns if name != C.USER_ID]
     joined = segments.join(activity, on=[C.USER_ID], how="full")
-    return joined.withColumns({name: F.coalesce(name, F.lit(NO_INTERACTION)) for name in names})
+    return with_columns(joined, {name: F.coalesce(name, F.lit(NO_INTERACTION)) for name in names})
 
 
 def to_facts(users: DataFrame, *, bands: Mapping[str, Band], name: str) -> DataFrame:

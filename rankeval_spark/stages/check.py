@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.engine.results import N_LISTED
 from rankeval_spark.engine.scoring import RELEVANT
+from rankeval_spark.result_rows import check_rows
 from rankeval_spark.stages import describe, flags
 from rankeval_spark.stages.clean import (
     HELD_OUT_KEYS,
@@ -30,38 +31,38 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import Checks
 
-RECOMMENDATIONS: Final = "recommendations"
-HELD_OUT: Final = "held_out"
-SEGMENTS: Final = "segments"
-TRAIN: Final = "train"
-ITEMS: Final = "items"
+RECOMMENDATIONS: Final = check_rows.RECOMMENDATIONS
+HELD_OUT: Final = check_rows.HELD_OUT
+SEGMENTS: Final = check_rows.SEGMENTS
+TRAIN: Final = check_rows.TRAIN
+ITEMS: Final = check_rows.ITEMS
 
-ROWS: Final = "rows"
+ROWS: Final = check_rows.ROWS
 """The check that only counts the rows of an input; it has no thresholds."""
 
 EXTRA_COLUMNS: Final = "extra_columns"
 """The check of columns that an input has and nothing reads."""
 
-DUPLICATES: Final = "duplicates"
+DUPLICATES: Final = check_rows.DUPLICATES
 """The check of rows that repeat another; in the catalogue none is tolerated, because either would be a guess."""
 
-VECTOR_LENGTHS: Final = "vector_lengths"
+VECTOR_LENGTHS: Final = check_rows.VECTOR_LENGTHS
 """The check of items whose vector has another length than most, where a measure reads vectors; none is tolerated, for
 there is no angle between them."""
 
-UNMATCHED_ITEMS: Final = "unmatched_items"
+UNMATCHED_ITEMS: Final = check_rows.UNMATCHED_ITEMS
 """The check of the join: judgements whose item stands in no list."""
 
-SEEN_IN_TRAIN: Final = "seen_in_train"
+SEEN_IN_TRAIN: Final = check_rows.SEEN_IN_TRAIN
 """The check of recommended items that the user has in the training data; it costs a join, so it is made on demand."""
 
-UNKNOWN_ROWS: Final = "unknown_rows"
+UNKNOWN_ROWS: Final = check_rows.UNKNOWN_ROWS
 """The check of recommendations of items that the catalogue does not have, made where these are dropped."""
 
-MISSING_USERS: Final = "missing_users"
+MISSING_USERS: Final = check_rows.MISSING_USERS
 """The check of judged users without a list, of the model that misses most; its one sample key is that model."""
 
-ABSENT_BASELINE: Final = "absent_baseline"
+ABSENT_BASELINE: Final = check_rows.ABSENT_BASELINE
 """The check that the model that others are compared with has lists."""
 
 DRIFT: Final = "drift"
@@ -85,7 +86,7 @@ _MOST_ALIKE: Final = 3
 _MOST_LENGTHS: Final = 3
 """Lengths of vectors that the check of them names."""
 
-FACTS: Final = ("input", "check", "count", "total", "sample_keys")
+FACTS: Final = check_rows.FACTS
 
 
 def to_recommendation_facts(recommendations: DataFrame) -> DataFrame:

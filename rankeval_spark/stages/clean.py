@@ -9,6 +9,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.unusable import INVALID_ORDER
 
 RECOMMENDATION_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID)
 HELD_OUT_KEYS = (C.USER_ID, C.ITEM_ID)
@@ -17,8 +18,6 @@ ITEM_KEYS = (C.ITEM_ID,)
 SEGMENT_KEYS = (C.USER_ID,)
 
 SAMPLE_BUCKETS = 1_000_000
-
-_INVALID = "a recommendation with a NULL, NaN or infinite score or rank"
 
 
 def order_column(recommendations: DataFrame) -> str:
@@ -70,7 +69,7 @@ def keep_usable_recommendations(recommendations: DataFrame, *, invalid_scores: s
     """
     is_valid = has_valid_order(recommendations)
     if invalid_scores == "error":
-        is_valid = _or_fail(is_valid, "invalid_scores", _INVALID)
+        is_valid = _or_fail(is_valid, "invalid_scores", INVALID_ORDER)
     return recommendations.where(has_keys(RECOMMENDATION_KEYS)).where(is_valid)
 
 
@@ -79,7 +78,7 @@ def or_fail_at_invalid_scores(recommendations: DataFrame, *, invalid_scores: str
     if invalid_scores != "error":
         return recommendations
     is_fine = ~has_keys(RECOMMENDATION_KEYS) | has_valid_order(recommendations)
-    return recommendations.where(_or_fail(is_fine, "invalid_scores", _INVALID))
+    return recommendations.where(_or_fail(is_fine, "invalid_scores", INVALID_ORDER))
 
 
 def with_score_precision(recommendations: DataFrame, *, precision: str) -> DataFrame:

@@ -63,11 +63,6 @@ class Knowledge:
         return given(self.train if self.items is None else self.items)
 
 
-def is_described(needs: frozenset[str]) -> bool:
-    """Tell whether any of the needs is one that the facts of recommended items, their users or pairs meet."""
-    return not needs.isdisjoint(N.DESCRIBED)
-
-
 def to_item_table(knowledge: Knowledge, *, needs: frozenset[str], n_places: int) -> DataFrame | None:
     """Make one row per item with the facts that are the same for all users; None where none is needed.
 

@@ -20,6 +20,7 @@ from rankeval_spark.result_rows.histograms import COUNTS, EVERYONE, PAIR_SUMS
 from rankeval_spark.result_rows.jackknife_rows import SLICE, JackknifeRows
 from rankeval_spark.result_rows.metric_rows import ROW_TYPE, slice_names
 from rankeval_spark.stages import jackknifed, segment
+from rankeval_spark.stages.frames import with_columns
 from rankeval_spark.stages.user_rows import IS_FIRST
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _to_places(  # noqa: PLR0913 - what a row of metrics is made of
     lengths = {_length(k): F.count_if(_is_within(k)).over(whole) for k in lengths_at}
     opens = {"_opens_list": F.col(IS_FIRST), "_opens_user": is_first}
     return (
-        cut.withColumns(opens | lengths)
+        with_columns(cut, opens | lengths)
         .transform(segment.with_segments, segments=segments, names=names, absent=absent)
         .select(
             *(C.MODEL_ID, C.ITEM_ID, C.RANK, *opens, *lengths),
@@ -128,8 +129,8 @@ def _to_items(places: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]
     items = groups.groupBy(*key).agg(F.collect_list(group).alias("_groups"), *(F.sum(n).alias(n) for n in names))
     if not lengths_at:  # no column at all is an error under Spark Connect
         return items
-    by_k = items.withColumns({_lists(k): _by_length(k) for k in lengths_at})
-    return by_k.withColumns({_pairs_at(k): _pair_sums(F.col(_lists(k))) for k in lengths_at})
+    by_k = with_columns(items, {_lists(k): _by_length(k) for k in lengths_at})
+    return with_columns(by_k, {_pairs_at(k): _pair_sums(F.col(_lists(k))) for k in lengths_at})
 
 
 def _by_length(k: int) -> Column:
@@ -227,7 +228,7 @@ def _to_histograms(items: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[
         items.select(*SLICE, F.explode(entries).alias("_entry"))
         .select(*SLICE, "_entry.*")
         .where(F.col("times") > 0)
-        .withColumns(pair_sums)
+        .transform(with_columns, pair_sums)
         .groupBy(*key, "without", "times")
         .agg(*(F.sum(name).cast("double").alias(name) for name in COUNTS))
     )

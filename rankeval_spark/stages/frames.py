@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import types as T
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
     from rankeval_spark.schemas import Field, Schema
 
 ATOMIC_TYPES: Final[dict[str, T.DataType]] = {
@@ -22,6 +24,11 @@ ATOMIC_TYPES: Final[dict[str, T.DataType]] = {
 }
 
 _TOKEN: Final = re.compile(r"\s*([A-Za-z_]\w*|[<>:,])")
+
+
+def with_columns(frame: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
+    """Add columns to a frame; none is fine, which ``withColumns`` of Spark Connect refuses."""
+    return frame.withColumns(dict(columns)) if columns else frame
 
 
 def struct_type(schema: Schema, extra_fields: Iterable[Field] = ()) -> T.StructType:

@@ -20,6 +20,7 @@ from rankeval_spark.engine.results import IS_EVALUATED
 from rankeval_spark.engine.slices import PACKED, Key, doubles, groups_of, in_chunks, unpacked
 from rankeval_spark.result_rows.metric_rows import nullable, readable, slice_names
 from rankeval_spark.stages import summarise
+from rankeval_spark.stages.frames import with_columns
 from rankeval_spark.stages.slicing import segments_of
 from rankeval_spark.statistics import nights
 from rankeval_spark.statistics.nights import Nights, RatioNights
@@ -108,7 +109,7 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
     packed = [PACKED, _earlier(PACKED)] if segments else []
     return (
         own.join(earlier, on=[C.MODEL_ID, C.USER_ID, C.K], how="full")
-        .withColumns({name: F.coalesce(name, nothing) for name in packed})
+        .transform(with_columns, {name: F.coalesce(name, nothing) for name in packed})
         .drop(C.USER_ID)
         .mapInArrow(aggregate, PARTIAL)
         .groupBy(*_GROUP)

@@ -12,18 +12,14 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
+from rankeval_spark.engine.unusable import ZERO_RANK, ZERO_RANK_EXPECTED, ZERO_RANK_FIX
 from rankeval_spark.stages import flags
 from rankeval_spark.stages.clean import input_failure
 
 
 def or_fail_at_zero_rank(recommendations: DataFrame, *, has_zero_rank: Column) -> DataFrame:
     """Fail the job at a rank of 0 that orders a list, as :func:`clean.has_zero_rank` finds it; else nothing changes."""
-    failure = input_failure(
-        "recommendations",
-        F.lit("rank 0, in a log whose ranks order its lists"),
-        expected="ranks that count from 1",
-        fix="call evaluate(ranks_from=0), which counts the first item of each list as 1",
-    )
+    failure = input_failure(rows.NAMES[rows.LOG], F.lit(ZERO_RANK), expected=ZERO_RANK_EXPECTED, fix=ZERO_RANK_FIX)
     return recommendations.where(F.when(has_zero_rank, failure.cast("boolean")).otherwise(True))
 
 

@@ -18,6 +18,7 @@ from rankeval_spark.engine import comparison_state, rows
 from rankeval_spark.engine.aggregate_state import PARTIAL
 from rankeval_spark.engine.bootstrap import STATES
 from rankeval_spark.engine.results import IS_EVALUATED, N_LISTED
+from rankeval_spark.engine.shared import to_bytes
 from rankeval_spark.measures.needs import ITEM_SEEN
 
 if TYPE_CHECKING:
@@ -144,6 +145,11 @@ def unite(
     united = reduce(DataFrame.unionByName, (_conformed(frame, kind, columns) for kind, frame in inputs.items()))
     exchanged = united.repartition(C.USER_ID)
     return exchanged if constants is None else _with_constants(exchanged, constants)
+
+
+def in_bytes(shared: DataFrame) -> DataFrame:
+    """Put a frame of one row into one cell of bytes, :data:`rows.SHARED`."""
+    return shared.mapInArrow(to_bytes, f"{rows.SHARED} binary")
 
 
 def nothing(type_: T.DataType) -> Column:

@@ -58,6 +58,7 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/stages/parity.py": "sums of groups of popularity in, rows of metrics out",
     "rankeval_spark/stages/lots.py": "values of users in, sums under random labels and a p for each gap out",
     "rankeval_spark/stages/fairness.py": "rows of metrics in, what they say of groups of users out",
+    "rankeval_spark/stages/gaps.py": "rows of metrics and of their groups in, how far the groups lie apart out",
     "rankeval_spark/session/probe.py": "doctor asks a worker which Python it is",
 }
 JVM_ALLOWED: Final = {
@@ -70,7 +71,8 @@ JVM_ALLOWED: Final = {
 SQL_ALLOWED: Final[Mapping[str, str]] = {
     "rankeval_spark/results/audit.py": "constraints of the tables, as Delta is told them",
     "rankeval_spark/results/tables.py": "tables with comments and partitions on a path are created by SQL only",
-    "rankeval_spark/results/statements.py": "a dry run of VACUUM, places of columns and constraints are SQL only",
+    "rankeval_spark/results/statements.py": "without Delta's Python package all that it does to a table is SQL only",
+    "rankeval_spark/sources/probes.py": "versions of a table likewise; its name is quoted, and is not taken as SQL",
 }
 PRINT_ALLOWED: Final = {
     "rankeval_spark/cli/": "the terminal belongs to the command line",

@@ -54,6 +54,7 @@ EVALUATE: Final = {
     "intervals": "analytic",
     "replicates": 1000,
     "seed": 0,
+    "threads": None,
 }
 EVALUATION: Final = {
     *("agreement", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics", "leaderboard"),

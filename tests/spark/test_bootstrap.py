@@ -1,17 +1,13 @@
-"""Bootstrap intervals the whole way: against replicates that are drawn from the users' values in numpy."""
+"""A bootstrap on Spark: partitions change no interval, and nothing is drawn before it is used."""
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pytest
 
 from rankeval_spark import columns as C, evaluate
-from rankeval_spark.measures import Measure
-from rankeval_spark.statistics import hashing, links
-from tests.support.frames import tuples
+from tests.support import arrow_frames, frames
 from tests.support.logs import Logs
 from tests.support.plans import no_spark_jobs
 
@@ -19,65 +15,26 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOGS: Final = Logs.make(seed=20260107)
-MEANS: Final = ("nDCG@3", "Success@3", "R(agg='micro')@3", "GMAP")
-REPLICATES: Final = 200
-SEED: Final = 11
-LEVEL: Final = 0.9
-KEY: Final = (C.MODEL_ID, C.SLICE_VALUE, C.MEASURE)
-SPREAD: Final = ("std_error", "ci_low", "ci_high", "ci_method")
+ASKED: Final[dict[str, Any]] = {
+    "measures": ["nDCG@3", "Success@3", "R(agg='micro')@3", "GMAP", "ItemCoverage@3"],
+    "slices": ["country"],
+    "confidence": 0.9,
+    "intervals": "bootstrap",
+    "replicates": 200,
+    "seed": 11,
+}
+COLUMNS: Final = (C.MODEL_ID, C.SLICE_VALUE, C.MEASURE, "ci_method", "std_error", "ci_low", "ci_high")
 
 
-def drawn(measure: Measure, users: list[dict[str, Any]]) -> tuple[Any, ...]:
-    """Draw the users of a slice, whose rows of ``user_metrics`` are given: the columns SPREAD."""
-    own = [row for row in users if row["k"] == measure.k and row[measure.column] is not None]
-    below = np.array([row[measure.weight_column] if measure.weight_column else 1.0 for row in own])
-    above = np.array([row[measure.column] for row in own]) * below
-    hashes = hashing.user_hashes([row[C.USER_ID] for row in own])
-    weights = hashing.poisson_weights(hashes, seed=SEED, replicates=REPLICATES).T.astype(np.float64)
-    is_there = weights @ below > 0
-    if (~is_there).mean() > 0.05:
-        return (None, None, None, "none")
-    found = (weights @ above)[is_there] / (weights @ below)[is_there]
-    ends = links.published(measure.link, np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
-    return (*(pytest.approx(float(each), rel=0, abs=1e-12) for each in (found.std(ddof=1), *ends)), "bootstrap")
-
-
-@pytest.mark.parametrize(("n_partitions", "of_all_lists"), [(1, ()), (7, ("ItemCoverage@3",))])
-def test_intervals_are_those_of_users_drawn_in_numpy(
-    spark: SparkSession, n_partitions: int, of_all_lists: tuple[str, ...]
-) -> None:
-    """Of two models and of slices, one of them unknown; measures of all lists keep the jackknife."""
-    spark.conf.set("spark.sql.shuffle.partitions", n_partitions)
+def test_intervals_on_seven_partitions_are_those_of_this_process(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", 7)
     spark.conf.set("spark.sql.adaptive.enabled", "false")
-    frames = LOGS.frames(spark).repartition(n_partitions)
+    on_spark, tables = LOGS.frames(spark).repartition(7), LOGS.tables()
     with no_spark_jobs(spark):
-        result = evaluate(
-            frames.recommendations,
-            frames.held_out,
-            measures=[*MEANS, *of_all_lists],
-            segments=frames.segments,
-            slices=["country"],
-            confidence=LEVEL,
-            intervals="bootstrap",
-            replicates=REPLICATES,
-            seed=SEED,
-        )
-    with result.cached() as kept:
-        found = {row[:3]: row[3:] for row in tuples(kept.metrics, *KEY, *SPREAD)}
-        users = [row.asDict() for row in kept.user_metrics.collect()]
-    expected: dict[tuple[str, ...], tuple[Any, ...]] = {}
-    for model, country in itertools.product(("als", "popular"), ("", "DE", "FR", C.UNKNOWN)):
-        own = [row for row in users if row[C.MODEL_ID] == model and country in ("", country_of(row))]
-        for text in MEANS:
-            measure = Measure.parse(text)
-            expected[model, country, measure.label] = drawn(measure, own)
-    of_means = {key: values for key, values in found.items() if key[-1] != "ItemCoverage"}
-    assert of_means == expected
-    assert "bootstrap" in {values[-1] for values in of_means.values()}
-    methods = {values[-1] for key, values in found.items() if key not in of_means}
-    assert methods == ({"jackknife"} if of_all_lists else set())
-
-
-def country_of(row: dict[str, Any]) -> str:
-    """Name the country of a user."""
-    return row[C.SEGMENTS].get("country") or C.UNKNOWN
+        result = evaluate(on_spark.recommendations, on_spark.held_out, segments=on_spark.segments, **ASKED)
+    here = evaluate(tables.recommendations, tables.held_out, segments=tables.segments, **ASKED)
+    found, expected = frames.tuples(result.metrics, *COLUMNS), arrow_frames.tuples(here.metrics, *COLUMNS)
+    assert {row[3] for row in found} == {"bootstrap", "jackknife"}
+    assert [row[:4] for row in found] == [row[:4] for row in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one[4:] == (other[4:] if None in other else pytest.approx(other[4:], rel=0, abs=1e-12)), one

@@ -1,181 +1,51 @@
-"""Ratios of sums over users, and the geometric mean: the whole way, against numbers worked out by hand."""
+"""Ratios of sums over users on Spark: over any number of partitions, in its SQL, and in a night."""
 
 from __future__ import annotations
 
-import itertools
 import math
-import re
-from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from rankeval_spark import columns as C, evaluate
 from rankeval_spark.app.night import run_night
 from rankeval_spark.config import load_config
-from rankeval_spark.measures import Lists, Measure, MeasureSet
 from rankeval_spark.results import Results
-from tests.spark.test_predictions import frames, list_of, random_ratings
-from tests.support.frames import by, table, tuples
+from tests.evaluate.test_micro import DELTA, MICRO, statement_of_surprise
+from tests.support import arrow_frames
+from tests.support.frames import by, tuples
 from tests.support.nights import FIRST
+from tests.support.ratings import random_ratings, tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from tests.support.nights import Workspace
 
-MICRO: Final = (
-    *("P(agg='micro')@3", "R(agg='micro')@3", "RMSE(agg='micro')", "FCP(agg='micro')", "GAUC(rel=3)"),
-    *(
-        "nDCG(agg='micro')@3",
-        "nCG(agg='micro',ideal='len')@3",
-        "AP(rel=3,agg='micro')",
-        "AP(agg='micro',denom='hits')@3",
-    ),
-    *("ARHR(agg='micro',denom='ideal')", "MAR(agg='micro',kind='hits_min')@3", "SetF(agg='micro')"),
-    *("Bpref(rel=3,agg='micro')", "nDCG(agg='micro',judged_only=True)@3"),
-)
-LEVEL: Final = 0.95
-DELTA: Final = ("value", "n_users", "std_error", "ci_low", "ci_high", "ci_method")
 
-
-def published(measure: Measure, mean: float) -> float:
-    """Undo what was averaged."""
-    return {"identity": lambda: mean, "log": lambda: math.exp(mean), "square": lambda: math.sqrt(max(mean, 0))}[
-        measure.link
-    ]()
-
-
-def pooled(measure: Measure, parts: list[tuple[float, float]]) -> tuple[Any, ...]:
-    """Ratio of sums with its interval, from the numerator and the denominator of each user: the columns DELTA."""
-    numerators, denominators = map(np.array, zip(*parts, strict=True))
-    n, ratio = len(parts), numerators.sum() / denominators.sum()
-    residuals = numerators - ratio * denominators
-    error = math.sqrt(n / (n - 1) * (residuals**2).sum()) / denominators.sum()
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * error
-    return (
-        pytest.approx(published(measure, ratio), rel=0, abs=1e-12),
-        n,
-        pytest.approx(error, rel=1e-9),
-        pytest.approx(published(measure, ratio - half), rel=1e-9),
-        pytest.approx(published(measure, ratio + half), rel=1e-9),
-        "delta",
-    )
-
-
-def parts_of(measure: Measure, users: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """Numerator and denominator of each user for whom the measure is defined, by the kernels, one user at a time."""
-    asked = MeasureSet.of([measure])
-    found = {}
-    for user, ranking in users.items():
-        scores = asked.score(Lists.of([ranking]))
-        value, weight = (float(scores[name][0, 0]) for name in asked.stored)
-        if not math.isnan(value):
-            found[user] = (value * weight, weight)
-    return found
-
-
-@pytest.mark.parametrize("n_partitions", [1, 5])
-def test_ratios_and_intervals_are_those_of_sums_over_users_in_every_slice(
-    spark: SparkSession, n_partitions: int
-) -> None:
-    spark.conf.set("spark.sql.shuffle.partitions", str(n_partitions))
-    predicted, rated = random_ratings(seed=11)
-    countries = {user: ("AT", "DE")[index % 2] for index, user in enumerate(sorted(rated))}
-    result = evaluate(
-        *frames(spark, predicted, rated),
-        measures=[*MICRO, "P@3"],
-        segments=table(spark, "user_id country", *countries.items()),
-        slices=["country"],
-        confidence=LEVEL,
-    )
-    rows = tuples(result.metrics, C.MEASURE, C.SLICE_VALUE, *DELTA)
-    found = {row[:2]: row[2:] for row in rows}
-    lists = {user: list_of(predicted.get(user, {}), of_user) for user, of_user in rated.items()}
-    for text in MICRO:
-        measure = Measure.parse(text)
-        parts = parts_of(measure, lists)
-        for country in ("", "AT", "DE"):
-            of_slice = [part for user, part in parts.items() if country in ("", countries[user])]
-            assert found[measure.label, country] == pooled(measure, of_slice), (text, country)
-    assert found["P", ""][-1] == "t"
-
-
-def hits(spark: SparkSession, lists: dict[tuple[str, str], str]) -> DataFrame:
-    """Make a log of several lists a user, best item first."""
-    rows = [
-        (user, name, item, 10.0 - place) for (user, name), items in lists.items() for place, item in enumerate(items)
-    ]
-    return table(spark, "user_id list_id item_id score", *rows)
-
-
-def test_lists_of_a_user_are_averaged_before_users_are_summed(spark: SparkSession) -> None:
-    """Ann hits 2 of 2 and 0 of 4 items, on average 1 of 3; Bob 1 of 1. The ratio is (1 + 1) / (3 + 1)."""
-    log = hits(spark, {("ann", "am"): "ab", ("ann", "pm"): "wxyz", ("bob", "am"): "a"})
-    held_out = table(spark, "user_id item_id gain", *((user, item, 1.0) for user in ("ann", "bob") for item in "ab"))
-    result = evaluate(log, held_out, measures=["P(agg='micro',denom='len')@5", "P(denom='len')@5"])
-    rows = by(result.metrics, C.MEASURE, value="value")
-    assert rows["P(agg='micro',denom='len')"] == pytest.approx((1 + 1) / (3 + 1), rel=0, abs=1e-12)
-    assert rows["P(denom='len')"] == pytest.approx((1 / 2 + 1) / 2, rel=0, abs=1e-12)
-
-
-def test_user_without_relevant_item_counts_with_the_places_he_was_given_where_the_population_counts_him(
-    spark: SparkSession,
-) -> None:
-    log = hits(spark, {("ann", ""): "ab", ("bob", ""): "ab"})
-    held_out = table(spark, "user_id item_id gain", ("ann", "a", 1.0), ("bob", "a", 0.0))
-    asked = ["P(agg='micro')@2", "R(agg='micro')@2"]
-    of_truth = evaluate(log, held_out, measures=asked).metrics
-    of_judged = evaluate(log, held_out, measures=asked, population="judged").metrics
-    assert tuples(of_truth, "measure", "value", "n_users") == [("P(agg='micro')", 1 / 2, 1), ("R(agg='micro')", 1.0, 1)]
-    assert tuples(of_judged, "measure", "value", "n_users") == [
-        ("P(agg='micro')", 1 / 4, 2),
-        ("R(agg='micro')", 1.0, 2),
+def test_ratios_and_intervals_are_those_of_this_process_over_several_partitions(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", "5")
+    inputs = tables(*random_ratings(seed=11))
+    on_spark = evaluate(*(spark.createDataFrame(rows).repartition(3) for rows in inputs), measures=MICRO)
+    found = tuples(on_spark.metrics, C.MEASURE, *DELTA)
+    expected = arrow_frames.tuples(evaluate(*inputs, measures=MICRO).metrics, C.MEASURE, *DELTA)
+    assert len(expected) == len(MICRO)
+    assert found == [
+        tuple(pytest.approx(cell, rel=1e-12, abs=1e-12) if isinstance(cell, float) else cell for cell in row)
+        for row in expected
     ]
 
 
-def test_number_of_surprise_is_had_of_the_counts_of_users_as_the_docs_say(spark: SparkSession) -> None:
-    """Means over the users that have such a pair at all, as its dictionaries hold no others."""
-    page = Path(__file__).parents[2] / "docs" / "presets.md"
-    (statement,) = re.findall(r"^```sql\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
-    predicted, rated = random_ratings(seed=5)
-    result = evaluate(*frames(spark, predicted, rated), measures=["FCP(agg='micro',ties='discordant')"])
-    concordant, discordant = {}, {}
-    for user, own in predicted.items():
-        pairs = list(
-            itertools.permutations([(own[item], gain) for item, gain in rated.get(user, {}).items() if item in own], 2)
-        )
-        concordant[user] = sum(one > other and gain > least for (one, gain), (other, least) in pairs)
-        discordant[user] = sum(one >= other and gain < least for (one, gain), (other, least) in pairs)
-    right, wrong = (fmean(n for n in counts.values() if n) for counts in (concordant, discordant))
-    of_users = spark.sql(statement.replace("FROM user_metrics", "FROM {of_users}"), of_users=result.user_metrics)
-    ((found,),) = tuples(of_users, "fcp")
-    assert found == pytest.approx(right / (right + wrong), rel=0, abs=1e-12)
-    assert 0 in discordant.values(), "users whom the two means do not share"
-
-
-def test_nobody_with_a_value_leaves_ratio_and_interval_empty(spark: SparkSession) -> None:
-    held_out = table(spark, "user_id item_id gain", ("ann", "z", 1.0), ("bob", "z", 1.0))
-    result = evaluate(hits(spark, {("ann", ""): "ab"}), held_out, measures=["RMSE(agg='micro')", "GMAP", "R@1"])
-    rows = {row[0]: row[1:] for row in tuples(result.metrics, "measure", *DELTA)}
-    assert rows["RMSE(agg='micro')"] == (None, 0, None, None, None, "none")
-    assert rows["GMAP"][:2] == (pytest.approx(1e-5, rel=1e-12), 2)
-
-
-def test_geometric_mean_is_published_with_the_raised_interval_of_the_logarithms(spark: SparkSession) -> None:
-    """AP is 1, 1/2 and 0, which counts 0.01."""
-    log = hits(spark, {("ann", ""): "a", ("bob", ""): "xa", ("cat", ""): "x"})
-    held_out = table(spark, "user_id item_id gain", *((user, "a", 1.0) for user in ("ann", "bob", "cat")))
-    asked = ["GMAP(floor=0.01)", "LogAP(floor=0.01)"]
-    rows = {row[0]: row[1:] for row in tuples(evaluate(log, held_out, measures=asked).metrics, "measure", *DELTA)}
-    value, n, error, low, high, method = rows["GMAP(floor=0.01)"]
-    of_log = rows["LogAP(floor=0.01)"]
-    assert (n, method, error) == (3, "t", of_log[2])
-    assert value == pytest.approx((1 * 1 / 2 * 1 / 100) ** (1 / 3), rel=1e-12)
-    assert (low, high) == (pytest.approx(math.exp(of_log[3])), pytest.approx(math.exp(of_log[4])))
+def test_statement_of_the_docs_for_the_number_of_surprise_runs_on_spark(spark: SparkSession) -> None:
+    statement, of_users, expected = statement_of_surprise()
+    ((found,),) = tuples(
+        spark.sql(
+            statement.replace("FROM user_metrics", "FROM {of_users}"),
+            of_users=spark.createDataFrame(of_users.drop_columns("segments")),
+        ),
+        "fcp",
+    )
+    assert found == pytest.approx(expected, rel=0, abs=1e-12)
 
 
 def test_night_publishes_denominators_beside_the_values_and_its_audit_agrees(

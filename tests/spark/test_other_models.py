@@ -1,21 +1,18 @@
-"""Measures of the agreement of two models, from the log to ``metrics``, comparisons and gates."""
+"""Measures of the agreement of two models on Spark: their plan, and a night with comparisons and gates."""
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, evaluate
-from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import Results
-from tests.support import nights
+from tests.evaluate.test_other_models import ASKED, MODELS, drawn, evaluated, inputs
+from tests.support import arrow_frames, nights
 from tests.support.cli import rankeval
-from tests.support.frames import by, judgements, table
+from tests.support.frames import by, tuples
 from tests.support.nights import FIRST
-from tests.support.oracles.agreement import common, rank_biased_overlap
 from tests.support.plans import no_spark_jobs
 
 if TYPE_CHECKING:
@@ -23,134 +20,18 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from rankeval_spark import Evaluation
 
-Lists = dict[tuple[str, str, str], list[Any]]
-"""Items by model, user and list."""
-
-MODELS = ("base", "a 'new', better one", "other.model`")
-LABELS = [f"{name}(model={model!r}{p})" for model in MODELS for name, p in (("Overlap", ""), ("RBO", ",p=0.8"))]
-KS = (1, 3, 6)
-
-
-def drawn(items: list[Any]) -> Lists:
-    """Draw lists of several lengths: one or two for most users under most models."""
-    draw = random.Random(7)
-    return {
-        (model, f"u{user}", name): draw.sample(items, draw.choice([1, 3, 6, 9]))
-        for model in MODELS
-        for user in range(12)
-        for name in ("home", "cart")
-        if draw.random() < 0.7
-    }
-
-
-def evaluated(
-    spark: SparkSession,
-    lists: Lists,
-    *,
-    ids: str = "string",
-    **options: Any,  # noqa: ANN401 - those of evaluate
-) -> Evaluation:
-    """Evaluate a log of these lists for everyone who got one."""
-    rows = [
-        (model, user, name, item, float(-place))
-        for (model, user, name), items in lists.items()
-        for place, item in enumerate(items)
-    ]
-    log = table(spark, "model_id user_id list_id item_id score", *rows).withColumn(
-        "item_id", F.col("item_id").cast(ids)
-    )
-    held_out = judgements(spark, {"u0": {"1": 1}}).withColumn("item_id", F.col("item_id").cast(ids))
-    return evaluate(log, held_out, population="run", **options)
-
-
-def values_of(lists: Lists, model: str, k: int) -> dict[tuple[str, str, str], dict[str, float | None]]:
-    """Compute overlap and rank-biased overlap with a model by their formulas; None without two lists of two."""
-    found: dict[tuple[str, str, str], dict[str, float | None]] = {}
-    for (owner, user, name), items in lists.items():
-        own, other = items[:k], [] if owner == model else lists.get((model, user, name), [])[:k]
-        short, long = sorted((own, other), key=len)
-        found[owner, user, name] = {
-            f"Overlap(model={model!r})": common(own, other, k) / k if short else None,
-            f"RBO(model={model!r},p=0.8)": rank_biased_overlap(short, long, 0.8) if short else None,
-        }
-    return found
-
-
-@pytest.mark.parametrize("models", [None, MODELS], ids=["models found", "models named"])
-@pytest.mark.parametrize("ids", ["string", "bigint"])
-def test_every_list_is_compared_with_the_one_of_the_same_name_of_each_model(
+@pytest.mark.parametrize(("models", "ids"), [(None, "bigint"), (MODELS, "string")], ids=["found", "named"])
+def test_lists_of_models_are_compared_without_a_job_and_with_the_bits_of_this_process(
     spark: SparkSession, models: tuple[str, ...] | None, ids: str
 ) -> None:
     lists = drawn([str(number) for number in range(12)])
-    measures = [f"{label}@{k}" for label in LABELS for k in KS]
+    frames = [spark.createDataFrame(rows).repartition(3) for rows in inputs(lists, ids=ids)]
     with no_spark_jobs(spark):
-        result = evaluated(spark, lists, ids=ids, measures=[*measures, "P@3"], models=models)
-        values = result.user_values
-    found = by(values, *C.LIST_KEY, C.MEASURE, C.K, value=C.VALUE)
-    for k in KS:
-        for model in MODELS:
-            for key, expected in values_of(lists, model, k).items():
-                for label, value in expected.items():
-                    shown = found[(*key, label, k)]
-                    assert shown == (None if value is None else pytest.approx(value, rel=0, abs=1e-12)), (key, label, k)
-
-
-def test_agreement_of_an_evaluation_has_the_values_of_the_measures(spark: SparkSession) -> None:
-    lists = drawn([*"abcdefghijkl"])
-    asked = [f"{name}(model='base'{p})@3" for name, p in (("Overlap", ""), ("Jaccard", ""), ("RBO", ",p=0.8"))]
-    result = evaluated(spark, lists, measures=asked)
-    rows = result.user_metrics.where("overlap_model_base is not null")
-    names = ("overlap_model_base", "jaccard_model_base", "rbo_model_base_p_0_8")
-    expected = {tuple(row) for row in rows.select(*C.LIST_KEY, *names).collect()}
-    agreement = result.agreement("base", k=3, p=0.8)
-    assert agreement.columns == [*C.LIST_KEY, "overlap", "jaccard", "rbo"]
-    assert {tuple(row) for row in agreement.collect()} == expected
-    assert len(expected) > 10
-
-
-def test_neither_a_model_beside_itself_nor_beside_one_that_is_not_there_has_a_value(spark: SparkSession) -> None:
-    lists = {("base", "u0", ""): ["a", "b", "c"], ("new", "u0", ""): ["b"]}
-    measures = ["RBO(model='base')@3", "Overlap(model='ghost')@3", "P@3"]
-    result = evaluated(spark, lists, measures=measures, baseline="base")
-    means = by(result.metrics, C.MODEL_ID, C.MEASURE, value=C.VALUE)
-    assert means["base", "RBO(model='base',p=0.9)"] is None
-    assert means["new", "RBO(model='base',p=0.9)"] > 0
-    assert (means["base", "Overlap(model='ghost')"], means["new", "Overlap(model='ghost')"]) == (None, None)
-    reasons = by(result.comparisons, C.MEASURE, value="reason")
-    assert reasons["RBO(model='base',p=0.9)"] == "no_common_users"
-
-
-@pytest.mark.parametrize(("duplicates", "value"), [("best", 1 / 3), ("keep", 2 / 3)])
-def test_item_that_both_lists_hold_twice_counts_as_often_as_the_policy_says(
-    spark: SparkSession, duplicates: str, value: float
-) -> None:
-    lists = {("base", "u0", ""): ["a", "b", "a"], ("new", "u0", ""): ["a", "a", "c", "a"]}
-    result = evaluated(spark, lists, measures=["Overlap(model='base')@3"], duplicates=duplicates)
-    assert by(result.user_metrics, C.MODEL_ID, value="overlap_model_base")["new"] == pytest.approx(value, abs=1e-12)
-
-
-def test_ranks_that_are_kept_are_those_that_count(spark: SparkSession) -> None:
-    rows = [("base", "u0", "a", 1), ("base", "u0", "b", 4), ("new", "u0", "b", 2), ("new", "u0", "a", 3)]
-    log = table(spark, "model_id user_id item_id rank", *rows)
-    held_out = judgements(spark, {"u0": {"a": 1}})
-    asked = [f"Overlap(model='base')@{k}" for k in (2, 3, 4)]
-    result = evaluate(log, held_out, measures=asked, rank_gaps="keep")
-    of_new = by(result.user_metrics.where("model_id = 'new'"), C.K, value="overlap_model_base")
-    assert of_new == {2: 0, 3: 1 / 3, 4: 2 / 4}
-
-
-def test_unknown_model_is_refused_with_the_nearest_one(spark: SparkSession) -> None:
-    lists = {("popular", "u0", ""): ["a"]}
-    with pytest.raises(ConfigError) as raised, no_spark_jobs(spark):
-        evaluated(
-            spark, lists, measures=["Overlap(model='populr')@3", "RBO(model='popular')"], models=["popular", "als"]
-        )
-    assert [str(fault) for fault in raised.value.faults] == [
-        "evaluate(measures=): found model 'populr' in Overlap(model='populr'); "
-        "expected one of the models: popular, als; did you mean 'popular'?"
-    ]
+        values = evaluate(*frames, measures=ASKED, models=models, population="run").user_values
+    columns = (*C.LIST_KEY, C.MEASURE, C.K, C.VALUE)
+    here = evaluated(lists, ids=ids, measures=ASKED, models=models).user_values
+    assert tuples(values, *columns) == arrow_frames.tuples(here, *columns)
 
 
 @pytest.fixture

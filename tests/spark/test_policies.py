@@ -1,160 +1,27 @@
-"""Each policy the whole way through Spark: what it makes of the numbers, and when it refuses."""
+"""What Spark makes of a refusal: a job that fails, not a plan, and for the command line a readable fault."""
 
 from __future__ import annotations
 
-import datetime as dt
-import itertools
-from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.app.failures import told
-from rankeval_spark.errors import ChecksFailedError, ConfigError, InputError
-from tests.support.frames import by, judgements, ranking, table, tuples
+from rankeval_spark.errors import ChecksFailedError
+from tests.support.frames import judgements, ranking
 from tests.support.plans import JOB_FAILED, no_spark_jobs
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
-def users(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
-    """Ann has a hit, Bob no list, Cat no relevant judgement, Dan no judgement at all."""
-    log = ranking(spark, {"ann": "a b", "cat": "a b", "dan": "a b"})
-    return log, judgements(spark, {"ann": {"a": 1}, "bob": {"a": 1}, "cat": {"a": 0}})
-
-
-@pytest.mark.parametrize(
-    ("policies", "value", "n_users", "n_undefined"),
-    [
-        ({"population": "truth", "missing": "exclude"}, 1 / 1, 1, 1),
-        ({"population": "judged", "missing": "exclude"}, (1 + 0) / 2, 2, 0),
-        ({"population": "judged", "zero_relevant": "one"}, (1 + 0 + 1) / 3, 3, 0),
-        ({"population": "intersection_judged"}, (1 + 0) / 2, 2, 0),
-        ({"population": "intersection_judged", "zero_relevant": "one"}, (1 + 1) / 2, 2, 0),
-        ({"population": "run", "zero_relevant": "zero"}, (1 + 0 + 0) / 3, 3, 0),
-        ({"population": "run", "zero_relevant": "one"}, (1 + 1 + 1) / 3, 3, 0),
-    ],
-    ids=str,
-)
-def test_policies_decide_who_enters_the_mean_with_what(
-    spark: SparkSession, policies: dict[str, str], value: float, n_users: int, n_undefined: int
-) -> None:
-    """The health counts are the same under all of them."""
-    policies_as_arguments: dict[str, Any] = dict(policies)
-    result = evaluate(*users(spark), measures=["P@1"], **policies_as_arguments)
-    names = ("value", "n_users", "n_undefined", "n_missing", "n_zero_relevant", "n_extra_users")
-    assert tuples(result.metrics, *names) == [(value, n_users, n_undefined, 1, 1, 1)]
-
-
-@pytest.mark.parametrize("policy", ["missing", "zero_relevant"])
-def test_an_error_policy_fails_the_job_that_meets_its_case(spark: SparkSession, policy: str) -> None:
-    policies: dict[str, Any] = {policy: "error"}
+def test_an_error_policy_fails_the_job_that_meets_its_case(spark: SparkSession) -> None:
     with no_spark_jobs(spark):
-        result = evaluate(*users(spark), measures=["P@1"], **policies)
-    with pytest.raises(JOB_FAILED, match=rf"\[rankeval:{policy}\]"):
+        log, held_out = ranking(spark, {"ann": "a b"}), judgements(spark, {"ann": {"a": 1}, "bob": {"a": 1}})
+        result = evaluate(log, held_out, measures=["P@1"], missing="error")
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:missing\]"):
         result.metrics.collect()
-
-
-def test_contradictions_are_faults_of_the_arguments(spark: SparkSession) -> None:
-    with pytest.raises(ConfigError) as raised, no_spark_jobs(spark):
-        evaluate(*users(spark), measures=["ERR@3", "P@1"], population="run", missing="zero", ties="item-asc")
-    assert sorted(fault.where for fault in raised.value.faults) == ["evaluate(ties=)"]
-    with pytest.raises(ConfigError) as raised, no_spark_jobs(spark):
-        evaluate(*users(spark), measures=["P@1"], population="run", missing="zero")
-    assert [fault.where for fault in raised.value.faults] == ["evaluate(missing=)"]
-    with pytest.raises(ConfigError, match=r"evaluate\(measures=\): found ERR with ties 'expected'"):
-        evaluate(*users(spark), measures=["ERR@3", "P@1"], ties="expected")
-    with pytest.raises(ConfigError, match=r"evaluate\(measures=\): found AP\(denom='hits'\) with ties 'pessimistic'"):
-        evaluate(*users(spark), measures=["AP(denom='hits')", "P@1"], ties="pessimistic")
-
-
-def test_ties_can_be_bounded_and_averaged(spark: SparkSession) -> None:
-    """One user, a block of four between two other items: bounds and mean are those over the 24 orders of the block."""
-    gains = {"top": 0, "a": 2, "b": 0, "c": 1, "low": 3, "missed": 1}
-    block = ["a", "b", "c", "d"]
-    log = table(spark, "user_id item_id score", *(("u", i, 0.5) for i in block), ("u", "top", 0.9), ("u", "low", 0.1))
-    held_out = judgements(spark, {"u": gains})
-    names = ["P@2", "P@3", "RR", "AP@4", "nDCG@3", "nDCG", "Success@2"]
-
-    def found(log: DataFrame, ties: str) -> dict[tuple[str, int], float]:
-        values: dict[tuple[str, int], float] = by(
-            evaluate(log, held_out, measures=names, ties=ties).user_values, "measure", "k", value="value"
-        )
-        return values
-
-    lists = [["top", *order, "low"] for order in itertools.permutations(block)]
-    every_order = table(
-        spark,
-        "user_id list_id item_id score",
-        *(("u", f"{n}", item, -float(rank)) for n, items in enumerate(lists) for rank, item in enumerate(items)),
-    )
-    values = tuples(evaluate(every_order, held_out, measures=names).user_values, "measure", "k", "value")
-    of_each = {key: [value for *its_key, value in values if tuple(its_key) == key] for key in {v[:2] for v in values}}
-    assert {len(each) for each in of_each.values()} == {24}
-    best, worst, mean = (found(log, ties) for ties in ("optimistic", "pessimistic", "expected"))
-    for key, each in of_each.items():
-        assert best[key] == pytest.approx(max(each), rel=0, abs=1e-12), key
-        assert worst[key] == pytest.approx(min(each), rel=0, abs=1e-12), key
-        assert mean[key] == pytest.approx(fmean(each), rel=0, abs=1e-12), key
-
-
-def test_counts_beside_expected_values_are_whole(spark: SparkSession) -> None:
-    log = table(spark, "user_id item_id score", ("u", "a", 0.5), ("u", "b", 0.5))
-    result = evaluate(log, judgements(spark, {"u": {"b": 1}}), measures=["P@1"], ties="expected")
-    assert tuples(result.user_metrics, "p", "n_hits", "has_ties") == [(1 / 2, 0, True)]
-
-
-def test_judged_items_only(spark: SparkSession) -> None:
-    """Of Cat's list nothing is left: she counts as a user without one."""
-    log = ranking(spark, {"ann": "x a y b", "cat": "x y"})
-    held_out = judgements(spark, {"ann": {"a": 0, "b": 1}, "cat": {"c": 1}})
-    result = evaluate(log, held_out, measures=["RR", "Judged@2"], judged_only=True)
-    assert by(result.user_metrics.where("k = 0"), "user_id", value="rr") == {"ann": 1 / 2, "cat": 0.0}
-    assert set(tuples(result.metrics, "n_missing")) == {(1,)}
-
-
-def test_a_negative_gain_is_no_judgement_where_judged_items_alone_count(spark: SparkSession) -> None:
-    """As of trec_eval -J: it marks an item that was pooled and not judged. Bob's list holds nothing else."""
-    log = ranking(spark, {"ann": "n a b", "bob": "n"})
-    held_out = judgements(spark, {"ann": {"n": -1, "a": 1, "b": 0}, "bob": {"n": -1, "c": 1}})
-    result = evaluate(log, held_out, measures=["RR", "P@2", "Judged@2"], judged_only=True)
-    found = by(result.user_values.where("user_id = 'ann'"), "measure", value="value")
-    assert found == {"RR": 1 / 1, "P": 1 / 2, "Judged": 2 / 2}
-    assert set(tuples(result.metrics, "n_missing")) == {(1,)}
-
-
-def test_single_precision_makes_ties_of_scores_that_hardly_differ(spark: SparkSession) -> None:
-    log = table(spark, "user_id item_id score", ("u", "a", 0.1), ("u", "b", 0.1 + 1e-9))
-    held_out = judgements(spark, {"u": {"a": 1}})
-    for precision, expected in (("double", 1 / 2), ("single", 1.0)):
-        result = evaluate(log, held_out, measures=["RR"], score_precision=precision)
-        assert tuples(result.user_values, "value") == [(expected,)]
-
-
-@pytest.mark.parametrize("kept", [{"rank_gaps": "keep"}, {"preset": "rectools"}], ids=str)
-def test_lists_cut_down_to_judged_items_cannot_keep_their_ranks(spark: SparkSession, kept: dict[str, Any]) -> None:
-    """Of x, a, y, b with a relevant and b judged, a stands first when the list closes up."""
-    columns = "user_id item_id score rank"
-    log = table(spark, columns, ("u", "x", 3.0, 1), ("u", "a", 2.0, 2), ("u", "y", 1.0, 3), ("u", "b", 0.5, 4))
-    held_out = judgements(spark, {"u": {"a": 1, "b": 0}})
-    message = r"evaluate\(rank_gaps=\): found rank_gaps 'keep'.* with judged_only.*set rank_gaps to renumber"
-    with pytest.raises(ConfigError, match=message), no_spark_jobs(spark):
-        evaluate(log, held_out, measures=["P@1"], judged_only=True, **kept)
-    anew: dict[str, Any] = {**kept, "rank_gaps": "renumber"}
-    result = evaluate(log, held_out, measures=["P@1"], judged_only=True, **anew)
-    assert tuples(result.metrics, "value") == [(1.0,)]
-
-
-def test_scores_are_compared_as_trec_eval_9_does_unless_version_10_is_asked_for(spark: SparkSession) -> None:
-    """In single precision 0.1 and 0.1 + 1e-9 tie, and the item whose id is greater comes first."""
-    log = table(spark, "user_id item_id score", ("u", "a", 0.1 + 1e-9), ("u", "b", 0.1))
-    held_out = judgements(spark, {"u": {"a": 1, "b": 0}})
-    of_9 = evaluate(log, held_out, measures=["RR"], preset="trec_eval")
-    of_10 = evaluate(log, held_out, measures=["RR"], preset="trec_eval", score_precision="double")
-    assert tuples(of_9.metrics, "value") == [(1 / 2,)]
-    assert tuples(of_10.metrics, "value") == [(1 / 1,)]
 
 
 def test_a_gain_that_cannot_be_raised_ends_as_a_readable_fault(spark: SparkSession) -> None:
@@ -164,27 +31,3 @@ def test_a_gain_that_cannot_be_raised_ends_as_a_readable_fault(spark: SparkSessi
         told(),
     ):
         evaluate(log, held_out, measures=["DCG(dcg='exp-log2')@5"]).metrics.collect()
-
-
-@pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz", "date", "bigint", "string"])
-def test_the_last_judgement_counts_whatever_its_time_is_written_as(spark: SparkSession, type_: str) -> None:
-    days = [dt.datetime(2026, 1, day, tzinfo=dt.timezone.utc) for day in (1, 2)]
-    rows = [("u", "a", 1.0, days[1]), ("u", "a", 5.0, days[0])]
-    held_out = spark.createDataFrame(rows, "user_id string, item_id string, gain double, interacted_at timestamp")
-    held_out = held_out.withColumn("interacted_at", held_out["interacted_at"].cast(type_))
-    log = ranking(spark, {"u": "a"})
-    result = evaluate(log, held_out, measures=["CG"], held_out_duplicates="last")
-    assert tuples(result.user_values, "value") == [(1.0,)]
-
-
-@pytest.mark.parametrize(
-    ("policies", "message"),
-    [
-        ({"held_out_duplicates": "last"}, r"held_out: found no column 'interacted_at'.*choose another policy"),
-        ({"rank_gaps": "keep"}, r"recommendations: found no column 'rank'.*set rank_gaps to renumber"),
-        ({"preset": "rectools"}, r"recommendations: found no column 'rank'"),
-    ],
-)
-def test_a_policy_that_needs_a_column_says_so(spark: SparkSession, policies: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message), no_spark_jobs(spark):
-        evaluate(*users(spark), measures=["P@1"], **policies)

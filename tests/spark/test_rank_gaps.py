@@ -1,114 +1,20 @@
-"""Lists that keep the ranks of the log, the whole way: what is a mean of items is divided by the items there are."""
+"""Published lists that keep the ranks of the log."""
 
 from __future__ import annotations
 
-from math import log2
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-import pytest
-
-from rankeval_spark import columns as C, evaluate
+from rankeval_spark import columns as C
 from rankeval_spark.results import Results
 from tests.support import nights
 from tests.support.cli import rankeval
-from tests.support.frames import by, judgements, table
+from tests.support.frames import by
 from tests.support.nights import FIRST
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-TRAIN: Final = ("u a", "v a", "u b", "w b", "x d", "v a", "w c")
-"""a has 3 of 7 interactions and 2 of 4 users; u has a and b."""
-
-AT_RANK_2: Final = {
-    "UnrepeatedReco@2": 1,
-    "UnrepeatedReco(kind='full')@4": 1,
-    "SufficientReco@2": 0,
-    "SufficientReco(kind='share')@2": 1 / 2,
-    "UserCoverage@1": 0,
-    "UserCoverage@2": 1,
-    "ARP@1": None,
-    "ARP@2": 3,
-    "NotInTrain@2": 0,
-    "MIUF@2": log2(4 / 2),
-    "P(denom='len')@2": 1,
-    "Judged@2": 1,
-    "unj@2": 0,
-    "nDCG@2": 1 / log2(3),
-    "EPC@2": 1 / 2,
-    "DCG(unjudged='mean')@2": 1 / log2(3),
-    "ILD(sim='cooccurrence')@2": None,
-}
-REPEATED: Final = {
-    "UnrepeatedReco@4": 3 / 4,
-    "UnrepeatedReco(kind='full')@4": 0,
-    "SufficientReco(kind='share')@4": 3 / 4,
-    "ARP@4": (3 + 1 + 1) / 3,
-    # a and b have u in common, of 2 users each; ranks 1 and 3 hold items of which nobody has both.
-    "ILD(sim='cooccurrence')@4": 1,
-    "P@4": 1 / 4,
-    "P(denom='len')@4": 1 / 3,
-}
-
-
-def values_of(spark: SparkSession, rows: list[tuple[Any, ...]], measures: list[str], **options: Any) -> dict[str, Any]:  # noqa: ANN401 - those of evaluate
-    """Evaluate one user's list; what they hold out is a."""
-    result = evaluate(
-        table(spark, "user_id item_id rank", *rows),
-        judgements(spark, {"u": {"a": 1}}),
-        measures=measures,
-        train=table(spark, "user_id item_id", *(tuple(row.split()) for row in TRAIN)),
-        **options,
-    )
-    return {f"{row['measure']}@{row['k']}": row["value"] for row in result.user_values.collect()}
-
-
-@pytest.mark.parametrize("options", [{"rank_gaps": "keep"}, {"preset": "rectools"}], ids=str)
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [([("u", "a", 2)], AT_RANK_2), ([("u", "a", 1), ("u", "a", 2), ("u", "c", 3), ("u", "d", 4)], REPEATED)],
-    ids=["one item at rank 2", "an item twice"],
-)
-def test_items_places_and_cutoff_are_three_numbers(
-    spark: SparkSession, rows: list[tuple[Any, ...]], expected: dict[str, float | None], options: dict[str, str]
-) -> None:
-    measures = [name for name in expected if "preset" not in options or not name.startswith(("nDCG", "DCG"))]
-    found = values_of(spark, rows, measures, **options)
-    assert found.keys() == set(measures)
-    for name in measures:
-        value = expected[name]
-        assert found[name] == (value if value is None else pytest.approx(value, rel=0, abs=1e-12)), name
-
-
-def test_similar_items_are_found_at_their_ranks(spark: SparkSession) -> None:
-    """Of a, b and d at ranks 2, 5 and 9 only a and b have a user in common."""
-    rows = [("u", "a", 2), ("u", "b", 5), ("u", "d", 9)]
-    names = [f"ILS(sim='cooccurrence')@{k}" for k in (4, 5, 9)]
-    found = values_of(spark, rows, names, rank_gaps="keep")
-    assert found == dict(zip(names, (None, pytest.approx(1 / 2), pytest.approx(1 / 6)), strict=True))
-
-
-def test_measures_of_all_lists_count_the_lists_that_begin_further_down(spark: SparkSession) -> None:
-    """The lists of v and w begin at ranks 2 and 3; at k = 2 the one of w has no item yet."""
-    rows = [("u", "a", 1), ("u", "b", 2), ("v", "a", 2), ("w", "c", 3), ("w", "a", 4)]
-    measures = ["Personalization@2", "Personalization(denom='min')@2", "Personalization@4", "CatalogCoverage@2"]
-    result = evaluate(
-        table(spark, "user_id item_id rank", *rows),
-        judgements(spark, {"u": {"a": 1}}),
-        measures=measures,
-        train=table(spark, "user_id item_id", *(tuple(row.split()) for row in TRAIN)),
-        rank_gaps="keep",
-        min_slice_size=1,
-    ).metrics.collect()
-    found = {f"{row['measure']}@{row['k']}": (row["value"], row["n_users"], row["n_lists"]) for row in result}
-    assert found == {
-        "Personalization@2": (1 - 1 / 2, 2, 2),
-        "Personalization(denom='min')@2": (1 - 1 / 1, 2, 2),
-        "Personalization@4": (pytest.approx(1 - 3 / (3 * 4)), 3, 3),
-        "CatalogCoverage@2": (2 / 4, 2, 2),
-    }
 
 
 def test_published_lists_hold_their_empty_ranks(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import schemas
 from rankeval_spark.config import HeldOutInput, RecommendationsInput, SegmentsInput, validate
+from rankeval_spark.config.input_columns import segments_schema
 from rankeval_spark.errors import InputError
 from rankeval_spark.sources import (
     IS_UNPARSABLE,
@@ -21,7 +22,6 @@ from rankeval_spark.sources import (
     from_frame,
     is_wholly_empty,
     read,
-    segments_schema,
 )
 
 DATE = dt.date(2026, 1, 2)

@@ -6,7 +6,10 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tests.support import arrow_frames
+
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 USERS = 40
@@ -53,6 +56,24 @@ class Logs:
 
     def frames(self, spark: SparkSession, *, ids: str = "string", seed: int | None = None) -> Frames:
         """Make frames, ids as bigint or as text of equal width (the same order); a seed shuffles the rows."""
+        recommendations, held_out, segments = self._rows(ids, seed)
+        return Frames(
+            spark.createDataFrame(recommendations, f"model_id string, user_id {ids}, item_id {ids}, score double"),
+            spark.createDataFrame(held_out, f"user_id {ids}, item_id {ids}, gain double"),
+            spark.createDataFrame(segments, f"user_id {ids}, country string, tier string"),
+        )
+
+    def tables(self, *, ids: str = "string", seed: int | None = None) -> Tables:
+        """Make Arrow tables, as :meth:`frames` makes frames."""
+        recommendations, held_out, segments = self._rows(ids, seed)
+        return Tables(
+            arrow_frames.table("model_id user_id item_id score", *recommendations, ids=ids),
+            arrow_frames.table("user_id item_id gain", *held_out, ids=ids),
+            arrow_frames.table("user_id country tier", *segments, ids=ids),
+        )
+
+    def _rows(self, ids: str, seed: int | None) -> tuple[list[Any], list[Any], list[Any]]:
+        """Name users and items, and shuffle the rows of each input."""
 
         def as_id(number: int) -> Any:  # noqa: ANN401 - the type of the id is chosen by the caller
             return number if ids == "bigint" else f"{number:03}"
@@ -65,11 +86,20 @@ class Logs:
         if seed is not None:
             for rows in (recommendations, held_out, segments):
                 random.Random(seed).shuffle(rows)
-        return Frames(
-            spark.createDataFrame(recommendations, f"model_id string, user_id {ids}, item_id {ids}, score double"),
-            spark.createDataFrame(held_out, f"user_id {ids}, item_id {ids}, gain double"),
-            spark.createDataFrame(segments, f"user_id {ids}, country string, tier string"),
-        )
+        return recommendations, held_out, segments
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The three inputs as Arrow tables."""
+
+    recommendations: pa.Table
+    held_out: pa.Table
+    segments: pa.Table
+
+    def in_chunks(self, n_chunks: int) -> Tables:
+        """Cut each into some chunks of rows, as Spark spreads them over partitions."""
+        return Tables(*(arrow_frames.in_chunks(table, n_chunks) for table in vars(self).values()))
 
 
 @dataclass(frozen=True)

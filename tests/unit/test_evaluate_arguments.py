@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -20,13 +21,13 @@ from rankeval_spark.errors import ConfigError, InputError
 )
 def test_frames_of_other_libraries_are_refused_together(frames: tuple[object, object], found: tuple[str, str]) -> None:
     with pytest.raises(InputError) as raised:
-        evaluate(*frames, measures=["nDCG@10"])  # type: ignore[arg-type]  # on purpose
+        evaluate(*frames, measures=["nDCG@10"])
     told = [(fault.where, fault.found) for fault in raised.value.faults]
     assert told == [("evaluate(recommendations=)", found[0]), ("evaluate(held_out=)", found[1])]
 
 
 def test_arguments_that_nothing_reads_yet_are_looked_at_too() -> None:
-    wrong = {"evaluation_date": datetime(2026, 1, 31, tzinfo=timezone.utc), "correction": "holmm"}
+    wrong: dict[str, Any] = {"evaluation_date": datetime(2026, 1, 31, tzinfo=timezone.utc), "correction": "holmm"}
     with pytest.raises(ConfigError) as raised:
-        evaluate(None, None, measures=["nDCG@10"], **wrong)  # type: ignore[arg-type]  # on purpose
+        evaluate(None, None, measures=["nDCG@10"], **wrong)
     assert [fault.where for fault in raised.value.faults] == ["evaluate(evaluation_date=)", "evaluate(correction=)"]

@@ -10,6 +10,7 @@ import pytest
 from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.session import jars, spark_home
 from rankeval_spark.session.java import Java
+from rankeval_spark.spark_version import SPARK_LINES
 
 JAVA = Java(Path("/opt/jdk"), 17, "JAVA_HOME")
 CONTENT = b"a jar"
@@ -19,7 +20,8 @@ CONTENT = b"a jar"
 def _small_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pin jars of a few bytes instead of the real ones."""
     pinned = hashlib.sha256(CONTENT).hexdigest()
-    monkeypatch.setattr(jars, "DELTA_JARS", (jars.Jar("one.jar", pinned), jars.Jar("two.jar", pinned)))
+    small = jars.Build("io.delta:one", (jars.Jar("one.jar", pinned), jars.Jar("two.jar", pinned)))
+    monkeypatch.setattr(jars, "BUILDS", dict.fromkeys(jars.BUILDS, small))
 
 
 @pytest.fixture
@@ -40,6 +42,28 @@ def resolver(monkeypatch: pytest.MonkeyPatch, folder: Path, *, content: str | No
     script.chmod(0o755)
     monkeypatch.setattr(spark_home, "submit_script", lambda: script)
     return calls
+
+
+@pytest.mark.parametrize("line", SPARK_LINES)
+def test_every_line_has_jars_of_its_own(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(jars, "spark_line", lambda: line)
+
+    build = jars.build()
+
+    assert build.package == f"io.delta:delta-spark_{line}_2.13:{jars.DELTA}"
+    assert [jar.name for jar in build.jars] == [
+        f"delta-spark_{line}_2.13-{jars.DELTA}.jar",
+        f"delta-storage-{jars.DELTA}.jar",
+    ]
+    assert len({jar.sha256 for one in jars.BUILDS.values() for jar in one.jars}) == len(SPARK_LINES) + 1
+
+
+def test_a_line_without_pinned_jars_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "spark_line", lambda: "4.9")
+
+    with pytest.raises(EnvironmentFaultError, match=r"Delta jars: found none pinned for Spark 4\.9; expected"):
+        jars.build()
 
 
 def test_jars_are_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, env: dict[str, str]) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
+from rankeval_spark import __version__
 from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.spark_version import UnsupportedSparkError, require_spark
 from tests.support.cli import JAVA_WORDS, PROJECT
 
 OLD = '__version__ = "3.5.5"\n'
 BROKEN = 'raise TypeError("code() argument 13 must be str, not int")\n'
+ABSENT = """raise ModuleNotFoundError("No module named 'pyspark'")\n"""
 PARTLY = '__version__ = "4.2.0"\nStorageLevel = None\n'
 
 
@@ -45,8 +48,8 @@ def test_an_import_shows_the_version_that_was_found(tmp_path: Path, name: str) -
     done = python(tmp_path, OLD, "-c", f"from rankeval_spark import {name}")
 
     last = done.stderr.strip().splitlines()[-1]
-    assert f"pyspark: found 3.5.5 in {tmp_path / 'first' / 'pyspark'}; expected 4.2" in last
-    assert "pip install 'pyspark==4.2.*'" in last
+    assert f"pyspark: found 3.5.5 in {tmp_path / 'first' / 'pyspark'}; expected 4.0 to 4.2" in last
+    assert "pip install 'rankeval-spark[spark]'" in last
     assert "cannot import name" not in done.stderr
 
 
@@ -55,6 +58,37 @@ def test_an_import_shows_why_pyspark_cannot_be_imported(tmp_path: Path) -> None:
 
     assert "pyspark: found none that can be imported (code() argument 13 must be str, not int)" in done.stderr
     assert "cannot import name" not in done.stderr
+
+
+def test_without_pyspark_the_extra_is_named_and_the_rest_works(tmp_path: Path) -> None:
+    program = """
+        import rankeval_spark
+        from rankeval_spark.config import load_config
+        from rankeval_spark.measures import registry
+        print(rankeval_spark.__version__)
+        rankeval_spark.evaluate
+    """
+    done = python(tmp_path, ABSENT, "-c", textwrap.dedent(program))
+
+    assert done.stdout.strip() == __version__
+    assert "pip install 'rankeval-spark[spark]'" in done.stderr.strip().splitlines()[-1]
+
+
+def test_without_pyspark_measures_are_explained_and_configs_are_checked(tmp_path: Path) -> None:
+    explained = python(tmp_path, ABSENT, "-m", "rankeval_spark", "measures", "nDCG")
+    assert explained.returncode == 0, explained.stderr
+
+    config = str(PROJECT / "conf" / "demo.yaml")
+    checked = subprocess.run(
+        [sys.executable, "-m", "rankeval_spark", "validate", config],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "first"), str(PROJECT)])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stderr
 
 
 def test_a_failure_within_an_import_is_not_hidden(tmp_path: Path) -> None:

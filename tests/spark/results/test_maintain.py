@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, InputError, ResultsError
-from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, tables
+from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, statements, tables
 from rankeval_spark.results.maintenance import Compacted
 from rankeval_spark.results.storage import LocalStorage
 from rankeval_spark.schemas import Field
@@ -154,7 +154,7 @@ def test_tables_of_an_older_version_are_brought_up_to_this_one(
             ("2026-01-01", None),
             ("2026-01-02", None),
         ]
-        rules = tables.properties_of(spark, LocalStorage(root), "checks")
+        rules = statements.properties_of(spark, LocalStorage(root), "checks")
         assert " ".join(rules["delta.constraints.share"].split()) == "share IS NULL OR share >= 0"
     with pytest.raises(ResultsError, match="found other columns than this version declares"):
         nights.publish(spark, root, nights.facts("by-older-code"))

@@ -1,235 +1,33 @@
-"""From ranked items to the measures of all lists together: against plain Python, on random lists."""
+"""The measures of all lists together on Spark: planned without a job, in the columns of ``metrics``."""
 
 from __future__ import annotations
 
-import random
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import pytest
-from pyspark.sql import functions as F
-from scipy import stats
+from typing import TYPE_CHECKING
 
 from rankeval_spark import evaluate, schemas
-from rankeval_spark.errors import ConfigError
-from rankeval_spark.measures import Measure
-from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
-from tests.support import naive_exposures, naive_parity
-from tests.support.frames import after_run, assert_columns, assert_key, judgements, table
+from tests.support.frames import after_run, assert_columns, assert_key, judgements, ranking, table, tuples
 from tests.support.plans import no_spark_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyspark.sql import DataFrame, SparkSession
-
-CATALOGUE = {f"i{number}" for number in range(40)}
-SHOWN = [f"i{number}" for number in range(5, 50)]  # some of the catalogue is never shown, some shown is not in it
-COUNTRIES = ("FR", "DE", None)
-MEASURES = (
-    *("ItemCoverage@1", "ItemCoverage@3", "ItemCoverage", "CatalogCoverage@3", "CatalogCoverage@10"),
-    *("Entropy@3", "Entropy(base='e',norm=True)@10", "Entropy", "Gini@3", "Gini(norm='n')@10"),
-    *("Gini(items='recommended')@3", "Gini(items='recommended',norm='n')", "Personalization@1", "Personalization@10"),
-    *("Personalization(denom='min')@3", "Personalization(denom='min')"),
-    *("Personalization(sim='cosine')@3", "Personalization(sim='cosine')@10", "Personalization(sim='cosine')"),
-    *("CatalogCoverage(items='train')@3", "CatalogCoverage(items='train')"),
-)
-CATEGORIES = {
-    item: [name for name, step in (("Drama", 3), ("O'Brien", 4), ("Rare", 39)) if int(item[1:]) % step == 0] or None
-    for item in CATALOGUE
-}
-"""Several of an item, which is in each of them; none of many."""
-DISPARITIES = (
-    *("BiasDisparity(category='Drama')@3", "BiasDisparity(category='Drama')", "BiasDisparity(category='Nothing')@3"),
-    *('BiasDisparity(category="O\'Brien")@10', "BiasDisparity(category='Rare')@3"),
-)
-PARITY = ("PopREO@3", *DISPARITIES, "PopREO(rel=2)@10", "PopREO", "PopRSP@3", "PopRSP")
-
-Lists = dict[str, dict[str, list[str]]]
+    from pyspark.sql import SparkSession
 
 
-@pytest.fixture(scope="module")
-def lists() -> Lists:
-    """Draw the items of each list by model and user: 60 users, popular items often, some users without a list."""
-    draw = random.Random(7)
-    weights = [1 / (place + 1) for place in range(len(SHOWN))]
-    users = [f"u{number}" for number in range(60)]
-    return {
-        model: {
-            user: list(dict.fromkeys(draw.choices(SHOWN, weights, k=draw.choice([1, 2, 5, 12]))))
-            for user in users
-            if draw.random() < 0.9
-        }
-        for model in ("als", "pop")
-    }
-
-
-def country_of(user: str) -> str | None:
-    """Deal the countries out; u59, alone in NO, is a slice of one user."""
-    return "NO" if user == "u59" else COUNTRIES[int(user[1:]) % 3]
-
-
-def train_rows() -> list[tuple[str, str]]:
-    """Draw interactions: popular items and equally unpopular ones, repeated pairs, items outside of the catalogue."""
-    draw = random.Random(8)
-    return [(f"u{draw.randrange(70)}", f"i{min(draw.randrange(45), draw.randrange(45))}") for _ in range(400)]
-
-
-def judged_by() -> dict[str, dict[str, float]]:
-    """Draw judgements of two users out of three, of items of the lists for the most part."""
-    draw = random.Random(9)
-    items = [*SHOWN, "never"]
-    return {f"u{n}": {item: draw.choice([0, 1, 2]) for item in draw.choices(items, k=9)} for n in range(70) if n % 3}
-
-
-def log_of(spark: SparkSession, lists: Lists) -> DataFrame:
-    rows = [
-        (model, user, item, float(-place))
-        for model, by_user in lists.items()
-        for user, items in by_user.items()
-        for place, item in enumerate(items)
-    ]
-    return table(spark, "model_id user_id item_id score", *rows).repartition(3)
-
-
-def groups_of(spark: SparkSession, users: list[str]) -> dict[str, int]:
-    """Hash the users as Spark does."""
-    hashed = table(spark, "user_id", *((user,) for user in users)).select(
-        "user_id", F.pmod(F.xxhash64("user_id"), F.lit(N_GROUPS)).alias("group")
-    )
-    return {row["user_id"]: int(row["group"]) for row in hashed.collect()}
-
-
-def items_of(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame(sorted(CATEGORIES.items()), "item_id string, categories array<string>")
-
-
-@pytest.mark.parametrize("models", [None, ["pop", "als"]], ids=["models found", "models named"])
-def test_values_and_errors_are_those_of_plain_python(
-    spark: SparkSession, lists: Lists, models: list[str] | None
-) -> None:
-    users = [f"u{number}" for number in range(60)]
-    segments = table(spark, "user_id country", *((user, country_of(user)) for user in users))
-    result = evaluate(
-        log_of(spark, lists),
-        judgements(spark, judged_by()),  # users with a list but without a judgement count
-        measures=[*MEASURES, *PARITY],
-        train=table(spark, "user_id item_id", *train_rows()),
-        segments=segments,
-        slices=["country"],
-        models=models,
-        min_slice_size=5,
-        items=items_of(spark),
-    ).metrics
-    assert_columns(result, after_run(schemas.METRICS))
-    assert_key(result, ("model_id", "slice", "slice_values", "measure", "k"))
-    found = {(row["model_id"], row["slice_value"], row["measure"], row["k"]): row for row in result.collect()}
-    group = groups_of(spark, users)
-    n_compared = 0
-    for measure in map(Measure.parse, [*MEASURES, *PARITY]):
-        for model, slice_value in ((m, s) for m in lists for s in ("", "FR", "DE", "NO", "(unknown)")):
-            chosen = {u: one for u, one in lists[model].items() if slice_value in ("", country_of(u) or "(unknown)")}
-            assert_row(found.get((model, slice_value, measure.label, measure.k)), measure, chosen, group)
-            n_compared += bool(chosen)
-    assert len(found) == n_compared > len(MEASURES) * 8
-
-
-def assert_row(row: Any, measure: Measure, lists: dict[str, list[str]], group: dict[str, int]) -> None:  # noqa: ANN401 - a row or None
-    """Compare a row of metrics with the naive value, its jackknife and the interval from both."""
-    if not lists:
-        assert row is None
-        return
-    naive = parity_of if measure.entry.definition.kind == "parity" else exposure_of
-    value, error = naive(measure, lists, group)
-    n_groups = len({group[user] for user in lists})
-    half = stats.t.ppf(0.975, n_groups - 1) * error if n_groups > 1 else np.nan
-    ends = np.clip([value - half, value + half], *measure.entry.definition.bounds)
-    numbers = [np.nan if row[name] is None else row[name] for name in ("value", "std_error", "ci_low", "ci_high")]
-    np.testing.assert_allclose(numbers, [value, error, *ends], rtol=0, atol=1e-12, err_msg=str(measure))
-    assert row["ci_method"] == ("none" if np.isnan(error) else "jackknife")
-    assert (row["n_users"], row["n_lists"], row["is_small"]) == (len(lists), len(lists), len(lists) < 5)
-    nothing = ("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users", "tie_share", "std_dev")
-    assert {row[name] for name in nothing} == {None}
-
-
-def exposure_of(measure: Measure, lists: dict[str, list[str]], group: dict[str, int]) -> tuple[float, float]:
-    """Naive value and standard error of a measure of exposure."""
-    catalogue = {item for _, item in train_rows()} if measure.options.get("items") == "train" else CATALOGUE
-    value = naive_exposures.expected(measure, list(lists.values()), catalogue)
-    return value, naive_exposures.jackknife_error(measure, lists, group, catalogue)
-
-
-def parity_of(measure: Measure, lists: dict[str, list[str]], group: dict[str, int]) -> tuple[float, float]:
-    """Naive value and standard error of a measure of parity; what cannot be recommended is no item of PopRSP."""
-    gains, owned = judged_by(), set(train_rows())
-    groups = naive_parity.groups_by_popularity((item for _, item in train_rows()), {*CATALOGUE, *SHOWN, "never"})
-    if measure.name == "PopRSP":
-        groups = [items & CATALOGUE for items in groups]
-    if measure.name == "BiasDisparity":
-        groups = [{item for item, names in CATEGORIES.items() if measure.options["category"] in (names or ())}]
-
-    def value(users: Iterable[str]) -> float:
-        known = [
-            naive_parity.User(lists[user], gains.get(user, {}), frozenset(item for u, item in owned if u == user))
-            for user in users
-        ]
-        return naive_parity.expected(measure, known, groups)
-
-    return value(lists), naive_exposures.error_without_groups(value, list(lists), group)
-
-
-def test_they_stand_beside_the_means_and_leave_user_metrics_alone(spark: SparkSession, lists: Lists) -> None:
-    held_out = judgements(spark, {user: {"i7": 1, "i5": 2} for user in ("u1", "u2", "u3")})
+def test_they_stand_beside_the_means_without_a_job(spark: SparkSession) -> None:
+    log = ranking(spark, {"ann": "a b c", "bob": "b d"}).repartition(3)
+    held_out = judgements(spark, {"ann": {"a": 1}, "bob": {"c": 1}})
+    train = table(spark, "user_id item_id", ("ann", "a"), ("bob", "a"), ("bob", "never"), ("cat", "d"), ("cat", None))
+    measures = ["P@3", "ItemCoverage@2", "CatalogCoverage@3", "CatalogCoverage(items='train')@3", "PopREO@3"]
     with no_spark_jobs(spark):
-        alone = evaluate(log_of(spark, lists), held_out, measures=["P@3"])
-        both = evaluate(log_of(spark, lists), held_out, measures=["P@3", "ItemCoverage@10"])
+        alone = evaluate(log, held_out, measures=["P@3"])
+        both = evaluate(log, held_out, measures=measures, train=train)
         metrics = both.metrics
     assert both.user_metrics.columns == alone.user_metrics.columns
-    assert {row["k"] for row in both.user_metrics.collect()} == {3}
-    assert {(row["measure"], row["k"]) for row in both.user_values.collect()} == {("P", 3)}
-    assert {(row["measure"], row["k"]) for row in metrics.collect()} == {("P", 3), ("ItemCoverage", 10)}
-    board = {row["model_id"]: row["ItemCoverage@10"] for row in both.leaderboard().collect()}
-    assert board == {model: len({i for one in by.values() for i in one[:10]}) for model, by in lists.items()}
-
-
-def test_several_lists_of_a_user_count_each_and_he_once(spark: SparkSession) -> None:
-    """Lists {a b}, {a c} of ann and {a b} of bob: pairs share 1, 2 and 1 of 2 items."""
-    rows = [
-        ("ann", "1", "a"),
-        ("ann", "1", "b"),
-        ("ann", "2", "a"),
-        ("ann", "2", "c"),
-        ("bob", "1", "a"),
-        ("bob", "1", "b"),
+    assert_columns(metrics, after_run(schemas.METRICS))
+    assert_key(metrics, ("model_id", "slice", "slice_values", "measure", "k"))
+    # The training items a, d and never are the catalogue where there is no other; a and d are shown.
+    assert tuples(metrics.where("measure <> 'PopREO'"), "measure", "k", "value", "n_users") == [
+        ("CatalogCoverage", 3, 2 / 3, 2),
+        ("CatalogCoverage(items='train')", 3, 2 / 3, 2),
+        ("ItemCoverage", 2, 3, 2),
+        ("P", 3, 1 / 6, 2),
     ]
-    log = table(spark, "user_id list_id item_id score", *((*row, float(-place)) for place, row in enumerate(rows)))
-    found = evaluate(
-        log,
-        judgements(spark, {"ann": {"a": 1}}),
-        measures=["Personalization@2", "ItemCoverage@1", "PopREO@2"],
-        train=table(spark, "user_id item_id", ("cat", "a"), ("cat", "b")),
-    ).metrics
-    rows_found = {row["measure"]: (row["value"], row["n_users"], row["n_lists"]) for row in found.collect()}
-    assert rows_found == {
-        "Personalization": (pytest.approx(1 - (1 + 2 + 1) / 3 / 2, abs=1e-12), 2, 3),
-        "ItemCoverage": (1, 2, 3),
-        "PopREO": (None, 2, 3),
-    }
-
-
-def test_the_training_items_are_the_catalogue_where_there_is_no_other(spark: SparkSession, lists: Lists) -> None:
-    train = table(spark, "user_id item_id", ("u1", "i5"), ("u2", "i5"), ("u2", "i6"), ("u3", "never"), ("u3", None))
-    measures = ["CatalogCoverage", "CatalogCoverage(items='train')"]
-    found = evaluate(log_of(spark, lists), judgements(spark, {"u1": {"i5": 1}}), measures=measures, train=train)
-    rows = {(row["measure"], row["value"]) for row in found.metrics.collect()}
-    assert rows == {(measure, 2 / 3) for measure in measures}
-
-
-def test_coverage_of_the_training_items_needs_them(spark: SparkSession, lists: Lists) -> None:
-    with pytest.raises(ConfigError, match=r"train=.* found nothing; expected it, for CatalogCoverage\(items='train'\)"):
-        evaluate(
-            log_of(spark, lists),
-            judgements(spark, {"u1": {"i5": 1}}),
-            measures=["CatalogCoverage(items='train')"],
-            items=items_of(spark),
-        )

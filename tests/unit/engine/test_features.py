@@ -9,6 +9,7 @@ import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
+from rankeval_spark.engine.shared import to_bytes
 from rankeval_spark.measures import Measure, MeasureSet, needs as N, registry
 from tests.support.engine_rows import Row, held_out, input_table, job, log, read
 
@@ -52,11 +53,11 @@ def partition(*inputs: list[Row], has_small_catalogue: bool) -> pa.Table:
         table = table.append_column(name, pa.nulls(table.num_rows, type_))
     others: list[None] = [None] * (table.num_rows - 1)
     totals = pa.struct(dict.fromkeys(N.TOTALS, pa.float64()))
-    table = table.append_column(C.TOTALS, pa.array([dict.fromkeys(N.TOTALS, 7.0), *others], totals))
+    shared = {C.TOTALS: pa.array([dict.fromkeys(N.TOTALS, 7.0)], totals)}
     if has_small_catalogue:
-        facts = pa.list_(pa.struct({C.ITEM_ID: pa.string(), **_FACTS}))
-        table = table.append_column(rows.ITEMS, pa.array([[], *others], facts))
-    return table
+        shared[rows.ITEMS] = pa.array([[]], pa.list_(pa.struct({C.ITEM_ID: pa.string(), **_FACTS})))
+    (cell,) = to_bytes([pa.RecordBatch.from_pydict(shared)])
+    return table.append_column(rows.SHARED, pa.array([cell[rows.SHARED][0].as_py(), *others], pa.binary()))
 
 
 @pytest.mark.parametrize("has_small_catalogue", [True, False])

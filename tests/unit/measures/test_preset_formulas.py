@@ -1,7 +1,7 @@
 """Presets of tools that no registry holds, against their formulas as their source has them, user by user.
 
-Elliot is on no package registry. The others are held against the tools themselves: ``tests/spark/test_presets.py`` and
-``tests/peers`` and ``tests/peers_torch``.
+Elliot is on no package registry. The others are held against the tools themselves, in
+``tests/evaluate/test_presets.py``, ``tests/peers`` and ``tests/peers_torch``.
 """
 
 from __future__ import annotations

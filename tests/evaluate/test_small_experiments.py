@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark import evaluate
-from tests.support.frames import table
+from tests.support.arrow_frames import dicts, table
 from tests.support.textbook import X, Z
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    import pyarrow as pa
 
 PLACES = 10
 
 
-def log(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+def log() -> tuple[pa.Table, pa.Table]:
     """Make lists of ten items, first the relevant ones: P@10 of a topic is its number in the textbook, in tenths."""
     rows = [
         (model, f"topic{topic}", f"{'hit' if place < hits else 'miss'}{place}", float(-place))
@@ -26,7 +26,7 @@ def log(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
         for place in range(PLACES)
     ]
     judged = [(f"topic{topic}", f"hit{place}", 1.0) for topic in range(len(X)) for place in range(PLACES)]
-    return table(spark, "model_id user_id item_id score", *rows), table(spark, "user_id item_id gain", *judged)
+    return table("model_id user_id item_id score", *rows), table("user_id item_id gain", *judged)
 
 
 def exact_p() -> float:
@@ -44,12 +44,10 @@ def exact_p() -> float:
 
 
 @pytest.mark.parametrize(("least", "reason"), [(2, None), (20, None), (21, "few_users"), (30, "few_users")])
-def test_twenty_topics_have_a_p_where_min_slice_size_lets_them(
-    spark: SparkSession, least: int, reason: str | None
-) -> None:
-    recommendations, held_out = log(spark)
+def test_twenty_topics_have_a_p_where_min_slice_size_lets_them(least: int, reason: str | None) -> None:
+    recommendations, held_out = log()
     result = evaluate(recommendations, held_out, measures=["P@10"], baseline="z", min_slice_size=least)
-    (row,) = result.comparisons.collect()
+    (row,) = dicts(result.comparisons)
     assert (row["n_users"], row["is_small"], row["reason"]) == (20, reason is not None, reason)
     assert row["delta"] == pytest.approx((sum(X) - sum(Z)) / (PLACES * len(X)), rel=0, abs=1e-12)
     assert row["p_value"] == (None if reason else pytest.approx(exact_p(), rel=1e-9))

@@ -1,4 +1,4 @@
-"""The whole way through Spark against trec_eval, and against ranx where its definitions are the same."""
+"""The whole way against trec_eval, and against ranx where its definitions are the same."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import pytest
 import pytrec_eval
 
 from rankeval_spark import evaluate
-from tests.support.frames import table, tuples
+from tests.support.arrow_frames import shuffled, table, tuples
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from rankeval_spark import Evaluation
 
 Nested = dict[str, dict[str, Any]]
@@ -51,13 +49,13 @@ def random_logs(seed: int, items: list[str], n_users: int = 60) -> tuple[Nested,
     return run, qrel
 
 
-def evaluated(spark: SparkSession, run: Nested, qrel: Nested, **options: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
+def evaluated(run: Nested, qrel: Nested, **options: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
     """Evaluate dictionaries as trec_eval takes them."""
     scores = [(user, item, score) for user, items in run.items() for item, score in items.items()]
     gains = [(user, item, float(gain)) for user, items in qrel.items() for item, gain in items.items()]
     return evaluate(
-        table(spark, "user_id item_id score", *scores).repartition(3),
-        table(spark, "user_id item_id gain", *gains),
+        shuffled(table("user_id item_id score", *scores)),
+        table("user_id item_id gain", *gains),
         **options,
     )
 
@@ -89,10 +87,10 @@ def assert_close(found: dict[str, float], expected: dict[str, float], what: str,
         ),
     ],
 )
-def test_per_user_values_are_those_of_trec_eval(spark: SparkSession, seed: int, items: list[str]) -> None:
+def test_per_user_values_are_those_of_trec_eval(seed: int, items: list[str]) -> None:
     """Ties by the bytes of the item descending; every judged user counts, as with its option -c."""
     run, qrel = random_logs(seed, items)
-    result = evaluated(spark, run, qrel, measures=list(TREC), ties="item_desc", population="judged")
+    result = evaluated(run, qrel, measures=list(TREC), ties="item_desc", population="judged")
     found = values_of(result)
     trec = pytrec_eval.RelevanceEvaluator(qrel, set(TREC.values())).evaluate(run)
     missing = dict.fromkeys(set(qrel) - set(run), 0.0)
@@ -103,9 +101,9 @@ def test_per_user_values_are_those_of_trec_eval(spark: SparkSession, seed: int, 
 
 
 @pytest.mark.parametrize("seed", [4])
-def test_means_are_those_of_trec_eval(spark: SparkSession, seed: int) -> None:
+def test_means_are_those_of_trec_eval(seed: int) -> None:
     run, qrel = random_logs(seed, [f"d{number}" for number in range(25)])
-    result = evaluated(spark, run, qrel, measures=list(TREC), ties="item_desc", population="judged")
+    result = evaluated(run, qrel, measures=list(TREC), ties="item_desc", population="judged")
     trec = pytrec_eval.RelevanceEvaluator(qrel, set(TREC.values())).evaluate(run)
     rows = tuples(result.metrics, "measure", "k", "value", "n_users", "n_missing", "n_extra_users")
     counts = (len(qrel), len(set(qrel) - set(run)), len(set(run) - set(qrel)))
@@ -118,7 +116,7 @@ def test_means_are_those_of_trec_eval(spark: SparkSession, seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # numba and ir_datasets warn of their own matters
-def test_values_without_ties_are_those_of_ranx(spark: SparkSession) -> None:
+def test_values_without_ties_are_those_of_ranx() -> None:
     """Where the definitions agree: binary relevance, no ties, every user on both sides and with a relevant item."""
     import ranx  # noqa: PLC0415 - compiles for seconds when it is imported
 
@@ -128,7 +126,7 @@ def test_values_without_ties_are_those_of_ranx(spark: SparkSession) -> None:
     scores = [number / 8 for number in range(1000)]
     run = {user: dict(zip(draw.sample(items, 12), draw.sample(scores, 12), strict=True)) for user in users}
     qrel = {user: dict.fromkeys(draw.sample(items, draw.randint(1, 8)), 1) for user in users}
-    found = values_of(evaluated(spark, run, qrel, measures=list(RANX)))
+    found = values_of(evaluated(run, qrel, measures=list(RANX)))
     theirs = ranx.evaluate(ranx.Qrels(qrel), ranx.Run(run), list(RANX.values()), return_mean=False)
     for ours, name in RANX.items():
         assert_close(found[ours], dict(zip(sorted(users), map(float, theirs[name]), strict=True)), ours, atol=1e-9)

@@ -1,0 +1,51 @@
+"""Which host evaluates: Spark, where the inputs are its DataFrames, or this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from rankeval_spark.config.input_columns import kind_of
+from rankeval_spark.errors import Fault, InputError
+
+
+def is_on_spark(frames: Mapping[str, object]) -> bool:
+    """Return True if the inputs are DataFrames of Spark.
+
+    Raises
+    ------
+    InputError
+        If some are and others are not.
+    """
+    # Those of pyspark 4.2 are streams of Arrow too, so Spark is recognised first; pyspark is not imported for it.
+    given = {name: frame for name, frame in frames.items() if frame is not None}
+    of_spark = [name for name, frame in given.items() if _is_of_spark(frame)]
+    others = [name for name in given if name not in of_spark]
+    if not of_spark or not others:
+        return bool(of_spark)
+    first = of_spark[0]
+    raise InputError(
+        *(
+            Fault(
+                f"evaluate({name}=)",
+                f"a {kind_of(given[name])}, while {first} is a DataFrame of Spark",
+                "inputs of one kind",
+                "spark.createDataFrame makes a DataFrame of it, toArrow() a table of those of Spark",
+            )
+            for name in others
+        )
+    )
+
+
+def column_names(frame: object) -> list[str] | None:
+    """Name the columns of an input, whichever library it is of; None where it is not given."""
+    if frame is None:
+        return None
+    if isinstance(frame, pa.Table | pa.RecordBatch | pa.RecordBatchReader):  # their `columns` are arrays
+        return list(frame.schema.names)
+    return [str(name) for name in getattr(frame, "columns", ())]
+
+
+def _is_of_spark(frame: object) -> bool:
+    return any(of.__module__.partition(".")[0] == "pyspark" for of in type(frame).__mro__)

@@ -1,0 +1,99 @@
+"""What is asked of the permutation tests of gaps between groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rankeval_spark.config.base import Model
+from rankeval_spark.config.intervals import Replicates, Seed
+from rankeval_spark.config.loading import validate
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.statistics.multiplicity import Correction
+from rankeval_spark.statistics.resampled import Draws
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.measures import Measure
+
+
+class GapTests(Model):
+    """The arguments of ``gap_tests``."""
+
+    measures: tuple[str, ...] | None = None
+    """Names with their cutoff, among those of the evaluation; None: all of them that can be tested."""
+    replicates: Replicates = 1000
+    """Random draws."""
+    seed: Seed = 0
+    """Seed of the draws."""
+    correction: Correction = "holm"
+    """What is done about the number of tests."""
+
+
+@dataclass(frozen=True)
+class GapTestRequest:
+    """Tests that can be made.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+        Means of users.
+    draws : Draws
+        Replicates and seed.
+    correction : str
+        For the number of tests.
+    """
+
+    measures: tuple[Measure, ...]
+    draws: Draws
+    correction: Correction
+
+    def has(self, row: Mapping[str, Any]) -> bool:
+        """Return True if a row of ``metrics`` is of one of the measures at its cutoff."""
+        return (row["measure"], row["k"]) in {(one.label, one.k) for one in self.measures}
+
+
+def gap_test_request(given: Mapping[str, Any], request: Request, *, has_one_list: bool) -> GapTestRequest:
+    """Validate the arguments of ``gap_tests``.
+
+    Raises
+    ------
+    ConfigError
+        All faults at once.
+    """
+    wanted = validate(GapTests, given, locate=_place)
+    if request.policies.unit == "list" and not has_one_list:
+        found, expected = "users with several lists, and means over lists", "means over users"
+        raise ConfigError(Fault("gap_tests", found, expected, "evaluate with unit='user'"))
+    draws = Draws(wanted.replicates, wanted.seed)
+    return GapTestRequest(tuple(_tested(wanted, request)), draws, wanted.correction)
+
+
+def _tested(wanted: GapTests, request: Request) -> list[Measure]:
+    """Find the measures that are tested: plain means of users."""
+    measures = request.measures
+    means = [one for one in measures.per_list if one.column in measures.comparable and one.weight_column is None]
+    known = {str(one): one for one in means}
+    others = {str(one) for one in measures.measures} - known.keys()
+    faults = []
+    if not request.slices:
+        faults.append(Fault("evaluate(slices=)", "none", "segments whose groups are compared"))
+    for index, name in enumerate(wanted.measures or ()):
+        where = _place(("measures", index))
+        if name in others:
+            faults.append(Fault(where, repr(name), "a measure whose value is the mean of the users'"))
+        elif name not in known:
+            expected = f"a measure of the evaluation: {', '.join(known)}"
+            faults.append(Fault(where, repr(name), expected, nearest(name, list(known))))
+    if not known and not wanted.measures:
+        faults.append(Fault(_place(("measures",)), "none", "a measure whose value is the mean of the users'"))
+    if faults:
+        raise ConfigError(*faults)
+    return means if wanted.measures is None else [known[name] for name in dict.fromkeys(wanted.measures)]
+
+
+def _place(place: tuple[str | int, ...]) -> str:
+    name, *rest = place or ("",)
+    return f"gap_tests({name}=)" + "".join(f"[{part}]" for part in rest)

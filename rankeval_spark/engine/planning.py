@@ -1,0 +1,106 @@
+"""From a request to what the engine does with the rows of the users: on Spark and in this process alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.job import Job
+from rankeval_spark.engine.results import Scoring
+from rankeval_spark.engine.rules import ListRules
+from rankeval_spark.measures import needs as N
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.measures import MeasureSet
+
+SECOND_STEP = frozenset((N.ITEM_FAMILIARITY, N.ITEM_PAIRS))
+"""Facts that are made of ranked items: lists are ranked once more for them."""
+
+
+def scoring_of(request: Request) -> Scoring:
+    """Take from a request how lists become values and moments."""
+    return Scoring(request.measures, request.policies, tuple(request.every_slice), request.draws)
+
+
+def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:
+    """Name the facts that the measures, and the check of seen items, read."""
+    seen = {N.ITEM_SEEN} if request.counts_seen and has_train else set()
+    return request.measures.needs | seen
+
+
+def is_described(needs: frozenset[str]) -> bool:
+    """Return True if any of the needs is one that the facts of recommended items, their users or pairs meet."""
+    return not needs.isdisjoint(N.DESCRIBED)
+
+
+def depth_of(measures: MeasureSet) -> int:
+    """Return the last rank whose items are described, 0 for whole lists; that of the checks where no measure reads."""
+    return measures.item_depth if is_described(measures.needs) else n_places(measures)
+
+
+def n_places(measures: MeasureSet) -> int:
+    """Return the largest cutoff, 0 where there is none."""
+    return max((k for k in measures.ks if k != C.WHOLE_LIST), default=0)
+
+
+def order_column(columns: Collection[str]) -> str:
+    """Name the column that orders the lists: the score, or the rank where the log has no score."""
+    return C.SCORE if C.SCORE in columns else C.RANK
+
+
+def log_columns(columns: Collection[str], request: Request, *, has_lists: bool) -> list[str]:
+    """Name the columns of the log that decide about the lists; ``columns`` are those that it has."""
+    order, policies = order_column(columns), request.policies
+    reads_rank = policies.ties == "rank" or policies.rank_gaps == "keep" or checks_ranks(columns, request)
+    ranks = [C.RANK] if reads_rank and C.RANK in columns and order != C.RANK else []
+    return [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order, *ranks, *([C.LIST_ID] if has_lists else [])]
+
+
+def checks_ranks(columns: Collection[str], request: Request) -> bool:
+    """Return True if ranks of the log are compared with those given: not where rows were left out."""
+    policies = request.policies
+    is_whole = policies.unknown_items == policies.seen_in_train == "keep" and not policies.judged_only
+    return C.RANK in columns and policies.rank_gaps == "renumber" and is_whole
+
+
+def job_of(
+    request: Request,
+    columns: Collection[str],
+    *,
+    needs: frozenset[str],
+    models: Sequence[str] | None,
+    has_lists: bool,
+) -> Job:
+    """Put together what the workers do.
+
+    Parameters
+    ----------
+    columns : collection of str
+        Columns of the log that reach the engine.
+    models : sequence of str or None
+        The models expected; None: those in the log.
+    """
+    policies = request.policies
+    rules = ListRules(
+        order_column(columns),
+        policies.ties,
+        policies.duplicates,
+        policies.held_out_duplicates,
+        keeps_gaps=policies.rank_gaps == "keep",
+        judged_only=policies.judged_only,
+        drops_seen=policies.seen_in_train == "drop",
+        checks_ranks=checks_ranks(columns, request),
+        max_rows_per_user=request.max_rows_per_user,
+    )
+    return Job(
+        rules,
+        scoring_of(request),
+        models=None if models is None else tuple(models),
+        segments=tuple(request.segments),
+        absent=dict(request.absent),
+        needs=needs,
+        depth=depth_of(request.measures),
+        has_lists=has_lists,
+    )

@@ -1,0 +1,228 @@
+"""What an evaluation has to offer, whichever host computes it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Generic
+
+from typing_extensions import TypeVar
+
+from rankeval_spark.config.gap_tests import gap_test_request
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.measures import MAX_CUTOFF
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rankeval_spark.config.gap_tests import GapTestRequest
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.measures import Measure
+    from rankeval_spark.statistics.multiplicity import Correction
+
+Frame = TypeVar("Frame", default=Any)
+"""``pyspark.sql.DataFrame`` on Spark, ``pyarrow.Table`` in this process."""
+
+
+class Evaluation(ABC, Generic[Frame]):
+    """The results of :func:`evaluate`, computed when they are used.
+
+    Results of Spark are DataFrames, planned again at each use; those of this process are Arrow tables, which are
+    computed once, with their rows in the order of their keys.
+    """
+
+    request: Request
+
+    def __repr__(self) -> str:
+        """Name what was asked for and where the results are; nothing is computed for it."""
+        asked = ", ".join(map(str, self.request.measures.measures))
+        results = [name for name in vars(Evaluation) if isinstance(getattr(Evaluation, name), property)]
+        named = ", ".join(name for name in results if not name.startswith("_"))
+        return f"{type(self).__name__} of {asked}\nresults: leaderboard(), {named}, gap_tests(), agreement()"
+
+    @property
+    @abstractmethod
+    def user_metrics(self) -> Frame:
+        """One row per list and cutoff, a column a measure: ``schemas.USER_METRICS`` from ``model_id`` on."""
+
+    @property
+    @abstractmethod
+    def user_values(self) -> Frame:
+        """The same values long: ``model_id, user_id, list_id, measure, k, value``."""
+
+    @property
+    @abstractmethod
+    def metrics(self) -> Frame:
+        """Means with health counts and intervals: ``schemas.METRICS`` from ``model_id`` on."""
+
+    @property
+    @abstractmethod
+    def group_metrics(self) -> Frame:
+        """How the groups of each slicing, or of items, compare: ``schemas.GROUP_METRICS`` from ``model_id`` on.
+
+        Rows ``GroupGap(...)``, ``GroupRatio(...)``, ``UserMAD(...)``, ``WorstGroup(...)`` and ``ItemMAD(...)``; none
+        without slices and item slices.
+        """
+
+    @property
+    @abstractmethod
+    def ranked_items(self) -> Frame:
+        """The lists as they are measured: ``model_id, user_id, list_id, item_id, rank, gain, is_relevant``.
+
+        One row per list and item, after copies and items that policies leave out are gone; the answer to "why does this
+        user score 0?". ``gain`` is NULL for an item without a judgement, ``is_relevant`` true from a gain of 1 on.
+        """
+
+    @property
+    @abstractmethod
+    def comparisons(self) -> Frame:
+        """Models against a baseline on the same users: ``schemas.COMPARISONS`` from ``baseline_model_id`` on.
+
+        Raises
+        ------
+        ConfigError
+            If neither ``baseline=`` nor ``pairs="all"`` was asked for.
+        """
+
+    @property
+    @abstractmethod
+    def gaps(self) -> Frame:
+        """How far the groups of each slicing lie apart: gap with interval, ratio, mean difference, both extremes.
+
+        One row per model, slice, measure and cutoff; small groups and users of unknown segment are left out.
+        """
+
+    @property
+    @abstractmethod
+    def checks(self) -> Frame:
+        """What was found in the inputs: ``schemas.CHECKS`` from ``input`` on."""
+
+    @contextmanager
+    def cached(self) -> Iterator[Self]:
+        """Compute the rows of users once for all results that are used inside the block."""
+        yield self
+
+    def gap_tests(
+        self,
+        *,
+        measures: Sequence[str] | None = None,
+        replicates: int = 1000,
+        seed: int = 0,
+        correction: Correction = "holm",
+    ) -> Frame:
+        """Test whether the groups of each slicing lie further apart than random groups of the same sizes would.
+
+        The means of the groups are computed at once, to know which groups there are; on Spark use it inside
+        :meth:`cached`. It costs a number a user, slicing and replicate, and hands on 16 bytes a group, measure, cutoff
+        and replicate of each partition: name the measures that matter.
+
+        Parameters
+        ----------
+        measures : sequence of str, optional
+            Such as ``["nDCG@10"]``: some of the evaluation's, all means of users where left out.
+        replicates : int
+            Random draws of all labels, 100 to 100000.
+        seed : int
+            Seed of the draws, which are hashes of it, the user and the replicate: the same on every partitioning.
+        correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
+            What is done about the number of tests, which are one family.
+
+        Returns
+        -------
+        Frame
+            ``model_id, slice, measure, k, n_groups, gap, p_value, p_adjusted, correction, family_size, replicates,
+            reason``. Small groups and users of unknown segment are left out, as in :attr:`gaps`; with fewer than two
+            groups gap and p are NULL and the reason is ``few_groups``. ``p_adjusted`` is NULL, for the reason
+            ``replicates``, where so many tests with so few replicates could not have found anything.
+
+        Raises
+        ------
+        ConfigError
+            If there are no slices, or an argument is not valid; all faults at once.
+
+        Notes
+        -----
+        ``p = (1 + #{gap* >= gap}) / (1 + B)`` of B replicates, in each of which every user draws a group with the
+        groups' shares of the users: a permutation of labels but for the binomial spread of the sizes.
+        """
+        given = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}
+        return self._gap_tests(gap_test_request(given, self.request, has_one_list=self._has_one_list))
+
+    def leaderboard(self, k: int | None = None) -> Frame:
+        """Models and their means over all users, best first by the first measure.
+
+        Parameters
+        ----------
+        k : int, optional
+            Only the measures at this cutoff; all of them where left out.
+
+        Returns
+        -------
+        Frame
+            ``model_id``, ``n_users`` and a column a measure, named as the measure, such as ``nDCG@10``.
+        """
+        wanted = [one for one in self.request.measures.measures if k in (None, one.k)]
+        if not wanted:
+            cutoffs = ", ".join(map(str, sorted({one.k for one in self.request.measures.measures})))
+            raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was asked for: {cutoffs}"))
+        return self._leaderboard(wanted)
+
+    def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:
+        """How much the lists of each model agree with those of a baseline: Overlap, Jaccard and RBO, user by user.
+
+        As measures, ``Overlap(model='popular')@10``, they are in all results; here is everyone with two lists.
+
+        Parameters
+        ----------
+        baseline : str
+            The model that the others are compared with.
+        k : int
+            Rank at which the lists are cut.
+        p : float in (0, 1)
+            Persistence of rank-biased overlap.
+
+        Returns
+        -------
+        Frame
+            ``model_id, user_id`` [, ``list_id``] and in [0, 1] ``overlap`` (common items / k), ``jaccard`` and ``rbo``
+            (extrapolated); a row per list of another model whose user got one of the baseline too.
+
+        Raises
+        ------
+        ConfigError
+            If the baseline is none of the models that were named, or k or p is out of range; all faults at once.
+        """
+        models = self.request.models
+        faults = [
+            Fault(f"agreement({name}=)", repr(found), expected)
+            for name, found, expected, is_right in (
+                ("baseline", baseline, f"one of {', '.join(models or ())}", models is None or baseline in models),
+                ("k", k, f"a whole number from 1 to {MAX_CUTOFF}", isinstance(k, int) and 1 <= k <= MAX_CUTOFF),
+                ("p", p, "a number above 0 and below 1", 0 < p < 1),
+            )
+            if not is_right
+        ]
+        if faults:
+            raise ConfigError(*faults)
+        return self._agreement(baseline, k=k, p=p)
+
+    @property
+    @abstractmethod
+    def _has_one_list(self) -> bool:
+        """Whether no user has several lists of a model."""
+
+    @abstractmethod
+    def _leaderboard(self, wanted: Sequence[Measure]) -> Frame: ...
+
+    @abstractmethod
+    def _agreement(self, baseline: str, *, k: int, p: float) -> Frame: ...
+
+    @abstractmethod
+    def _gap_tests(self, wanted: GapTestRequest) -> Frame: ...
+
+
+def no_comparisons() -> ConfigError:
+    """Say that no comparison was asked for."""
+    fix = "call evaluate(..., baseline='popular')"
+    return ConfigError(Fault("evaluate(baseline=)", "none", "the model that others are compared with", fix))

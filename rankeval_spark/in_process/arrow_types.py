@@ -1,0 +1,118 @@
+"""Types of Arrow: which of them are text or numbers, what Spark calls them, and columns in their plain types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SPARK_NAMES: Final = {
+    pa.null(): "void",
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float16(): "float",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
+    pa.date64(): "date",
+}
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is one of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a type is one of lists: with 32 or 64 bits, as views, or of a fixed size."""
+    return isinstance(
+        kind, pa.ListType | pa.LargeListType | pa.ListViewType | pa.LargeListViewType | pa.FixedSizeListType
+    )
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Whether a value of a type has no text and no number: lists, maps, structs and bytes."""
+    return bool(pa.types.is_nested(kind) or _is_binary(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a type is one of numbers; truth values are none."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def spark_name(kind: pa.DataType) -> str:
+    """Name a type as Spark does, as in ``array<double>``; what Spark does not have keeps its name.
+
+    Examples
+    --------
+    >>> spark_name(pa.large_list(pa.string_view())), spark_name(pa.timestamp("ns"))
+    ('array<string>', 'timestamp_ntz')
+    """
+    if is_text(kind):
+        return "string"
+    if is_list(kind):
+        return f"array<{spark_name(kind.value_type)}>"
+    if pa.types.is_dictionary(kind):
+        return spark_name(kind.value_type)
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    return "binary" if _is_binary(kind) else _SPARK_NAMES.get(kind, str(kind))
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Write out how a column is stored: dictionaries, runs, extensions and other kinds of text.
+
+    Parameters
+    ----------
+    column : pa.ChunkedArray
+        Of any type; one that is plain is returned as it is.
+
+    Returns
+    -------
+    pa.ChunkedArray
+        Text is ``string``, which shares the bytes of ``large_string``.
+
+    Examples
+    --------
+    >>> plain(pa.chunked_array([pa.array(["a", None, "a"]).dictionary_encode()])).to_pylist()
+    ['a', None, 'a']
+    """
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(_by_chunk(column, lambda chunk: chunk.storage, kind.storage_type))
+    if pa.types.is_dictionary(kind):
+        return plain(_by_chunk(column, _decoded, _plain_type(kind.value_type)))
+    if pa.types.is_run_end_encoded(kind):
+        return plain(_by_chunk(column, pc.run_end_decode, kind.value_type))
+    return column.cast(pa.string()) if is_text(kind) and kind != pa.string() else column
+
+
+def _by_chunk(column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array([change(chunk) for chunk in column.chunks], kind)
+
+
+def _decoded(chunk: pa.DictionaryArray) -> pa.Array:
+    # A cast of the whole does not know dictionaries of string_view, which those of polars are.
+    return pc.take(chunk.dictionary.cast(_plain_type(chunk.type.value_type)), chunk.indices)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if is_text(kind) else kind
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )

@@ -1,0 +1,252 @@
+"""What is wrong with the inputs of an evaluation, counted on tables in memory: rows of ``checks``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, SupportsInt
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.batch import Table
+from rankeval_spark.engine.codes import Codes, starts_of_runs, to_codes
+from rankeval_spark.engine.judgements import to_judgements
+from rankeval_spark.engine.scoring import RELEVANT
+from rankeval_spark.in_process import row_flags, sample_keys
+from rankeval_spark.in_process.list_facts import list_facts
+from rankeval_spark.measures import needs as N
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.check_rows import HELD_OUT, ITEMS, RECOMMENDATIONS, SEGMENTS, Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rankeval_spark.config import Checks
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.in_process.tables import Source, Tables
+    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+
+_MOST_SHOWN: Final = 3
+"""Values that are alike, and lengths of vectors, that a check names."""
+
+_BLANKS: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+)
+"""The characters that Unicode calls white space; ``str.strip`` alone takes four separators of data for blanks too."""
+
+
+def to_checks(
+    tables: Tables, scored: pa.Table, request: Request, checks: Checks, band_facts: Sequence[Fact] = ()
+) -> pa.Table:
+    """Count what is wrong with the inputs and with the lists made of them.
+
+    Parameters
+    ----------
+    scored : pa.Table
+        A row per list and cutoff as ``engine/results.py`` makes them, those outside the population too.
+    checks : Checks
+        Shares above which a check warns or fails.
+    band_facts : sequence of Fact
+        What is known of numbers that became segments.
+
+    Returns
+    -------
+    pa.Table
+        ``schemas.CHECKS`` from ``input`` on: a row per input and check.
+
+    Raises
+    ------
+    RefusedError
+        As :func:`row_flags.usable_recommendations`.
+    """
+    facts = [*_InputFacts(tables, request).all(band_facts), *list_facts(scored, request)]
+    return check_rows.to_rows(facts, checks)
+
+
+@dataclass(frozen=True)
+class _InputFacts:
+    """What can be seen in the rows of the inputs; tables that several checks read are made once."""
+
+    tables: Tables
+    request: Request
+
+    def all(self, band_facts: Sequence[Fact]) -> Iterator[Fact]:
+        tables, request = self.tables, self.request
+        log = row_flags.requested_log(tables.recommendations, request)
+        yield from _row_facts(log, row_flags.of_recommendations(log), schemas.RECOMMENDATIONS.key)
+        reads_values = N.VALUES in request.measures.needs
+        of_held_out = row_flags.of_held_out(tables.held_out, reads_values=reads_values)
+        yield from _row_facts(tables.held_out, of_held_out, schemas.HELD_OUT.key)
+        yield from self._of_judgements()
+        yield self._unmatched_items()
+        if tables.train is not None:
+            of_train = row_flags.of_train(tables.train, since=request.evaluation_date)
+            yield from _row_facts(tables.train, of_train, schemas.TRAIN.key)
+        if tables.items is not None:
+            yield from _item_facts(tables.items, has_vectors=N.VECTOR in request.measures.requiring())
+        yield from self._of_catalogue()
+        if request.policies.seen_in_train == "drop" and tables.train is not None:
+            yield _seen_fact(self._log, tables.train)
+        yield from band_facts
+        yield from self._of_segments()
+
+    @cached_property
+    def _log(self) -> pa.Table:
+        return row_flags.usable_recommendations(self.tables.recommendations, self.request)
+
+    @cached_property
+    def _listed(self) -> pa.Array:
+        """The different items of the log."""
+        return pc.unique(self._log[C.ITEM_ID])
+
+    @cached_property
+    def _held_out(self) -> pa.Table:
+        return row_flags.usable_held_out(self.tables.held_out)
+
+    @cached_property
+    def _judged_items(self) -> Codes:
+        return to_codes(self._held_out[C.ITEM_ID])
+
+    def _of_judgements(self) -> tuple[Fact, Fact]:
+        """Count judgements that repeat another, and users without a relevant one."""
+        users = to_codes(self._held_out[C.USER_ID])
+        judged = Table(users.code, self._judged_items.code, _gains(self._held_out))
+        policy = self.request.policies.held_out_duplicates
+        user, gain = _judgements(judged, self._judged_items.n_values, policy)
+        n_rows, n_pairs = (np.bincount(each, minlength=users.n_values) for each in (users.code, user))
+        best = np.full(users.n_values, -np.inf)
+        np.maximum.at(best, user, gain)
+        is_repeated, has_none = n_rows > n_pairs, best < RELEVANT
+        n_copies = len(users.code) - len(user)
+        return (
+            _fact(HELD_OUT, check_rows.DUPLICATES, n_copies, len(users.code), users.values, is_repeated),
+            _fact(HELD_OUT, "zero_relevant", np.count_nonzero(has_none), users.n_values, users.values, has_none),
+        )
+
+    def _unmatched_items(self) -> Fact:
+        """Count judgements whose item is in no list at all: the sign of ids that do not fit together."""
+        items = self._judged_items
+        is_unmatched: BoolVector = ~to_numpy(pc.is_in(items.values, value_set=self._listed))
+        n_rows = np.bincount(items.code, minlength=items.n_values)
+        count = n_rows[is_unmatched].sum()
+        return _fact(HELD_OUT, check_rows.UNMATCHED_ITEMS, count, len(items.code), items.values, is_unmatched)
+
+    def _of_catalogue(self) -> Iterator[Fact]:
+        """Count the recommended items that nobody knows and, where they are dropped, their rows.
+
+        Where items are dropped, ``train`` is the catalogue if there is no other.
+        """
+        is_dropped = self.request.policies.unknown_items == "drop"
+        catalogue = self.tables.items or (self.tables.train if is_dropped else None)
+        if catalogue is None:
+            return
+        known = in_one_piece(catalogue.table[C.ITEM_ID])
+        items = self._listed
+        is_unknown: BoolVector = ~to_numpy(pc.is_in(items, value_set=known))
+        yield _fact(RECOMMENDATIONS, "unknown_items", np.count_nonzero(is_unknown), len(items), items, is_unknown)
+        if is_dropped:
+            is_of_unknown = pc.is_in(self._log[C.ITEM_ID], value_set=items.filter(to_arrow(is_unknown)))
+            count, total = np.count_nonzero(to_numpy(is_of_unknown)), self._log.num_rows
+            yield _fact(RECOMMENDATIONS, check_rows.UNKNOWN_ROWS, count, total, items, is_unknown)
+
+    def _of_segments(self) -> Iterator[Fact]:
+        """Look for values that are alike among the segments that are text in the table."""
+        names = [name for name in self.request.segments if name not in self.request.bands]
+        if names and self.tables.segments is not None:
+            yield _alike_fact(row_flags.usable_keys(self.tables.segments, row_flags.SEGMENT_KEYS), names)
+
+
+def _row_facts(source: Source, flags: row_flags.Flags, keys: Sequence[str]) -> Iterator[Fact]:
+    """Count the rows, and those that do not pass each check."""
+    table, n_rows = source.table, source.table.num_rows
+    yield Fact(source.name, check_rows.ROWS, n_rows, n_rows)
+    for check, flag in flags.items():
+        samples = sample_keys.of_rows(table, keys, flag)
+        yield Fact(source.name, check, int(np.count_nonzero(flag)), n_rows, samples)
+
+
+def _fact(  # noqa: PLR0913, PLR0917 - the parts of one fact, in their order
+    name: str, check: str, count: SupportsInt, total: SupportsInt, ids: pa.Array, is_concerned: BoolVector
+) -> Fact:
+    return Fact(name, check, int(count), int(total), sample_keys.of_values(ids, is_concerned))
+
+
+def _gains(held_out: pa.Table) -> dict[str, pa.Array]:
+    names = [name for name in (C.GAIN, C.INTERACTED_AT) if name in held_out.column_names]
+    return {name: in_one_piece(held_out[name]) for name in names}
+
+
+def _judgements(judged: Table, n_items: int, policy: str) -> tuple[IntVector, FloatVector]:
+    """Return user and gain of each judgement: one per (user, item).
+
+    Copies are only counted here, and refused where the lists are made.
+    """
+    pairs = np.sort(judged.user * n_items + judged.item)
+    if starts_of_runs(pairs).all():  # a sort of numbers takes a third of the time of the general way
+        return judged.user, to_numpy(judged.columns[C.GAIN])
+    once = to_judgements(judged, n_items=n_items, duplicates="max" if policy == "error" else policy)
+    return once.user, once.gain
+
+
+def _item_facts(items: Source, *, has_vectors: bool) -> Iterator[Fact]:
+    """Count rows, NULL keys and facts that cannot be used, items with several rows, and vectors of another length."""
+    yield from _row_facts(items, row_flags.of_items(items), schemas.ITEMS.key)
+    named = row_flags.usable_keys(items, schemas.ITEMS.key)
+    codes = to_codes(named[C.ITEM_ID])
+    more = np.bincount(codes.code, minlength=codes.n_values) - 1
+    yield _fact(ITEMS, check_rows.DUPLICATES, more.sum(), len(codes.code), codes.values, more > 0)
+    if has_vectors:
+        yield _vector_fact(named)
+
+
+def _vector_fact(items: pa.Table) -> Fact:
+    """Count the items whose vector has another length than most, and name one item of each of the commonest lengths.
+
+    A vector some of whose numbers are no numbers is unknown and has no length.
+    """
+    vectors = in_one_piece(items[C.VECTOR])
+    has_vector = to_numpy(pc.is_valid(vectors)) & ~row_flags.has_invalid_number(items[C.VECTOR])
+    length = to_numpy(pc.list_value_length(vectors), null=0)[has_vector]
+    ids = in_one_piece(items[C.ITEM_ID]).filter(to_arrow(has_vector))
+    lengths, n_items = np.unique(length, return_counts=True)
+    commonest = np.lexsort((lengths, -n_items))[:_MOST_SHOWN]
+    shown = [_length_text(ids, length, each) for each in lengths[commonest].tolist()]
+    n_others = len(length) - int(n_items.max(initial=0))
+    return Fact(ITEMS, check_rows.VECTOR_LENGTHS, n_others, len(length), shown if len(lengths) > 1 else [])
+
+
+def _length_text(ids: pa.Array, length: IntVector, wanted: int) -> str:
+    first, *_ = sample_keys.of_values(ids, length == wanted)
+    return f"{first}: {wanted} {'number' if wanted == 1 else 'numbers'}"
+
+
+def _seen_fact(log: pa.Table, train: Source) -> Fact:
+    """Count the recommendations whose item the user has in the training data, in the whole log."""
+    users, items = to_codes(log[C.USER_ID]), to_codes(log[C.ITEM_ID])
+    owned = row_flags.usable_keys(train, schemas.TRAIN.key)
+    user, item = (
+        to_numpy(pc.index_in(in_one_piece(owned[name]), value_set=codes.values), null=-1).astype(np.int64)
+        for name, codes in ((C.USER_ID, users), (C.ITEM_ID, items))
+    )
+    pairs = (user * items.n_values + item)[(user >= 0) & (item >= 0)]
+    listed = to_arrow(users.code * items.n_values + items.code)
+    is_seen: BoolVector = to_numpy(pc.is_in(listed, value_set=to_arrow(pairs)))
+    samples = sample_keys.of_rows(log, schemas.RECOMMENDATIONS.key, is_seen)
+    return Fact(RECOMMENDATIONS, check_rows.SEEN_IN_TRAIN, int(np.count_nonzero(is_seen)), log.num_rows, samples)
+
+
+def _alike_fact(segments: pa.Table, names: Sequence[str]) -> Fact:
+    """Count the values of segments that differ from another one by case or surrounding blanks only."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name in names:
+        for value in sorted(pc.unique(segments[name]).drop_null().to_pylist()):  # the values are few
+            alike.setdefault((name, value.strip(_BLANKS).lower()), []).append(value)
+    found = {key: values for key, values in alike.items() if len(values) > 1}
+    texts = [f"{name}: " + ", ".join(f"'{one}'" for one in values[:_MOST_SHOWN]) for (name, _), values in found.items()]
+    count, total = (sum(map(len, each.values())) for each in (found, alike))
+    return Fact(SEGMENTS, "alike_values", count, total, list(dict.fromkeys((min(texts), max(texts)))) if texts else [])

@@ -1,0 +1,53 @@
+"""The table ``comparisons``: models against each other on the same users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.comparison_state import GROUP
+from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.slices import USER_HASH
+from rankeval_spark.in_process.grouping import by_key, in_order_of
+from rankeval_spark.in_process.users import denominators
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.comparison_rows import aggregator_of, finisher_of
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.comparisons import Comparisons
+    from rankeval_spark.in_process.assembly import Usable
+
+
+def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: Comparisons) -> pa.Table:
+    """Make the rows of ``schemas.COMPARISONS`` from the baseline on.
+
+    Parameters
+    ----------
+    users : callable
+        As :func:`means.to_metrics` takes it.
+    """
+    request, has_one_list = usable.request, usable.tables.has_one_list
+    rows = finisher_of(
+        request.measures,
+        request.every_slice,
+        comparisons,
+        min_slice_size=request.min_slice_size,
+        confidence=request.confidence,
+        weights=denominators(request, has_one_list=has_one_list),
+    )
+    aggregator = aggregator_of(rows, request.every_slice)
+    if has_one_list:
+        partials = usable.user_rows.run(lambda job: lambda batches: job.differences(batches, aggregator=aggregator))
+    else:
+        table = users()
+        by_user = in_order_of(table.filter(table[IS_EVALUATED]), (USER_HASH, C.USER_ID))
+        partials = list(aggregator.aggregate_rows(iter(by_user.to_batches())))
+    schema = arrow_schema(schemas.COMPARISONS)
+    if not partials:
+        return schema.empty_table()
+    groups = by_key(pa.Table.from_batches(partials), GROUP)
+    finished = pa.concat_tables([schema.empty_table(), *(rows.finish(key, group) for key, group in groups)])
+    return pa.Table.from_batches(rows.adjust(iter(finished.to_batches())), schema)

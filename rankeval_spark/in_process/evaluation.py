@@ -1,0 +1,174 @@
+"""``evaluate`` in this process: tables that Arrow can read in, Arrow tables out, each computed once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from typing_extensions import override
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.input_columns import check_id_types, segments_schema
+from rankeval_spark.config.input_faults import refuse_missing
+from rankeval_spark.config.thresholds import Checks
+from rankeval_spark.errors import ConfigError, Fault, InputError
+from rankeval_spark.evaluation import Evaluation, no_comparisons
+from rankeval_spark.in_process import agreement, gap_tests, users
+from rankeval_spark.in_process.all_lists import to_exposures
+from rankeval_spark.in_process.arrow_input import to_source
+from rankeval_spark.in_process.assembly import Usable
+from rankeval_spark.in_process.checks import to_checks
+from rankeval_spark.in_process.comparing import to_comparisons
+from rankeval_spark.in_process.grouping import in_order_of
+from rankeval_spark.in_process.leaderboard import to_leaderboard
+from rankeval_spark.in_process.means import to_metrics
+from rankeval_spark.in_process.memory import refuse_large
+from rankeval_spark.in_process.tables import Source, Tables
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.result_rows.gap_rows import to_gaps
+from rankeval_spark.result_rows.group_rows import to_groups
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.gap_tests import GapTestRequest
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.measures import Measure
+
+METRICS_KEY = (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K)
+
+
+def evaluate_in_process(
+    frames: Mapping[str, object], request: Request, *, ranks_from: int, threads: int | None
+) -> ArrowEvaluation:
+    """Read the inputs; results are computed when they are used.
+
+    Parameters
+    ----------
+    frames : mapping of str to object
+        The inputs by their names; None where one is not given.
+    ranks_from : int
+        Rank of the first item of a list in the log.
+    threads : int or None
+        Threads that work at a time; None for one a core.
+    """
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise ConfigError(Fault("evaluate(threads=)", repr(threads), "a whole number of at least 1"))
+    refuse_large(frames)
+    tables = _tables(frames, request, ranks_from=ranks_from)
+    check_id_types(tables.all())
+    refuse_missing({one.name: one.given for one in tables.all()}, request)
+    return ArrowEvaluation(request, Usable(tables, request, threads or os.cpu_count() or 1))
+
+
+@dataclass(frozen=True, repr=False)
+class ArrowEvaluation(Evaluation[pa.Table]):
+    """Results as tables in the order of their keys; rows and columns are those of the frames of Spark."""
+
+    request: Request
+    usable: Usable
+
+    @cached_property
+    @override
+    def user_metrics(self) -> pa.Table:
+        return in_order_of(users.keep_population(self._scored, self.request), (*C.LIST_KEY, C.K))
+
+    @cached_property
+    @override
+    def user_values(self) -> pa.Table:
+        return users.to_user_values(self.user_metrics, self.request.measures)
+
+    @cached_property
+    @override
+    def metrics(self) -> pa.Table:
+        parts = [to_metrics(self.usable, self._users)] if self.request.measures.columns else []
+        return in_order_of(pa.concat_tables([*parts, to_exposures(self.usable)]), METRICS_KEY)
+
+    @cached_property
+    @override
+    def group_metrics(self) -> pa.Table:
+        batches = to_groups(self.metrics.combine_chunks().to_batches())
+        rows = pa.Table.from_batches(batches, arrow_schema(schemas.GROUP_METRICS))
+        return in_order_of(rows, METRICS_KEY)
+
+    @cached_property
+    @override
+    def ranked_items(self) -> pa.Table:
+        return users.to_ranked_items(self.usable)
+
+    @cached_property
+    @override
+    def comparisons(self) -> pa.Table:
+        if self.request.comparisons is None or not self.request.measures.columns:
+            raise no_comparisons()
+        rows = to_comparisons(self.usable, self._users, self.request.comparisons)
+        return in_order_of(rows, (C.BASELINE_MODEL_ID, *METRICS_KEY, "test"))
+
+    @cached_property
+    @override
+    def gaps(self) -> pa.Table:
+        return in_order_of(to_gaps(self.metrics, self.group_metrics), (C.MODEL_ID, C.SLICE, C.MEASURE, C.K))
+
+    @cached_property
+    @override
+    def checks(self) -> pa.Table:
+        facts = [Fact(**fact) for fact in self.usable.segments_and_facts[1]]
+        return to_checks(self.usable.tables, self._scored, self.request, Checks(), facts)
+
+    @property
+    @override
+    def _has_one_list(self) -> bool:
+        return self.usable.tables.has_one_list
+
+    @override
+    def _gap_tests(self, wanted: GapTestRequest) -> pa.Table:
+        return gap_tests.to_gap_tests(self._users(), self.metrics, self.request, wanted)
+
+    @override
+    def _leaderboard(self, wanted: Sequence[Measure]) -> pa.Table:
+        return to_leaderboard(self.metrics, wanted)
+
+    @override
+    def _agreement(self, baseline: str, *, k: int, p: float) -> pa.Table:
+        return agreement.to_agreement(self.usable, baseline=baseline, k=k, p=p)
+
+    @cached_property
+    def _scored(self) -> pa.Table:
+        """Every list at every cutoff."""
+        return users.to_scored(self.usable.user_rows)
+
+    @cached_property
+    def _averaged(self) -> pa.Table:
+        return users.to_users(self._scored, self.request, has_one_list=self._has_one_list)
+
+    def _users(self) -> pa.Table:
+        """One row per (model, user, k); made only where aggregates are not made of lists at once."""
+        return self._averaged
+
+
+def _tables(frames: Mapping[str, object], request: Request, *, ranks_from: int) -> Tables:
+    """Bring the inputs into canonical columns; what is wrong with all of them is reported at once."""
+    names = tuple(name for name in request.segments if name not in request.absent)
+    read = {
+        "recommendations": partial(to_source, schema=schemas.RECOMMENDATIONS),
+        "held_out": partial(to_source, schema=schemas.HELD_OUT),
+        "segments": partial(to_source, schema=segments_schema(names, numbers=request.bands)),
+        "train": partial(to_source, schema=schemas.TRAIN),
+        "items": partial(to_source, schema=schemas.ITEMS),
+    }
+    faults: list[Fault] = []
+    found: dict[str, Source] = {}
+    for name, frame in frames.items():
+        if frame is None and name in {"recommendations", "held_out"}:
+            faults.append(Fault(f"evaluate({name}=)", "None", "a table"))
+        elif frame is not None:
+            try:
+                found[name] = read[name](name, frame, ranks_from=ranks_from)
+            except InputError as error:
+                faults.extend(error.faults)
+    if faults:
+        raise InputError(*faults)
+    return Tables(**found)

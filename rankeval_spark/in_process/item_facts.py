@@ -1,0 +1,96 @@
+"""Facts of items and totals that are the same for all users: the constants of the engine's rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.arrays import to_arrow
+from rankeval_spark.engine.codes import to_codes
+from rankeval_spark.in_process.catalogue import to_catalogue
+from rankeval_spark.in_process.interactions import Train, given, interactions_of
+from rankeval_spark.in_process.joins import full_join
+from rankeval_spark.in_process.popularity import to_popularity
+from rankeval_spark.measures import needs as N
+
+if TYPE_CHECKING:
+    from datetime import date
+
+_COUNTED: Final = frozenset(
+    {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_LEVEL, N.ITEM_PLACE, N.ITEM_QUANTILE}
+)
+_FROM_CATALOGUE: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
+
+
+def to_item_table(
+    train: Train | None,
+    items: pa.Table | None,
+    *,
+    needs: frozenset[str],
+    n_places: int,
+    evaluation_date: date | None,
+) -> pa.Table | None:
+    """Make one row per item with the facts that are the same for all users; None where none is needed.
+
+    Parameters
+    ----------
+    train, items : pa.Table or None
+        Usable rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; there where a need asks for them.
+    needs : frozenset of str
+        Names of :mod:`measures.needs`.
+    n_places : int
+        How many of the most popular items must know their place.
+    evaluation_date : date or None
+        Day at which the age of items is taken.
+
+    Returns
+    -------
+    pa.Table or None
+        ``item_id`` and a column per fact: numbers are double, categories a list of string, vectors a list of double.
+        NULL where the training data or the catalogue do not have the item.
+
+    Raises
+    ------
+    RefusedError
+        The catalogue has an item twice, or vectors of two lengths.
+    """
+    tables = []
+    if needs & _COUNTED:
+        tables.append(to_popularity(interactions_of(train), needs=needs, n_places=n_places))
+    if needs & _FROM_CATALOGUE:
+        of_items = needs & _FROM_CATALOGUE
+        tables.append(to_catalogue(given(items), needs=of_items, evaluation_date=evaluation_date))
+    return full_join(tables, on=C.ITEM_ID) if tables else None
+
+
+def to_totals(train: Train | None, items: pa.Table | None, *, needs: frozenset[str]) -> pa.StructArray | None:
+    """Make one struct of the totals that are needed, all double; None where none is.
+
+    Parameters
+    ----------
+    train, items : pa.Table or None
+        As for :func:`to_item_table`; items of the catalogue are those of ``train`` where there is no ``items``.
+    """
+    names = [name for name in N.TOTALS if name in needs]
+    values = [to_arrow(np.array([_total(name, train, items)], dtype=np.float64)) for name in names]
+    return pa.StructArray.from_arrays(values, names=names) if names else None
+
+
+def _total(name: str, train: Train | None, items: pa.Table | None) -> int:
+    if name == N.CATALOGUE_ITEMS:
+        return interactions_of(train).n_items if items is None else to_codes(items[C.ITEM_ID]).n_values
+    if name == N.TOTAL_CATEGORIES:
+        catalogue = to_catalogue(given(items), needs=[N.ITEM_CATEGORIES])
+        return to_codes(catalogue[N.ITEM_CATEGORIES].combine_chunks().flatten()).n_values
+    trained = interactions_of(train)
+    if name == N.TOTAL_USERS:
+        return len(trained.users)
+    if name == N.TOTAL_INTERACTIONS:
+        return len(trained.item)
+    counts = trained.interactions
+    if not len(counts):
+        return 0
+    return int(counts.max() if name == N.MOST_INTERACTIONS else counts.min())

@@ -1,0 +1,68 @@
+"""The table ``metrics``: means over users of every slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rankeval_spark import schemas
+from rankeval_spark.engine.aggregate_state import GROUP, State
+from rankeval_spark.engine.aggregation import Summariser
+from rankeval_spark.engine.slices import segment_columns
+from rankeval_spark.in_process.grouping import by_key
+from rankeval_spark.in_process.means_over_lists import lists_column
+from rankeval_spark.in_process.users import denominators
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.bootstrap_intervals import BootstrapIntervals
+from rankeval_spark.result_rows.metric_rows import finisher_of
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.in_process.assembly import Usable
+
+
+def to_metrics(usable: Usable, users: Callable[[], pa.Table]) -> pa.Table:
+    """Make the rows of ``schemas.METRICS``, from the model on, that are means over users.
+
+    Parameters
+    ----------
+    users : callable
+        Makes one row per (model, user, k), see :func:`users.to_users`; called where users have several lists.
+    """
+    request, has_one_list = usable.request, usable.tables.has_one_list
+    if has_one_list:
+        measures = request.measures
+        state = State.of(measures.columns, measures.weights)
+        partials = usable.user_rows.run(lambda job: job.partials)
+    else:
+        summariser = _summariser(request)
+        state, partials = summariser.state, list(summariser.summarise(iter(users().to_batches())))
+    rows = finisher_of(
+        request.measures,
+        state,
+        request.every_slice,
+        min_slice_size=request.min_slice_size,
+        confidence=request.confidence,
+    )
+    found = rows.finish(partials if request.draws is None else _with_intervals(partials, request))
+    return pa.Table.from_batches(found, arrow_schema(schemas.METRICS))
+
+
+def _summariser(request: Request) -> Summariser:
+    measures = request.measures
+    lists = tuple(map(lists_column, measures.columns))
+    weights = denominators(request, has_one_list=False)
+    by = tuple(segment_columns(request.every_slice))
+    return Summariser(measures.columns, weights, by, measures.ks, request.draws, lists)
+
+
+def _with_intervals(partials: list[pa.RecordBatch], request: Request) -> list[pa.RecordBatch]:
+    """Replace the states of a bootstrap by the spread of each group's means."""
+    if request.draws is None or not partials:
+        return partials
+    intervals = BootstrapIntervals(len(request.measures.columns), request.draws, request.confidence)
+    groups = by_key(pa.Table.from_batches(partials), GROUP)
+    merged = pa.concat_tables([intervals.merge(key, group) for key, group in groups])
+    return list(merged.combine_chunks().to_batches())

@@ -1,0 +1,27 @@
+"""The declared columns of result rows as Arrow types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from rankeval_spark import columns as C
+
+if TYPE_CHECKING:
+    from rankeval_spark.schemas import Schema
+
+ARROW_TYPES: Final = {
+    "string": pa.string(),
+    "array<string>": pa.list_(pa.string()),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+}
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """Columns of a result from the first one after the run's on."""
+    fields = [field for field in schema.fields if field.name not in C.RUN_KEY]
+    return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in fields])

@@ -1,0 +1,200 @@
+"""Recommended items that the policies leave out: seen in the training data, or unknown to the catalogue."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+import pytest
+
+from rankeval_spark import evaluate
+from rankeval_spark.errors import ConfigError
+from tests.support.arrow_frames import by, dicts, judgements, ranking, shuffled, table, tuples, where
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark import Evaluation
+
+TRAIN: Final = (("ann", "a"), ("ann", "a"), ("ann", "z"), ("bob", "b"), (None, "c"), ("ann", None), (None, None))
+"""ann's a stands twice; rows without a user or an item are nobody's and nothing."""
+
+MEASURES: Final = ("P@1", "RR", "nDCG@3", "Gini@3")
+
+
+def log() -> pa.Table:
+    """Ann's first item is seen, and so is all of Bob's list; to Cat all is new."""
+    return ranking({"ann": "a b c", "bob": "b", "cat": "a b c"})
+
+
+def truth() -> pa.Table:
+    """Everyone is judged; Ann's a, which she has seen, too."""
+    return judgements({"ann": {"a": 1, "b": 1}, "bob": {"b": 1}, "cat": {"c": 1}})
+
+
+def train() -> pa.Table:
+    """Make the training data."""
+    return table("user_id item_id", *TRAIN)
+
+
+def test_lists_close_up_where_a_seen_item_leaves_them() -> None:
+    """Bob's list is empty then: he counts as a user without one. Judgements stay, so ann has 1 of 2."""
+    result = evaluate(log(), truth(), measures=["R@1"], train=train(), seen_in_train="drop")
+    assert by(result.user_metrics, "user_id", value="r") == {"ann": 1 / 2, "bob": 0.0, "cat": 0.0}
+    assert by(result.user_metrics, "user_id", value="n_recommended") == {"ann": 1, "bob": 0, "cat": 1}
+    assert tuples(result.metrics, "n_missing") == [(1,)]
+    kept = evaluate(log(), truth(), measures=["R@1"], train=train())
+    assert by(kept.user_metrics, "user_id", value="r") == {"ann": 1 / 2, "bob": 1.0, "cat": 0.0}
+
+
+def test_a_list_of_which_nothing_is_left_is_none_as_where_all_scores_are_null() -> None:
+    """Of a user who is not judged there is then no row at all; a model without any list still is one."""
+    seen = table("user_id item_id", ("ann", "a"), ("eve", "a"))
+    held_out = judgements({"ann": {"b": 1}, "bob": {"b": 1}})
+    lists = ranking({"ann": "a", "bob": "b", "eve": "a"})
+    dropped = evaluate(lists, held_out, measures=["RR"], train=seen, seen_in_train="drop", population="judged")
+    nulls = table("user_id item_id score", ("ann", "a", None), ("bob", "b", 100.0), ("eve", "a", None))
+    invalid = evaluate(nulls, held_out, measures=["RR"], population="judged")
+    assert rows_of(dropped) == rows_of(invalid)
+    only = evaluate(lists, held_out, measures=["RR"], train=lists.select(["user_id", "item_id"]), seen_in_train="drop")
+    assert tuples(only.metrics, "model_id", "value", "n_users", "n_missing") == [("model", 0.0, 2, 2)]
+
+
+@pytest.mark.parametrize("by_catalogue", [True, False], ids=["items", "items of train"])
+def test_items_that_nobody_knows_leave_the_lists(by_catalogue: bool) -> None:
+    """Of x, a, y, b only a and b stand in the catalogue, once or twice; a row of it without an item is none."""
+    lists = ranking({"ann": "x a y b", "bob": "x"})
+    held_out = judgements({"ann": {"b": 1}, "bob": {"x": 1}})
+    known = table("user_id item_id", ("u", "a"), ("v", "b"), ("v", "b"), ("v", None), (None, "c"))
+    items = table("item_id", ("a",), ("b",), (None,), ("c",))
+    given: dict[str, Any] = {"items": items} if by_catalogue else {"train": known}
+    result = evaluate(lists, held_out, measures=["RR", "P@2"], unknown_items="drop", **given)
+    assert by(where(result.user_metrics, k=0), "user_id", value="rr") == {"ann": 1 / 2, "bob": 0.0}
+    assert by(where(result.user_metrics, k=0), "user_id", value="n_recommended") == {"ann": 2, "bob": 0}
+    counts = {row["check"]: (row["count"], row["share"], row["sample_keys"]) for row in dicts(result.checks)}
+    assert counts["unknown_items"] == (2, 2 / 4, ["x", "y"])
+    assert counts["unknown_rows"] == (3, 3 / 5, ["x", "y"])
+
+
+def test_the_catalogue_goes_before_the_training_data() -> None:
+    lists, held_out = ranking({"ann": "a b"}), judgements({"ann": {"a": 1, "b": 1}})
+    result = evaluate(
+        *(lists, held_out),
+        measures=["SetR"],
+        train=table("user_id item_id", ("bob", "a"), ("bob", "b")),
+        items=table("item_id", ("b",)),
+        unknown_items="drop",
+    )
+    assert tuples(result.user_metrics, "setr") == [(1 / 2,)]
+
+
+def test_what_was_left_out_is_counted_as_it_stood_in_the_log() -> None:
+    """In all of its rows, also below the cutoff and where a measure that looks at seen items finds none left."""
+    rows = [("ann", "b", 9.0), ("ann", "c", 8.0), ("ann", "a", 7.0), ("bob", "b", 9.0), ("bob", None, 1.0)]
+    dropped = evaluate(
+        table("user_id item_id score", *rows, ("ann", "z", None)),
+        truth(),
+        measures=["NotInTrain@1"],
+        train=train(),
+        seen_in_train="drop",
+    )
+    assert by(dropped.user_values, "user_id", value="value") == {"ann": 1.0, "bob": None, "cat": None}
+    (seen,) = dicts(where(dropped.checks, check="seen_in_train").select(["input", "count", "share", "sample_keys"]))
+    # Two of the four rows that can be used.
+    assert [tuple(seen.values())] == [("recommendations", 2, 2 / 4, ["model ann  a", "model bob  b"])]
+
+
+def test_nothing_is_said_of_ranks_from_which_items_were_taken() -> None:
+    columns = "user_id item_id score rank"
+    ranks = table(columns, *(("ann", item, -float(rank), rank) for rank, item in enumerate("abc", 1)))
+    for policy in ({"seen_in_train": "drop"}, {"unknown_items": "drop"}, {}):
+        options: dict[str, Any] = policy
+        result = evaluate(ranks, truth(), measures=["RR"], train=train(), **options)
+        share = None if policy else 0.0
+        checks = result.checks.filter(pc.field("check").isin(["rank_gaps", "score_rank_disagree"]))
+        assert by(checks, "check", value="share") == {"rank_gaps": share, "score_rank_disagree": share}
+
+
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ({"seen_in_train": "drop"}, ["evaluate(train=): found nothing; expected train, for seen_in_train='drop'"]),
+        (
+            {"unknown_items": "drop", "seen_in_train": "drop", "ties": "expected"},
+            [
+                "evaluate(train=): found nothing; expected train, for seen_in_train='drop'",
+                "evaluate(items=): found nothing; expected items or train, for unknown_items='drop'",
+                "evaluate(measures=): found ERR with ties 'expected'",
+            ],
+        ),
+        ({"seen_in_train": "dorp"}, ["evaluate(seen_in_train=): found 'dorp'"]),
+    ],
+)
+def test_a_policy_without_the_input_that_it_goes_by_is_a_fault(policies: dict[str, Any], expected: list[str]) -> None:
+    with pytest.raises(ConfigError) as raised:
+        evaluate(log(), truth(), measures=["ERR@3"], **policies)
+    told = [str(fault) for fault in raised.value.faults]
+    assert [found.startswith(text) for found, text in zip(told, expected, strict=True)] == [True] * len(expected), told
+
+
+# ---- against a log that was filtered by hand ------------------------------------------------------------------------
+
+
+def rows_of(result: Evaluation) -> list[str]:
+    """Give the tables of users and of means, row by row."""
+    return [*map(str, dicts(result.user_metrics)), *map(str, dicts(result.metrics))]
+
+
+def random_rows(seed: int, ids: str) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Make a log of two models with ties, repeated items and gaps in its ranks, judgements, and training data."""
+    draw = random.Random(seed)
+    name = str if ids == "string" else int
+    users, items = [name(100 + number) for number in range(12)], [name(number) for number in range(15)]
+    listed = [
+        (model, user, item, draw.choice((0.1, 0.5, 0.9)), rank)
+        for model in ("als", "pop")
+        for user in users
+        if draw.random() < 0.9
+        for rank, item in zip(sorted(draw.sample(range(1, 30), 7)), draw.choices(items, k=7), strict=True)
+    ]
+    judged = [(user, item, float(draw.randint(0, 3))) for user in users for item in draw.sample(items, 4)]
+    pairs = [(draw.choice([*users, None]), draw.choice([*items[:11], None])) for _ in range(90)]
+    return listed, judged, [*pairs, *pairs[:20]]
+
+
+BOTH: Final = {"seen_in_train": "drop", "unknown_items": "drop"}
+
+
+@pytest.mark.parametrize(
+    ("ids", "policies", "others"),
+    [
+        pytest.param("string", {"seen_in_train": "drop"}, {}, id="seen"),
+        pytest.param("bigint", {"unknown_items": "drop"}, {}, id="unknown"),
+        pytest.param("bigint", BOTH, {"rank_gaps": "keep"}, id="both, ranks kept"),
+        pytest.param("string", BOTH, {"ties": "pessimistic", "models": ["pop", "als"]}, id="both, ties by gain"),
+    ],
+)
+def test_numbers_are_those_of_a_log_without_these_rows(
+    ids: str, policies: dict[str, Any], others: dict[str, Any]
+) -> None:
+    """Of every table, and of how far the lists agree; an item twice in a list, or in the training data, or a NULL."""
+    listed, judged, pairs = random_rows(7, ids)
+    owned, known = set(pairs), {item for _, item in pairs}
+    kept = [
+        row
+        for row in listed
+        if not ("seen_in_train" in policies and (row[1], row[2]) in owned)
+        and not ("unknown_items" in policies and row[2] not in known)
+    ]
+    assert len(listed) > len(kept) > len({row[:3] for row in kept}) > 20
+    held_out = table("user_id item_id gain", *judged, ids=ids)
+    trained = table("user_id item_id", *pairs, ids=ids)
+
+    def evaluated(rows: list[tuple[Any, ...]], **drops: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
+        log = shuffled(table("model_id user_id item_id score rank", *rows, ids=ids))
+        return evaluate(log, held_out, measures=MEASURES, train=trained, **others, **drops)
+
+    found, expected = evaluated(listed, **policies), evaluated(kept)
+    assert rows_of(found) == rows_of(expected)
+    assert dicts(found.agreement("als", k=5)) == dicts(expected.agreement("als", k=5))

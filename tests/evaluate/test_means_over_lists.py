@@ -1,0 +1,202 @@
+"""The policy ``unit='list'``: means over lists with users as clusters, the whole way, against naive loops."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rankeval_spark import columns as C, evaluate
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.statistics import hashing
+from tests.support.arrow_frames import dicts, in_chunks, judgements, table, tuples, where
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+LEVEL: Final = 0.9
+MEASURES: Final = ("P(denom='len')@2", "Success@2", "R(agg='micro')@3", "GMAP(floor=0.01)@3", "ILS(sim='jaccard')@2")
+NUMBERS: Final = ("value", "std_error", "ci_low", "ci_high")
+ITEMS: Final = "abcdef"
+
+Log = dict[tuple[str, str, str], str]
+"""Items, best first, by model, user and list."""
+
+
+def log_of(lists: Log) -> pa.Table:
+    rows = [(*key, item, float(-place)) for key, items in lists.items() for place, item in enumerate(items)]
+    return table("model_id user_id list_id item_id score", *rows)
+
+
+def random_lists(seed: int, *, n_users: int = 60, most: int = 4) -> tuple[Log, dict[str, dict[str, float]]]:
+    """Draw lists of two models, 0 to ``most`` a user, of different lengths; and judgements of every user."""
+    draw = np.random.default_rng(seed)
+    users = [f"u{number}" for number in range(n_users)]
+    lists = {
+        (model, user, str(name)): "".join(draw.permutation(list(ITEMS))[: draw.integers(1, 5)])
+        for model in ("als", "pop")
+        for user in users
+        for name in range(draw.integers(0, most + 1))
+    }
+    judged = {user: dict.fromkeys(draw.permutation(list(ITEMS))[: draw.integers(1, 4)].tolist(), 1.0) for user in users}
+    return lists, judged
+
+
+def evaluated(lists: Log, judged: Mapping[str, Mapping[str, float]], *, n_chunks: int = 1, **asked: Any) -> Any:  # noqa: ANN401 - arguments of any type
+    kinds = [(item, [item, "vowel" if item in "ae" else "other"]) for item in ITEMS]
+    catalogue = table("item_id categories", *kinds)
+    given = {"measures": MEASURES, "items": catalogue, "confidence": LEVEL, "min_slice_size": 1, **asked}
+    return evaluate(in_chunks(log_of(lists), n_chunks), in_chunks(judgements(judged), n_chunks), **given)
+
+
+Parts = dict[str, tuple[float, float, int]]
+"""Of each user: sum of the numerators of his lists, of their denominators, and how many lists have a value."""
+
+
+def parts_of(user_metrics: pa.Table, column: str, k: int, model: str) -> Parts:
+    """Add the lists of each user up."""
+    weight = f"{column}__weight"
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in dicts(where(user_metrics, k=k, model_id=model)):
+        if row[column] is not None:
+            below = row.get(weight, 1.0)
+            found[row[C.USER_ID]].append((row[column] * below, below))
+    return {user: (*np.sum(own, axis=0).tolist(), len(own)) for user, own in found.items()}
+
+
+def clustered(parts: Parts) -> tuple[float, float, float]:
+    """Mean with standard error and quantile of t: var = U/(U-1) sum (S_u - mean L_u)^2 / (sum L)^2."""
+    sums, sizes, _ = np.array(list(parts.values())).T
+    n, mean = len(parts), sums.sum() / sizes.sum()
+    error = math.sqrt(n / (n - 1) * ((sums - mean * sizes) ** 2).sum()) / sizes.sum()
+    return mean, error, float(stats.t.ppf((1 + LEVEL) / 2, n - 1))
+
+
+COLUMNS: Final = {
+    "P(denom='len')": ("p_denom_len", 2),
+    "R(agg='micro')": ("r_agg_micro", 3),
+    "GMAP(floor=0.01)": ("gmap_floor_0_01", 3),
+    "ILS(sim='jaccard')": ("ils_sim_jaccard", 2),
+    "Success": ("success", 2),
+}
+
+
+@pytest.mark.parametrize(("unit", "mean"), [("user", 1 / 2), ("list", 1 / 4)])
+def test_lists_1_and_0_0_0_of_two_users_give_a_half_or_a_quarter(unit: str, mean: float) -> None:
+    lists = {("als", "ann", "1"): "a", **{("als", "bob", str(name)): "x" for name in range(3)}}
+    judged = {"ann": {"a": 1.0}, "bob": {"a": 1.0}}
+    found = evaluated(lists, judged, unit=unit, measures=["P@1", "Success@1"]).metrics
+    assert tuples(found, "measure", "value", "n_users", "n_lists") == [("P", mean, 2, 4), ("Success", mean, 2, 4)]
+
+
+@pytest.mark.parametrize("n_chunks", [1, 5])
+def test_means_and_intervals_are_those_of_clusters_in_every_slice(n_chunks: int) -> None:
+    lists, judged = random_lists(seed=5)
+    country = {user: ("AT", "DE")[index % 2] for index, user in enumerate(sorted(judged))}
+    segments = table("user_id country", *country.items())
+    result = evaluated(lists, judged, unit="list", n_chunks=n_chunks, segments=segments, slices=["country"])
+    rows = {(row["model_id"], row["measure"], row["slice_value"]): row for row in dicts(result.metrics)}
+    for label, (column, k) in COLUMNS.items():
+        for model in ("als", "pop"):
+            everyone = parts_of(result.user_metrics, column, k, model)
+            for value in ("", "AT", "DE"):
+                parts = {user: own for user, own in everyone.items() if value in ("", country[user])}
+                row = rows[model, label, value]
+                mean, error, quantile = clustered(parts)
+                numbers = [mean, error, mean - quantile * error, mean + quantile * error]
+                if label.startswith("GMAP"):
+                    numbers = [math.exp(mean), error, *np.exp(numbers[2:]).tolist()]
+                if label == "Success":
+                    n = len(parts)
+                    trials = mean * (1 - mean) / (error**2 * (n - 1) / n)
+                    z = stats.norm.ppf((1 + LEVEL) / 2)
+                    half = z * math.sqrt(mean * (1 - mean) / trials + z**2 / 4 / trials**2)
+                    numbers[2:] = [(mean + z**2 / 2 / trials + each) / (1 + z**2 / trials) for each in (-half, half)]
+                np.testing.assert_allclose([row[name] for name in NUMBERS], numbers, rtol=0, atol=1e-12, err_msg=label)
+                assert (row["n_users"], row["n_lists"]) == (len(parts), sum(own[2] for own in parts.values()))
+                assert row["ci_method"] == ("wilson" if label == "Success" else "delta")
+
+
+def test_groups_are_compared_by_their_means_over_lists() -> None:
+    lists = {("als", "ann", "1"): "a", **{("als", "bob", str(name)): "x" for name in range(3)}}
+    lists |= {("als", "cat", str(name)): "ax"[name % 2] for name in range(2)}
+    segments = table("user_id country", ("ann", "AT"), ("bob", "AT"), ("cat", "DE"))
+    judged = {user: {"a": 1.0} for user in ("ann", "bob", "cat")}
+    asked: dict[str, Any] = {"segments": segments, "slices": ["country"], "unit": "list"}
+    result = evaluated(lists, judged, measures=["P@1"], **asked)
+    gap = dicts(where(result.group_metrics, measure="GroupGap(P)"))[0]
+    assert (gap["value"], gap["n_users"], gap["n_lists"]) == (1 / 2 - 1 / 4, 3, 6)
+    with pytest.raises(ConfigError, match="means over lists"):
+        result.gap_tests(measures=["P@1"])
+
+
+def test_bootstrap_draws_users_and_divides_by_their_lists() -> None:
+    lists, judged = random_lists(seed=6)
+    drawn: dict[str, Any] = {"intervals": "bootstrap", "replicates": 100, "seed": 4}
+    result = evaluated(lists, judged, unit="list", **drawn)
+    rows = {(row["model_id"], row["measure"]): row for row in dicts(result.metrics)}
+    for label in ("P(denom='len')", "R(agg='micro')"):
+        parts = parts_of(result.user_metrics, *COLUMNS[label], "als")
+        sums, sizes, _ = np.array(list(parts.values())).T
+        hashes = hashing.user_hashes(list(parts))
+        weights = hashing.poisson_weights(hashes, seed=4, replicates=100).astype(np.float64)
+        means = (weights.T @ sums) / (weights.T @ sizes)
+        row = rows["als", label]
+        ends = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        found = [row[name] for name in ("std_error", "ci_low", "ci_high")]
+        np.testing.assert_allclose(found, [means.std(ddof=1), *ends], rtol=0, atol=1e-12)
+
+
+def test_models_are_compared_as_ratios_of_the_sums_of_their_users() -> None:
+    lists, judged = random_lists(seed=7)
+    compared: dict[str, Any] = {"baseline": "pop", "tests": ["t", "wilcoxon", "bootstrap"], "replicates": 100}
+    result = evaluated(lists, judged, unit="list", **compared)
+    rows = {row["measure"]: row for row in dicts(result.comparisons)}
+    assert set(rows) == set(COLUMNS) - {"GMAP(floor=0.01)"}
+    assert len(rows) == result.comparisons.num_rows  # other tests are of means over users
+    for label, row in rows.items():
+        model, baseline = (parts_of(result.user_metrics, *COLUMNS[label], name) for name in ("als", "pop"))
+        common = [user for user in model if user in baseline]
+        (a, b, _), (c, d, _) = (np.array([side[user] for user in common]).T for side in (model, baseline))
+        ratio, below = a.sum() / b.sum(), c.sum() / d.sum()
+        terms = (a - ratio * b) / b.mean() - (c - below * d) / d.mean()
+        error = terms.std(ddof=1) / math.sqrt(len(terms))
+        half = float(stats.t.ppf((1 + LEVEL) / 2, len(terms) - 1)) * error
+        numbers = [row[name] for name in ("baseline_value", "value", "delta", "ci_low", "ci_high")]
+        delta = ratio - below
+        np.testing.assert_allclose(numbers, [below, ratio, delta, delta - half, delta + half], rtol=0, atol=1e-12)
+        p = 2 * stats.t.sf(abs(delta) / error, len(terms) - 1)
+        assert (row["p_value"], row["method"]) == (pytest.approx(p, rel=1e-9), "delta")
+
+
+def test_where_each_user_has_one_list_the_unit_makes_no_difference() -> None:
+    lists, judged = random_lists(seed=8)
+    one_each = {(model, user, f"of {user}"): items for (model, user, name), items in lists.items() if name == "0"}
+    results = [evaluated(one_each, judged, unit=unit, baseline="pop") for unit in ("user", "list")]
+    for table_, key, differs in (
+        ("metrics", ["model_id", "measure"], "ci_method"),
+        ("comparisons", ["measure"], None),
+    ):
+        over_users, over_lists = (
+            {tuple(row[name] for name in key): row for row in dicts(getattr(result, table_))} for result in results
+        )
+        assert over_users.keys() == over_lists.keys()
+        for place, row in over_users.items():
+            for name, value in row.items():
+                if name != differs:
+                    found = over_lists[place][name]
+                    same = pytest.approx(value, rel=0, abs=1e-12) if isinstance(value, float) else value
+                    assert found == same, (place, name)
+
+
+def test_a_log_without_lists_has_means_over_users() -> None:
+    rows = [("ann", "a", 1.0), ("bob", "b", 1.0), ("cat", "a", 1.0)]
+    log = table("user_id item_id score", *rows)
+    result = evaluate(log, judgements({"ann": {"a": 1.0}, "bob": {"a": 1.0}}), measures=["P@1"], unit="list")
+    assert tuples(result.metrics, "value", "n_users", "n_lists", "ci_method") == [(1 / 2, 2, 2, "t")]

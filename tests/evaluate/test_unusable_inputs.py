@@ -1,0 +1,183 @@
+"""What a notebook must not measure silently: ranks from 0 or of another type, inputs without a usable row."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import evaluate
+from rankeval_spark.engine.failures import RefusedError
+from rankeval_spark.errors import ConfigError, InputError
+from tests.support.arrow_frames import by, dicts, table, where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rankeval_spark import Evaluation
+
+USERS = ("u", "v")
+FROM_0 = [(user, item, rank) for user in USERS for rank, item in enumerate("abcd")]
+
+RESULTS: dict[str, Callable[[Evaluation], pa.Table]] = {
+    "user_metrics": lambda result: result.user_metrics,
+    "user_values": lambda result: result.user_values,
+    "metrics": lambda result: result.metrics,
+    "comparisons": lambda result: result.comparisons,
+    "checks": lambda result: result.checks,
+    "leaderboard": lambda result: result.leaderboard(),
+    "agreement": lambda result: result.agreement("model", k=2),
+}
+
+
+def held_out() -> pa.Table:
+    return table("user_id item_id gain", ("u", "a", 1.0), ("v", "b", 1.0))
+
+
+def log(*rows: tuple[Any, ...], order: str = "rank") -> pa.Table:
+    return table(f"user_id item_id {order}", *(rows or FROM_0))
+
+
+def evaluated(recommendations: pa.Table, judged: pa.Table, **options: Any) -> Evaluation:  # noqa: ANN401 - of evaluate
+    return evaluate(recommendations, judged, **{"measures": ["RR"], "baseline": "model", **options})
+
+
+def mean_rr(result: Evaluation) -> float:
+    (row,) = dicts(where(result.metrics, measure="RR"))
+    return float(row["value"])
+
+
+# ---- ranks from 0 --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(RESULTS))
+def test_ranks_from_0_fail_every_result_and_name_the_remedy(name: str) -> None:
+    result = evaluated(log(), held_out())
+    with pytest.raises(RefusedError, match=r"\[rankeval:recommendations\] rank 0, .*ranks_from=0"):
+        RESULTS[name](result)
+
+
+def test_ranks_from_0_are_measured_as_such_on_request() -> None:
+    result = evaluated(log(), held_out(), ranks_from=0)
+    assert mean_rr(result) == pytest.approx((1 + 1 / 2) / 2, rel=0, abs=1e-12)
+    checks = by(where(result.checks, input="recommendations"), "check", value="count")
+    assert (checks["zero_ranks"], checks["invalid_scores"], checks["rank_gaps"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("options", [{"rank_gaps": "keep"}, {"preset": "rectools"}])
+def test_ranks_from_0_that_are_kept_count_from_1_too(options: dict[str, str]) -> None:
+    result = evaluated(log(), held_out(), ranks_from=0, measures=["RR@4"], **options)
+    assert mean_rr(result) == pytest.approx((1 + 1 / 2) / 2, rel=0, abs=1e-12)
+    with pytest.raises(RefusedError, match="ranks_from=0"):
+        _ = evaluated(log(), held_out(), measures=["RR@4"], **options).metrics
+
+
+def test_ranks_from_0_beside_scores_change_no_number() -> None:
+    """The score orders the lists; the check of gaps sees the ranks."""
+    frame = table("user_id item_id rank score", *((*row, 10.0 - row[-1]) for row in FROM_0))
+    for options, n_gaps in (({}, 2), ({"ranks_from": 0}, 0)):
+        result = evaluated(frame, held_out(), **options)
+        assert mean_rr(result) == pytest.approx((1 + 1 / 2) / 2, rel=0, abs=1e-12)
+        assert by(where(result.checks, input="recommendations"), "check", value="count")["rank_gaps"] == n_gaps
+
+
+def test_rank_0_of_a_model_that_is_not_evaluated_is_no_fault() -> None:
+    rows = [("old", *row) for row in FROM_0] + [("new", user, item, rank + 1) for user, item, rank in FROM_0]
+    frame = table("model_id user_id item_id rank", *rows)
+    assert mean_rr(evaluated(frame, held_out(), models=["new"], baseline="new")) == 3 / 4
+    with pytest.raises(RefusedError, match="ranks_from=0"):
+        _ = evaluated(frame, held_out(), models=["new", "old"], baseline="new").metrics
+
+
+@pytest.mark.parametrize("asked", [2, -1, "0", True, 0.5])
+def test_ranks_from_is_0_or_1(asked: object) -> None:
+    with pytest.raises(ConfigError, match=r"evaluate\(ranks_from=\)"):
+        evaluated(log(), held_out(), ranks_from=asked)
+
+
+# ---- no usable row -------------------------------------------------------------------------------------------------
+
+LOGS: dict[str, tuple[str, list[tuple[Any, ...]], str]] = {
+    "negative ranks": ("rank", [("u", "a", -1), ("v", "b", -2)], "2 rows and none that can be used (2 invalid_scores)"),
+    "no score": ("score", [("u", "a", math.nan), ("v", None, 1.0)], "(1 null_keys, 1 invalid_scores)"),
+    "no list": ("rank list_id", [("u", "a", 1, None), ("v", "b", 2, None)], "(2 null_keys)"),
+}
+
+
+@pytest.mark.parametrize("models", [None, ["model"]])
+@pytest.mark.parametrize("case", list(LOGS))
+def test_log_without_a_usable_row_fails_with_the_counts(case: str, models: list[str] | None) -> None:
+    order, rows, counted = LOGS[case]
+    result = evaluated(log(*rows, order=order), held_out(), models=models)
+    for name in ("user_metrics", "metrics", "comparisons", "checks"):
+        with pytest.raises(RefusedError) as failed:
+            RESULTS[name](result)
+        assert "[rankeval:recommendations]" in str(failed.value)
+        assert counted in str(failed.value), name
+    drawn = evaluated(log(*rows, order=order), held_out(), models=models, intervals="bootstrap")
+    with pytest.raises(RefusedError, match=r"\[rankeval:recommendations\] .*none that can be used"):
+        _ = drawn.metrics
+    with pytest.raises(RefusedError), result.cached() as kept:
+        _ = kept.metrics
+
+
+def test_inputs_of_which_one_row_can_be_used_or_that_have_no_row_are_measured() -> None:
+    mixed = log(("u", "a", 1), ("u", "b", -1), (None, "a", 1))
+    assert mean_rr(evaluated(mixed, held_out(), models=["model"])) == (1 + 0) / 2
+    empty = log().slice(0, 0)
+    assert mean_rr(evaluated(empty, held_out(), models=["model"])) == 0
+
+
+def test_other_inputs_without_a_usable_row_fail_too() -> None:
+    good = log(("u", "a", 1), ("v", "b", 1))
+    no_gain = table("user_id item_id gain", ("u", "a", math.nan), ("v", "b", math.nan))
+    with pytest.raises(RefusedError, match=r"\[rankeval:held_out\] 2 rows and none that can be used \(2 null_gains\)"):
+        _ = evaluated(good, no_gain).metrics
+    train = table("user_id item_id", (None, "a"), (None, "b"))
+    with pytest.raises(RefusedError, match=r"\[rankeval:train\] 2 rows and none that can be used \(2 null_keys\)"):
+        _ = evaluated(good, held_out(), train=train, measures=["ARP@1"]).metrics
+    segments = table("user_id country", (None, "DE"), (None, "DE"))
+    with pytest.raises(RefusedError, match=r"\[rankeval:segments\] 2 rows"):
+        _ = evaluated(good, held_out(), segments=segments, slices=["country"]).metrics
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.decimal128(4, 1), pa.bool_()], ids=str)
+def test_rank_that_is_no_whole_number_is_refused_at_the_call(kind: pa.DataType) -> None:
+    rank = {pa.decimal128(4, 1): Decimal("1.0"), pa.bool_(): True}.get(kind, 1.0)
+    frame = log().set_column(2, "rank", pa.array([rank] * len(FROM_0), kind))
+    with pytest.raises(InputError, match=r"'rank' of type .*expected whole numbers"):
+        evaluated(frame, held_out())
+
+
+# ---- scores that a double cannot tell apart ------------------------------------------------------------------------
+
+NEAR: dict[pa.DataType, tuple[object, object]] = {
+    pa.int64(): (2**53, 2**53 + 1),
+    pa.decimal128(30, 25): (Decimal("1.0000000000000000000100000"), Decimal("1.0000000000000000000200000")),
+}
+
+
+@pytest.mark.parametrize("kind", list(NEAR), ids=str)
+def test_whole_numbers_and_decimals_are_ordered_exactly(kind: pa.DataType) -> None:
+    """Item b has the higher score; as doubles the two tie, and the item id puts a first."""
+    low, high = NEAR[kind]
+    frame = table("user_id item_id", *((user, item) for user in USERS for item in "ab"))
+    frame = frame.append_column("score", pa.array([low, high] * len(USERS), kind))
+    result = evaluated(frame, held_out(), measures=["RR", "AUC"])
+    assert by(result.user_metrics, "user_id", value="rr") == {"u": 1 / 2, "v": 1.0}
+    (row,) = dicts(where(result.metrics, measure="RR"))
+    assert row["tie_share"] == 0.0
+    assert by(where(result.checks, input="recommendations"), "check", value="count")["ties"] == 0
+    assert evaluated(frame, held_out(), ties="error").metrics.num_rows == 1
+    (rough,) = dicts(evaluated(frame, held_out(), score_precision="single").metrics)
+    assert rough["tie_share"] == 1.0
+
+
+def test_ranks_contradict_whole_scores_that_differ_beyond_a_double() -> None:
+    frame = table("user_id item_id rank", ("u", "a", 1), ("u", "b", 2))
+    frame = frame.append_column("score", pa.array([2**53, 2**53 + 1]))
+    checks = by(where(evaluated(frame, held_out()).checks, input="recommendations"), "check", value="count")
+    assert checks["score_rank_disagree"] == 1

@@ -1,0 +1,181 @@
+"""Both hosts compute the same: rows of users to the bit, aggregates within 1e-12, in tables of the same columns."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import evaluate
+from tests.support.awkward import Awkward
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark import Evaluation
+
+SIX: Final = ("nDCG@3", "AP", "P@1", "P(agg='micro')@3", "Success@3", "RR(rel=2)@5", "GMAP")
+BEYOND: Final = (
+    *("ARP@3", "MIUF@3", "EPC@3", "APLT@3", "PopLift@3", "MeanPopRank@3", "UnrepeatedReco@3", "NotInTrain@3"),
+    *("Freshness(unknown='drop')@3", "ILD(unknown='drop')@3", "ILD(sim='jaccard',unknown='drop')@3", "alpha_nDCG@3"),
+    *("ILD(sim='cooccurrence',unknown='drop')@3", "Unexpectedness@3", "Calibration@3", "SRecall@3"),
+    *("Serendipity(kind='content')@3", "R(group='rock')@3", "nDCG(group='tail')@3"),
+)
+TOGETHER: Final = (
+    *("ItemCoverage@1", "ItemCoverage", "CatalogCoverage@3", "Entropy(base='e',norm=True)@10", "Entropy", "Gini@3"),
+    *("Gini(norm='n')@10", "Gini(items='recommended')@3", "Personalization@1", "Personalization(denom='min')"),
+    *("Personalization(sim='cosine')@3", "PopREO@3", "PopREO(rel=2)", "PopRSP@3", "PopRSP", "P@3"),
+    *("BiasDisparity(category='rock')@3", "BiasDisparity(category='jazz')", "CatalogCoverage(items='train')@3"),
+)
+SLICES: Final = ["country", ("country", "tier")]
+EVERY_TEST: Final = ("t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey")
+INPUTS: Final = ("segments", "train", "items")
+
+OF_USERS: Final = ("user_metrics", "user_values", "ranked_items")
+OF_GROUPS: Final = ("metrics", "group_metrics", "gaps", "checks")
+MADE_APART: Final = ("user_metrics", "metrics", "checks")
+"""Results that are not made of another one; each has a plan of its own on Spark."""
+
+
+def both(spark: SparkSession, inputs: Awkward, **asked: Any) -> tuple[Evaluation, Evaluation]:  # noqa: ANN401 - arguments of evaluate
+    """Evaluate on Spark and in this process."""
+    options: dict[str, Any] = {"measures": SIX, "slices": SLICES, "min_slice_size": 2, **asked}
+    given = options.pop("given", INPUTS)
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+
+    def evaluated(frames: dict[str, Any]) -> Evaluation:
+        chosen: dict[str, Any] = {name: frames[name] for name in given}
+        return evaluate(frames["recommendations"], frames["held_out"], **chosen, **options)
+
+    return evaluated({**inputs.on_spark(spark)}), evaluated(vars(inputs))
+
+
+def plain(type_: pa.DataType) -> pa.DataType:
+    """Leave out of a type whether it can be NULL, and what its elements are called."""
+    if pa.types.is_list(type_):
+        return pa.list_(plain(type_.value_type))
+    if pa.types.is_map(type_):
+        return pa.map_(plain(type_.key_type), plain(type_.item_type))
+    return type_
+
+
+def assert_same(on_spark: pa.Table, here: pa.Table, *, tolerance: float) -> None:
+    """Assert that two tables have the same columns and rows, in any order."""
+    assert [(field.name, plain(field.type)) for field in here.schema] == [
+        (field.name, plain(field.type)) for field in on_spark.schema
+    ]
+    wanted, found = (sorted(table.to_pylist(), key=_key) for table in (on_spark, here))
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        for name, value in other.items():
+            assert _is_same(one[name], value, tolerance), (name, one, other)
+
+
+def _key(row: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(value) for value in row.values() if not isinstance(value, float))
+
+
+def _is_same(one: Any, other: Any, tolerance: float) -> bool:  # noqa: ANN401 - a cell of any type
+    if isinstance(one, float) and isinstance(other, float) and tolerance:
+        return math.isclose(one, other, rel_tol=0, abs_tol=tolerance * max(1.0, abs(other)))
+    return bool(one == other)
+
+
+def assert_agree(spark: SparkSession, inputs: Awkward, *names: str, **asked: Any) -> None:  # noqa: ANN401 - as above
+    """Compare results of both hosts by their names."""
+    on_spark, here = both(spark, inputs, **asked)
+    with on_spark.cached() as kept:
+        for name in names:
+            tolerance = 0.0 if name in OF_USERS else 1e-12
+            assert_same(getattr(kept, name).toArrow(), getattr(here, name), tolerance=tolerance)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"population": "judged", "zero_relevant": "one", "duplicates": "keep"}, id="judged"),
+        pytest.param({"population": "run", "models": ["als", "absent"], "given": ("segments",)}, id="run"),
+        pytest.param({"population": "intersection", "held_out_duplicates": "sum", "ties": "item_desc"}, id="sum"),
+        pytest.param({"ties": "expected", "measures": ["nDCG@3", "P@3"], "held_out_duplicates": "last"}, id="last"),
+        pytest.param({"judged_only": True, "seen_in_train": "drop", "score_precision": "single"}, id="seen dropped"),
+        pytest.param({"unknown_items": "drop", "ids": "bigint"}, id="unknown items dropped"),
+        pytest.param({"bands": {"age": {"edges": [18, 25.5, 40]}}, "slices": ["age"]}, id="bands by edges"),
+        pytest.param(
+            {
+                "bands": {"age": {"quantiles": 3}, "activity": {"of": "train"}},
+                "slices": ["age", "activity", ("age", "activity")],
+            },
+            id="bands by quantiles",
+        ),
+        pytest.param({"item_slices": ["head", "tail", "rock"]}, id="groups of items"),
+    ],
+)
+def test_policies_and_slices(spark: SparkSession, asked: dict[str, Any]) -> None:
+    ids = asked.get("ids", "string")
+    rest = {name: value for name, value in asked.items() if name != "ids"}
+    assert_agree(spark, Awkward.make(1, ids=ids), *MADE_APART, **rest)
+
+
+@pytest.mark.parametrize("ids", ["string", "bigint"])
+def test_every_result_by_default(spark: SparkSession, ids: str) -> None:
+    assert_agree(spark, Awkward.make(1, ids=ids), *OF_USERS, *OF_GROUPS)
+
+
+@pytest.mark.parametrize("asked", [{}, {"rank_gaps": "keep"}, {"ties": "rank"}, {"ranks_from": 0}])
+def test_ranks_of_the_log(spark: SparkSession, asked: dict[str, Any]) -> None:
+    assert_agree(spark, Awkward.make(2, has_ranks=True), "ranked_items", *MADE_APART, **asked)
+
+
+@pytest.mark.parametrize("unit", ["user", "list"])
+def test_several_lists_a_user(spark: SparkSession, unit: str) -> None:
+    inputs = Awkward.make(3, has_lists=True)
+    assert_agree(spark, inputs, *OF_USERS, *OF_GROUPS, "comparisons", unit=unit, baseline="popular")
+
+
+def test_measures_beyond_accuracy(spark: SparkSession) -> None:
+    asked = {"measures": [*SIX, *BEYOND], "evaluation_date": dt.date(2026, 1, 31)}
+    assert_agree(spark, Awkward.make(4), *MADE_APART, **asked)
+
+
+def test_measures_of_all_lists(spark: SparkSession) -> None:
+    assert_agree(spark, Awkward.make(5), "metrics", measures=TOGETHER)
+    assert_agree(spark, Awkward.make(6, has_lists=True, ids="bigint"), "metrics", measures=TOGETHER)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"baseline": "popular"}, id="by t"),
+        pytest.param({"pairs": "all", "tests": EVERY_TEST, "replicates": 200}, id="every test"),
+    ],
+)
+def test_comparisons(spark: SparkSession, asked: dict[str, Any]) -> None:
+    assert_agree(spark, Awkward.make(7), "comparisons", **asked)
+
+
+def test_a_bootstrap(spark: SparkSession) -> None:
+    asked = {"intervals": "bootstrap", "replicates": 200}
+    assert_agree(spark, Awkward.make(8), "metrics", **asked)
+    assert_agree(spark, Awkward.make(8, has_lists=True), "metrics", **asked)
+
+
+def test_leaderboard_agreement_and_tests_of_gaps(spark: SparkSession) -> None:
+    on_spark, here = both(spark, Awkward.make(9))
+    leaders = on_spark.leaderboard().toArrow()
+    assert_same(leaders, here.leaderboard(), tolerance=1e-12)
+    assert here.leaderboard()["model_id"].to_pylist() == leaders["model_id"].to_pylist()
+    assert_same(on_spark.agreement("popular", k=5).toArrow(), here.agreement("popular", k=5), tolerance=0.0)
+    asked: dict[str, Any] = {"measures": ["nDCG@3", "P@1"], "replicates": 100}
+    with on_spark.cached() as kept:
+        assert_same(kept.gap_tests(**asked).toArrow(), here.gap_tests(**asked), tolerance=1e-12)
+
+
+def test_numbers_do_not_depend_on_the_threads() -> None:
+    inputs = Awkward.make(10)
+    tables = [
+        evaluate(inputs.recommendations, inputs.held_out, measures=SIX, threads=threads).metrics for threads in (1, 3)
+    ]
+    assert tables[0].equals(tables[1])

@@ -1,0 +1,235 @@
+"""What is wrong with single rows of tables in memory, and which rows can be used."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, timezone
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rankeval_spark.config import Policies
+from rankeval_spark.config.bands import Band
+from rankeval_spark.config.request import Request
+from rankeval_spark.engine.failures import RefusedError
+from rankeval_spark.in_process import row_flags
+from rankeval_spark.in_process.tables import Source, Tables
+from rankeval_spark.measures import MeasureSet
+from tests.support.arrow_sources import source
+
+
+def request(
+    *measures: str,
+    models: tuple[str, ...] | None = None,
+    **policies: Any,  # noqa: ANN401 - fields of Policies
+) -> Request:
+    """Ask for some measures, P@1 where none is named."""
+    return Request(MeasureSet.parse(list(measures or ("P@1",))), Policies(**policies), models=models)
+
+
+def flagged(flags: row_flags.Flags) -> dict[str, list[int]]:
+    """Positions of the rows that do not pass each check."""
+    return {check: np.flatnonzero(flag).tolist() for check, flag in flags.items()}
+
+
+SCORES: list[tuple[Any, ...]] = [
+    ("m", "ann", "a", 0.5),
+    (None, "ann", "b", math.nan),
+    ("m", "ann", None, 1.0),
+    ("m", "ann", "c", math.nan),
+]
+SCORES += [("m", "bob", "d", None), ("m", "bob", "e", -math.inf), ("n", "bob", "f", 2.0)]
+
+
+def log(*rows: tuple[Any, ...]) -> Source:
+    """Make a log with scores."""
+    return source("recommendations", "model_id user_id item_id score", *(rows or SCORES))
+
+
+def test_a_row_of_the_log_fails_one_check_at_most() -> None:
+    assert flagged(row_flags.of_recommendations(log())) == {
+        "null_keys": [1, 2],
+        "zero_ranks": [],
+        "invalid_scores": [3, 4, 5],
+    }
+
+
+def test_whole_scores_and_decimals_are_invalid_where_they_are_null() -> None:
+    for type_ in (pa.int64(), pa.decimal128(10, 2)):
+        one = log(("m", "u", "a", 1.0), ("m", "u", "b", None))
+        table = one.table.set_column(3, "score", one.table["score"].cast(type_))
+        flags = row_flags.of_recommendations(Source("recommendations", table, one.given, one.id_types))
+        assert flagged(flags)["invalid_scores"] == [1]
+
+
+def test_ranks_order_the_lists_of_a_log_without_scores() -> None:
+    rows = [("u", "a", 0), ("u", "b", 1), ("u", "c", -1), ("u", "d", None), (None, "e", 0)]
+    flags = row_flags.of_recommendations(source("recommendations", "user_id item_id rank", *rows))
+    assert flagged(flags) == {"null_keys": [4], "zero_ranks": [0], "invalid_scores": [2, 3]}
+
+
+def test_judgements_without_a_key_or_a_number_are_flagged() -> None:
+    rows: list[tuple[Any, ...]] = [
+        ("u", "a", 1.0, 2.0),
+        ("u", None, 1.0, 1.0),
+        ("u", "b", None, math.nan),
+        ("u", "c", math.inf, None),
+    ]
+    rows += [("u", "d", -1.0, 0.0), ("u", "e", 0.5, math.inf), ("u", "f", 0.0, 1.0), (None, "g", math.nan, 1.0)]
+    held_out = source("held_out", "user_id item_id gain value", *rows)
+    expected = {"null_keys": [1, 7], "null_gains": [2, 3], "negative_gains": [4], "low_gains": [5]}
+    assert flagged(row_flags.of_held_out(held_out)) == {**expected, "null_values": [2, 3, 5]}
+    assert flagged(row_flags.of_held_out(held_out, reads_values=False)) == expected
+
+
+def test_interactions_of_the_day_in_utc_or_later_are_flagged() -> None:
+    midnight, before = (
+        datetime(2026, 1, 1, tzinfo=timezone.utc),
+        datetime(2025, 12, 31, 23, 59, 59, tzinfo=timezone.utc),
+    )
+    rows = [("u", "a", midnight), ("u", "b", before), ("u", "c", None), (None, "d", midnight)]
+    train = source("train", "user_id item_id interacted_at", *rows)
+    assert flagged(row_flags.of_train(train, since=date(2026, 1, 1))) == {"null_keys": [3], "train_after_cut": [0]}
+    assert flagged(row_flags.of_train(train)) == {"null_keys": [3]}
+    without = source("train", "user_id item_id", ("u", "a"))
+    assert flagged(row_flags.of_train(without, since=date(2026, 1, 1))) == {"null_keys": []}
+
+
+def test_facts_of_items_that_cannot_be_used_are_flagged() -> None:
+    rows = [("a", [1.0, 2.0]), ("b", [1.0, math.nan]), ("c", [None]), ("d", None), ("e", []), (None, [math.inf])]
+    lost = [False, False, False, True, False, True]
+    items = source("items", "item_id vector", *rows, unreadable=lost)
+    assert flagged(row_flags.of_items(items)) == {"null_keys": [5], "invalid_facts": [1, 2, 3]}
+    plain = source("items", "item_id", ("a",), (None,))
+    assert flagged(row_flags.of_items(plain)) == {"null_keys": [1], "invalid_facts": []}
+
+
+def test_vectors_are_found_in_slices_and_chunks() -> None:
+    vectors = pa.chunked_array([pa.array([[1.0], [math.nan], [2.0]]).slice(1), pa.array([None, [1.0, None]])])
+    assert row_flags.has_invalid_number(vectors).tolist() == [True, False, False, True]
+
+
+def test_tables_of_usable_rows_stay_as_they_are() -> None:
+    whole = log(("m", "u", "a", 1.0), ("n", "u", "b", 2.0))
+    held_out = source("held_out", "user_id item_id", ("u", "a"))
+    assert row_flags.usable_recommendations(whole, request()) is whole.table
+    assert row_flags.usable_recommendations(whole, request(models=("n", "m"))) is whole.table
+    assert row_flags.usable_held_out(held_out) is held_out.table
+    assert row_flags.usable_keys(held_out, ("user_id", "item_id")) is held_out.table
+    assert row_flags.requested_log(whole, request()) is whole
+
+
+def test_rows_that_cannot_be_used_are_left_out() -> None:
+    assert row_flags.usable_recommendations(log(), request())["item_id"].to_pylist() == ["a", "f"]
+    assert row_flags.usable_recommendations(log(), request(models=("n",)))["item_id"].to_pylist() == ["f"]
+    held_out = source("held_out", "user_id item_id gain", ("u", "a", 1.0), ("u", None, 1.0), ("u", "b", None))
+    assert row_flags.usable_held_out(held_out)["item_id"].to_pylist() == ["a"]
+    train = source("train", "user_id item_id", ("u", None), (None, "b"), ("u", "c"))
+    assert row_flags.usable_keys(train, ("user_id",))["item_id"].to_pylist() == [None, "c"]
+
+
+def test_rows_of_other_models_are_not_looked_at_and_those_without_a_model_are_counted() -> None:
+    named = row_flags.requested_log(log(), request(models=("n",)))
+    assert named.table["item_id"].to_pylist() == ["b", "f"]
+    assert flagged(row_flags.of_recommendations(named)) == {"null_keys": [0], "zero_ranks": [], "invalid_scores": []}
+
+
+def test_ranks_that_are_kept_order_the_lists_whatever_the_scores_say() -> None:
+    rows = [("u", "a", math.nan, 3), ("u", "b", 1.0, None)]
+    both = source("recommendations", "user_id item_id score rank", *rows)
+    assert row_flags.usable_recommendations(both, request())["item_id"].to_pylist() == ["b"]
+    kept = row_flags.usable_recommendations(both, request(rank_gaps="keep"))
+    assert (kept.column_names, kept["item_id"].to_pylist()) == (["user_id", "item_id", "rank"], ["a"])
+
+
+def test_a_row_without_a_place_is_refused_on_request() -> None:
+    """One without a key is not looked at."""
+    no_key = log(("m", "u", "a", 1.0), ("m", None, "b", None))
+    assert row_flags.usable_recommendations(no_key, request(invalid_scores="error")).num_rows == 1
+    expected = (
+        r"^\[rankeval:invalid_scores\] a recommendation with a NULL, NaN or infinite score or rank, and the policy "
+        r"invalid_scores is 'error'$"
+    )
+    with pytest.raises(RefusedError, match=expected):
+        row_flags.usable_recommendations(log(), request(invalid_scores="error"))
+    assert row_flags.usable_recommendations(log(), request(invalid_scores="error", models=("n",))).num_rows == 1
+
+
+def test_rank_0_is_refused_where_ranks_order_the_lists() -> None:
+    rows = [("old", "u", "a", 0), ("new", "u", "a", 1)]
+    ranked = source("recommendations", "model_id user_id item_id rank", *rows)
+    expected = (
+        r"^\[rankeval:recommendations\] rank 0, in a log whose ranks order its lists; expected ranks that count from 1"
+        r"; fix: call evaluate\(ranks_from=0\), which counts the first item of each list as 1\.$"
+    )
+    with pytest.raises(RefusedError, match=expected):
+        row_flags.usable_recommendations(ranked, request())
+    assert row_flags.usable_recommendations(ranked, request(models=("new",))).num_rows == 1
+    scored = source("recommendations", "user_id item_id score rank", ("u", "a", 1.0, 0))
+    assert row_flags.usable_recommendations(scored, request()) is scored.table
+    with pytest.raises(RefusedError, match="rank 0"):
+        row_flags.usable_recommendations(scored, request(rank_gaps="keep"))
+
+
+# ---- inputs without a usable row ------------------------------------------------------------------------------------
+
+NO_USER = ("user_id item_id", (None, "a"), ("u", None))
+
+
+def tables(**other: Source) -> Tables:
+    """Make inputs with a usable row each, some of them replaced."""
+    held_out = source("held_out", "user_id item_id", ("u", "a"))
+    return Tables(**{"recommendations": log(("m", "u", "a", 1.0)), "held_out": held_out, **other})
+
+
+def refusal(given: Tables, asked: Request) -> str:
+    """Say why inputs are refused."""
+    with pytest.raises(RefusedError) as refused:
+        row_flags.refuse_unusable_inputs(given, asked)
+    return str(refused.value)
+
+
+def test_an_input_without_a_usable_row_is_refused_with_the_counts() -> None:
+    bad = log(("m", "u", "a", math.nan), ("m", "u", "b", None), ("m", None, "a", 1.0))
+    assert refusal(tables(recommendations=bad), request()) == (
+        "[rankeval:recommendations] 3 rows and none that can be used (1 null_keys, 2 invalid_scores); expected ids "
+        "that are not NULL, and a finite score or else a rank of at least 1; fix: correct the rows."
+    )
+    gains = source("held_out", "user_id item_id gain", ("u", "a", None), (None, "a", 1.0))
+    assert "2 rows and none that can be used (1 null_keys, 1 null_gains)" in refusal(tables(held_out=gains), request())
+    assert "invalid_scores is 'error'" in refusal(tables(recommendations=bad), request(invalid_scores="error"))
+
+
+def test_inputs_with_a_usable_row_or_without_rows_are_accepted() -> None:
+    empty = source("held_out", "user_id item_id")
+    row_flags.refuse_unusable_inputs(tables(recommendations=log(), held_out=empty), request())
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        (Request(MeasureSet.parse(["P@1"]), Policies(), slices=(("country",),)), "segments"),
+        (request(seen_in_train="drop"), "train"),
+        (request("MIUF@1"), "train"),
+        (Request(MeasureSet.parse(["P@1"]), Policies(), counts_seen=True), "train"),
+        (request(unknown_items="drop"), "items"),
+        (request("ILD@1"), "items"),
+    ],
+)
+def test_optional_inputs_are_refused_where_they_are_read(asked: Request, name: str) -> None:
+    given = {
+        "segments": source("segments", "user_id country", (None, "DE")),
+        "train": source("train", *NO_USER),
+        "items": source("items", "item_id vector", (None, [1.0])),
+    }
+    with_one = tables(**{name: given[name]})
+    assert f"[rankeval:{name}]" in refusal(with_one, asked)
+    row_flags.refuse_unusable_inputs(with_one, request())
+
+
+def test_segments_are_not_read_where_all_slices_are_made_of_the_training_data() -> None:
+    activity = {"activity": Band(of="train")}
+    asked = Request(MeasureSet.parse(["P@1"]), Policies(), slices=(("activity",),), bands=activity)
+    row_flags.refuse_unusable_inputs(tables(segments=source("segments", "user_id country", (None, "DE"))), asked)

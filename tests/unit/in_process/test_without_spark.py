@@ -1,0 +1,105 @@
+"""Evaluation in this process works where neither pyspark nor Java can be found, from frames of any library."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any, Final
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import evaluate
+from rankeval_spark.errors import ConfigError, InputError
+from rankeval_spark.in_process import memory
+
+LOG: Final[dict[str, list[Any]]] = {
+    "user_id": ["ann", "ann", "bob", "bob"],
+    "item_id": ["a", "b", "a", "c"],
+    "score": [0.9, 0.5, 0.8, 0.7],
+}
+HELD_OUT: Final[dict[str, list[Any]]] = {"user_id": ["ann", "bob", "bob"], "item_id": ["b", "a", "c"]}
+LEADER: Final = {"model_id": "model", "n_users": 2, "RR@2": (1 / 2 + 1) / 2, "P@1": 1 / 2}
+
+WITHOUT_SPARK: Final = """
+import os, sys
+os.environ["PATH"] = ""  # no java either
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"pyspark", "delta", "py4j", "deltalake"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import pandas as pd
+from rankeval_spark import Evaluation, evaluate
+log = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [7, 8, 7], "score": [0.9, 0.5, 0.8]})
+held_out = pd.DataFrame({"user_id": [1, 2], "item_id": [8, 7]})
+result = evaluate(log, held_out, measures=["RR@2"], baseline="model")
+assert isinstance(result, Evaluation)
+for name in ("metrics", "group_metrics", "user_metrics", "user_values", "ranked_items", "checks", "gaps"):
+    assert getattr(result, name) is getattr(result, name), name  # computed once, and kept
+print(result.leaderboard().to_pylist(), result.comparisons.num_rows)
+from rankeval_spark import build_session
+"""
+
+
+def test_neither_pyspark_nor_java_is_needed() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_SPARK], capture_output=True, text=True, check=False)
+    assert done.stdout == "[{'model_id': 'model', 'n_users': 2, 'RR@2': 0.75}] 0\n"
+    assert "UnsupportedSparkError" in done.stderr  # only what is about Spark asks for it
+
+
+@pytest.mark.parametrize(
+    "make",
+    [pd.DataFrame, pl.DataFrame, pa.table, lambda rows: duckdb.from_arrow(pa.table(rows))],
+    ids=["pandas", "polars", "pyarrow", "duckdb"],
+)
+def test_frames_of_every_library_give_the_same_leaderboard(make: Any) -> None:  # noqa: ANN401 - makes a frame
+    result = evaluate(make(LOG), make(HELD_OUT), measures=["RR@2", "P@1"])
+    assert result.leaderboard().to_pylist() == [LEADER]
+
+
+def test_an_evaluation_says_what_was_asked_for_and_what_it_has() -> None:
+    text = repr(evaluate(pa.table(LOG), pa.table(HELD_OUT), measures=["RR@2", "P@1"]))
+    assert text == (
+        "ArrowEvaluation of RR@2, P@1\nresults: leaderboard(), user_metrics, user_values, metrics, group_metrics, "
+        "ranked_items, comparisons, gaps, checks, gap_tests(), agreement()"
+    )
+
+
+def test_libraries_can_be_mixed() -> None:
+    result = evaluate(pd.DataFrame(LOG), pl.DataFrame(HELD_OUT), measures=["RR@2", "P@1"])
+    assert result.leaderboard().to_pylist() == [LEADER]
+
+
+def test_a_stream_is_read_once_at_the_call() -> None:
+    table = pa.table(LOG)
+    reader = pa.RecordBatchReader.from_batches(table.schema, iter(table.to_batches()))
+    result = evaluate(reader, pa.table(HELD_OUT), measures=["RR@2", "P@1"])
+    assert result.leaderboard().to_pylist() == [LEADER]
+    assert result.user_metrics.num_rows == 4
+
+
+def test_inputs_above_the_memory_of_the_machine_are_refused_before_they_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "physical_bytes", lambda: 600.0)
+    with pytest.raises(InputError, match=r"7 rows in all inputs.*; give DataFrames of Spark instead"):
+        evaluate(pd.DataFrame(LOG), pd.DataFrame(HELD_OUT), measures=["RR@2"])
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True])
+def test_threads_are_a_whole_number(threads: Any) -> None:  # noqa: ANN401 - wrong on purpose
+    with pytest.raises(ConfigError, match=r"evaluate\(threads=\)"):
+        evaluate(pa.table(LOG), pa.table(HELD_OUT), measures=["RR@2"], threads=threads)
+
+
+def test_no_row_is_no_mean() -> None:
+    nothing = evaluate(pa.table(LOG).slice(0, 0), pa.table(HELD_OUT).slice(0, 0), measures=["RR@2", "ItemCoverage@2"])
+    for name in ("metrics", "user_metrics", "user_values", "ranked_items", "group_metrics", "gaps"):
+        assert getattr(nothing, name).num_rows == 0, name
+    assert nothing.leaderboard().num_rows == 0

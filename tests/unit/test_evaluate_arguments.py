@@ -1,11 +1,10 @@
-"""Arguments of ``evaluate`` that are wrong, told before anything is run."""
+"""Arguments of ``evaluate`` that are wrong, reported before anything is run."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from rankeval_spark import evaluate
@@ -15,11 +14,11 @@ from rankeval_spark.errors import ConfigError, InputError
 @pytest.mark.parametrize(
     ("frames", "found"),
     [
-        ((pd.DataFrame(), "logs/held_out"), ("a pandas.DataFrame", "a str")),
+        (({"user_id": [1]}, "logs/held_out"), ("a dict", "a str")),
         ((None, None), ("None", "None")),
     ],
 )
-def test_frames_of_other_libraries_are_refused_together(frames: tuple[object, object], found: tuple[str, str]) -> None:
+def test_what_is_no_table_is_refused_together(frames: tuple[object, object], found: tuple[str, str]) -> None:
     with pytest.raises(InputError) as raised:
         evaluate(*frames, measures=["nDCG@10"])
     told = [(fault.where, fault.found) for fault in raised.value.faults]

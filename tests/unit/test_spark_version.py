@@ -43,7 +43,7 @@ def test_the_pyspark_of_the_tests_is_fit() -> None:
     require_spark()
 
 
-@pytest.mark.parametrize("name", ["evaluate", "Results", "build_session"])
+@pytest.mark.parametrize("name", ["Results", "build_session"])
 def test_an_import_shows_the_version_that_was_found(tmp_path: Path, name: str) -> None:
     done = python(tmp_path, OLD, "-c", f"from rankeval_spark import {name}")
 
@@ -53,8 +53,19 @@ def test_an_import_shows_the_version_that_was_found(tmp_path: Path, name: str) -
     assert "cannot import name" not in done.stderr
 
 
+def test_frames_of_a_spark_that_is_too_old_show_its_version(tmp_path: Path) -> None:
+    program = """
+        from rankeval_spark import evaluate
+        frame = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe", "columns": ["user_id", "item_id"]})()
+        evaluate(frame, frame, measures=["nDCG@10"])
+    """
+    done = python(tmp_path, OLD, "-c", textwrap.dedent(program))
+
+    assert "pyspark: found 3.5.5 in " in done.stderr.strip().splitlines()[-1]
+
+
 def test_an_import_shows_why_pyspark_cannot_be_imported(tmp_path: Path) -> None:
-    done = python(tmp_path, BROKEN, "-c", "from rankeval_spark import evaluate")
+    done = python(tmp_path, BROKEN, "-c", "from rankeval_spark import Results")
 
     assert "pyspark: found none that can be imported (code() argument 13 must be str, not int)" in done.stderr
     assert "cannot import name" not in done.stderr
@@ -65,12 +76,12 @@ def test_without_pyspark_the_extra_is_named_and_the_rest_works(tmp_path: Path) -
         import rankeval_spark
         from rankeval_spark.config import load_config
         from rankeval_spark.measures import registry
-        print(rankeval_spark.__version__)
-        rankeval_spark.evaluate
+        print(rankeval_spark.__version__, rankeval_spark.evaluate.__name__)
+        rankeval_spark.Results
     """
     done = python(tmp_path, ABSENT, "-c", textwrap.dedent(program))
 
-    assert done.stdout.strip() == __version__
+    assert done.stdout.split() == [__version__, "evaluate"]
     assert "pip install 'rankeval-spark[spark]'" in done.stderr.strip().splitlines()[-1]
 
 
@@ -94,10 +105,10 @@ def test_without_pyspark_measures_are_explained_and_configs_are_checked(tmp_path
 def test_a_failure_within_an_import_is_not_hidden(tmp_path: Path) -> None:
     """Python takes an AttributeError for a name that is not there, and says nothing of its cause."""
     sql = """raise AttributeError("module 'numpy' has no attribute 'float_'")"""
-    done = python(tmp_path, PARTLY, "-c", "from rankeval_spark import evaluate", sql=sql)
+    done = python(tmp_path, PARTLY, "-c", "from rankeval_spark import Results", sql=sql)
 
     last = done.stderr.strip().splitlines()[-1]
-    assert last.endswith("rankeval_spark.app.evaluate cannot be imported: module 'numpy' has no attribute 'float_'")
+    assert last.endswith("rankeval_spark.results cannot be imported: module 'numpy' has no attribute 'float_'")
     assert "cannot import name" not in done.stderr
 
 

@@ -12,7 +12,7 @@ from rankeval_spark.config.bands import of_train
 from rankeval_spark.config.input_faults import refuse_missing
 from rankeval_spark.measures import needs
 from rankeval_spark.pipeline import Inputs
-from rankeval_spark.sources import IS_UNPARSABLE, Sources, estimated_bytes
+from rankeval_spark.sources import IS_UNPARSABLE, Sources, estimated_bytes, kept_partitions
 from rankeval_spark.stages import bands, check, clean, unusable
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0, 
         tuple(bands.to_facts(frame, bands=rules, name=name) for name, frame, rules in _numbers(sources, request)),
         sources.recommendations.has_model_id,
         are_checked,
+        kept_partitions(sources.recommendations, sources.held_out),
     )
 
 

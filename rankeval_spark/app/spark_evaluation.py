@@ -115,7 +115,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
         if self._scored is not None:  # inside of another block
             yield self
             return
-        scored = pipeline.to_scored(self.inputs, request=self.request)
+        scored = pipeline.to_scored(self.inputs, request=self.request, are_kept=True)
         scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result of the block
         try:
             yield replace(self, _scored=scored)

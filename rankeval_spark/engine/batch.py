@@ -112,7 +112,7 @@ COLUMNS_OF = {
 }
 """Columns that are read of each input in addition to its ids; a table that lacks one has no use for it."""
 
-CONSTANTS = (rows.MODELS, rows.SHARED, rows.COUNTS)
+CONSTANTS = (rows.MODELS, rows.SHARED)
 """Columns that hold a value in the first row of a partition alone."""
 
 NOTHING: Mapping[str, pa.Array] = MappingProxyType({})

@@ -29,10 +29,10 @@ SEGMENT_VALUES: Final = "_segment_values"
 SIMILARITY: Final = "_similarity"
 
 MODELS: Final = "_models"
-"""Names of the models found in the log, as JSON, in the first row of a partition; NULL in all others."""
+"""Names of the models found in the log, as JSON."""
 
 ITEMS: Final = "_item_facts"
-"""What is known of items: structs of ``item_id`` and facts, likewise in the first row alone; all others are empty."""
+"""What is known of items: structs of ``item_id`` and facts."""
 
 FACTS: Final = "_facts_of_row"
 """Facts of the item of a row of the log, where the catalogue is too large for every worker to have it."""
@@ -51,14 +51,19 @@ UNUSABLE: Final = (
 """Input and failed check of the rows that are only counted."""
 
 SHARED: Final = "_shared"
-"""Facts of items and totals as bytes, see :mod:`shared`, likewise in the first row alone: a column without parts.
+"""What is the same for all users as bytes, see :mod:`shared`, in the first row of a partition; NULL in all others.
 
-Spark asks Arrow for the size of a batch after every row, and Arrow adds up all parts of all columns each time.
+Where only the names of the models are, :data:`MODELS` is the column. It is always one, and without parts: Spark asks
+Arrow for the size of a batch after every row, and Arrow adds up all parts of all columns each time.
 """
 
 COUNTS: Final = "_row_counts"
-"""Rows of inputs by the check that they fail, likewise in the first row alone: structs of input, check (NULL for those
-that can be used) and count."""
+"""Rows of inputs by the check that they fail: structs of input, check and count.
+
+The check is NULL for rows that can be used, of which at most one is counted."""
+
+MOST_COUNTED: Final = 10_000
+"""Rows of an input that are looked at for the checks that they fail."""
 
 FIRST_UNUSABLE: Final = 16
 """Kind of a row that is only counted: this number and the position of its input and check in :data:`UNUSABLE`."""

@@ -109,16 +109,17 @@ def refuse_unusable(counts: pa.Array) -> None:
     Parameters
     ----------
     counts : pa.Array
-        One cell of :data:`rows.COUNTS`.
+        One cell of :data:`rows.COUNTS`: the first rows of each input, :data:`rows.MOST_COUNTED` at most.
     """
     by_input: dict[str, dict[str | None, int]] = {}
     for one in counts[0].as_py():
         by_input.setdefault(one["input"], {})[one["check"]] = one["count"]
     for name, by_check in sorted(by_input.items()):
-        refuse_by_check(name, by_check)
+        is_part = sum(by_check.values()) >= rows.MOST_COUNTED
+        refuse_by_check(name, by_check, or_more=" or more" if is_part else "")
 
 
-def refuse_by_check(name: str, by_check: Mapping[str | None, int]) -> None:
+def refuse_by_check(name: str, by_check: Mapping[str | None, int], *, or_more: str = "") -> None:
     """Refuse an input that has rows and none that can be used.
 
     Parameters
@@ -127,6 +128,8 @@ def refuse_by_check(name: str, by_check: Mapping[str | None, int]) -> None:
         The input, of :data:`EXPECTED`.
     by_check : mapping
         Number of rows by the check that they fail, None for those that can be used.
+    or_more : str
+        What is written behind the number of rows, where not all of them were counted.
 
     Raises
     ------
@@ -137,7 +140,7 @@ def refuse_by_check(name: str, by_check: Mapping[str | None, int]) -> None:
     unusable = {check: by_check[check] for check in checks if by_check.get(check)}
     if unusable and not by_check.get(None):
         each = ", ".join(f"{count} {check}" for check, count in unusable.items())
-        found = f"{sum(unusable.values())} rows and none that can be used ({each})"
+        found = f"{sum(unusable.values())} rows{or_more} and none that can be used ({each})"
         refuse_input(name, found, expected=EXPECTED[name], fix=FIX)
 
 

@@ -96,14 +96,19 @@ def to_lists(inputs: Inputs, *, request: Request) -> DataFrame:
     return to_user_rows(inputs, request, is_described=False).to_lists()
 
 
-def to_scored(inputs: Inputs, *, request: Request) -> DataFrame:
+def to_scored(inputs: Inputs, *, request: Request, are_kept: bool = False) -> DataFrame:
     """Score every list at every cutoff and mark who belongs to the population.
 
     Where every user has one list of a model, and users are not drawn, the rows carry the moments that means are made
     of.
+
+    Parameters
+    ----------
+    are_kept : bool
+        Whether the rows are kept, for several results.
     """
     has_partials = _carries_partials(request, has_one_list=inputs.has_one_list)
-    return to_user_rows(inputs, request).to_scored(has_partials=has_partials)
+    return to_user_rows(inputs, request, are_kept=are_kept).to_scored(has_partials=has_partials)
 
 
 def can_be_summarised(inputs: Inputs, request: Request) -> bool:

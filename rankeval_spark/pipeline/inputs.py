@@ -28,6 +28,8 @@ class Inputs:
     are_checked : bool
         Whether checks look at the inputs before anything is evaluated. Where they do not, the workers refuse an input
         that has rows and none that can be used.
+    kept_partitions : int or None
+        Partitions that the rows go into where what is made of them is kept; as Spark decides where it is None.
     """
 
     recommendations: DataFrame
@@ -40,6 +42,7 @@ class Inputs:
     band_facts: tuple[DataFrame, ...] = ()
     has_model_id: bool = True
     are_checked: bool = True
+    kept_partitions: int | None = None
 
     @property
     def catalogue(self) -> DataFrame | None:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from rankeval_spark.pipeline.inputs import Inputs
 
 
-def to_user_rows(inputs: Inputs, request: Request, *, is_described: bool = True, are_merged: bool = False) -> UserRows:
+def to_user_rows(
+    inputs: Inputs, request: Request, *, is_described: bool = True, are_merged: bool = False, are_kept: bool = False
+) -> UserRows:
     """Plan the rows of all users and what the workers do with them.
 
     Parameters
@@ -39,7 +41,9 @@ def to_user_rows(inputs: Inputs, request: Request, *, is_described: bool = True,
         Whether facts of items and users are collected where measures read them.
     are_merged : bool
         Whether what the workers make of their rows meets in one place, where unusable rows are counted in the end. For
-        other results they are counted first, which reads the inputs once more.
+        other results the first of them are counted before the inputs are read.
+    are_kept : bool
+        Whether what the workers make of their rows is kept, for several results.
     """
     needs = needs_of(request, has_train=inputs.train is not None) if is_described else frozenset()
     knowledge = _knowledge(inputs, request)
@@ -58,7 +62,12 @@ def to_user_rows(inputs: Inputs, request: Request, *, is_described: bool = True,
     counted = _counted_first(inputs, request, needs, are_merged=are_merged)
     constants = _constants(usable if names is None else None, knowledge, request, needs, counted)
     return UserRows(
-        unite(by_kind, constants=constants, columns=_columns(by_kind)),
+        unite(
+            by_kind,
+            constants=constants,
+            columns=_columns(by_kind),
+            n_partitions=inputs.kept_partitions if are_kept else None,
+        ),
         job_of(request, log.columns, needs=needs, models=names, has_lists=not inputs.has_one_list),
         {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)},
     )
@@ -205,19 +214,21 @@ def _constants(
     counted: Mapping[str, tuple[DataFrame, Mapping[str, Column]]],
 ) -> DataFrame | None:
     """Plan one row with what every user needs: names of the models in the log, facts of items, totals, row counts."""
-    frames = [unusable.to_row_counts(counted)] if counted else []
+    frames = []
     if log is not None:
         frames.append(log.select(C.MODEL_ID).distinct().agg(F.to_json(F.collect_list(C.MODEL_ID)).alias(rows.MODELS)))
-    shared = []
+    if counted:
+        frames.append(unusable.to_row_counts(counted))
     items = describe.to_item_table(knowledge, needs=needs, n_places=n_places(request.measures))
     if items is not None:
-        shared.append(items.agg(F.collect_list(F.struct(*items.columns)).alias(rows.ITEMS)))
+        frames.append(items.agg(F.collect_list(F.struct(*items.columns)).alias(rows.ITEMS)))
     totals = describe.to_totals(knowledge, needs=needs)
     if totals is not None:
-        shared.append(totals)
-    if shared:
-        frames.append(in_bytes(reduce(DataFrame.crossJoin, shared)))
-    return reduce(DataFrame.crossJoin, frames) if frames else None
+        frames.append(totals)
+    if not frames:
+        return None
+    one_row = reduce(DataFrame.crossJoin, frames)
+    return one_row if one_row.columns == [rows.MODELS] else in_bytes(one_row)
 
 
 def _columns(by_kind: dict[int, DataFrame]) -> dict[str, T.DataType]:

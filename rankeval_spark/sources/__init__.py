@@ -2,7 +2,7 @@
 
 from rankeval_spark.config.input_columns import check_id_types, segments_schema
 from rankeval_spark.sources.failures import explain
-from rankeval_spark.sources.probes import estimated_bytes, is_wholly_empty
+from rankeval_spark.sources.probes import estimated_bytes, is_wholly_empty, kept_partitions
 from rankeval_spark.sources.reading import from_frame, read, read_all
 from rankeval_spark.sources.source import IS_UNPARSABLE, RAW, Source, Sources
 
@@ -16,6 +16,7 @@ __all__ = [
     "explain",
     "from_frame",
     "is_wholly_empty",
+    "kept_partitions",
     "read",
     "read_all",
     "segments_schema",

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 JSON_LINES_PROBED: Final = 1000
 """A key that none of the first lines has counts as a missing column: an explicit schema would read it as NULL."""
 
+PARTITION_BYTES: Final = 16 << 20
+"""Size, in the files of the inputs, of a partition of kept rows: about a million recommendations as Parquet."""
+
 
 def is_wholly_empty(source: Source) -> bool:
     """Tell whether a table has no row at all, as opposed to none for the date; one job that reads one row."""
@@ -32,6 +35,17 @@ def estimated_bytes(source: Source) -> int:
     """
     plan = getattr(source.frame, "_jdf", None)  # a frame of Spark Connect has none
     return sys.maxsize if plan is None else int(plan.queryExecution().optimizedPlan().stats().sizeInBytes())
+
+
+def kept_partitions(*sources: Source) -> int | None:
+    """Return into how many partitions the rows of some inputs go whose results are kept; None: as many as usual.
+
+    Spark adapts the number to the size of the rows, but not in a plan that it keeps. Never more than usual.
+    """
+    n_bytes = sum(map(estimated_bytes, sources))
+    usual = sources[0].frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or ""
+    wanted = max(1, -(-n_bytes // PARTITION_BYTES))
+    return wanted if usual.isdecimal() and wanted < int(usual) else None
 
 
 def delta_version(spark: SparkSession, table: str, moment: dt.datetime | None) -> int | None:

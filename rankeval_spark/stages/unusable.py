@@ -44,19 +44,27 @@ def with_kind(frame: DataFrame, *, kind: int, rules: Mapping[str, Column]) -> Da
 
 
 def to_row_counts(inputs: Mapping[str, tuple[DataFrame, Mapping[str, Column]]]) -> DataFrame:
-    """Count the rows of inputs by the check of :data:`flags.UNUSABLE` that they fail: one row, :data:`rows.COUNTS`.
+    """Look whether inputs have a row that can be used: one row, :data:`rows.COUNTS`.
+
+    An input is read up to its first usable row. Why rows are unusable is counted in the first
+    :data:`rows.MOST_COUNTED` alone, because to count all would cost as much as to move them.
 
     Parameters
     ----------
     inputs : mapping
         Frame and conditions that rows do not pass, by name of the input.
     """
-    named = (
-        frame.select(F.lit(name).alias("input"), _failed(rules).alias("check"))
+    parts = (
+        part.select(F.lit(name).alias("input"), _failed(rules).alias("check"))
         for name, (frame, rules) in inputs.items()
+        for part in (frame.where(_failed(rules).isNull()).limit(1), _first_unusable(frame, rules))
     )
-    counts = reduce(DataFrame.union, named).groupBy("input", "check").agg(F.count("*").alias("count"))
+    counts = reduce(DataFrame.union, parts).groupBy("input", "check").agg(F.count("*").alias("count"))
     return counts.agg(F.collect_list(F.struct("input", "check", "count")).alias(rows.COUNTS))
+
+
+def _first_unusable(frame: DataFrame, rules: Mapping[str, Column]) -> DataFrame:
+    return frame.limit(rows.MOST_COUNTED).where(_failed(rules).isNotNull())
 
 
 def _failed(rules: Mapping[str, Column]) -> Column:

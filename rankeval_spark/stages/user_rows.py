@@ -128,7 +128,11 @@ class UserRows:
 
 
 def unite(
-    inputs: Mapping[int, DataFrame], *, constants: DataFrame | None, columns: Mapping[str, T.DataType]
+    inputs: Mapping[int, DataFrame],
+    *,
+    constants: DataFrame | None,
+    columns: Mapping[str, T.DataType],
+    n_partitions: int | None = None,
 ) -> DataFrame:
     """Unite the inputs and move every row to its user: the one exchange of item rows.
 
@@ -141,9 +145,11 @@ def unite(
         One row with what is the same for all users.
     columns : mapping of str to DataType
         All columns and their types; an input that lacks one has :func:`nothing` there.
+    n_partitions : int, optional
+        Partitions that the rows go into; as Spark decides where left out.
     """
     united = reduce(DataFrame.unionByName, (_conformed(frame, kind, columns) for kind, frame in inputs.items()))
-    exchanged = united.repartition(C.USER_ID)
+    exchanged = united.repartition(C.USER_ID) if n_partitions is None else united.repartition(n_partitions, C.USER_ID)
     return exchanged if constants is None else _with_constants(exchanged, constants)
 
 

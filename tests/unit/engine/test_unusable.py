@@ -7,7 +7,7 @@ import pytest
 
 from rankeval_spark.engine import rows
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.unusable import OF_INPUTS, RowCounts, without_counts
+from rankeval_spark.engine.unusable import OF_INPUTS, RowCounts, refuse_unusable, without_counts
 
 
 def number(name: int, check: str) -> int:
@@ -62,3 +62,13 @@ def test_moments_are_left_as_they_are() -> None:
     assert counts["slice_index"].to_pylist() == [OF_INPUTS]
     assert without_counts(pa.concat_tables([counts, moments])).equals(moments)
     assert without_counts(moments).equals(moments)
+
+
+@pytest.mark.parametrize(
+    ("n_unusable", "words"), [(9_999, "9999 rows and none"), (rows.MOST_COUNTED, "10000 rows or more and none")]
+)
+def test_of_a_long_input_only_the_first_rows_are_counted(n_unusable: int, words: str) -> None:
+    counts = [{"input": "recommendations", "check": "null_keys", "count": n_unusable}]
+    with pytest.raises(RefusedError, match=words):
+        refuse_unusable(pa.array([counts]))
+    refuse_unusable(pa.array([[*counts, {"input": "recommendations", "check": None, "count": 1}]]))

@@ -19,15 +19,10 @@ _ERROR: Final = 0.02
 
 
 def cost_of(config: EvaluationConfig, inputs: Inputs) -> Cost:
-    """Count the models of the log, where the config does not name them, and the values of each slice; about."""
+    """Count the values of each slice, about; models are those of the config or, where it names none, of the log."""
     least = least_cost(config)
-    n_models = least.n_models if config.models else max(1, _n_models(inputs))
+    n_models = least.n_models if config.models else max(1, len(inputs.model_names or ()))
     return replace(least, n_models=n_models, slice_values=_slice_values(config, inputs), is_counted=True)
-
-
-def _n_models(inputs: Inputs) -> int:
-    (row,) = inputs.recommendations.select(F.approx_count_distinct(C.MODEL_ID, _ERROR).alias("n")).collect()
-    return int(row["n"])
 
 
 def _slice_values(config: EvaluationConfig, inputs: Inputs) -> dict[str, int]:

@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from rankeval_spark.app.cost import cost_of
-from rankeval_spark.app.inputs import inputs_of
+from rankeval_spark.app.inputs import inputs_of, with_model_names
 from rankeval_spark.app.night import request_of
 from rankeval_spark.config import check_roots
 from rankeval_spark.sources import read_all
@@ -47,7 +47,8 @@ def planned_inputs(
     """
     check_roots(config, evaluation_date)
     sources = read_all(spark, config, evaluation_date)
-    inputs = inputs_of(sources, request_of(config, evaluation_date), sample_share=sample_share)
+    request = request_of(config, evaluation_date)
+    inputs = with_model_names(inputs_of(sources, request, sample_share=sample_share), request)
     cost = cost_of(config, inputs)
     cost.require_at_most(config.results.most_rows)
     return [_planned(source, sample_share) for source in sources.all()], cost

@@ -13,7 +13,7 @@ from rankeval_spark import __version__, columns as C, pipeline, schemas
 from rankeval_spark.app.night import NightResult, measure_facts, new_run_id, request_of
 from rankeval_spark.app.past import PastNight, published_nights
 from rankeval_spark.app.progress import Progress, Silent, Steps
-from rankeval_spark.app.staging import stage_scored
+from rankeval_spark.app.staging import cached, stage_results, stage_users
 from rankeval_spark.config.asked import tie_faults
 from rankeval_spark.config.presets import measure_gap_faults
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
@@ -209,7 +209,10 @@ def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None
     labels = {one.label for one in request.measures.exposures}
     exposures = metrics.where(F.col(C.MEASURE).isin(*labels)) if labels else None
     scored = pipeline.to_scored_lists(lists, request=request, has_one_list=has_one_list)
-    stage_scored(run, scored, request=request, has_one_list=has_one_list, steps=steps, exposures=exposures)
+    with cached(scored) as kept:
+        stage_users(run, kept, steps=steps)
+        frames = pipeline.Frames(kept, request=request, has_one_list=has_one_list, exposures=exposures)
+        stage_results(run, frames, steps=steps)
     # What does not follow from the measures stays as it was; a table that is not staged would lose the night's rows.
     run.stage(schemas.GATES.name, _without_run(results.gates(date=day, evaluation=evaluation)))
     run.stage(schemas.CHECKS.name, _without_run(results.checks(date=day, evaluation=evaluation)))

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pyspark.sql import Row
+from pyspark.sql import Row, functions as F
 
 from rankeval_spark import columns as C, pipeline
 from rankeval_spark.config.bands import of_train
 from rankeval_spark.config.input_faults import refuse_missing
+from rankeval_spark.engine import input_facts, rows
+from rankeval_spark.engine.input_facts import Tally
 from rankeval_spark.measures import needs
 from rankeval_spark.pipeline import Inputs
 from rankeval_spark.sources import IS_UNPARSABLE, Sources, estimated_bytes, kept_partitions
-from rankeval_spark.stages import bands, check, clean, unusable
+from rankeval_spark.stages import bands, check, clean, flags, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame
 
     from rankeval_spark.config.bands import Band
     from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.unusable import RowCounts
     from rankeval_spark.sources import Source
 
+
+Fact: TypeAlias = tuple[str, str, int, int, list[str]]
+"""A row of facts: input, check, count, total, sample keys."""
 
 SMALL_CATALOGUE: Final = 32 << 20
 """Bytes up to which the catalogue is sent to every task: some 100,000 items with 32 numbers each."""
@@ -88,26 +94,118 @@ def _numbers(sources: Sources, request: Request) -> list[tuple[str, DataFrame, M
     return found
 
 
-def row_facts(inputs: Inputs, request: Request) -> list[DataFrame]:
-    """Count what can be seen in the rows of the inputs, before anything is computed from them."""
-    usable = clean.keep_usable_held_out(inputs.held_out)
+@dataclass(frozen=True)
+class SeenInputs:
+    """What the workers saw of the log and the judgements while they evaluated them.
+
+    Attributes
+    ----------
+    counts : RowCounts
+        Rows by kind.
+    tallies : mapping of str to Tally
+        What they counted of the judgements, by check.
+    items : DataFrame
+        Items of both, some of them several times: the fields of :data:`input_facts.ITEM_FIELDS`.
+    """
+
+    counts: RowCounts
+    tallies: Mapping[str, Tally]
+    items: DataFrame
+
+
+def seen_inputs(computed: DataFrame) -> SeenInputs:
+    """Take what was seen out of computed rows: those without a model, see :mod:`engine.input_facts`."""
+    facts = computed.where(F.col(C.MODEL_ID).isNull())
+    cells = facts.select(input_facts.ROWS_BY_KIND, input_facts.TALLIES).collect()  # one a partition
+    counts, tallies = input_facts.counts_of(row[0] for row in cells), input_facts.tallies_of(row[1] for row in cells)
+    return SeenInputs(counts, tallies, facts.select(F.inline(input_facts.USED_ITEMS)))
+
+
+def without_facts(computed: DataFrame) -> DataFrame:
+    """Leave the rows and columns of :func:`seen_inputs` out."""
+    names = (input_facts.ROWS_BY_KIND, input_facts.TALLIES, input_facts.USED_ITEMS)
+    if input_facts.TALLIES not in computed.columns:
+        return computed
+    return computed.where(F.col(C.MODEL_ID).isNotNull()).drop(*names)
+
+
+def can_be_seen(request: Request) -> bool:
+    """Return True if the workers see the whole log: not where items are left out before."""
+    return pipeline.can_number_log(request)
+
+
+def with_model_names(inputs: Inputs, request: Request) -> Inputs:
+    """Look up which models the log has, where they are not known: one job, and none within the jobs that follow."""
+    if request.models is not None or not inputs.has_model_id:
+        return inputs
+    usable = clean.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
+    names = usable.select(C.MODEL_ID).distinct().collect()  # as few as there are models
+    return replace(inputs, model_names=tuple(sorted(row[0] for row in names)))
+
+
+def row_facts(inputs: Inputs, request: Request, seen: SeenInputs | None = None) -> list[DataFrame]:
+    """Count what can be seen in the rows of the inputs.
+
+    Parameters
+    ----------
+    seen : SeenInputs, optional
+        What is known of the log and the judgements; where it is left out, they are read.
+    """
     listed = clean.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
+    of_both = _read_facts(inputs, request, listed) if seen is None else _seen_facts(inputs, seen)
+    items = listed if seen is None else seen.items.where(F.col("is_listed"))
     return [
-        check.to_recommendation_facts(inputs.recommendations),
-        check.to_held_out_facts(inputs.held_out),
-        check.to_judgement_facts(usable, duplicates=request.policies.held_out_duplicates),
-        check.to_join_facts(usable, usable_recommendations=listed),
+        *of_both,
         *(
             []
             if inputs.train is None
             else [check.to_train_facts(inputs.train, evaluation_date=request.evaluation_date)]
         ),
         *([] if inputs.items is None else _item_facts(inputs.items, request)),
-        *_catalogue_facts(inputs, request, listed),
-        *_seen_facts(inputs, request, listed),
+        *_catalogue_facts(inputs, request, items),
+        *_dropped_facts(inputs, request, listed),
         *inputs.band_facts,
         *_segment_facts(inputs, request),
     ]
+
+
+def _read_facts(inputs: Inputs, request: Request, listed: DataFrame) -> list[DataFrame]:
+    """Count what is in the log and the judgements by reading them."""
+    usable = clean.keep_usable_held_out(inputs.held_out)
+    return [
+        check.to_recommendation_facts(inputs.recommendations),
+        check.to_held_out_facts(inputs.held_out),
+        check.to_judgement_facts(usable, duplicates=request.policies.held_out_duplicates),
+        check.to_join_facts(usable, usable_recommendations=listed),
+    ]
+
+
+def _seen_facts(inputs: Inputs, seen: SeenInputs) -> list[DataFrame]:
+    """Take the same from what was seen; an input with unusable rows is read, to name some of them."""
+    log, held_out, of_users = inputs.recommendations, inputs.held_out, ("duplicates", "zero_relevant")
+    has_bad_log, has_bad_held_out = (seen.counts.has_unusable(kind) for kind in (rows.LOG, rows.HELD_OUT))
+    n_log, n_judged = (int(seen.counts.by_kind[kind]) for kind in (rows.LOG, rows.HELD_OUT))
+    counted = [] if has_bad_log else _without_fault(check.RECOMMENDATIONS, flags.of_recommendations(log), n_log)
+    if not has_bad_held_out:
+        found = {name: seen.tallies[name] for name in flags.of_held_out(held_out) if name in seen.tallies}
+        absent = [name for name in flags.of_held_out(held_out) if name not in found]
+        counted += [*_without_fault(check.HELD_OUT, absent, n_judged), *_counted(found.values())]
+    counted += _counted(seen.tallies.get(name, Tally(name, 0, 0)) for name in of_users)
+    return [
+        *([check.to_recommendation_facts(log)] if has_bad_log else []),
+        *([check.to_held_out_facts(held_out)] if has_bad_held_out else []),
+        check.to_unmatched_facts(seen.items),
+        log.sparkSession.createDataFrame(counted, check.FACT_TYPES),
+    ]
+
+
+def _without_fault(name: str, checks: Iterable[str], n_rows: int) -> list[Fact]:
+    """Say how many rows an input has, and that all of them pass these checks."""
+    return [(name, check.ROWS, n_rows, n_rows, []), *((name, one, 0, n_rows, []) for one in checks)]
+
+
+def _counted(tallies: Iterable[Tally]) -> list[Fact]:
+    return [(check.HELD_OUT, one.check, one.count, one.total, one.sample_keys) for one in tallies]
 
 
 def column_facts(sources: Sources) -> list[Row]:
@@ -152,7 +250,7 @@ def _segment_facts(inputs: Inputs, request: Request) -> list[DataFrame]:
     return [check.to_alike_facts(inputs.segments, names=names)] if names and inputs.segments is not None else []
 
 
-def _seen_facts(inputs: Inputs, request: Request, listed: DataFrame) -> list[DataFrame]:
+def _dropped_facts(inputs: Inputs, request: Request, listed: DataFrame) -> list[DataFrame]:
     """Count the rows of the log that are dropped; where they are kept, the lists are looked at, and on demand."""
     if request.policies.seen_in_train == "keep" or inputs.train is None:
         return []

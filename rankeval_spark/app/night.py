@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from functools import cached_property
@@ -16,9 +17,19 @@ from rankeval_spark.app import gates, quarantine
 from rankeval_spark.app.before import Before
 from rankeval_spark.app.cost import cost_of
 from rankeval_spark.app.failures import told, translated
-from rankeval_spark.app.inputs import column_facts, exposures_of, inputs_of, row_facts
+from rankeval_spark.app.inputs import (
+    can_be_seen,
+    column_facts,
+    exposures_of,
+    inputs_of,
+    list_facts,
+    row_facts,
+    seen_inputs,
+    with_model_names,
+    without_facts,
+)
 from rankeval_spark.app.progress import Progress, Silent, Steps
-from rankeval_spark.app.staging import stage_scored
+from rankeval_spark.app.staging import cached, stage_results, stage_users
 from rankeval_spark.config import Threshold, check_roots, least_cost
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.unusable import EXPECTED, FIX
@@ -30,13 +41,12 @@ from rankeval_spark.stages import check, flags
 from rankeval_spark.stages.frames import with_columns
 
 if TYPE_CHECKING:
+    from rankeval_spark.app.inputs import SeenInputs
     from rankeval_spark.config import EvaluationConfig, Policies
     from rankeval_spark.measures import Measure, MeasureSet
     from rankeval_spark.pipeline import Inputs
 
 _MODELS_SHOWN: Final = 20
-
-FACT_SCHEMA: Final = "input string, check string, count bigint, total bigint, sample_keys array<string>"
 
 
 def _columns_of(schema: schemas.Schema) -> str:
@@ -251,34 +261,73 @@ class _Night:
         )
 
     def _compute(self) -> str | None:
-        """Fill the staging area; return why there is nothing to measure, if so."""
+        """Fill the staging area; return why there is nothing to measure, if so.
+
+        The log is read once: its rows are checked while they are evaluated, and what is staged is published only if
+        all checks pass.
+        """
         facts = self.recorded.facts
         with self.steps.step("read"):
             self.sources = read_all(self.spark, self.config, facts.evaluation_date)
             inputs = inputs_of(self.sources, self.request, sample_share=facts.sample_share)
+            inputs = with_model_names(inputs, self.request)
             cost = cost_of(self.config, inputs)
             self.steps.listener.say(str(cost))
             cost.require_at_most(self.config.results.most_rows)
+        with ExitStack() as kept:
+            try:
+                scored, seen = self._score(inputs, kept)
+            except Exception:
+                self._check(inputs, None)  # what is wrong with the inputs says more than what failed for it
+                raise
+            reason = self._check(inputs, seen)
+            if reason is None:
+                self._measure(inputs, scored)
+            else:
+                self.recorded.discard()
+        self.recorded.stage(schemas.CHECKS.name, self.spark.createDataFrame(self.judged, CHECK_SCHEMA))
+        return reason
+
+    def _score(self, inputs: Inputs, kept: ExitStack) -> tuple[DataFrame, SeenInputs | None]:
+        """Stage the lists, where they are published, and the rows of users; return them, and what the log has."""
+        has_facts, seen = can_be_seen(self.request), None
+        if self.config.results.lists:
+            lists = pipeline.to_lists(inputs, request=self.request, has_facts=has_facts)
+            with self.steps.step("match") as step:
+                lists = kept.enter_context(cached(with_text_ids(lists))) if has_facts else with_text_ids(lists)
+                staged = self.recorded.stage(schemas.LISTS.name, with_all_columns(without_facts(lists)))
+                step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
+            seen = seen_inputs(lists) if has_facts else None
+            if pipeline.are_lists_enough(inputs, self.request):
+                scored = pipeline.to_scored_lists(staged, request=self.request, has_one_list=inputs.has_one_list)
+                scored = kept.enter_context(cached(scored))
+                stage_users(self.recorded, scored, steps=self.steps)
+                return scored, seen
+        # Facts of items are not published: where a measure reads them, the log is ranked once more.
+        counts_rows = has_facts and seen is None
+        planned = pipeline.to_scored(inputs, request=self.request, are_kept=True, has_facts=counts_rows)
+        computed = kept.enter_context(cached(with_text_ids(planned)))
+        scored = without_facts(computed)
+        stage_users(self.recorded, scored, steps=self.steps)
+        return scored, seen_inputs(computed) if counts_rows else seen
+
+    def _check(self, inputs: Inputs, seen: SeenInputs | None) -> str | None:
+        """Count what can be seen in the rows, and refuse them where a check says so; return why there are none."""
         with self.steps.step("check") as step:
-            self._count(inputs)
+            self._count(inputs, seen)
             step.n_rows = sum(row["count"] for row in self.facts if row["check"] == check.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
                 self.facts = [fact for fact in self.facts if fact["check"] != check.UNMATCHED_ITEMS]
             self._quarantine()
             self._refuse(*self._unusable())
-        if reason is None:
-            self._measure(inputs)
-            self._refuse()
-            self._judge()
-        self.recorded.stage(schemas.CHECKS.name, self.spark.createDataFrame(self.judged, CHECK_SCHEMA))
         return reason
 
-    def _count(self, inputs: Inputs) -> None:
+    def _count(self, inputs: Inputs, seen: SeenInputs | None) -> None:
         """Count what can be seen in the rows; how many the segments have is for `runs` alone."""
         segments = self._sources.segments
         of_segments = [check.to_segment_facts(segments.frame)] if segments else []
-        facts = check.union(*row_facts(inputs, self.request), *of_segments).collect()
+        facts = check.union(*row_facts(inputs, self.request, seen), *of_segments).collect()
         self.counts = {row["input"]: row["count"] for row in facts if row["check"] == check.ROWS}
         self.facts = [row for row in facts if (row["input"], row["check"]) != (check.SEGMENTS, check.ROWS)]
         self.facts += [*column_facts(self._sources), *self.before.volume(self.counts)]
@@ -290,28 +339,17 @@ class _Night:
             rows = quarantine.to_rows(self._sources, self.request, sample_share=self.recorded.facts.sample_share)
         self.recorded.quarantine(rows)
 
-    def _measure(self, inputs: Inputs) -> None:
-        has_one_list = inputs.has_one_list
-        scored = with_text_ids(pipeline.to_scored(inputs, request=self.request))
-        if self.config.results.lists:
-            with self.steps.step("match") as step:
-                lists = with_text_ids(pipeline.to_lists(inputs, request=self.request))
-                staged = self.recorded.stage(schemas.LISTS.name, with_all_columns(lists))
-                # Facts of items are not published: where a measure reads them, the log is ranked once more.
-                if pipeline.are_lists_enough(inputs, self.request):
-                    scored = pipeline.to_scored_lists(staged, request=self.request, has_one_list=has_one_list)
-                step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
-        self.facts += stage_scored(
-            self.recorded,
-            scored,
-            request=self.request,
-            has_one_list=has_one_list,
-            steps=self.steps,
-            exposures=exposures_of(inputs, self.request),
-        )
+    def _measure(self, inputs: Inputs, scored: DataFrame) -> None:
+        """Look at the lists, and stage what follows from the rows of users."""
+        self.facts += list_facts(scored, self.request).collect()
+        exposures = exposures_of(inputs, self.request)
+        frames = pipeline.Frames(scored, self.request, inputs.has_one_list, exposures)
+        stage_results(self.recorded, frames, steps=self.steps)
         metrics = self.recorded.staged(schemas.METRICS.name)
         with self.steps.step("drift"):
             self.facts += [] if metrics is None else self.before.of_means(metrics)
+        self._refuse()
+        self._judge()
 
     def _judge(self) -> None:
         """Hold what is staged against the rules of the config; the results are published whatever comes of it."""
@@ -328,7 +366,7 @@ class _Night:
 
     def _refuse(self, *unusable_inputs: Fault) -> None:
         """Stop where a check says so, or an input cannot be used."""
-        facts = self.spark.createDataFrame(self.facts, FACT_SCHEMA)
+        facts = self.spark.createDataFrame(self.facts, check.FACT_TYPES)
         self.judged = check.with_verdicts(facts, checks=self.config.checks).collect()
         failed = [row for row in self.judged if row["verdict"] == "error"]
         if failed or unusable_inputs:

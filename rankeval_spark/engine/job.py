@@ -19,13 +19,14 @@ from rankeval_spark.engine.buckets import in_buckets
 from rankeval_spark.engine.comparison_state import to_batches
 from rankeval_spark.engine.failures import quoted
 from rankeval_spark.engine.features import to_features
+from rankeval_spark.engine.input_facts import InputFacts
 from rankeval_spark.engine.judgements import Judgements, to_judgements
 from rankeval_spark.engine.lists import to_lists
 from rankeval_spark.engine.ranking import Ranked, to_ranked
 from rankeval_spark.engine.results import LISTS_AT_ONCE
 from rankeval_spark.engine.segments import to_segments
 from rankeval_spark.engine.slices import PACKED
-from rankeval_spark.engine.unusable import RowCounts, refuse_unusable
+from rankeval_spark.engine.unusable import refuse_unusable
 from rankeval_spark.measures.needs import LIST_NAMES
 
 if TYPE_CHECKING:
@@ -71,46 +72,66 @@ class Job:
     has_lists: bool = False
     constants: Mapping[str, pa.Array] = field(default_factory=dict)
 
-    def list_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make the compact row of each list: its key, the columns of :mod:`lists` and its segments."""
-        for lists in self._lists(batches):
+    def list_rows(self, batches: Iterable[pa.RecordBatch], *, has_facts: bool = False) -> Iterator[pa.RecordBatch]:
+        """Make the compact row of each list: its key, the columns of :mod:`lists` and its segments.
+
+        Parameters
+        ----------
+        has_facts : bool
+            Whether a last batch has the row of :meth:`InputFacts.to_row`.
+        """
+        facts = InputFacts(are_wanted=has_facts)
+        for lists in self._lists(batches, facts):
             lists.pop(PACKED, None)
             yield pa.RecordBatch.from_pydict(lists)
+        if has_facts:
+            yield facts.to_row()
 
-    def scored_rows(self, batches: Iterable[pa.RecordBatch], *, has_partials: bool) -> Iterator[pa.RecordBatch]:
-        """Make a row per list and cutoff with every measure, see :meth:`Scoring.to_scored_rows`."""
-        for lists in self._lists(batches):
+    def scored_rows(
+        self, batches: Iterable[pa.RecordBatch], *, has_partials: bool, has_facts: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Make a row per list and cutoff with every measure, see :meth:`Scoring.to_scored_rows`.
+
+        Parameters
+        ----------
+        has_facts : bool
+            As for :meth:`list_rows`.
+        """
+        facts = InputFacts(are_wanted=has_facts)
+        for lists in self._lists(batches, facts):
             yield self.scoring.to_scored_rows(lists, has_partials=has_partials)
+        if has_facts:
+            yield facts.to_row()
 
     def partials(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make partial moments by slice, see :meth:`Scoring.to_partials`, and the counts of the rows that came in."""
-        counts = RowCounts()
-        yield from self.scoring.to_partials(self._lists(batches, counts))
+        facts = InputFacts()
+        counts = facts.counts
+        yield from self.scoring.to_partials(self._lists(batches, facts))
         if counts.by_kind.any():
             yield counts.to_batch() if self.scoring.draws is None else with_states(counts.to_batch())
 
     def differences(self, batches: Iterable[pa.RecordBatch], *, aggregator: Aggregator) -> Iterator[pa.RecordBatch]:
         """Make aggregates of comparisons, see :meth:`Scoring.to_differences`, and the counts of the rows."""
-        counts = RowCounts()
-        yield from self.scoring.to_differences(self._lists(batches, counts), aggregator)
+        facts = InputFacts()
+        counts = facts.counts
+        yield from self.scoring.to_differences(self._lists(batches, facts), aggregator)
         if counts.by_kind.any():
             yield from to_batches([counts.to_partial()])
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make a row per list and item: key, item, rank, gain (NULL without a judgement), first or last."""
-        for batch, judgements, ranked in self._ranked(batches):
+        for batch, judgements, ranked in self._ranked(batches, InputFacts()):
             places = np.arange(len(ranked.row))
             if self.depth:
                 is_last = places + 1 == (ranked.start + ranked.length)[ranked.list_code]
                 places = places[(ranked.rank_at(places) <= self.depth) | is_last]
             yield pa.RecordBatch.from_pydict(_item_columns(batch, judgements, ranked, places, self.has_lists))
 
-    def _lists(
-        self, batches: Iterable[pa.RecordBatch], counts: RowCounts | None = None
-    ) -> Iterator[dict[str, pa.Array]]:
+    def _lists(self, batches: Iterable[pa.RecordBatch], facts: InputFacts) -> Iterator[dict[str, pa.Array]]:
         """Make compact lists with all that is read of them, so many at a time as are scored in one go."""
         keeps_scores = C.HIT_SCORES in self.scoring.measures.needs
-        for batch, judgements, ranked in self._ranked(batches, counts):
+        for batch, judgements, ranked in self._ranked(batches, facts):
             lists = to_lists(ranked, judgements, rules=self.rules, keeps_scores=keeps_scores)
             others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked)}
             for start, n_lists in self._parts(ranked.keys):
@@ -142,16 +163,17 @@ class Job:
         return {**segments, **features, **names}
 
     def _ranked(
-        self, batches: Iterable[pa.RecordBatch], counts: RowCounts | None = None
+        self, batches: Iterable[pa.RecordBatch], facts: InputFacts
     ) -> Iterator[tuple[Batch, Judgements, Ranked]]:
         found, rest = without_constants(batches)
         constants = {**self.constants, **found}
         if rows.COUNTS in constants:
             refuse_unusable(constants[rows.COUNTS])
-        usable = (counts or RowCounts()).usable(rest)
+        usable = facts.counts.usable(rest)
         for table in in_buckets(usable, most_rows=self.rules.max_rows_per_user):
             batch = to_batch(table, models=self.models, constants=constants)
             judgements = to_judgements(batch.held_out, n_items=batch.n_items, duplicates=self.rules.held_out_duplicates)
+            facts.add(batch, judgements)
             yield batch, judgements, to_ranked(batch, judgements, rules=self.rules)
 
 

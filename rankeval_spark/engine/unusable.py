@@ -63,6 +63,10 @@ class RowCounts:
             else:
                 yield batch.filter(to_arrow(kind < rows.FIRST_UNUSABLE))
 
+    def has_unusable(self, kind: int) -> bool:
+        """Return True if an input has rows that cannot be used."""
+        return any(self.by_kind[rows.FIRST_UNUSABLE + at] for at, (of, _) in enumerate(rows.UNUSABLE) if of == kind)
+
     def to_partial(self) -> Partial:
         """Make an aggregate of comparisons of the counts."""
         return Key(None, None, OF_INPUTS, (), 0), ROWS, self.by_kind.astype(np.float64).tobytes()

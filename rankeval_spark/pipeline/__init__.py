@@ -18,13 +18,14 @@ from rankeval_spark.pipeline.evaluation import (
     to_scored_lists,
 )
 from rankeval_spark.pipeline.inputs import Inputs
-from rankeval_spark.pipeline.user_rows import are_lists_enough
+from rankeval_spark.pipeline.user_rows import are_lists_enough, can_number_log
 
 __all__ = [
     "Frames",
     "Inputs",
     "are_lists_enough",
     "can_be_summarised",
+    "can_number_log",
     "has_groups",
     "to_agreement",
     "to_comparisons",

@@ -91,12 +91,19 @@ class Frames:
         return _users(self.scored, self.request, has_one_list=self.has_one_list)
 
 
-def to_lists(inputs: Inputs, *, request: Request) -> DataFrame:
-    """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on."""
-    return to_user_rows(inputs, request, is_described=False).to_lists()
+def to_lists(inputs: Inputs, *, request: Request, has_facts: bool = False) -> DataFrame:
+    """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
+
+    Parameters
+    ----------
+    has_facts : bool
+        As for :func:`to_scored`.
+    """
+    rows = to_user_rows(inputs, request, is_described=False, are_kept=has_facts, counts_rows=has_facts)
+    return rows.to_lists(has_facts=has_facts)
 
 
-def to_scored(inputs: Inputs, *, request: Request, are_kept: bool = False) -> DataFrame:
+def to_scored(inputs: Inputs, *, request: Request, are_kept: bool = False, has_facts: bool = False) -> DataFrame:
     """Score every list at every cutoff and mark who belongs to the population.
 
     Where every user has one list of a model, and users are not drawn, the rows carry the moments that means are made
@@ -106,9 +113,12 @@ def to_scored(inputs: Inputs, *, request: Request, are_kept: bool = False) -> Da
     ----------
     are_kept : bool
         Whether the rows are kept, for several results.
+    has_facts : bool
+        Whether rows without a model say what the inputs have, see :mod:`engine.input_facts`.
     """
     has_partials = _carries_partials(request, has_one_list=inputs.has_one_list)
-    return to_user_rows(inputs, request, are_kept=are_kept).to_scored(has_partials=has_partials)
+    rows = to_user_rows(inputs, request, are_kept=are_kept, counts_rows=has_facts)
+    return rows.to_scored(has_partials=has_partials, has_facts=has_facts)
 
 
 def can_be_summarised(inputs: Inputs, request: Request) -> bool:

@@ -30,8 +30,14 @@ if TYPE_CHECKING:
     from rankeval_spark.pipeline.inputs import Inputs
 
 
-def to_user_rows(
-    inputs: Inputs, request: Request, *, is_described: bool = True, are_merged: bool = False, are_kept: bool = False
+def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
+    inputs: Inputs,
+    request: Request,
+    *,
+    is_described: bool = True,
+    are_merged: bool = False,
+    are_kept: bool = False,
+    counts_rows: bool = False,
 ) -> UserRows:
     """Plan the rows of all users and what the workers do with them.
 
@@ -44,16 +50,18 @@ def to_user_rows(
         other results the first of them are counted before the inputs are read.
     are_kept : bool
         Whether what the workers make of their rows is kept, for several results.
+    counts_rows : bool
+        Whether unusable rows reach the workers, who count them, although checks look at the inputs.
     """
     needs = needs_of(request, has_train=inputs.train is not None) if is_described else frozenset()
     knowledge = _knowledge(inputs, request)
     usable = _usable_log(inputs, request)
-    is_numbered = not inputs.are_checked and _can_number_log(request)
+    is_numbered = (counts_rows or not inputs.are_checked) and can_number_log(request)
     log = _log_rows(_numbered_log(inputs, request) if is_numbered else usable, inputs, request, needs)
     names = _model_names(inputs, request)
     if names is not None and len(names) == 1:
         log = log.drop(C.MODEL_ID)
-    judged = _held_out_rows(inputs, request, knowledge)
+    judged = _held_out_rows(inputs, request, knowledge, is_numbered=counts_rows or not inputs.are_checked)
     if C.SCORE in log.columns and type_of(log, C.SCORE) == "double":  # one column less for every row to carry
         judged = judged.withColumnRenamed(C.GAIN, C.SCORE)
     by_kind = {rows.LOG: log, rows.HELD_OUT: judged}
@@ -87,7 +95,7 @@ def _model_names(inputs: Inputs, request: Request) -> tuple[str, ...] | None:
     """Return the names of the models where they are known before the log is read."""
     if request.models is not None:
         return tuple(request.models)
-    return None if inputs.has_model_id else (C.ONE_MODEL,)
+    return inputs.model_names if inputs.has_model_id else (C.ONE_MODEL,)
 
 
 def _usable_log(inputs: Inputs, request: Request) -> DataFrame:
@@ -99,7 +107,7 @@ def _usable_log(inputs: Inputs, request: Request) -> DataFrame:
     return log.transform(clean.with_score_precision, precision=policies.score_precision)
 
 
-def _can_number_log(request: Request) -> bool:
+def can_number_log(request: Request) -> bool:
     """Return True if unusable rows can travel with the others: their items need not be known."""
     return request.policies.unknown_items == "keep"
 
@@ -120,7 +128,7 @@ def _counted_first(
         return {}
     log, held_out, segments = inputs.recommendations, inputs.held_out, inputs.segments
     found: dict[str, tuple[DataFrame, Mapping[str, Column]]] = {}
-    if not are_merged or not _can_number_log(request):
+    if not are_merged or not can_number_log(request):
         found[rows.NAMES[rows.LOG]] = (log, flags.of_recommendations(log))
     if not are_merged:
         found[rows.NAMES[rows.HELD_OUT]] = (held_out, flags.of_held_out(held_out))
@@ -152,16 +160,16 @@ def _log_rows(log: DataFrame, inputs: Inputs, request: Request, needs: frozenset
     return log.select(*names, *([rows.FACTS] if of_items is not None else []))
 
 
-def _held_out_rows(inputs: Inputs, request: Request, knowledge: Knowledge) -> DataFrame:
+def _held_out_rows(inputs: Inputs, request: Request, knowledge: Knowledge, *, is_numbered: bool) -> DataFrame:
     measures, judged = request.measures, inputs.held_out
-    if inputs.are_checked:
-        judged = judged.transform(clean.keep_usable_held_out)
-    else:
+    if is_numbered:
         judged = judged.transform(unusable.with_kind, kind=rows.HELD_OUT, rules=flags.of_held_out(judged))
+    else:
+        judged = judged.transform(clean.keep_usable_held_out)
     judged = judged.transform(groups.with_groups, knowledge=knowledge, groups=measures.groups)
     values = [C.VALUE] if N.VALUES in measures.needs else []
     when = [C.INTERACTED_AT] if request.policies.held_out_duplicates == "last" else []
-    kind = [] if inputs.are_checked else [rows.KIND]
+    kind = [rows.KIND] if is_numbered else []
     in_groups = [C.GROUPS] if measures.groups else []
     return judged.select(C.USER_ID, C.ITEM_ID, C.GAIN, *values, *when, *in_groups, *kind)
 

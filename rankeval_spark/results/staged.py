@@ -64,6 +64,12 @@ class StagedRun(ABC):
         self.n_rows[table] = self._staging.n_rows(table)
         return staged
 
+    def discard(self) -> None:
+        """Forget what was staged so far: none of it is published."""
+        self._staging.remove()
+        self._staged.clear()
+        self.n_rows.clear()
+
     def staged(self, table: str) -> DataFrame | None:
         """Return a frame that reads what was staged of a table; None where nothing was."""
         return self._staged.get(table)

@@ -88,6 +88,9 @@ _MOST_LENGTHS: Final = 3
 
 FACTS: Final = check_rows.FACTS
 
+FACT_TYPES: Final = "input string, check string, count bigint, total bigint, sample_keys array<string>"
+"""Columns of facts, as Spark writes their types."""
+
 
 def to_recommendation_facts(recommendations: DataFrame) -> DataFrame:
     """Count rows, NULL keys and rows whose place in the list is unknown; one pass, no shuffle of the rows."""
@@ -196,6 +199,21 @@ def to_join_facts(usable_held_out: DataFrame, *, usable_recommendations: DataFra
     item = F.col(C.ITEM_ID).cast("string")
     facts = joined.agg(_fact(HELD_OUT, UNMATCHED_ITEMS, F.count_if(is_unmatched), F.count("*"), is_unmatched, item))
     return _stacked(facts)
+
+
+def to_unmatched_facts(used: DataFrame) -> DataFrame:
+    """Make the fact of :func:`to_join_facts` of items and how they are used, as the engine counts it.
+
+    Parameters
+    ----------
+    used : DataFrame
+        ``item_id``, ``n_judged`` (judgements of it) and ``is_listed``; an item may have several rows.
+    """
+    items = used.groupBy(C.ITEM_ID).agg(F.sum("n_judged").alias("_n"), F.bool_or("is_listed").alias("_is_listed"))
+    is_unmatched = ~F.col("_is_listed")
+    n_unmatched = F.sum(F.when(is_unmatched, F.col("_n")))
+    item = F.col(C.ITEM_ID).cast("string")
+    return _stacked(items.agg(_fact(HELD_OUT, UNMATCHED_ITEMS, n_unmatched, F.sum("_n"), is_unmatched, item)))
 
 
 def to_catalogue_facts(items: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import comparison_state, rows
+from rankeval_spark.engine import comparison_state, input_facts, rows
 from rankeval_spark.engine.aggregate_state import PARTIAL
 from rankeval_spark.engine.bootstrap import STATES
 from rankeval_spark.engine.results import IS_EVALUATED, N_LISTED
@@ -23,6 +23,7 @@ from rankeval_spark.measures.needs import ITEM_SEEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from rankeval_spark.engine.differing import Aggregator
     from rankeval_spark.engine.job import Job
@@ -65,30 +66,41 @@ class UserRows:
     job: Job
     id_types: Mapping[str, str]
 
-    def to_lists(self) -> DataFrame:
+    def to_lists(self, *, has_facts: bool = False) -> DataFrame:
         """Make one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
 
         ``hit_scores`` is there only where a measure reads it, the columns :data:`columns.OF_RANKS` where the log has
         ranks that are given again.
+
+        Parameters
+        ----------
+        has_facts : bool
+            Whether a last row of each partition, without a model, has the columns of :mod:`engine.input_facts`.
         """
         job = replace(self.job, needs=frozenset())
-
+        if has_facts:
+            return self._with_facts(partial(job.list_rows, has_facts=True), self._list_types())
         return map_in_arrow(self.frame, job.list_rows, self._list_types())
 
-    def to_scored(self, *, has_partials: bool) -> DataFrame:
+    def to_scored(self, *, has_partials: bool, has_facts: bool = False) -> DataFrame:
         """Make one row per list and cutoff, with counts and a column a measure.
 
         Parameters
         ----------
         has_partials : bool
             Whether the first row of each partition has its partial moments, in :data:`columns.PARTIALS`.
+        has_facts : bool
+            As for :meth:`to_lists`.
         """
         job = self.job
         for_checks = [*_rank_columns(job), *([C.SEEN] if ITEM_SEEN in job.needs else [])]
         types = scored_types(job.scoring.measures.stored, for_checks=for_checks, user=self.id_types[C.USER_ID])
         if not has_partials:
             del types[C.PARTIALS]
-        return map_in_arrow(self.frame, partial(job.scored_rows, has_partials=has_partials), types)
+        work = partial(job.scored_rows, has_partials=has_partials)
+        if has_facts:
+            return self._with_facts(partial(work, has_facts=True), types)
+        return map_in_arrow(self.frame, work, types)
 
     def to_partials(self) -> DataFrame:
         """Make the partial moments of each partition, as :meth:`Scoring.to_partials` does."""
@@ -118,6 +130,17 @@ class UserRows:
             IS_LAST: "boolean",
         }
         return map_in_arrow(self.frame, job.ranked_items, {**key, **item})
+
+    def _with_facts(self, work: Callable[..., Iterator[pa.RecordBatch]], types: Mapping[str, str]) -> DataFrame:
+        items = {**input_facts.ITEM_FIELDS, C.ITEM_ID: self.id_types[C.ITEM_ID]}
+        types = {**types, input_facts.ROWS_BY_KIND: "binary"}
+        types |= {input_facts.USED_ITEMS: _structs(items), input_facts.TALLIES: _structs(input_facts.TALLY_TYPES)}
+        schema = _arrow_schema(self.frame.sparkSession, types)
+
+        def complete(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return input_facts.completed(work(batches), schema=schema)
+
+        return map_in_arrow(self.frame, complete, types)
 
     def _list_types(self) -> dict[str, str]:
         key = {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], C.LIST_ID: "string"}
@@ -199,7 +222,21 @@ def map_in_arrow(
     def in_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (batch.select(names) for batch in work(batches))
 
-    return frame.mapInArrow(in_order, ", ".join(f"`{name}` {type_}" for name, type_ in types.items()))
+    return frame.mapInArrow(in_order, _ddl(types))
+
+
+def _arrow_schema(session: SparkSession, types: Mapping[str, str]) -> pa.Schema:
+    """Let Spark say how it writes columns as Arrow; it needs no job, because it knows that there is no row."""
+    columns = (F.lit(None).cast(type_).alias(name) for name, type_ in types.items())
+    return session.range(1).where(F.lit(False)).select(*columns).toArrow().schema
+
+
+def _structs(fields: Mapping[str, str]) -> str:
+    return f"array<struct<{', '.join(f'`{name}`: {type_}' for name, type_ in fields.items())}>>"
+
+
+def _ddl(types: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
 
 
 def scored_types(measures: tuple[str, ...], *, for_checks: list[str], user: str) -> dict[str, str]:

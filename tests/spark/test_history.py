@@ -111,7 +111,7 @@ def test_failed_scoring_leaves_the_night_as_it_was(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("rankeval_spark.app.history.stage_scored", fail)
+    monkeypatch.setattr("rankeval_spark.app.history.stage_users", fail)
     with pytest.raises(RuntimeError):
         score_night(spark, own_copy.root, night, MeasureSet.parse(["DCG@3"]))
 

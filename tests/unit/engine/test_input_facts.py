@@ -1,0 +1,94 @@
+"""What a partition says of the log and the judgements in its last row, and how it follows rows of another kind."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine import input_facts, rows
+from rankeval_spark.engine.batch import to_batch
+from rankeval_spark.engine.input_facts import InputFacts, Tally, completed
+from rankeval_spark.engine.judgements import to_judgements
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.list_(pa.field("element", pa.int32()))), ("c", pa.binary())])
+UNUSABLE = rows.FIRST_UNUSABLE
+INPUTS = [
+    [
+        (rows.LOG, "u", "a", 0.5),
+        (rows.LOG, "u", "b", 0.5),
+        (rows.HELD_OUT, "u", "z", 1.0),
+        (rows.HELD_OUT, "u", "z", 2.0),
+    ],
+    [
+        (rows.LOG, "v", "b", 0.5),
+        (UNUSABLE, "w", "y", 0.5),
+        (rows.HELD_OUT, "v", "a", 0.25),
+        (rows.HELD_OUT, "x", "a", -1.0),
+    ],
+]
+
+
+def seen(*parts: list[tuple[int, str, str, float]]) -> InputFacts:
+    """Let rows of kind, user, item and score or gain pass, some users at a time."""
+    facts = InputFacts(are_wanted=True)
+    for part in parts:
+        kinds, users, items, scores = zip(*part, strict=True)
+        columns = {rows.KIND: pa.array(kinds, pa.int8()), C.USER_ID: users, C.ITEM_ID: items, C.SCORE: scores}
+        usable = pa.Table.from_batches(facts.counts.usable(pa.table(columns).to_batches()))
+        batch = to_batch(usable, models=["m"])
+        facts.add(batch, to_judgements(batch.held_out, n_items=batch.n_items, duplicates="max"))
+    return facts
+
+
+def test_rows_are_counted_by_kind_over_partitions() -> None:
+    cells = [seen(part).to_row().to_pylist()[0][input_facts.ROWS_BY_KIND] for part in INPUTS]
+    counts = input_facts.counts_of(cells)
+    assert [int(counts.by_kind[kind]) for kind in (rows.LOG, rows.HELD_OUT, UNUSABLE)] == [3, 4, 1]
+    assert counts.has_unusable(rows.LOG)
+    assert not counts.has_unusable(rows.HELD_OUT)
+
+
+def test_items_say_how_they_are_used() -> None:
+    found = seen(*INPUTS).to_row().to_pylist()[0][input_facts.USED_ITEMS]
+    assert sorted(tuple(item.values()) for item in found) == [
+        ("a", 0, True),
+        ("a", 2, False),
+        ("b", 0, True),
+        ("b", 0, True),
+        ("z", 2, False),
+    ]
+
+
+@pytest.mark.parametrize("n_partitions", [1, 2])
+def test_judgements_are_counted_with_their_keys_however_they_are_parted(n_partitions: int) -> None:
+    partitions = [INPUTS] if n_partitions == 1 else [[part] for part in INPUTS]
+    cells = [seen(*parts).to_row().to_pylist()[0][input_facts.TALLIES] for parts in partitions]
+    found = input_facts.tallies_of([tuple(one.values()) for one in cell] for cell in cells)
+    assert found == {
+        "duplicates": Tally("duplicates", 1, 4, "u", "u"),
+        "zero_relevant": Tally("zero_relevant", 2, 3, "v", "x"),
+        "negative_gains": Tally("negative_gains", 1, 4, "x a", "x a"),
+        "low_gains": Tally("low_gains", 1, 4, "v a", "v a"),
+    }
+    assert found["zero_relevant"].sample_keys == ["v", "x"]
+
+
+def test_a_partition_without_rows_has_a_row_of_nothing() -> None:
+    row = InputFacts(are_wanted=True).to_row().to_pylist()[0]
+    assert (row[input_facts.USED_ITEMS], row[input_facts.TALLIES]) == ([], [])
+    assert not input_facts.counts_of([row[input_facts.ROWS_BY_KIND]]).by_kind.any()
+
+
+def test_the_row_of_a_partition_without_rows_gets_the_types_of_the_others() -> None:
+    full, empty = (InputFacts(are_wanted=True), seen(INPUTS[0]))
+    schema = empty.to_row().schema
+    assert pa.Table.from_batches(completed([full.to_row()], schema=schema)).num_rows == 1
+
+
+def test_batches_get_all_columns_and_the_types_of_the_first() -> None:
+    first = pa.RecordBatch.from_pydict({"b": pa.array([[1], None], pa.list_(pa.int32())), "a": [1, 2]})
+    last = pa.RecordBatch.from_pydict({"c": pa.array([b"x"])})
+    table = pa.Table.from_batches(completed([first, last], schema=SCHEMA))
+    assert table.to_pydict() == {"a": [1, 2, None], "b": [[1], None, None], "c": [None, None, b"x"]}
+    assert table.schema.field("b").type == pa.list_(pa.int32())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F, types as T
@@ -69,6 +70,17 @@ def delta_version(spark: SparkSession, table: str, moment: dt.datetime | None) -
     )
     newest = earlier.agg(F.max("version")).collect()[0][0]
     return None if newest is None else int(newest)
+
+
+def local_delta_version(spark: SparkSession, location: str) -> int | None:
+    """Return the newest version of a Delta table on a disk of this machine; None where it lies elsewhere.
+
+    The name of the newest commit says it. The statement of :func:`delta_version` takes several jobs.
+    """
+    if not location.startswith("/") or not default_file_system(spark).startswith("file:"):
+        return None
+    commits = (path.stem for path in Path(location, "_delta_log").glob("*.json"))
+    return max((int(stem) for stem in commits if stem.isdecimal()), default=None)
 
 
 def parquet_schemas(spark: SparkSession, files: Sequence[str]) -> dict[str, T.StructType]:

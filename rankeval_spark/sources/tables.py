@@ -65,6 +65,9 @@ def _delta_version(spark: SparkSession, name: str, config: InputConfig, date: dt
     if config.version is not None:
         return config.version
     location, moment = config.location(date), config.moment(date)
+    newest = probes.local_delta_version(spark, location) if moment is None and not config.table else None
+    if newest is not None:
+        return newest
     table = _quoted(location) if config.table else f"delta.{_backticked(location)}"
     version = probes.delta_version(spark, table, moment)
     if version is None:

@@ -24,7 +24,7 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.statistics.paired import LEAST_USERS
+from rankeval_spark.statistics.least import LEAST_USERS
 
 Result = TypeVar("Result")
 

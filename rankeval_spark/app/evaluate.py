@@ -10,7 +10,7 @@ from rankeval_spark.app.arguments import Given, request_of
 from rankeval_spark.app.hosts import column_names, is_on_spark
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import MAX_ROWS_PER_USER
-from rankeval_spark.statistics.paired import LEAST_USERS
+from rankeval_spark.statistics.least import LEAST_USERS
 
 if TYPE_CHECKING:
     from datetime import date

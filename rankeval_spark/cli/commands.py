@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from rankeval_spark import __version__
-from rankeval_spark.cli import measures as measures_view
 from rankeval_spark.cli.terminal import console
 
 app = typer.Typer(
@@ -238,6 +237,8 @@ def measures(
 ) -> None:
     """List the measures, or explain one; with --presets the conventions of other tools."""
     if not presets:
+        from rankeval_spark.cli import measures as measures_view  # noqa: PLC0415 - numpy takes a moment
+
         measures_view.show(name)
         return
     from rankeval_spark.cli import presets as presets_view  # noqa: PLC0415 - pydantic takes a moment

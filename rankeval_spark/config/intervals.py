@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from rankeval_spark.config.base import Model, Whole
-from rankeval_spark.statistics.resampled import Draws
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.resampled import Draws
 
 Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
@@ -27,4 +29,8 @@ class Intervals(Model):
     @property
     def draws(self) -> Draws | None:
         """The draws of the bootstrap; None where none is asked for."""
-        return Draws(self.replicates, self.seed) if self.method == "bootstrap" else None
+        if self.method != "bootstrap":
+            return None
+        from rankeval_spark.statistics.resampled import Draws  # noqa: PLC0415 - scipy takes a moment
+
+        return Draws(self.replicates, self.seed)

@@ -52,7 +52,7 @@ from rankeval_spark.config.thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF
-from rankeval_spark.statistics.paired import LEAST_USERS
+from rankeval_spark.statistics.least import LEAST_USERS
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet

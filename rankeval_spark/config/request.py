@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rankeval_spark.config.bands import NO_INTERACTION, of_train
 from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.statistics.paired import LEAST_USERS
+from rankeval_spark.statistics.least import LEAST_USERS
 
 if TYPE_CHECKING:
     from datetime import date

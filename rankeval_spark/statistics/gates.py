@@ -10,8 +10,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from rankeval_spark.statistics import distributions
+from rankeval_spark.statistics.least import LEAST_USERS
 from rankeval_spark.statistics.multiplicity import adjust
-from rankeval_spark.statistics.paired import LEAST_USERS
 
 Outcome: TypeAlias = Literal["passed", "failed", "no_baseline", "too_few_users", "no_match", "missing_slice"]
 

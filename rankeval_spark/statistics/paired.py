@@ -8,6 +8,7 @@ import numpy as np
 
 from rankeval_spark.statistics import distributions, intervals, randomization, ratios
 from rankeval_spark.statistics.differences import FEW
+from rankeval_spark.statistics.least import LEAST_USERS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.randomization import Tails
     from rankeval_spark.statistics.replicates import Sums
-
-LEAST_USERS: Final = 30
-"""Users below which there is no p, unless another number is asked for: the default of ``min_slice_size``."""
 
 LEAST_DIFFERENCES: Final = 6
 """Differences other than ties below which there is no p: of five, the least that two sides can give is 1/16."""

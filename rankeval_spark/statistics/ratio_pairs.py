@@ -9,8 +9,9 @@ import numpy as np
 
 from rankeval_spark.statistics import distributions, intervals
 from rankeval_spark.statistics.differences import difference_of
+from rankeval_spark.statistics.least import LEAST_USERS
 from rankeval_spark.statistics.moments import membership_of
-from rankeval_spark.statistics.paired import LEAST_USERS, Change, of_equal
+from rankeval_spark.statistics.paired import Change, of_equal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -191,3 +191,24 @@ except SystemExit:
 def test_the_job_takes_the_options_of_the_command(config: tuple[str, ...]) -> None:
     arguments = runpy.run_path(str(PROJECT / "jobs" / "evaluate.py"))["arguments"]
     assert arguments(["--date", "2026-01-01", *config]) == ["run", "a.yaml", "--date", "2026-01-01"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["--help"], {"numpy", "pydantic", "scipy", "pyarrow", "pandas", "pyspark"}),
+        (["validate", "CONFIG"], {"scipy", "pyarrow", "pandas", "pyspark"}),
+    ],
+)
+def test_commands_that_answer_at_once_import_little(
+    workspace: Workspace, arguments: list[str], absent: set[str]
+) -> None:
+    given = [str(workspace.config) if one == "CONFIG" else one for one in arguments]
+    script = (
+        "import atexit, sys; from rankeval_spark.cli import main; "
+        f"atexit.register(lambda: print(sorted({absent} & set(sys.modules)), file=sys.stderr)); main({given})"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=PROJECT, check=True)
+
+    assert done.stderr == "[]\n"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rankeval_spark.statistics import Moments, moments
+from rankeval_spark.statistics import moments
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.moments import Moments
 
 N_GROUPS = 4
 

@@ -41,7 +41,7 @@ def run_demo(workspace: Path, config_path: Path) -> None:
     out, started = console(), time.perf_counter()
     config = load_config(config_path)
     allowed.demand(("--workspace", str(workspace)), ("results.root", config.results.location))
-    spark = session_for(config)
+    spark = session_for(config, is_small=True)
     logs = prepare(spark, workspace, lambda line: out.print(f"  {line}", markup=False))
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
     root, newest = config.results.location, max(logs.dates).isoformat()

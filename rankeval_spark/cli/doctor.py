@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -11,6 +13,7 @@ from rich.text import Text
 from rankeval_spark.errors import FaultsError
 from rankeval_spark.session import build_session, environment
 from rankeval_spark.session.environment import Check
+from rankeval_spark.session.kept_classes import keep_classes, settings_to_list
 from rankeval_spark.session.probe import probe
 
 _NAME_WIDTH = 23
@@ -53,17 +56,22 @@ def _all_checks(results_root: str | None, *, is_quick: bool) -> Iterator[Check]:
 
 
 def _session_checks() -> Iterator[Check]:
-    """Start a session as a run does and try it."""
-    try:
-        spark = build_session("rankeval doctor", settings={"spark.driver.memory": "1g"})
-    except FaultsError as error:
-        fault = error.faults[0]
-        yield Check(fault.where, ok=False, found=fault.found, fix=fault.fix)
-        return
-    try:
-        yield from probe(spark)
-    finally:
-        spark.stop()
+    """Start a session as a run does, try it, and keep its classes for the sessions to come."""
+    with tempfile.TemporaryDirectory(prefix="rankeval-doctor-") as folder:
+        listed = Path(folder) / "classes.lst"
+        try:
+            settings = {"spark.driver.memory": "1g", **settings_to_list(listed)}
+            spark = build_session("rankeval doctor", settings=settings, is_small=True)
+        except FaultsError as error:
+            fault = error.faults[0]
+            yield Check(fault.where, ok=False, found=fault.found, fix=fault.fix)
+            return
+        try:
+            yield from probe(spark)
+        except BaseException:
+            spark.stop()
+            raise
+        yield keep_classes(spark, listed)
 
 
 def _line(check: Check) -> Table:

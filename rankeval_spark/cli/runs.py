@@ -20,6 +20,7 @@ from rankeval_spark.cli.terminal import console, headline, progress
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.session import build_session
+from rankeval_spark.session.local_size import are_small
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def run(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool) -> None:
     """Evaluate one date, or say what that would read and compute."""
     config, (evaluation_date,) = _config_and_dates(path, overrides, [("--date", day)])
-    spark = session_for(config)
+    spark = session_for(config, is_small=_are_inputs_small(config, [evaluation_date]))
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share)
         return
@@ -55,7 +56,7 @@ def backfill(  # noqa: PLR0913 - the options of the command
     config, read = _config_and_dates(path, overrides, [*ends, *(("--date", day) for day in days)])
     of_range = dict(zip((where for where, _ in ends), read, strict=False))
     dates = filling.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
-    spark = session_for(config)
+    spark = session_for(config, is_small=_are_inputs_small(config, dates))
     kept = kept_nights(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
     outcomes: list[filling.Outcome] = []
     try:
@@ -88,11 +89,21 @@ def _config_and_dates(
     return config, read
 
 
-def session_for(config: EvaluationConfig) -> SparkSession:
-    """Build the session that a config asks for."""
+def session_for(config: EvaluationConfig, *, is_small: bool = False) -> SparkSession:
+    """Build the session that a config asks for; one for small inputs begins sooner."""
     return build_session(
-        f"rankeval {config.evaluation}", master=config.spark.master, settings=config.spark.resolved_settings()
+        f"rankeval {config.evaluation}",
+        master=config.spark.master,
+        settings=config.spark.resolved_settings(),
+        is_small=is_small,
     )
+
+
+def _are_inputs_small(config: EvaluationConfig, dates: Sequence[date]) -> bool:
+    inputs = [one for _, one in config.inputs if one]
+    if any(one.path is None for one in inputs):  # tables of a catalog
+        return False
+    return are_small({one.location(day) for one in inputs for day in dates})
 
 
 def run_one(

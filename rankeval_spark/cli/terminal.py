@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from rankeval_spark.app.progress import Progress
+    from rankeval_spark.session.tasks import Tasks
 
 WIDTH_OF_A_LOG: Final = 120
 """Columns of a table that goes to a file or a pipe, where there is no terminal to ask."""
+
+_SECONDS_BETWEEN_LOOKS: Final = 0.5
 
 logger = logging.getLogger("rankeval")
 
@@ -61,12 +65,15 @@ def write_out(text: str) -> None:
     sys.stdout.write(text)
 
 
-class Spinner:
-    """Progress on a terminal: the stage under way moves, a finished one leaves its line."""
+class LiveLine:
+    """Progress on a terminal: one line of the stage under way, and one that a finished stage leaves."""
 
-    def __init__(self, status: Status, title: str) -> None:
+    def __init__(self, status: Status, title: str, tasks: Callable[[], Tasks | None]) -> None:
         self._status = status
         self._title = title
+        self._tasks = tasks
+        self._stage = ""
+        self._began = time.monotonic()
 
     def say(self, text: str) -> None:
         """Leave a line."""
@@ -74,12 +81,40 @@ class Spinner:
 
     def begin(self, stage: str) -> None:
         """Show the stage that begins."""
-        self._status.update(f"{self._title}: {stage}")
+        self._stage, self._began = stage, time.monotonic()
+        self._show("")
 
     def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
         """Leave a line of what was done."""
         rows = "" if n_rows is None else f"{n_rows:>14,} rows"
         self._status.console.print(f"  [green]done[/green] {stage:<12}{seconds:>8.1f} s{rows}")
+
+    @contextmanager
+    def kept_current(self) -> Iterator[None]:
+        """Bring tasks and seconds up to date from a thread of its own, while the block runs."""
+        is_over = threading.Event()
+        thread = threading.Thread(target=self._keep_current, args=(is_over,), name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join(_SECONDS_BETWEEN_LOOKS)
+
+    def _keep_current(self, is_over: threading.Event) -> None:
+        while not is_over.wait(_SECONDS_BETWEEN_LOOKS):
+            self._show(self._tasks_done())
+
+    def _tasks_done(self) -> str:
+        """Say how many tasks are done; nothing where Spark does not tell, as when the driver is gone."""
+        tasks = None
+        with suppress(Exception):
+            tasks = self._tasks()
+        return "" if tasks is None else f", {tasks.n_done} of {tasks.n_all} tasks"
+
+    def _show(self, tasks: str) -> None:
+        seconds = time.monotonic() - self._began
+        self._status.update(f"{self._title}: {self._stage}{tasks}, {seconds:.0f} s")
 
 
 class LogLines:
@@ -109,8 +144,12 @@ def progress(title: str) -> Iterator[Progress]:
         _log_to_stderr()
         yield LogLines(title)
         return
+    from rankeval_spark.session.tasks import tasks_counter  # noqa: PLC0415 - imports pyspark
+
     with out.status(escape(title)) as status:
-        yield Spinner(status, escape(title))
+        line = LiveLine(status, escape(title), tasks_counter())
+        with line.kept_current():
+            yield line
 
 
 def keep_libraries_quiet() -> None:

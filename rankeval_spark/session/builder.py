@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from rankeval_spark import allowed
 from rankeval_spark.config import places, redaction
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, first_line, hide
-from rankeval_spark.session import jars as delta, secrecy, settings as ours
+from rankeval_spark.session import class_archive, jars as delta, secrecy, settings as ours
 from rankeval_spark.session.cache import cache_dir
 from rankeval_spark.session.driver_end import leave_it_to_us
 from rankeval_spark.session.java import Java, find_java
@@ -32,6 +32,7 @@ from rankeval_spark.session.spark_home import driver_environment, find_spark_hom
 from rankeval_spark.spark_version import require_spark
 
 Settings = Mapping[str, str]
+_CLASS_PATH = "spark.driver.extraClassPath"
 _OF_MASTER = re.compile(r"Could not parse Master URL|Asked to (?:run locally|launch cluster) with")
 """What Spark says of a master that it does not take; the class of that error has many other causes."""
 
@@ -41,6 +42,8 @@ def build_session(
     master: str | None = None,
     settings: Settings | None = None,
     jars: Sequence[Path] | None = None,
+    *,
+    is_small: bool = False,
 ) -> SparkSession:
     """Return a session with Delta, ready for an evaluation.
 
@@ -58,6 +61,8 @@ def build_session(
         Settings of the user. They win over what ``spark-submit`` was given, which wins over our own.
     jars : sequence of Path, optional
         The Delta jars; by default those in the cache, fetched once, and none where Delta is there already.
+    is_small : bool
+        Whether the rows come to some megabytes only: a driver started here then begins sooner and computes slower.
 
     Raises
     ------
@@ -69,7 +74,7 @@ def build_session(
     require_spark()
     allowed.demand(*places.of_settings(settings or {}))
     try:
-        session = _built(app_name, master=master, chosen=dict(settings or {}), jars=jars)
+        session = _built(app_name, master=master, chosen=dict(settings or {}), jars=jars, is_small=is_small)
     except (Py4JJavaError, IllegalArgumentException) as error:
         if _is_refusal(error):
             raise ConfigError(_refusal(error)) from error
@@ -78,14 +83,16 @@ def build_session(
     return session
 
 
-def _built(app_name: str, *, master: str | None, chosen: Settings, jars: Sequence[Path] | None) -> SparkSession:
+def _built(
+    app_name: str, *, master: str | None, chosen: Settings, jars: Sequence[Path] | None, is_small: bool
+) -> SparkSession:
     if (active := SparkSession.getActiveSession()) is not None:
         return _with_settings(active, chosen)
     if os.environ.get("SPARK_REMOTE"):
         return _with_settings(SparkSession.builder.getOrCreate(), chosen)
     if is_under_spark_submit():
         return _submitted(app_name, master=master, chosen=chosen)
-    return _started(app_name, master=master, chosen=chosen, jars=jars)
+    return _started(app_name, master=master, chosen=chosen, jars=jars, is_small=is_small)
 
 
 def is_under_spark_submit() -> bool:
@@ -162,7 +169,9 @@ def _demand_delta() -> None:
     )
 
 
-def _started(app_name: str, *, master: str | None, chosen: Settings, jars: Sequence[Path] | None) -> SparkSession:
+def _started(
+    app_name: str, *, master: str | None, chosen: Settings, jars: Sequence[Path] | None, is_small: bool
+) -> SparkSession:
     """Start a driver on this machine and create its session."""
     java = find_java()
     given = spark_defaults()
@@ -172,24 +181,46 @@ def _started(app_name: str, *, master: str | None, chosen: Settings, jars: Seque
         wanted |= ours.local_settings(cache_dir() / "warehouse", cores=cores_of(target))
         wanted |= ours.worker_settings({**given, **chosen})
     options = {"spark.app.name": app_name, **wanted, **given, **chosen, "spark.master": target}
-    options |= _jars(options, java=java, jars=jars)
+    found = () if jars is not None or brings_delta(options) else delta.delta_jars(java)
+    if is_alone(target):
+        archive = class_archive.find(class_archive.name_of(java, found))
+        java_options = [*(class_archive.options_to_use(archive) if archive else ())]
+        java_options += ours.SMALL_WORK_OPTIONS if is_small else ()
+        options |= ours.java_settings(options, java_options) | _on_class_path(options, found)
+    else:
+        options |= _added_jars(options, found)
+    options |= _added_jars(options, jars or ())
     with driver_environment(java, is_local=is_local(target)), secrecy.command_line(options) as of_command_line:
         shown = _with_delta_extension(of_command_line)
         return _create(options, of_command_line=shown, chosen={**given, **chosen})
 
 
-def _jars(options: Settings, *, java: Java, jars: Sequence[Path] | None) -> dict[str, str]:
-    """Return the setting that adds the Delta jars; empty where Spark or the user brings them."""
-    if jars is None and brings_delta(options):
-        return {}
-    paths = delta.delta_jars(java) if jars is None else jars
+def is_alone(master: str) -> bool:
+    """Tell whether a master's driver is its own executor, so that one JVM is all there is."""
+    return is_local(master) and not master.startswith("local-cluster[")
+
+
+def default_archive() -> tuple[Java, Sequence[Path]]:
+    """Return the Java of a local session without further settings, and the jars of ours on its class path."""
+    java = find_java()
+    return java, () if brings_delta(spark_defaults()) else delta.delta_jars(java)
+
+
+def _on_class_path(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
+    """Return the setting that has jars, and those of Spark, at the head of the class path, as an archive knows it."""
+    others = [options[_CLASS_PATH]] if options.get(_CLASS_PATH) else []
+    return {_CLASS_PATH: os.pathsep.join([*others, class_archive.class_path(jars)])}
+
+
+def _added_jars(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
+    """Return the setting that has Spark load jars, and send them to executors."""
     others = options["spark.jars"].split(",") if options.get("spark.jars") else []
-    return {"spark.jars": ",".join([*others, *map(str, paths)])}
+    return {"spark.jars": ",".join([*others, *map(str, jars)])} if jars else {}
 
 
 def brings_delta(options: Settings) -> bool:
     """Tell whether settings or the Spark installation bring Delta already."""
-    places = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+    places = ("spark.jars", "spark.jars.packages", _CLASS_PATH)
     is_given = any("delta" in options.get(place, "") for place in places)
     return is_given or any((find_spark_home() / "jars").glob("delta-spark*.jar"))
 

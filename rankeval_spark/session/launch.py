@@ -7,13 +7,16 @@ import re
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pyspark import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, FaultsError, first_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Gateway: TypeAlias = Any
 """The connection to a JVM: py4j has no types."""
@@ -106,6 +109,18 @@ def launched(options: Mapping[str, str], *, chosen: Mapping[str, str]) -> Gatewa
     os.close(said.pipe)
     said.pass_on()
     return gateway
+
+
+def end_driver(session: SparkSession) -> None:
+    """End a session and the JVM that was started for it, and wait until that is gone."""
+    gateway = SparkContext._gateway
+    session.stop()
+    SparkContext._gateway = SparkContext._jvm = None
+    if gateway is None:
+        return
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
 
 
 def not_started(said: str, chosen: Mapping[str, str]) -> FaultsError:

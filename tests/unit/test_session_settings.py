@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rankeval_spark.config.redaction import Filled
 from rankeval_spark.session import builder, settings
 from rankeval_spark.session.java import Java
 from rankeval_spark.session.spark_home import driver_environment, quiet_environment, spark_defaults
@@ -112,16 +113,41 @@ def test_python_of_a_cluster_is_not_overruled(monkeypatch: pytest.MonkeyPatch) -
     [
         {"spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0"},
         {"spark.jars": "/opt/delta-spark_4.2_2.13-4.4.0.jar,/opt/delta-storage-4.4.0.jar"},
+        {"spark.driver.extraClassPath": "/opt/delta-spark_4.2_2.13-4.4.0.jar"},
     ],
 )
 def test_nothing_is_fetched_where_delta_is_configured(options: dict[str, str]) -> None:
-    assert builder._jars(options, java=JAVA, jars=None) == {}
+    assert builder.brings_delta(options)
 
 
 def test_given_jars_are_added_to_those_of_the_user() -> None:
-    assert builder._jars({"spark.jars": "/a/b.jar"}, java=JAVA, jars=[Path("/c d/e.jar")]) == {
+    assert builder._added_jars({"spark.jars": "/a/b.jar"}, [Path("/c d/e.jar")]) == {
         "spark.jars": "/a/b.jar,/c d/e.jar"
     }
+    assert builder._added_jars({}, []) == {}
+
+
+def test_given_class_paths_come_before_ours() -> None:
+    of_user = builder._on_class_path({"spark.driver.extraClassPath": "/a/b.jar"}, [Path("/c d/e.jar")])
+    assert of_user["spark.driver.extraClassPath"].startswith("/a/b.jar:/c d/e.jar:")
+    assert of_user["spark.driver.extraClassPath"].endswith("/jars/*")
+
+
+def test_java_options_of_others_come_after_ours() -> None:
+    theirs = {"spark.driver.defaultJavaOptions": "-Dtheirs=1"}
+
+    joined = settings.java_settings(theirs, ["-XX:SharedArchiveFile=/a b/x.jsa", '-Dq="'])
+
+    assert joined == {"spark.driver.defaultJavaOptions": '"-XX:SharedArchiveFile=/a b/x.jsa" "-Dq=\\"" -Dtheirs=1'}
+
+
+def test_java_options_from_the_environment_are_not_joined_to_ours() -> None:
+    assert settings.java_settings({"spark.driver.defaultJavaOptions": Filled("-Dkey=secret")}, ["-Da=b"]) == {}
+
+
+@pytest.mark.parametrize(("master", "alone"), [("local", True), ("local[2]", True), ("local-cluster[2,1,1024]", False)])
+def test_a_local_driver_is_alone_without_executors(master: str, alone: bool) -> None:
+    assert builder.is_alone(master) is alone
 
 
 def test_extensions_of_the_user_are_kept() -> None:

@@ -1,0 +1,79 @@
+"""Progress on a terminal: a line that moves with the stage, its tasks and its seconds."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from rankeval_spark.session.tasks import Tasks, tasks_counter
+from tests.support.cli import PROJECT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHOWN = """
+import time
+from rankeval_spark.cli.terminal import LiveLine, console, progress
+from rankeval_spark.session import tasks
+tasks.tasks_counter = lambda: lambda: tasks.Tasks(3, 8)
+with progress("nightly [x]") as listener:
+    listener.say("as many rows")
+    listener.begin("check")
+    time.sleep(1.3)
+    listener.end("check", 1.3, 1200)
+    listener.begin("score")
+    time.sleep(0.2)
+"""
+
+
+def on_a_terminal(script: str) -> str:
+    """Run a script with a terminal as its standard error and return what that was sent."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    said = b""
+    try:
+        while part := os.read(ours, 1 << 16):
+            said += part
+    except OSError:  # the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    assert process.wait(timeout=60) == 0, said
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode())
+
+
+def test_a_terminal_shows_stage_tasks_and_seconds() -> None:
+    said = on_a_terminal(SHOWN)
+
+    assert "nightly [x]: check, 0 s" in said
+    assert "nightly [x]: check, 3 of 8 tasks, 1 s" in said
+    assert re.search(r"done check +1\.3 s +1,200 rows", said)
+    assert "nightly [x]: score, 0 s" in said
+    assert "  as many rows" in said
+
+
+def test_the_tasks_of_a_job_are_counted_while_it_runs(spark: SparkSession) -> None:
+    def slow(batches):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  (runs in the worker, by value)
+        time.sleep(1)
+        yield from batches
+
+    counted = tasks_counter()
+    assert counted() is None
+    job = Thread(target=lambda: spark.range(4, numPartitions=4).mapInArrow(slow, "id long").collect())
+    job.start()
+    seen: set[Tasks] = set()
+    while job.is_alive():
+        if (tasks := counted()) is not None:
+            seen.add(tasks)
+        time.sleep(0.1)
+
+    assert {tasks.n_all for tasks in seen} == {4}
+    assert len({tasks.n_done for tasks in seen}) > 1

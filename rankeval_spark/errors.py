@@ -157,6 +157,17 @@ class Stopped(KeyboardInterrupt):
         super().__init__(f"stopped by {signal.Signals(number).name}")
 
 
+def interruption(error: BaseException) -> KeyboardInterrupt | None:
+    """Return the wish to stop that an error came in place of; None where there was none.
+
+    pyspark asks the driver how a job ended while an exception passes, and what it learns then takes its place.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__context__
+    return cause
+
+
 class RankevalError(Exception):
     """Base of all errors that this package raises on purpose."""
 

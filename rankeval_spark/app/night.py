@@ -33,7 +33,7 @@ from rankeval_spark.app.staging import cached, stage_results, stage_users
 from rankeval_spark.config import Threshold, check_roots, least_cost
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.unusable import EXPECTED, FIX
-from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest, visible
+from rankeval_spark.errors import ChecksFailedError, Fault, InputError, interruption, nearest, visible
 from rankeval_spark.measures.groups import OF_GROUP, rule_of
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
@@ -247,6 +247,10 @@ class _Night:
             self._record_failure(stopped)
             raise
         except Exception as error:
+            wish = interruption(error)
+            if wish is not None:
+                self._record_failure(wish)
+                raise wish from error
             raise self._failed(error) from error
         facts = self.recorded.facts
         return NightResult(
@@ -277,7 +281,9 @@ class _Night:
         with ExitStack() as kept:
             try:
                 scored, seen = self._score(inputs, kept)
-            except Exception:
+            except Exception as error:
+                if interruption(error) is not None:
+                    raise
                 self._check(inputs, None)  # what is wrong with the inputs says more than what failed for it
                 raise
             reason = self._check(inputs, seen)

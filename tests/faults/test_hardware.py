@@ -106,7 +106,7 @@ def test_numbers_are_the_same_where_a_process_died(own_copy: Workspace, tmp_path
 
     command = rankeval_command("run", own_copy.config, "--date", FIRST)
     with started(command, tmp_path / "run", {VARIABLE: f"{end}:{sign}"}) as running:
-        running.wait_until_it_says("stage=check")
+        running.wait_until_it_says("stage=read")
         running.wait_until_gone(sign)
         done = running.finish()
 

@@ -53,7 +53,7 @@ def test_sigterm_ends_a_backfill_in_the_middle_of_a_job(
     sign = tmp_path / "sign"
     command = rankeval_command("backfill", workspace.config, "--from", FIRST, "--to", SECOND)
     with started(command, tmp_path / "backfill", {VARIABLE: f"sleep:{sign}"}) as running:
-        running.wait_until_it_says("stage=check")
+        running.wait_until_it_says("stage=read")
         running.wait_until_gone(sign)
         running.stop()
         running.stop()  # is ignored while the first one is seen to
@@ -116,7 +116,7 @@ def test_sigterm_after_the_driver_was_killed_still_ends_with_one_message(workspa
 def test_a_backfill_ends_with_the_date_of_which_the_driver_was_lost(workspace: Workspace, tmp_path: Path) -> None:
     command = rankeval_command("backfill", workspace.config, "--from", FIRST, "--to", SECOND)
     with started(command, tmp_path / "backfill") as running:
-        running.wait_until_it_says("stage=check")
+        running.wait_until_it_says("stage=read")
         running.kill_children()
         done = running.finish()
 

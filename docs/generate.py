@@ -26,55 +26,57 @@ HERE = Path(__file__).parent
 NOTATION = """\
 # Measures
 
-Generated from the code by `make docs`; the formulas, options and examples stand beside the kernels.
+Generated from the code by `make docs`; the formulas, options and examples are in the source next to the kernels.
 
-For a user: `n` is the length of the list, `m` how many items it has at ranks 1 to `k` (`min(k, n)`, less the empty
-ranks that the policy `rank_gaps: keep` leaves), `r_i` and `g_i` are relevance and gain at rank `i`, `R` is
-the number of relevant judgements, `h_i` the number of relevant items at ranks 1 to `i`. An item without a judgement
-has gain 0. A judgement is relevant where its gain is at least `rel` (1 by default).
+For a user, `n` is the length of the list and `m` the number of its items at ranks 1 to `k` (`min(k, n)`, less the
+empty ranks that the policy `rank_gaps: keep` leaves). `r_i` and `g_i` are relevance and gain at rank `i`; `R` is the
+number of relevant judgements; `h_i` is the number of relevant items at ranks 1 to `i`. An item without a judgement has
+gain 0. A judgement is relevant where its gain is at least `rel` (1 by default).
 
 A measure is written `Name(option=value)@k`; options have the defaults below, and without `@k` the whole list counts.
-In YAML, a name with a map, such as `"nDCG(gains={1:1,2:3})@10"`, stands in quotes.
-Most measures have a value for each list, and in `metrics` stands their mean over users. A few are functions of all
-lists of a slice together (coverage of items, Gini, entropy, personalization): over every user with a list, judged or
-not, in any population; no user has a value; their interval is a jackknife that leaves out each of 20 hashed groups of
+In YAML, a name with a map, such as `"nDCG(gains={1:1,2:3})@10"`, needs quotes.
+
+Most measures have a value for each list, and `metrics` holds their mean over users. A few are functions of all lists of
+a slice together (coverage of items, Gini, entropy, personalization). They cover every user with a list, judged or not,
+in any population, and no user has a value. Their interval is a jackknife that leaves out each of 20 hashed groups of
 users in turn.
 
 Every measure that reads judgements and nothing of other items takes `group`: it then counts the judgements of one item
 group alone, and is undefined for a user without any. Other items keep their ranks and count as unjudged. By popularity
-in `train` the groups are `head` (the fewest items that hold at least 20 % of the interactions, ties by item id), `tail`
-(those that are not among the fewest that hold 80 %, and items without interactions) and `middle`; any other text is a
-category of `items`: `nDCG(group='tail')@10`, `R(group='Sci-Fi')@10`. A run has at most 62 groups. Lists that were
-published do not hold the groups of their items, so `rankeval score` refuses such measures.
+in `train` there are three groups. `head` has the fewest items that hold at least 20 % of the interactions, ties by item
+id. `tail` has the items that are not among the fewest that hold 80 %, and items without interactions. `middle` has the
+rest. Any other text is a category of `items`: `nDCG(group='tail')@10`, `R(group='Sci-Fi')@10`. A run has at most 62
+groups. Published lists do not hold the groups of their items, so `rankeval score` refuses such measures.
 
-Every such measure that unjudged items take places in takes `judged_only=True`: items without a judgement, or with a
-negative gain (pooled, not judged), leave the list before it is cut at k, and the rest closes up, as with trec_eval's -J
-and the same option of ir_measures. It is the policy `judged_only` for one measure: `nDCG(judged_only=True)@10` stands
-beside `nDCG@10`, and lists and counts stay those of the run. Judgements are those of all items, also beside `group`:
-items leave the list by having none, whatever their group. Ties are put in order, or averaged over, as everywhere. It is
-no option of what is about the unjudged items (Judged, unj, RBPResidual, infAP), of what they make no difference to
-(Bpref, SetR), nor of measures that read scores and no ranks.
+Every such measure in which unjudged items take places takes `judged_only=True`. Items without a judgement, or with a
+negative gain (pooled, not judged), then leave the list before it is cut at k, and the rest closes up. This is as with
+trec_eval's -J and the same option of ir_measures. It is the policy `judged_only` for one measure:
+`nDCG(judged_only=True)@10` is computed in addition to `nDCG@10`, and lists and counts stay those of the run.
+Judgements are those of all items, also with `group`: an item leaves the list because it has no judgement, whatever its
+group. Ties are put in order, or averaged over, as everywhere. Three kinds of measures do not have this option: those
+about unjudged items (Judged, unj, RBPResidual, infAP), those that unjudged items do not change (Bpref, SetR), and those
+that read scores and no ranks.
 
 `Overlap`, `Jaccard` and `RBO` look at the list that another model gave the same user, under the same name where the log
 names lists: `Overlap(model='popular')@10`. The lists of that model itself have no value, and rules of `gates` leave it
-out. In examples `others` says at each place of the other list at which rank this list has its item. Lists that were
-published do not hold their items, so `rankeval score` refuses such measures too.
+out. In examples `others` says at each place of the other list at which rank this list has its item. Published lists do
+not hold their items, so `rankeval score` refuses such measures too.
 
-With `gains='value'` a gain is read from the column `value` of the held-out table, such as revenue or watch time, while
-`gain` goes on to say what is relevant. A value that is NULL, NaN or infinite is counted by the check `null_values` and
-is worth 0, as a negative one. Revenue in the column `gain` is another thing: an item that cost less than 1 is then not
+With `gains='value'` a gain is read from the column `value` of the held-out table, such as revenue or watch time;
+relevance still depends on `gain`. A value that is NULL, NaN or infinite is counted by the check `null_values` and is
+worth 0, as a negative one. Revenue in the column `gain` works differently: an item that cost less than 1 is then not
 relevant, which the check `low_gains` counts.
 
-In the tables the name stands in `measure` and the cutoff in `k` (0 = whole list). Undefined values are NULL, never 0.
+In the tables, column `measure` holds the name and `k` the cutoff (0 = whole list). Undefined values are NULL, never 0.
 
-What is published of the users' values is their mean (`agg='macro'`). A measure that is a ratio of sums can be put
-together the other way, `agg='micro'`: the numerators of all users by their denominators, so that a user counts as often
-as he has rows: `AP(agg='micro')` averages over relevant items instead of users, `nDCG(agg='micro')@10` divides the DCG
-of all users by the best they could have had. Measures without a denominator, or with the same one for every user, such
-as Success, RR and DCG, have no such option: their micro average is their mean. The column of a ratio of sums in
-`user_metrics` holds the ratio of each user and `<column>__weight` the denominator; the interval is that of the delta
-method with the user as the unit. Such values of slices do not add up to that of all users as means do: they weigh by
-the denominators, not by `n_users`. No more do those of GMAP, which is a mean of logarithms.
+The published value is the mean of the users' values (`agg='macro'`). A measure that is a ratio of sums also has
+`agg='micro'`: the numerators of all users divided by their denominators, so that a user counts as often as they have
+rows. `AP(agg='micro')` averages over relevant items instead of users; `nDCG(agg='micro')@10` divides the DCG of all
+users by the best that was possible. Measures without a denominator, or with the same one for every user, such as
+Success, RR and DCG, have no such option: their micro average is their mean. The column of a ratio of sums in
+`user_metrics` holds the ratio of each user and `<column>__weight` the denominator. The interval is that of the delta
+method with the user as the unit. The values of slices do not average to that of all users by `n_users`, as means do:
+they weigh by the denominators. Neither do those of GMAP, which is a mean of logarithms.
 """
 
 GUIDE = """\
@@ -91,32 +93,32 @@ Four questions lead to most choices; a report rarely needs more than three or fo
    are one number, `R@k` is `Success@k`, and `P@k` is that divided by k. With many, `R@k` and `AP@k` see how many were
    missed, `Success@k` and `RR@k` only the first. Where R often exceeds k, a perfect list has `R@k` and `AP@k` below 1:
    take `denom='min'`, or `nDCG@k`, which knows its best list.
-4. *What stands beside accuracy?* A model gains accuracy by showing everyone what is popular. So beside it belong how
-   much of the catalogue is shown and how evenly (coverage, concentration), how popular, novel, diverse and unexpected
-   the items are, and whether every group of users is served alike (slices). Beside every accuracy measure belongs
-   `Judged@k`: what users did not see has no judgement and counts as not relevant.
+4. *What beyond accuracy?* A model gains accuracy by showing everyone what is popular. So also report how much of
+   the catalogue is shown and how evenly (coverage, concentration). Report how popular, novel, diverse and unexpected
+   the items are, and whether every group of users is served alike (slices). Report `Judged@k` with every accuracy
+   measure: what users did not see has no judgement and counts as not relevant.
 
-Whatever is taken, compare at the k that users see, with the interval, and with the same population, ties and options:
-on one small input AP@5 runs from 0.19 to 0.52 over the definitions in use.
+Whichever you choose, compare at the k that users see, with the interval, and with the same population, ties and
+options: on one small input AP@5 runs from 0.19 to 0.52 over the definitions in use.
 
 | what you want to know | take |
 |---|---|
 | does the user find something at all | `Success@k` |
-| how soon does he find it | `RR@k` |
+| how soon do they find it | `RR@k` |
 | how much of the list is good | `P@k`; of what was to be found: `R@k`; both: `F1@k` |
 | the order matters, many relevant items, graded | `nDCG@k`; `dcg='exp-log2'` where a grade counts double |
 | the order matters, many relevant items, binary | `AP@k`; `AP(denom='min')@k` where more is relevant than k |
 | the user stops at the first item that is good enough, graded | `ERR@k` |
 | most items have no judgement | `RBP(p=0.8)@k`, and by how much it may be too low: `RBPResidual(p=0.8)@k` |
-| users with poor lists must not drown in the mean | `GMAP@k`; its logarithm is `LogAP@k` |
-| at which rank the first hit stands | `FirstHit@1`, `FirstHit@2`, ...: a histogram |
+| users with poor lists must not be hidden by the mean | `GMAP@k`; its logarithm is `LogAP@k` |
+| at which rank the first hit is | `FirstHit@1`, `FirstHit@2`, ...: a histogram |
 | one relevant item a user | `RR@k` and `Success@k`: AP, ARHR and RR are then the same number |
-| precision at a level of recall; the whole curve | `IPrec@0.1`; `IPrecAvg`, beside `RecallCeiling` |
+| precision at a level of recall; the whole curve | `IPrec@0.1`; `IPrecAvg`, with `RecallCeiling` |
 | how well unpopular items, or those of a category, are found | any of them with `group='tail'`, `group='Sci-Fi'` |
 | how much of the revenue was found | `R(gains='value')@k`; the dearest first: `nDCG(gains='value')@k` |
 | how much of the list was judged at all | `Judged@k`; with irrelevant items among the judged ones: `Bpref` |
-| how near predicted ratings come to the true ones | `RMSE`, `MAE`; beside `PredictedShare` |
-| whether ratings, or clicks and skips that were scored, stand in order | `FCP`, `KendallTau`, `Spearman`; `AUC` |
+| how near predicted ratings come to the true ones | `RMSE`, `MAE`; with `PredictedShare` |
+| whether ratings, or clicks and skips that were scored, are in order | `FCP`, `KendallTau`, `Spearman`; `AUC` |
 | a measure that adds up over users, in units of gain | `DCG@k`, `CG@k` |
 | how much of the catalogue is shown at all | `CatalogCoverage@k`; a count: `ItemCoverage@k` |
 | how evenly it is shown, whether few items take all places | `Gini@k` (0 = even), `Entropy@k` |
@@ -128,11 +130,11 @@ as recmetrics `Personalization(sim='cosine')@k` |
 | how much a model's lists differ from another's | `Overlap(model='popular')@k`; weighed from the top: \
 `RBO(model='popular')@k` |
 
-Beside accuracy, for which a run is given `train` or `items`:
+In addition to accuracy; these need `train` or `items`:
 
 | what you want to know | take |
 |---|---|
-| does the list show only what everybody knows | `APLT@k`, `ARP@k`; in bits and comparable over data sets: `MIUF@k` |
+| does the list show only what is popular | `APLT@k`, `ARP@k`; in bits and comparable over data sets: `MIUF@k` |
 | is it more popular than what the user likes, and for which users | `PopLift@k`, by slice |
 | do rare items have the chance that popular ones have | `PopREO@k` among what is relevant, `PopRSP@k` among all |
 | is what is relevant also novel | `EPC@k`, `EFD@k` |
@@ -142,14 +144,15 @@ Beside accuracy, for which a run is given `train` or `items`:
 | does what is relevant cover many categories, early in the list | `alpha_nDCG@k`, `ERR_IA@k` |
 | is there variety among what is relevant, and at the top | `ILD(rel=1,discount='log2')@k` |
 | does the mixture of categories fit the user | `Calibration(distance='JS')@k`, from 0 to 1 |
-| what is relevant although nobody would have guessed | `Serendipity@k`; `Unexpectedness@k` whether relevant or not |
+| what is relevant and yet unexpected | `Serendipity@k`; `Unexpectedness@k` whether relevant or not |
 | the same without vectors of items | `Serendipity(sim='cooccurrence')@k`, `Unexpectedness(sim='cooccurrence')@k` |
 | how old the items are | `Freshness@k` |
 | do lists repeat what the user has, or end too early | `NotInTrain@k`, `SufficientReco@k` |
 | do they hold the same item again | `UnrepeatedReco@k` |
 
 A user without a list has no value in these, under any population, and counts in `n_undefined`. Whether a user without
-judgements has one hangs on the population as for any measure: `truth` leaves him out, `run` takes everyone with a list.
+judgements has one depends on the population, as for any measure: `truth` leaves such users out, `run` takes everyone
+with a list.
 """
 
 TABLES = """\
@@ -174,11 +177,11 @@ number: names of measures print the options of a preset like any others. What is
 OTHER_TOOLS = """\
 ## scikit-learn
 
-Its functions are no preset: they take the scores and gains of one list and know nothing of users, of missed items or of
-a cutoff other than nDCG's. Where both are defined the numbers are those of `nDCG`, `DCG`, `AP`, `AUC`, `RMSE`, `MSE`,
+Its functions are not a preset: they take the scores and gains of one list, and no users, missed items or cutoff other
+than nDCG's. Where both are defined the numbers are those of `nDCG`, `DCG`, `AP`, `AUC`, `RMSE`, `MSE`,
 `MAE` and `LogLoss`, but:
 
-- `ndcg_score` and `dcg_score` mean over all orders of equal scores: that is the policy `ties: expected`.
+- `ndcg_score` and `dcg_score` average over all orders of equal scores: that is the policy `ties: expected`.
 - The ideal of `ndcg_score` is that of the items it is given: of a retrieved list alone it is `nDCG(ideal='retrieved')`.
 - `average_precision_score` takes equal scores for one rank, the last of them. One relevant item among three of one
   score gives 1/3, the worst of the three orders; with `ties: expected` it is (1 + 1/2 + 1/3) / 3.
@@ -190,12 +193,12 @@ a cutoff other than nDCG's. Where both are defined the numbers are those of `nDC
 
 Its `rmse`, `mse` and `mae` are of all pairs together: `RMSE(agg='micro')`, `MSE(agg='micro')` and `MAE(agg='micro')`.
 
-Its `fcp` is no measure here. With c and d the pairs of a user in the right and in the wrong order (equal scores are
-wrong), it is m_c / (m_c + m_d), m_c the mean of c over the users with c above 0, m_d that of d over those with d above
-0. So a user with all pairs in the right order does not lower m_d. Ann has one pair, right, and Bob two, one of them
-right: 1 / (1 + 1) = 1/2, where Koren & Sill, whom it refers to, have 2/3 of all pairs (`FCP(agg='micro')`). With nine
-more users like Ann 11/12 of all pairs are right, and `fcp` is still 1/2. To compare with published numbers, it can be
-had of the `user_metrics` of one night with `FCP(agg='micro',ties='discordant')`:
+Its `fcp` is no measure here. Let c and d be the pairs of a user in the right and in the wrong order, equal scores being
+wrong. It is m_c / (m_c + m_d), with m_c the mean of c over the users with c above 0 and m_d that of d over those with d
+above 0. So a user with all pairs in the right order does not lower m_d. Ann has one pair, right, and Bob two, one of
+them right: 1 / (1 + 1) = 1/2. Koren & Sill, to which it refers, have 2/3 of all pairs (`FCP(agg='micro')`). With nine
+more users like Ann 11/12 of all pairs are right, and `fcp` is still 1/2. To compare with published numbers, compute it
+from the `user_metrics` of one night with `FCP(agg='micro',ties='discordant')`:
 
 ```sql
 SELECT model_id, m_c / (m_c + m_d) AS fcp FROM (
@@ -210,9 +213,9 @@ SELECT model_id, m_c / (m_c + m_d) AS fcp FROM (
 
 
 BESIDE = """\
-## Beside the measures
+## In addition to the measures
 
-Numbers of several groups that are not asked for in `measures`. M(g) is the value of the measure for group g.
+Numbers of several groups, published without a request in `measures`. M(g) is the value of the measure for group g.
 
 | name | what | formula | how | range; undefined | interval | source |
 |---|---|---|---|---|---|---|
@@ -220,7 +223,7 @@ Numbers of several groups that are not asked for in `measures`. M(g) is the valu
 
 
 def measures_page() -> str:
-    """Describe every measure of the registry, and what stands beside them."""
+    """Describe every measure of the registry, and the numbers published in addition to them."""
     parts = [NOTATION, GUIDE, *(_measure(entry) for entry in registry.entries()), BESIDE + _beside()]
     return "\n".join(parts)
 
@@ -259,8 +262,7 @@ def presets_page() -> str:
 def _preset(name: str, preset: Preset) -> str:
     policies = [f"- policy `{policy}`: {str(value).lower()}" for policy, value in preset.policies.items()]
     options = [
-        f"- `{measure}` stands for `{measure}({','.join(_options_of(given))})`"
-        for measure, given in preset.options.items()
+        f"- `{measure}` means `{measure}({','.join(_options_of(given))})`" for measure, given in preset.options.items()
     ]
     notes = [f"- {note}" for note in preset.notes]
     return "\n".join([f"## {name}\n\n{preset.tool}.\n", *policies, *options, *notes, ""])

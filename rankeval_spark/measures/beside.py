@@ -1,6 +1,6 @@
-"""What stands beside the measures: numbers of several groups that are not asked for in ``measures``.
+"""Numbers of several groups, published in addition to the measures and not requested in ``measures``.
 
-They are explained like measures, and a config that asks for one is told how it is had.
+They are documented like measures. A config that requests one gets an error that says how to obtain it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Beside:
     range, undefined, interval, source
         As for a measure.
     way
-        How it is had; ``{name}`` stands for its own.
+        How it is obtained; ``{name}`` is replaced by its name.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Beside:
 
     @property
     def fix(self) -> str:
-        """What to do instead of asking for it in ``measures``."""
+        """What to do instead of requesting it in ``measures``."""
         return f"leave it out: {self.comes}"
 
 

@@ -125,14 +125,14 @@ def _count(lists: Lists) -> Pairs:
 
 
 def _count_tied(owner: IntVector, *values: FloatVector, n_lists: int) -> FloatVector:
-    """Count the pairs of each list that are equal in all values; equal ones stand together."""
+    """Count the pairs of each list that are equal in all values; equal ones are adjacent."""
     starts = np.flatnonzero(_opens_block(owner, *values))
     size = np.diff(np.append(starts, len(owner)))
     return sum_by_list(owner[starts], size * (size - 1) / 2, n_lists=n_lists)
 
 
 def _opens_block(owner: IntVector, *values: FloatVector) -> NDArray[np.bool_]:
-    """Tell which entries differ from the one before, in the list or in any of the values."""
+    """Return True for entries that differ from the one before, in the list or in any of the values."""
     is_first = np.ones(len(owner), dtype=np.bool_)
     is_first[1:] = np.any([key[1:] != key[:-1] for key in (owner, *values)], axis=0)
     return is_first
@@ -152,7 +152,7 @@ def _ascending(owner: IntVector, values: FloatVector) -> IntVector:
 def _stable_order(owner: IntVector, values: FloatVector) -> IntVector:
     """Order that sorts by list and then by value, equal values as they come.
 
-    One whole number for both: the lists stand in order already, and a merge sort makes use of that. Five times as fast
+    Uses one integer key for both: the lists are sorted already, and a merge sort makes use of that. Five times as fast
     as ``np.lexsort``, which begins with the values of all lists together.
     """
     distinct, code = np.unique(values, return_inverse=True)
@@ -206,7 +206,7 @@ def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVec
 
 
 def _first_of_run(labels: IntVector) -> IntVector:
-    """Position of the first entry with the label of each entry; equal labels stand together."""
+    """Position of the first entry with the label of each entry; equal labels are adjacent."""
     positions = np.arange(len(labels))
     is_first = np.ones(len(labels), dtype=np.bool_)
     is_first[1:] = labels[1:] != labels[:-1]

@@ -1,7 +1,7 @@
 """The mean of a measure over all orders of tied items, in closed form instead of by enumeration.
 
 McSherry & Najork (2008), Computing information retrieval performance measures efficiently in the presence of tied
-scores. Within a block of s equal scores every item stands at each of the s ranks with probability 1 / s. So a hit of
+scores. Within a block of s equal scores every item is at each of the s ranks with probability 1 / s. So a hit of
 the block becomes s hits, one a rank, each with that weight: sums over hits, which most measures are, are then means
 over all orders. What a sum says of the hits *above* a hit becomes its mean, given the rank of that hit.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """Blocks of equal scores that hold a hit; an item whose score nobody shares is a block of its own.
+    """Blocks of equal scores that hold a hit; an item whose score no other item has is a block of its own.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class SpreadLists(Lists):
     blocks
         The blocks of equal scores.
     hit_block, hit_step : int, shape (n_hits,)
-        Block of each spread hit, and how many ranks of the block stand above it.
+        Block of each spread hit, and how many ranks of the block are above it.
     unspread, tied
         What the lists were made of.
     """
@@ -91,7 +91,7 @@ class SpreadLists(Lists):
         return Relevance(is_relevant, n_above, is_first, self.count_judged(self.judged_gain >= rel))
 
     def _none_above(self, n_relevant: FloatVector) -> FloatVector:
-        """Probability that no other relevant item of its block stands above a relevant one, given the rank of it."""
+        """Probability that no other relevant item of its block is above a relevant one, given the latter's rank."""
         size = self.blocks.size
         block = np.repeat(np.arange(len(size)), size)
         n_left = size[block] - positions(block, n_lists=len(size))  # others that the next rank can take

@@ -1,7 +1,7 @@
 """How often each item is shown, for several groups of lists: what the kernels of set measures work on.
 
 Which item it is does not matter to them. A group (a model, a slice, a cutoff, with some users left out or none) is its
-histogram: in how many lists an item stands, and how many items stand in that many. It has as many entries as there are
+histogram: in how many lists an item is, and how many items are in that many. It has as many entries as there are
 different numbers of lists, however many items and lists there are.
 """
 
@@ -62,7 +62,7 @@ class Exposure:
     times : float64, shape (n_entries,)
         Lists that hold an item: above 0, ascending within the group.
     n_items : float64, shape (n_entries,)
-        Items that stand in just so many lists.
+        Items that are in exactly so many lists.
     n_catalogued : float64, shape (n_entries,)
         Those of them that the catalogue holds; NaN where there is no catalogue.
     n_lists : float64, shape (n_groups,)
@@ -79,7 +79,7 @@ class Exposure:
 
     Examples
     --------
-    Item a stands in two lists, b and c in one:
+    Item a is in two lists, b and c are in one:
 
     >>> exposure = Exposure.of([Shown(("a b", "a c"))], k=2)
     >>> exposure.times, exposure.n_items, exposure.n_shown
@@ -161,12 +161,12 @@ class Exposure:
 
     @cached_property
     def n_distinct(self) -> FloatVector:
-        """Items that stand in some list, shape (n_groups,)."""
+        """Items that are in at least one list, shape (n_groups,)."""
         return self.sum(self.n_items)
 
     @cached_property
     def n_shown(self) -> FloatVector:
-        """Items of all lists, each as often as it stands in one: shape (n_groups,)."""
+        """Items of all lists, each counted once per list that holds it: shape (n_groups,)."""
         return self.sum(self.n_items * self.times)
 
     def sum(self, weights: FloatVector) -> FloatVector:

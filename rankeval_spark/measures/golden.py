@@ -1,6 +1,6 @@
 """Golden examples: inputs small enough to redo by hand, with exact expected values.
 
-They stand in the registry beside the kernel they belong to; tests, documentation and command line read them there.
+The registry stores them with the kernel they belong to; tests, documentation and command line read them there.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Groups(NamedTuple):
     of_judged: IntVector
 
     def members(self, group: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Tell which hits and which judgements belong to a group.
+        """Return which hits and which judgements belong to a group.
 
         Examples
         --------
@@ -92,5 +92,5 @@ def rule_of(group: str) -> str:
 
 
 def bits_of(names: Sequence[str], belongs_to: str) -> int:
-    """Return the bits of the groups that stand in a text, separated by blanks; for lists written down by hand."""
+    """Return the bits of the groups that a text names, separated by blanks; for lists written down by hand."""
     return sum(1 << names.index(name) for name in set(belongs_to.split()))

@@ -88,7 +88,7 @@ class Background(NamedTuple):
     pairs
         Similar items of the list: (rank, lower rank, cosine of their co-occurrence).
     profile_interactions
-        Mean interactions of the distinct items that the user has in the training data; 0 where he has none.
+        Mean interactions of the distinct items that the user has in the training data; 0 where they have none.
     judged
         Gain and categories of each judged item that has any.
     catalogue
@@ -127,7 +127,7 @@ class Pairs(NamedTuple):
     Attributes
     ----------
     earlier : int, shape (n_pairs,)
-        Position among all items of the one that stands further up.
+        Position among all items of the one that is further up.
     later : int, shape (n_pairs,)
         Position of the other one, ascending.
     similarity : float64, shape (n_pairs,)
@@ -206,9 +206,9 @@ class ItemFacts(Remembers):
     item_list, item_rank : int, shape (n_items,)
         List and rank of each item, sorted by them. Where lists keep the ranks of the log, some may be empty.
     values : mapping of name to float64, shape (n_items,)
-        Those of ``needs.ITEM_VALUES`` that were asked for.
+        Those of ``needs.ITEM_VALUES`` that were requested.
     totals : mapping of name to float64, shape (n_lists,)
-        Those of ``needs.TOTALS`` that were asked for.
+        Those of ``needs.TOTALS`` that were requested.
     categories : Labels or None
         Categories of the items.
     vectors : float64, shape (n_items, n_features), or None
@@ -222,7 +222,7 @@ class ItemFacts(Remembers):
     pairs : Pairs or None
         Items that co-occur with another one of their list.
     profile_interactions : float64, shape (n_lists,), or None
-        Mean popularity of what the user of each list has in the training data; 0 where he has nothing.
+        Mean popularity of what the user of each list has in the training data; 0 where they have nothing.
     judged : Judged or None
         Judged items of the user of each list that have categories.
     shared : mapping of model to Shared, or None

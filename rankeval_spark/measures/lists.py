@@ -153,7 +153,7 @@ class Lists(Remembers):
     hit_gain : float64, shape (n_hits,)
         Gain of that item.
     judged_list : int, shape (n_judged,)
-        List of each judgement; the judgements of a user are repeated for each of his lists.
+        List of each judgement; the judgements of a user are repeated for each of their lists.
     judged_gain : float64, shape (n_judged,)
         Gain of the judgement, sorted by (list, gain descending).
     hit_score : float64, shape (n_hits,), optional
@@ -317,7 +317,7 @@ class Lists(Remembers):
         return n_judged
 
     def judged_only(self) -> Lists:
-        """View the batch without the items that have no judgement or a negative gain; the rest is numbered anew.
+        """View the batch without the items that have no judgement or a negative gain; the rest is renumbered.
 
         Judgements stay what they are, those of items that left the lists too. As of trec_eval, a negative gain marks
         an item of the pool that was not judged.
@@ -392,7 +392,7 @@ class Lists(Remembers):
         return weights
 
     def relevant_items(self, rel: float) -> FloatVector:
-        """Tell of each item of :attr:`known_items` whether it is relevant: float64, shape (n_items,), 1 or 0."""
+        """Return 1 for each relevant item of :attr:`known_items`, 0 for the others: float64, shape (n_items,)."""
         facts = self.known_items
 
         def compute() -> FloatVector:
@@ -405,7 +405,7 @@ class Lists(Remembers):
         return self.once(("relevant items", rel), compute)
 
     def shared_with(self, model: str) -> Shared:
-        """Tell what the lists have in common with those of another model; one that does not occur gave none."""
+        """Return what the lists share with those of another model; a model that does not occur gave no lists."""
         nothing = np.zeros(0, dtype=np.int64)
         none = Shared(nothing, nothing, np.zeros(self.n_lists), nothing, nothing)
         return self.known_items.known_shared.get(model, none)
@@ -438,7 +438,7 @@ class CutLists(Remembers):
     lists
         The batch.
     k : float64, shape (1, n_cutoffs)
-        Cutoffs, ascending. The whole list is the cutoff infinity, so no kernel treats it apart:
+        Cutoffs, ascending. The whole list is the cutoff infinity, so no kernel treats it separately:
         ``min(k, n)`` and ``min(k, R)`` come out right.
     """
 

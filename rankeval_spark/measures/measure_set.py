@@ -114,14 +114,14 @@ class MeasureSet:
 
     @cached_property
     def asked(self) -> Mapping[str, tuple[int, ...]]:
-        """Cutoffs asked for, by column."""
+        """Requested cutoffs, by column."""
         return {
             asked[0].column: tuple(sorted((measure.k for measure in asked), key=_whole_list_last))
             for asked in self._by_label.values()
         }
 
     def asked_at(self, column: str) -> NDArray[np.bool_]:
-        """Tell for each of ``ks`` whether the measure of a column is asked for there."""
+        """Return, for each of ``ks``, whether the measure of a column is requested there."""
         return np.isin(self.ks, self.asked[column])
 
     @cached_property
@@ -141,12 +141,12 @@ class MeasureSet:
 
     @cached_property
     def without_relevant(self) -> Mapping[str, float]:
-        """Value, by column, of a user for whom the measure is undefined where the population counts him."""
+        """Value, by column, of a user without a defined value where the population counts that user."""
         return {m.column: m.entry.definition.without_relevant(**m.kernel_options) for m in self.per_list}
 
     @cached_property
     def weights(self) -> Mapping[str, str]:
-        """Column of the denominators, by the column of each measure whose users are put together by sums."""
+        """Column of the denominators, by the column of each measure that is a ratio of sums over users."""
         return {m.column: m.weight_column for m in self.per_list if m.weight_column is not None}
 
     @cached_property
@@ -161,7 +161,7 @@ class MeasureSet:
 
     @cached_property
     def at_best(self) -> Mapping[str, float]:
-        """Value, by column, of the same user where he counts as served perfectly: 1, or the most the measure can be."""
+        """Value, by column, of the same user where they count as served perfectly: 1, or the measure's maximum."""
         best = {m.column: min(1.0, m.entry.definition.bounds[1]) for m in self.per_list}
         # What no population gives a value has none here either.
         return {name: math.nan if math.isnan(self.without_relevant[name]) else value for name, value in best.items()}
@@ -178,7 +178,7 @@ class MeasureSet:
 
     @cached_property
     def other_models(self) -> tuple[str, ...]:
-        """Models whose lists measures look at beside each list, in order of first mention."""
+        """Models with whose lists measures compare each list, in order of first mention."""
         return tuple(dict.fromkeys(m.other_model for m in self.per_list if m.other_model is not None))
 
     @cached_property
@@ -220,7 +220,7 @@ class MeasureSet:
         return {name: list(dict.fromkeys(labels)) for name, labels in found.items() if name not in (*given, LOG)}
 
     def score(self, lists: Lists) -> dict[str, FloatMatrix]:
-        """Compute every measure that has a value for each list at every cutoff it is asked for.
+        """Compute every measure that has a value for each list at every cutoff it is requested at.
 
         Parameters
         ----------
@@ -230,8 +230,8 @@ class MeasureSet:
         Returns
         -------
         dict of column to float64, shape (n_lists, len(ks))
-            NaN where the measure is undefined for the list or not asked for at the cutoff. A denominator, in the column
-            of :attr:`weights`, is NaN only where it was not asked for.
+            NaN where the measure is undefined for the list or not requested at the cutoff. A denominator, in the column
+            of :attr:`weights`, is NaN only where it was not requested.
 
         Examples
         --------
@@ -260,7 +260,7 @@ class MeasureSet:
         return scores
 
     def can_have_value(self, lists: Lists, column: str) -> BoolMatrix:
-        """Tell which lists' users have a judgement that a measure could read: shape (n_lists, 1) or (1, 1).
+        """Return which lists' users have a judgement that a measure could read: shape (n_lists, 1) or (1, 1).
 
         Without one in its item group a measure is undefined under any policy; without a group policies decide.
         """

@@ -18,7 +18,7 @@ class Remembers:
     _memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, kw_only=True)
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` returned the first time it was asked for under ``key``."""
+        """Return what ``compute`` returned at the first call with ``key``."""
         if key not in self._memo:
             self._memo[key] = compute()
         value: T = self._memo[key]

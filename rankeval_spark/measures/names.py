@@ -36,7 +36,7 @@ _OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|\{[^{
 
 
 class UnknownMeasureError(ConfigError):
-    """A measure is asked for that does not exist."""
+    """A measure that does not exist is requested."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Measure:
     name
         Canonical name, such as ``"P"``.
     k
-        Cutoff; 0 stands for the whole list.
+        Cutoff; 0 means the whole list.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Measure:
         text
             The name with options and cutoff.
         where
-            Where the text stands, for the message.
+            Where the text is, for the message.
         defaults
             Options by canonical name of a measure, in place of the measure's own defaults.
 
@@ -145,7 +145,7 @@ class Measure:
     def column(self) -> str:
         """Name of the measure's column in ``user_metrics``: the label as a lower-case slug.
 
-        Letters of other alphabets are no part of it: a hash of the label stands for them.
+        Letters of other alphabets are no part of it: a hash of the label replaces them.
 
         Examples
         --------
@@ -178,7 +178,7 @@ class Measure:
 
     @property
     def other_model(self) -> str | None:
-        """Model whose lists are looked at beside the list; None where none is."""
+        """Model whose lists the list is compared with; None where there is none."""
         model = self.options.get(registry.MODEL)
         return model if isinstance(model, str) else None
 
@@ -189,7 +189,7 @@ class Measure:
 
     @property
     def is_micro(self) -> bool:
-        """Whether users are put together as a ratio of sums."""
+        """Whether the aggregate is a ratio of sums over users."""
         return self.options.get(registry.AGG) == "micro"
 
     @property
@@ -358,7 +358,7 @@ class _Reader:
         definition = self.entry.definition
         if definition.kind != "list":
             return f": {definition.name} is of all lists together, and no mean over users"
-        # Others than those of accuracy may have a denominator that nobody sums.
+        # Measures other than those of accuracy may have a denominator that is never summed.
         without_one = f": {definition.name} has no denominator to sum, so its micro average is its mean"
         return without_one if definition.takes_group else ""
 
@@ -367,7 +367,7 @@ class _Reader:
 
 
 def _unknown(name: str, where: str) -> Fault:
-    """Say how a number that stands beside the measures is had, or suggest the nearest name."""
+    """Say how to obtain a number of several groups, or suggest the nearest name."""
     other = beside.find(name)
     if other is not None:
         return Fault(

@@ -1,6 +1,6 @@
-"""Facts that kernels read beside ranks and gains, by the names under which measures say that they need them.
+"""Facts that kernels read in addition to ranks and gains, by the names under which measures declare them.
 
-They cost joins, so they are collected only where a measure that is asked for needs them. Those that begin with `item_`
+They cost joins, so they are collected only where a requested measure needs them. Those that begin with `item_`
 are known of every recommended item, those with `total_` of all of them together, those with `profile_` of the user.
 """
 
@@ -21,15 +21,15 @@ ITEM_POPULARITY_GROUP: Final = "item_popularity_group"
 ITEM_LEVEL: Final = "item_level"
 """Dense rank by interactions, 1 for the items that have most; infinite for items that are not in `train`."""
 ITEM_PLACE: Final = "item_place"
-"""Place among the most popular items, from 1, ties by item id; infinite where it is below all cutoffs asked for."""
+"""Place among the most popular items, from 1, ties by item id; infinite where it is below all requested cutoffs."""
 ITEM_QUANTILE: Final = "item_quantile"
 """Rank of the item by users, the least popular first and equal ones sharing their mean, / |T|; 0 if not in `train`."""
 ITEM_SEEN: Final = "item_seen"
 """1 where the user has the item in `train`."""
 ITEM_FAMILIARITY: Final = "item_familiarity"
-"""Mean similarity, by co-occurrence, of the item to those that the user has in `train`; NaN where he has none."""
+"""Mean similarity, by co-occurrence, of the item to those that the user has in `train`; NaN where they have none."""
 ITEM_COPIES: Final = "item_copies"
-"""Times that the item stands in the list before repeated items are removed."""
+"""Times that the item is in the list before repeated items are removed."""
 ITEM_AGE: Final = "item_age"
 """Days from publication to the evaluation date; NaN where unknown."""
 ITEM_CATEGORIES: Final = "item_categories"
@@ -57,7 +57,7 @@ PROFILE_VECTORS: Final = "profile_vectors"
 JUDGED_CATEGORIES: Final = "judged_categories"
 """Gain and categories of the judged items of the user that the catalogue gives a category, the highest ids first."""
 PROFILE_INTERACTIONS: Final = "profile_interactions"
-"""Mean c(i) of the distinct items that the user has in `train`; 0 where he has none."""
+"""Mean c(i) of the distinct items that the user has in `train`; 0 where they have none."""
 OTHER_LISTS: Final = "other_lists"
 """The lists that named models gave the same user: their lengths, and which of their items are recommended here too."""
 LIST_LENGTHS: Final = "list_lengths"
@@ -72,13 +72,13 @@ TRAINED_ITEMS: Final = "trained_items"
 """Items in `train`, as the catalogue of a measure of all lists together, whether there is another one or not."""
 
 LOG: Final = "the rows of the log"
-"""Stands for what every run has, but published lists and TREC files do not."""
+"""Denotes what every run has, but published lists and TREC files do not."""
 POPULARITY_GROUP: Final = "popularity_group"
 """Whether a judged item is in the head, the middle or the tail."""
 CATEGORY_GROUP: Final = "category_group"
 """Whether a judged item has a category."""
 VALUES: Final = "judged_values"
-"""Values of the judgements, apart from their gains."""
+"""Values of the judgements, other than their gains."""
 LIST_NAMES: Final = "list_names"
 """User and model of each list, for the message of a measure that refuses one."""
 

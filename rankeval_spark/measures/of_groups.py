@@ -1,7 +1,7 @@
 """Names of what is said of a measure and several groups together, such as ``GroupGap(nDCG)``.
 
-The groups are those of the users of a slicing, or of items, as the option ``group`` names them. The cutoff stands
-beside the name, as it does beside that of the measure.
+The groups are those of the users of a slicing, or of items, as the option ``group`` names them. The cutoff is
+stored next to the name, as it is next to that of the measure.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def name_of(kind: str, label: str) -> str:
 
 
 def parts_of(text: str) -> tuple[str, str] | None:
-    """Take such a name apart into kind and measure; None where it is none. Kinds are read in any case, no cutoff.
+    """Split such a name into kind and measure; None where it is none. Kinds are read in any case, no cutoff.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def parts_of(text: str) -> tuple[str, str] | None:
 
 
 def at_cutoff(text: str) -> tuple[str, str] | None:
-    """Take such a name with its cutoff apart into kind and measure with that cutoff; None where it is none.
+    """Split such a name with its cutoff into kind and measure with that cutoff; None where it is none.
 
     Examples
     --------

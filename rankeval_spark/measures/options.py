@@ -85,7 +85,7 @@ class Between:
 
 @dataclass(frozen=True)
 class Text:
-    """What the text that an option takes stands for; part of its annotation."""
+    """What the text that an option takes means; part of its annotation."""
 
     meaning: str
 
@@ -130,7 +130,7 @@ class Option:
     takes_map
         Whether it may also be a :class:`GainMap`.
     takes_text
-        What any other text stands for, in the case in which it is written; empty where it is refused.
+        What any other text means, in the case in which it is written; empty where it is refused.
     is_required
         Whether it cannot be left out: the kernel's parameter has no default.
     not_offered
@@ -184,6 +184,9 @@ class Option:
         ("'k' or 'len'", 'a number above 0')
         >>> Option("recall", 0.1, between=Between(0, 1)).expected
         'a number from 0 to 1'
+
+        A text, and a switch:
+
         >>> Option("category", None, takes_text="a category of items").expected
         'a category of items'
         >>> Option("judged_only", None, is_switch=True).expected
@@ -259,7 +262,7 @@ def in_order(options: Iterable[Option]) -> tuple[Option, ...]:
 
 
 def show(value: OptionValue | Mapping[float, float]) -> str:
-    """Print a value as it stands in a canonical name: single quotes, whole numbers without a decimal point.
+    """Print a value as a canonical name shows it: single quotes, whole numbers without a decimal point.
 
     Examples
     --------
@@ -294,7 +297,7 @@ def _is_rising(pairs: Sequence[tuple[float, float]]) -> bool:
 
 
 def _text(text: str) -> str | None:
-    """Take a text as it stands between its quotes; None where it could not be printed and read again."""
+    """Take a text unchanged from between its quotes; None where it could not be printed and read again."""
     inside = _unquoted(text)
     is_readable = inside.strip() == inside and inside.isprintable() and not {"'", '"'} <= set(inside)
     return inside if inside and is_readable else None

@@ -19,7 +19,7 @@ Similarity: TypeAlias = "Callable[[IntVector, IntVector], FloatVector]"
 
 
 def similarity_of(facts: ItemFacts, sim: str) -> Similarity:
-    """Return the function that tells how similar two items of a list are; ``sim`` as of ILD."""
+    """Return the function that computes how similar two items of a list are; ``sim`` as of ILD."""
     if sim == "vector":
         vectors = facts.unit_vectors
         return lambda earlier, later: (vectors[earlier] * vectors[later]).sum(axis=1)
@@ -59,7 +59,7 @@ def categories_in_common(facts: ItemFacts) -> tuple[IntVector, IntVector, FloatV
 
 
 def features_in_common(facts: ItemFacts) -> tuple[IntVector, FloatVector]:
-    """Tell of each item with a vector how many numbers it has in common with those above it in its list, all together.
+    """Count, for each item with a vector, the numbers it has in common with all items above it in its list together.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def _mean_distances(
         earlier = np.flatnonzero(is_same)
         later = earlier + step
         distance = 1 - similarity(items[earlier], items[later])
-        # The item itself counts nothing here; what stands above it is as near as the next one below.
+        # The item itself counts nothing here; the item above it is as near as the next one below.
         for one, other, gap in ((earlier, later, rank[later] - rank[earlier]), (later, earlier, np.ones(1))):
             worth = _discount(gap, log2=log2) * counted[other]
             total[one] += worth * distance

@@ -28,7 +28,7 @@ class Offered(NamedTuple):
     relevant
         Relevant items of the user of each list, likewise; of those that are left out, none.
     own
-        Items that he has in the training data, likewise.
+        Items that this user has in the training data, likewise.
     """
 
     lists: tuple[str, ...]
@@ -45,7 +45,7 @@ class Offered(NamedTuple):
         return " ".join(parts)
 
     def possible(self, need: str) -> list[set[str]]:
-        """Items that each list can be given: those that are relevant, or those of the catalogue; not his own."""
+        """Items that each list can be given: those that are relevant, or those of the catalogue; not the user's own."""
         catalogue = set(" ".join(self.groups).split())
         nobody = ("",) * len(self.lists)
         owned = [set(one.split()) for one in self.own or nobody]

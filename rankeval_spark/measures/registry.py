@@ -73,7 +73,7 @@ JUDGED_ONLY_MEANING: Final = (
 )
 
 MODEL: Final = "model"
-"""The option of a measure that looks at the lists of another model beside those it is computed of."""
+"""The option of a measure that looks at the lists of another model in addition to those it is computed of."""
 
 _JUDGED_ONLY: Final = Option(JUDGED_ONLY, None, is_switch=True, not_offered=(NotOffered("False", "leave it out"),))
 
@@ -128,7 +128,7 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """What is known of a measure beside its kernel; used as the decorator that registers the kernel.
+    """What is known of a measure in addition to its kernel; used as the decorator that registers the kernel.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Definition:
     goldens
         Worked examples; at least one.
     aliases
-        Other names that are read, each with the options it stands for.
+        Other names that are read, each with the options it implies.
     cutoff
         Whether a cutoff is required, optional or forbidden.
     rules
@@ -162,20 +162,20 @@ class Definition:
     always_printed
         Options that a name shows even where they have their default, because tools disagree about it.
     after_at
-        Option that a number after ``@`` stands for, where that is not a cutoff.
+        Option that a number after ``@`` sets, where that is not a cutoff.
     without_relevant
-        Function of the options: value of a user for whom the measure is undefined where a population counts him; 0,
+        Function of the options: value of a user without a defined value where a population counts that user; 0,
         as for a list without a hit, or what the measure gives there instead.
     needs
         Facts of the lists beyond ranks and gains that the kernel reads with any options, such as
-        :data:`columns.HIT_SCORES`; they are collected only where a measure that is asked for needs them.
+        :data:`columns.HIT_SCORES`; they are collected only where a requested measure needs them.
     takes_expected_ties
         Whether the kernel gives the mean over all orders of tied items for lists of
-        :func:`~rankeval_spark.measures.expected_ties.over_all_orders`; or a function of the options that tells it.
+        :func:`~rankeval_spark.measures.expected_ties.over_all_orders`; or a function of the options that returns this.
     bounded_by_gains
         Whether tied items in the order of their gains, descending or ascending, give the best and the worst value that
-        any order of them can give, or gains have no part in it; or a function of the options that tells it. Not so with
-        ``group``, whose items the gains of others are weighed against, but where no order matters.
+        any order of them can give, or gains have no part in it; or a function of the options that returns this. Not so
+        with ``group``, whose items the gains of others are weighed against, but where no order matters.
     parts
         Numerator and denominator of each value, for a measure that is a ratio; it then has the option ``agg``.
     agg
@@ -253,7 +253,7 @@ class Entry:
 
     @property
     def family(self) -> str:
-        """Name of the module the measure stands in."""
+        """Name of the module that defines the measure."""
         return self.kernel.__module__.rpartition(".")[2]
 
     @property
@@ -278,18 +278,18 @@ class Entry:
         return {option.name: option.default for option in self.options}
 
     def takes_expected_ties(self, options: Options) -> bool:
-        """Tell whether the measure has a mean over all orders of tied items with a full set of options."""
+        """Return True if the measure, with a full set of options, has a mean over all orders of tied items."""
         takes = self.definition.takes_expected_ties
         return takes(**options) if callable(takes) else takes
 
     def is_bounded_by_gains(self, options: Options) -> bool:
-        """Tell whether ties in the order of gains bound the measure, or do not touch it, with a full set of options."""
+        """Return True if the order of tied items by gain bounds the measure, or does not change it."""
         is_bounded = self.definition.bounded_by_gains
         return is_bounded(**options) if callable(is_bounded) else is_bounded
 
     @property
     def requires(self) -> str:
-        """What a run must be given for the measure beside recommendations and judgements; empty where nothing.
+        """What the measure needs in addition to recommendations and judgements; empty where nothing.
 
         Examples
         --------
@@ -319,7 +319,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Match:
-    """What a name stands for: a measure, the options the name fixes and the number it ends in (trec_eval names)."""
+    """What a name means: a measure, the options the name fixes and the number it ends in (trec_eval names)."""
 
     entry: Entry
     presets: Options = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Which lists have ties that can change a measure: the share of them is published beside every mean."""
+"""Which lists have ties that can change a measure: the share of them is published with every mean."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks: Sequence[int]) -> BoolMatrix:
-    """Tell which lists hold, in a block of equal scores that starts at a rank <= k, items of different gains.
+    """Return which lists hold, in a block of equal scores that starts at a rank <= k, items of different gains.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks:
     Notes
     -----
     ``measures.md`` calls the share of such lists ``tie_share``. A block counts although it ends after k: which of
-    its items stand above the cut is then chosen by the rule for ties. Judged, unj, Bpref, infAP, RBPResidual and a map
-    of gains that holds grade 0 tell a judged item of gain 0 from one without a judgement: a tie of only such items
-    changes them and is not counted.
+    its items are above the cut is then chosen by the rule for ties. Judged, unj, Bpref, infAP, RBPResidual and a map
+    of gains that holds grade 0 distinguish a judged item of gain 0 from one without a judgement: a tie of only such
+    items changes them and is not counted.
 
     Examples
     --------

@@ -21,7 +21,7 @@ Dcg: TypeAlias = Literal["log2", "exp-log2", "jk2", "ln", "inverse"]
 """How a gain is discounted; ``exp-log2`` also raises it to 2**gain - 1."""
 
 Gains: TypeAlias = Literal["grade", "binary", "value"] | GainMap
-"""What an item is worth: its gain (0 where that is negative), 1 where the gain reaches ``rel``, its value apart from
+"""What an item is worth: its gain (0 where that is negative), 1 where the gain reaches ``rel``, its value other than
 the gain (0 where that is negative), or what a map says."""
 
 Ideal: TypeAlias = Literal["judged", "k_ones", "retrieved", "len"]
@@ -196,7 +196,7 @@ def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
 
 
 def _of_judged(weighting: Weighting, cut: CutLists) -> FloatMatrix:
-    # The whole list has no ideal where items without a judgement are worth something; it is never asked for.
+    # The whole list has no ideal where items without a judgement are worth something; it is never requested.
     return _best(weighting, cut, np.where(np.isfinite(cut.k), cut.k, 0.0), 1.0)
 
 
@@ -207,7 +207,7 @@ def _of_judged_as_long_as_list(weighting: Weighting, cut: CutLists) -> FloatMatr
 
 
 def _best(weighting: Weighting, cut: CutLists, depth: FloatMatrix, counts: FloatVector | float) -> FloatMatrix:
-    """Sum the judgements that count, best first; items without a judgement stand before those worth less than they."""
+    """Sum the judgements that count, best first; items without a judgement come before those worth less than they."""
     lists = cut.lists
     worth, discounts = weighting.of_judged(lists), weighting.discount(lists.ideal_rank)
     if weighting.unjudged == "zero":
@@ -229,7 +229,7 @@ def _of_ones(weighting: Weighting, cut: CutLists) -> FloatMatrix:
 
 
 def _of_retrieved(weighting: Weighting, cut: CutLists) -> FloatMatrix:
-    """Sort the hits of each list by gain once; then each cutoff keeps its own and numbers them anew."""
+    """Sort the hits of each list by gain once; then each cutoff keeps its own and renumbers them."""
     lists = cut.lists
     worth = weighting.of_hits(lists)
     best_first = np.lexsort((-worth, lists.hit_list))

@@ -32,11 +32,11 @@ class Replicates:
     sums : float64, same shape
         Sum of w x.
     squares : float64, same shape, or None
-        Sum of w x^2, where it was asked for.
+        Sum of w x^2, where it was requested.
 
     Examples
     --------
-    A user whose value is 3 gives 3 wherever he is drawn at all:
+    A user whose value is 3 gives 3 wherever they are drawn at all:
 
     >>> found = by_group(np.array([[3.0]]), hashing.user_hashes(["bob"]), seed=0, replicates=4)
     >>> found.means
@@ -54,7 +54,7 @@ class Replicates:
 
     @property
     def means(self) -> Values:
-        """Normalised mean of each replicate, ``sum w x / sum w``; NaN where nobody was drawn."""
+        """Normalised mean of each replicate, ``sum w x / sum w``; NaN where no user was drawn."""
         return quotient(self.sums, self.weights)
 
 
@@ -185,7 +185,7 @@ def studentized_p(moments: Moments, replicates: Replicates) -> Values:
     Sakai (2006), Evaluating evaluation metrics based on the bootstrap: ``t = mean / se`` and ``t* = (mean* - mean) /
     se*``, the replicates being shifted to the null hypothesis, with ``se*^2 = sum w (x - mean*)^2 / (W (W - 1))``, W
     the sum of weights. A replicate of equal values counts as extreme unless its mean is the observed one. NaN where the
-    values differ by less than 1e-4 of their mean: the sums of squares cannot tell such a spread from rounding.
+    values differ by less than 1e-4 of their mean: the sums of squares cannot distinguish such a spread from rounding.
     """
     if replicates.squares is None:
         message = "the sums of squares of the replicates are needed: by_group(..., with_squares=True)"
@@ -202,7 +202,7 @@ def studentized_p(moments: Moments, replicates: Replicates) -> Values:
 
 
 _ALIKE: Final = 1e-8
-"""Variance, as a share of the squared mean, up to which the sums of squares tell too little of the spread."""
+"""Variance, as a share of the squared mean, up to which the sums of squares are too inaccurate for the spread."""
 
 _TOLERANCE: Final = 1e-10
 """Share by which rounding may have lessened a replicate that is equal to what was observed."""

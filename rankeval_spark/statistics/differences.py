@@ -36,7 +36,7 @@ _STEP: Final = 4
 _N_RUNGS: Final = 33
 """Rungs of the ladder of magnitudes, from 2^-80 in steps of 2^4 to 2^48."""
 _N_SINGLE: Final = 9
-"""Numbers of a group and column beside its ladder and its few differences."""
+"""Numbers of a group and column in addition to its ladder and its few differences."""
 
 
 def difference_of(values: Values, baseline: Values) -> Values:

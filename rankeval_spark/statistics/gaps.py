@@ -1,4 +1,4 @@
-"""How far groups of users lie apart: the gap between the extremes, with an interval that knows they were picked.
+"""How far groups of users lie apart: the gap between the extremes, with an interval that accounts for their choice.
 
 Every function takes arrays of shape (..., n_groups), a row for each measure, and answers for all rows at once; a group
 that a row leaves out has the value NaN.

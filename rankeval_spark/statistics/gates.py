@@ -224,12 +224,12 @@ def too_few_groups(what: str, least_users: int) -> Verdict:
 
 
 def missing_slice(what: str) -> Verdict:
-    """Fail a slice that a rule names and nobody has a value in."""
+    """Fail a slice that a rule names and in which no user has a value."""
     return Verdict("missing_slice", math.nan, math.nan, f"{what} has no users in these results: failed.")
 
 
 def nobody_in_common(what: str, versus: str) -> Verdict:
-    """Fail a slice in which nobody has a value under both models.
+    """Fail a slice in which no user has a value under both models.
 
     Examples
     --------

@@ -177,7 +177,7 @@ def permutations(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) 
     Returns
     -------
     uint8, shape (n_systems, n_users, replicates)
-        Which system stands at each place.
+        Which system is at each place.
 
     Notes
     -----

@@ -75,10 +75,10 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
     Notes
     -----
     Wilson (1927), Probable inference, the law of succession, and statistical inference. Where users have 0 or 1,
-    ``m2 / n = mean (1 - mean)`` and this is his interval for n trials. Values in between (several lists a user) vary
-    less, which counts as more trials: ``n_eff = n mean (1 - mean) / (m2 / n)``, and n where all values are equal. Of a
-    mean over the lists of clusters, linearised, this is ``mean (1 - mean) / variance`` too, the variance without its
-    factor ``n / (n - 1)``, so that single lists give Wilson's n; unequal clusters may count as fewer trials than n.
+    ``m2 / n = mean (1 - mean)`` and this is Wilson's interval for n trials. Values in between (several lists a user)
+    vary less, which counts as more trials: ``n_eff = n mean (1 - mean) / (m2 / n)``, and n where all values are equal.
+    Of a mean over the lists of clusters, linearised, this is ``mean (1 - mean) / variance`` too, the variance without
+    its factor ``n / (n - 1)``, so that single lists give Wilson's n; unequal clusters may count as fewer trials than n.
 
     Examples
     --------

@@ -20,7 +20,7 @@ class Adjusted(NamedTuple):
     Attributes
     ----------
     p : float64
-        NaN where there was no p, or where the replicates could not have told.
+        NaN where there was no p, or where the replicates were too few for significance.
     family_size : int64
         Rows of the same family that have a p.
     reason : str
@@ -59,8 +59,9 @@ def adjust(
     -----
     Of the sorted p of a family of f: Holm (1979) ``max_{j <= i} (f - j + 1) p_(j)``, Bonferroni ``f p``, Benjamini &
     Hochberg (1995) ``min_{j >= i} f p_(j) / j``, all at most 1. A p from B replicates is at least 1 / (B + 1): where
-    ``f / (B + 1) > alpha`` it could not be found significant by itself, so it is left out with its reason. (With Holm
-    and Bonferroni nothing could be, whatever the data; with Benjamini-Hochberg only where many p are as small.)
+    ``f / (B + 1) > alpha`` it could not be found significant by itself and is left out with its reason. (With Holm
+    and Bonferroni no p of the family could be, whatever the data; with Benjamini-Hochberg only where many p are as
+    small.)
 
     Examples
     --------

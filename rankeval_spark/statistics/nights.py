@@ -188,7 +188,7 @@ def by_group(
     now, before : float64, shape (n_users, n_columns)
         Values on either night; NaN where undefined, or where the user was not there.
     group_now, group_before : int, shape (n_users,)
-        Group of each user on either night, from 0 to ``n_groups - 1``. A user who has changed his group is in each
+        Group of each user on either night, from 0 to ``n_groups - 1``. A user who has changed group is in each
         group on one night only.
     n_groups : int
         Number of groups.
@@ -247,13 +247,14 @@ def compare(now: Moments, before: Moments, common: Ratios, *, level: float) -> S
     -----
     ``se^2 = se_1^2 + se_2^2 - 2 sum_common (x - mean x)(y - mean y) / (n_1 n_2)``, with the means of all users of each
     night. It is not the paired comparison: users of one night only count too. The degrees of freedom are those of the
-    smaller night, n - 1, which is the paired test's number where all users are common, and cautious elsewhere. The
-    covariance is over ``n_1 n_2``, the variances are over ``n (n - 1)``: of two nights that are the same a standard
-    error of ``sqrt(2 / n)`` times that of one night is left, cautious too. What rounding makes of 0 is 0.
+    smaller night, n - 1. That is the paired test's number where all users are common, and conservative elsewhere.
+
+    The covariance is over ``n_1 n_2``, the variances are over ``n (n - 1)``. So two identical nights keep a standard
+    error of ``sqrt(2 / n)`` times that of one night, which is conservative too. What rounding makes of 0 is 0.
 
     Examples
     --------
-    Without common users this is the comparison of two samples:
+    Three users on each night and none in common: this is the comparison of two samples.
 
     >>> from rankeval_spark.statistics import moments, ratios
     >>> nobody = ratios.by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)

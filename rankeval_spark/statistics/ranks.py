@@ -93,7 +93,7 @@ def magnitudes(differences: Values, mean_absolute: float) -> Magnitudes:
 
 
 def to_bytes(differences: Values) -> bytes:
-    """Write the distinct differences of each column and how many users have them, to be put together elsewhere.
+    """Write the distinct differences of each column and how many users have them, to be merged elsewhere.
 
     The magnitudes of :func:`magnitudes` are steps of the mean ``|d|``, which is known only when all users are.
 
@@ -156,10 +156,11 @@ def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> Ranked:
 
     Notes
     -----
-    Wilcoxon (1945); Pratt (1959). Ties have the mean of their ranks, and the variance is corrected for them: ``W = sum
-    of ranks with d > 0``, of mean ``(n (n + 1) - z (z + 1)) / 4`` and variance ``(n (n + 1)(2 n + 1) - z (z + 1)(2 z +
-    1)) / 24 - sum (t^3 - t) / 48``, z the zeros that were ranked, t the users of each magnitude. Not corrected for
-    continuity. It tests whether the differences lie symmetrically about 0, not whether their mean is 0.
+    Wilcoxon (1945); Pratt (1959). Ties have the mean of their ranks, and the variance is corrected for them:
+    ``W = sum of ranks with d > 0``. Its mean is ``(n (n + 1) - z (z + 1)) / 4``. Its variance is
+    ``(n (n + 1)(2 n + 1) - z (z + 1)(2 z + 1)) / 24 - sum (t^3 - t) / 48``. Here z are the zeros that were ranked and t
+    the users of each magnitude. Not corrected for continuity. It tests whether the differences lie symmetrically about
+    0, not whether their mean is 0.
 
     Examples
     --------

@@ -92,7 +92,7 @@ def distinct_columns(columns: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray
 
 
 def members(codes: NDArray[np.integer]) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:
-    """Find the groups of a slicing and where their users stand; a slice where it is everyone, to copy nothing."""
+    """Find the groups of a slicing and the positions of their users; a Python slice for everyone, to copy nothing."""
     if codes.size and codes.min() == codes.max():
         if codes[0] >= 0:
             yield int(codes[0]), slice(None)

@@ -39,7 +39,7 @@ class Draws:
     seed: int
 
     def weights(self, hashes: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """How often each user is drawn in each replicate; one who stands in several rows is drawn once for all.
+        """How often each user is drawn in each replicate; a user with several rows is drawn once for all of them.
 
         Examples
         --------

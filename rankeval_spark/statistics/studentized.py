@@ -77,7 +77,7 @@ def quantile(level: float, n_groups: int, freedom: float) -> float:
     n_groups : int
         At least 2.
     freedom : float
-        Degrees of freedom; below 4 scipy is asked, which takes a hundred times as long.
+        Degrees of freedom; below 4 scipy is used, which takes a hundred times as long.
 
     Examples
     --------

@@ -92,9 +92,10 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
     Notes
     -----
     Sakai (2018), Laboratory experiments in information retrieval, chapter 4: two-way analysis without replication,
-    ``V_E = sum of squared residuals / ((m - 1)(n - 1))`` and ``q = |mean_i - mean_j| / sqrt(V_E / n)``, which has the
-    studentized range of m with (m - 1)(n - 1) degrees of freedom if the differences of all pairs vary alike. For m = 2
-    this is the paired t test. Without the pairing (one-way residuals) users' own spread drowns the differences.
+    ``V_E = sum of squared residuals / ((m - 1)(n - 1))`` and ``q = |mean_i - mean_j| / sqrt(V_E / n)``. If the
+    differences of all pairs vary alike, q has the distribution of the studentized range of m, with (m - 1)(n - 1)
+    degrees of freedom. For m = 2 this is the paired t test. Without the pairing (one-way residuals) users' own spread
+    drowns the differences.
 
     Examples
     --------

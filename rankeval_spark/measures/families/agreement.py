@@ -21,12 +21,12 @@ _ABOUT = "; B is the list of the named model for the same user"
 
 
 def _beside(n_items: int, *others: tuple[str, tuple[int | None, ...]]) -> Ranking:
-    """Write a list of so many items beside those of other models: the rank here of the item at each place there."""
+    """Write a list of so many items with those of other models: the rank here of the item at each place there."""
     return Ranking([None] * n_items, background=Background(others=others))
 
 
 _SWAPPED = _beside(4, ("popular", (2, 1, None)))
-"""a b c d beside b a e."""
+"""a b c d compared with b a e."""
 _SAME = _beside(2, ("popular", (1, 2)))
 _APART = _beside(2, ("popular", (None, None)))
 _ALONE = _beside(2, ("random", (1, 2)))
@@ -83,7 +83,7 @@ def overlap(cut: CutLists, *, model: OtherModel, denom: Literal["k", "len", "min
 
     Examples
     --------
-    a b c beside b d:
+    a b c compared with b d:
 
     >>> from rankeval_spark.measures import Background, Lists, Ranking
     >>> batch = Lists.of([Ranking([None] * 3, background=Background(others=[("popular", (2, None))]))])
@@ -133,7 +133,7 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
 
     Examples
     --------
-    a b c beside b d: of a b d e, one in three at the first two places.
+    a b c compared with b d: of a b d e, one in three at the first two places.
 
     >>> from rankeval_spark.measures import Background, Lists, Ranking
     >>> batch = Lists.of([Ranking([None] * 3, background=Background(others=[("popular", (2, None))]))])
@@ -200,7 +200,7 @@ def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.
 
     Examples
     --------
-    a b beside b a: half of the weight lies below rank 1.
+    a b compared with b a: half of the weight lies below rank 1.
 
     >>> from rankeval_spark.measures import Background, Lists, Ranking
     >>> batch = Lists.of([Ranking([None] * 2, background=Background(others=[("popular", (2, 1))]))])
@@ -235,5 +235,5 @@ def _longer(cut: CutLists, model: str) -> FloatMatrix:
 
 
 def _running(terms: FloatVector) -> FloatVector:
-    """Sum the terms up to each depth, 0 of none: the sum of the first d stands at d."""
+    """Sum the terms up to each depth, 0 of none: the sum of the first d is at index d."""
     return np.concatenate([[0.0], np.cumsum(terms)])

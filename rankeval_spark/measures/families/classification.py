@@ -33,7 +33,7 @@ class _Confusion(NamedTuple):
     def of(cls, cut: CutLists, rel: float) -> _Confusion:
         hits, size = cut.hits(rel), cut.lists.known_items.totals[needs.CATALOGUE_ITEMS][:, None]
         missed = cut.n_relevant(rel) - hits
-        # The whole list, which has no k, is never asked for.
+        # The whole list, which has no k, is never requested.
         places = np.where(np.isfinite(cut.k), cut.k, 0.0)
         return cls(hits, places - hits, missed, size - places - missed)
 
@@ -125,13 +125,14 @@ def matthews_correlation(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     Returns
     -------
     float64, shape (n_lists, n_cutoffs)
-        In [-1, 1]; NaN where the user has no relevant judgement, or the catalogue fewer items than k and those missed.
+        In [-1, 1]. NaN where the user has no relevant judgement, or the catalogue has fewer items than k and those
+        missed.
 
     Notes
     -----
-    ``(TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN))`` with ``TP = h_k``, ``FP = k - h_k``,
+    ``(TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN))``. Here ``TP = h_k``, ``FP = k - h_k``,
     ``FN = R - h_k`` and ``TN = |T| - k - FN``; T as for ClassAccuracy. **Not recommended**: in a large catalogue it
-    comes to the geometric mean of P@k and R@k, which say more apart.
+    comes to the geometric mean of P@k and R@k, which say more separately.
 
     Examples
     --------

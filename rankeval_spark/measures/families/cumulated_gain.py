@@ -51,7 +51,7 @@ def _needs(*, gains: Gains, **_: object) -> tuple[str, ...]:
 def _is_bounded_by_gains(  # every other option leaves the better item the one with the greater gain
     *, gains: Gains, unjudged: Unjudged, group: str | None, ideal: Ideal = "judged", **_: object
 ) -> bool:
-    """Tell whether the order of the gains is the best one of tied items, and the reverse the worst.
+    """Return True if descending gains are the best order of tied items, and ascending gains the worst.
 
     Where a map gives grade 0 a gain it is not: an item without a judgement has gain 0 too.
     """
@@ -120,7 +120,7 @@ def cumulated_gain(
         The lists and the cutoffs.
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
-        has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
+        has next to the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
         not hold is an error; 0 may have a gain, which judged items then have and others have not.
     rel : float
         Gain from which on an item is relevant; only with ``gains='binary'``.
@@ -182,7 +182,7 @@ def normalised_cumulated_gain(
         The lists and the cutoffs.
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
-        has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
+        has next to the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
         not hold is an error; 0 may have a gain, which judged items then have and others have not.
     ideal : {"judged", "k_ones", "retrieved", "len"}
         The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as
@@ -252,7 +252,7 @@ def discounted_cumulated_gain(
         g / ln(i + 1); g / i. A gain above 1000 is an error where it is an exponent.
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
-        has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
+        has next to the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
         not hold is an error; 0 may have a gain, which judged items then have and others have not.
     rel : float
         Gain from which on an item is relevant; only with ``gains='binary'``.
@@ -417,7 +417,7 @@ def normalised_discounted_cumulated_gain(  # noqa: PLR0913 - each option is a di
         g / ln(i + 1); g / i. A gain above 1000 is an error where it is an exponent.
     gains : {"grade", "binary", "value"} or GainMap
         Gain of an item: its own, 0 where that is negative; 1 where it is relevant; the value that the held-out table
-        has beside the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
+        has next to the gain, 0 where that is negative; what the map gives its grade. A grade above 0 that the map does
         not hold is an error; 0 may have a gain, which judged items then have and others have not.
     ideal : {"judged", "k_ones", "retrieved", "len"}
         The best order: of all judgements; k relevant items; the list's own first k items sorted; the judgements, as
@@ -437,10 +437,10 @@ def normalised_discounted_cumulated_gain(  # noqa: PLR0913 - each option is a di
     ``DCG@k / IDCG@k``, IDCG from all judgements of the user, best first, cut at k. ``k_ones`` (RecTools) keeps users
     with R < k below 1; ``retrieved`` (Evidently) and ``len`` inflate the value of lists that miss relevant items. The
     base of the logarithm cancels: ``dcg='ln'`` has the values of ``log2``. With ``agg='micro'`` the DCG of all users is
-    divided by their IDCG, so that users with more, or dearer, relevant items count for more.
+    divided by their IDCG, so that users with more relevant items, or more valuable ones, count for more.
 
     With ``unjudged='mean'`` or ``'median'`` the ideal may place any number of items without a judgement, so that
-    judged ones that are worth less than these never stand in it; only for dense rating data, where an item without a
+    judged ones that are worth less than these are never in it; only for dense rating data, where an item without a
     judgement is no sign of dislike. Gains are averaged before they are raised.
 
     Examples

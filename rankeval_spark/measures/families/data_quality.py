@@ -49,7 +49,7 @@ def sufficient_recommendations(cut: CutLists, *, kind: Literal["full", "share"] 
     Returns
     -------
     float64, shape (n_lists, n_cutoffs)
-        In [0, 1]. NaN without a list: users without one are counted beside every measure.
+        In [0, 1]. NaN without a list: users without one are counted with every measure.
 
     Notes
     -----

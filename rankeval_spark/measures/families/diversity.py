@@ -113,8 +113,8 @@ def intra_list_diversity(
         follows the first.
     sim : {"vector", "jaccard", "cooccurrence", "hamming"}
         What makes two items similar: the cosine of their vectors; the share of their categories that they have in
-        common; the users in `train` that they have in common, over the root of U(i) U(j); the share of the numbers of
-        their vectors that are equal, as flags are.
+        common; the users in `train` that they have in common, over the root of U(i) U(j); the share of equal numbers
+        in their vectors, as of flags.
     unknown : {"null", "drop"}
         What an item without categories or users, without a vector, or with one of zeros (``hamming`` knows it) does:
         the list has no value; it counts as if it were not in the list.
@@ -130,9 +130,9 @@ def intra_list_diversity(
     ``(|s|^2 - m) / 2``, so that the work grows with k and not with its square. The distance of ``hamming`` is that of
     Hamming over the length of the vectors; RecTools counts the numbers that differ and does not divide.
 
-    With ``rel`` or ``discount`` it is ``sum_i D(i) r_i d(i) / sum_i D(i)``, i in 1..m, where d(i) is the mean distance
-    to the other items, ``sum_{j != i} D(max(1, j - i)) r_j (1 - sim(i, j)) / sum_{j != i} D(max(1, j - i)) r_j``, and
-    0 where that has no term; r_i = 1 without ``rel``, D = 1 without ``discount``. The outer divisor runs over all
+    With ``rel`` or ``discount`` it is ``sum_i D(i) r_i d(i) / sum_i D(i)``, i in 1..m. Here d(i) is the mean distance
+    to the other items, ``sum_{j != i} D(max(1, j - i)) r_j (1 - sim(i, j)) / sum_{j != i} D(max(1, j - i)) r_j``;
+    it is 0 where that has no term; r_i = 1 without ``rel``, D = 1 without ``discount``. The outer divisor runs over all
     places, relevant or not, as of EPC.
 
     Examples
@@ -242,7 +242,7 @@ def subtopic_recall(cut: CutLists, *, of: Literal["user", "all"] = "user") -> Fl
 
     Notes
     -----
-    ``|union of the categories of items 1..m, in T| / |T|``, T being the categories asked for.
+    ``|union of the categories of items 1..m, in T| / |T|``, T being the requested categories.
 
     Examples
     --------
@@ -293,7 +293,7 @@ def _mean_similarity(cut: CutLists, sim: str, unknown: str) -> FloatMatrix:
 
 
 def _is_known(cut: CutLists, sim: str) -> FloatVector:
-    """Tell of each item, by 1 or 0, whether it is known what it is similar to."""
+    """Return 1 for each item whose similarities are known, 0 for the others."""
     facts = cut.lists.known_items
     if sim == "vector":
         return facts.has_vector.astype(np.float64)

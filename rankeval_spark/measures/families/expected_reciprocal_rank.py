@@ -146,7 +146,7 @@ def _of_list(cut: CutLists, max_rel: float) -> FloatMatrix:
 
 
 def _stops(gains: FloatVector, list_index: IntVector, max_rel: float) -> FloatVector:
-    """Probability that the user stops at each item of his list, having gone past the earlier ones."""
+    """Probability that the user stops at each item of their list, having gone past the earlier ones."""
     # (2**g - 1) / 2**max_rel term by term, because 2**max_rel alone overflows from 1024 on.
     satisfied: FloatVector = np.exp2(np.maximum(gains, 0) - max_rel) - np.exp2(-max_rel)
     return satisfied * product_of_earlier(1 - satisfied, list_index)

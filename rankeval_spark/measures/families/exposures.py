@@ -200,7 +200,7 @@ def gini(
     items: Literal["catalogue", "recommended"] = "catalogue",
     norm: Literal["n-1", "n"] = "n-1",
 ) -> FloatVector:
-    """Concentration of what the lists show: 0 where every item stands in as many, 1 where one takes all.
+    """Concentration of what the lists show: 0 where every item is in as many, 1 where one takes all.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def personalization(
 
     Notes
     -----
-    ``1 - mean over pairs {u, v} of |L_u@k and L_v@k| / k``. No pair is looked at: item i, which stands in x_i of V
+    ``1 - mean over pairs {u, v} of |L_u@k and L_v@k| / k``. No pair is looked at: item i, which is in x_i of V
     lists, is shared by x_i (x_i - 1) / 2 pairs, so that the value is ``1 - sum_i x_i (x_i - 1) / (V (V - 1) k)``.
 
     With ``denom='min'`` it is ``1 - sum_i sum_{a,b} x_ia (x_ib - [a = b]) / min(a, b) / (V (V - 1))``, x_ia being the
@@ -323,7 +323,7 @@ def personalization(
     computes it of the matrix of all pairs. Where all lists have one length, it is the same as ``denom='min'``.
 
     The Jaccard index of two lists is no sum over the items that they share: its denominator, the size of the union,
-    hangs on how many these are. It would take every pair of lists, of which a million users have 5e11, and is not
+    depends on how many these are. It would take every pair of lists, of which a million users have 5e11, and is not
     offered. Of two lists of one length it is ``c / (2 - c)``, c being their cosine, and puts pairs in the same order.
 
     Examples

@@ -1,4 +1,4 @@
-"""Whether there is a hit at all, and how far down the first one, or each one, stands."""
+"""Whether there is a hit at all, and how far down the first one, or each one, is."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     ),
 )
 def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
-    """Whether the first relevant item stands at rank k exactly; its mean is the share of such users.
+    """Whether the first relevant item is at rank k exactly; its mean is the share of such users.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
     Notes
     -----
-    ``1[min{i : r_i = 1} = k]``. Here k is a rank, not a depth: asked for at 1, 2, ..., k it is a histogram with a row
-    a rank, whose rows add up to Success@k.
+    ``1[min{i : r_i = 1} = k]``. Here k is a rank, not a depth: requested at 1, 2, ..., k it is a histogram with a row
+    per rank, whose rows add up to Success@k.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def average_reciprocal_hit_rank(
     -------
     float64, shape (n_lists, n_cutoffs)
         At least 0; at most 1 with ``denom='ideal'``. NaN where the user has no relevant judgement; with
-        ``gains='grade'``, unless ``denom='R'``, where none of his gains is positive.
+        ``gains='grade'``, unless ``denom='R'``, where none of their gains is positive.
 
     Notes
     -----

@@ -89,10 +89,10 @@ def interpolated_precision(
 
     Notes
     -----
-    ``max {h_i / i : h_i >= need}``; at recall 0 nothing is needed, so it is the highest precision of all. Precision
-    falls from one hit to the next, so only ranks of hits are looked at. ``ceil`` is computed in whole numbers:
-    in doubles 0.1 * 3 * 10 is above 3. ``v9`` needs 2 of R = 3 items at 0.7 where ``ceil`` needs 3; ``v10`` lets 2
-    of R = 4 meet a recall of 0.6.
+    ``max {h_i / i : h_i >= need}``; at recall 0 nothing is needed, so the value is the highest precision of all.
+    Precision falls from one hit to the next, so only ranks of hits are looked at. ``ceil`` is computed in whole
+    numbers: in doubles 0.1 * 3 * 10 is above 3. ``v9`` needs 2 of R = 3 items at 0.7 where ``ceil`` needs 3; ``v10``
+    lets 2 of R = 4 meet a recall of 0.6.
 
     Examples
     --------
@@ -254,8 +254,8 @@ def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
     Notes
     -----
-    ``min(R, m) / R`` with m items at ranks 1..k. To be published beside a curve: where the mean is low, high levels of
-    recall are out of reach for short lists, and precision there says nothing about the model's order.
+    ``min(R, m) / R`` with m items at ranks 1..k. Publish it with a curve: where the mean is low, high levels of recall
+    are out of reach for short lists, and precision there says nothing about the model's order.
 
     Examples
     --------

@@ -175,7 +175,7 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
     ),
 )
 def binary_preference(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
-    """How seldom an item judged as not relevant stands above a relevant one.
+    """How seldom an item judged as not relevant is above a relevant one.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def binary_preference(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     -----
     ``(1 / R) sum over relevant recommended items of 1 - min(b, R) / min(N, R)``, b being the items above that were
     judged as not relevant and N all of them; the item adds 1 where b = 0. Items without a judgement are left out, and
-    so are those with a negative one, which in trec_eval stands for an item that was pooled and not judged. Of use only
+    so are those with a negative one, which in trec_eval marks an item that was pooled and not judged. Of use only
     where irrelevant items are judged: with held-out interactions alone it is the recall of the whole list.
 
     Examples
@@ -252,9 +252,9 @@ def inferred_average_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
     Notes
     -----
-    ``(1 / R) sum 1/i + ((i-1)/i) (j/(i-1)) (a+e)/(a+b+2e)`` over the relevant recommended items, i being the rank, j
+    ``(1 / R) sum 1/i + ((i-1)/i) (j/(i-1)) (a+e)/(a+b+2e)`` over the relevant recommended items. Here i is the rank, j
     the pooled items above it (judged or not), a and b those judged as relevant and as not relevant, e = 0.00001. The
-    share of relevant items among those judged above stands for that of the pool; items outside of the pool count as
+    share of relevant items among those judged above estimates that of the pool; items outside of the pool count as
     not relevant. Where all of the pool is judged it is AP up to e.
 
     Examples

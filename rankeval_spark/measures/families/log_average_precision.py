@@ -42,7 +42,7 @@ def log_average_precision(
     cut : CutLists
         The lists and the cutoffs.
     floor : float
-        Least average precision that is told apart, because the logarithm of 0 is infinite.
+        Least average precision that is distinguished, because the logarithm of 0 is infinite.
     rel : float
         Gain from which on an item is relevant.
 
@@ -93,7 +93,7 @@ def geometric_average_precision(
     cut : CutLists
         The lists and the cutoffs.
     floor : float
-        Least average precision that is told apart, because one user with 0 would make the mean 0.
+        Least average precision that is distinguished, because one user with 0 would make the mean 0.
     rel : float
         Gain from which on an item is relevant.
 

@@ -157,7 +157,7 @@ _LIKED_BY_NOBODY = _TASTES._replace(own=("c", "d"))
     interval="jackknife",
     formula="B_rec / B_train - 1; B = share of items that are of the category / the category's share of the catalogue",
     bounds=(-1, math.inf),
-    undefined="nobody with a list has an item of the category in train",
+    undefined="no user with a list has an item of the category in train",
     source="Tsintzou, Pitoura & Tsaparas (2018), Bias disparity in recommendation systems",
     goldens=(
         Golden(

@@ -22,7 +22,7 @@ _NOTHING_RELEVANT = Ranking([0, None], missed=[0])
 
 
 def partial_auc_parts(cut: CutLists, *, rel: Level = 1) -> tuple[FloatMatrix, FloatMatrix]:
-    """Share of the first k others that stand below, summed over the hits, and the relevant items there are."""
+    """Share of the first k others that are below, summed over the hits, and the relevant items there are."""
     return _area(cut, _others_above(cut, rel) + 1, rel), cut.n_relevant(rel)
 
 
@@ -53,7 +53,7 @@ def partial_auc_at_positives_parts(cut: CutLists, *, rel: Level = 1) -> tuple[Fl
     ),
 )
 def partial_auc(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
-    """Share of pairs, of a relevant item and one of the first k others, that stand in the right order.
+    """Share of pairs, of a relevant item and one of the first k others, that are in the right order.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     ),
 )
 def partial_auc_at_positives(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
-    """Share of pairs, of one of the first k hits and one of the first k other items, that stand in the right order.
+    """Share of pairs, of one of the first k hits and one of the first k other items, that are in the right order.
 
     Parameters
     ----------

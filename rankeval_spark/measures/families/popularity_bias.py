@@ -36,7 +36,7 @@ def lift_parts(cut: CutLists) -> tuple[FloatMatrix, FloatMatrix]:
     formula="(GAP_L - GAP_P) / GAP_P; GAP_L and GAP_P the means over users of (1 / m) sum_{i<=m} c(i) and of the mean "
     "of c(i) over the distinct items of the user in train",
     bounds=(-1, math.inf),
-    undefined="the user has no list or nothing in train; he counts in neither of the means",
+    undefined="the user has no list or nothing in train, and is in neither mean",
     source="Abdollahpouri et al. (2020), The connection between popularity bias, calibration, and fairness in "
     "recommendation",
     goldens=(
@@ -121,7 +121,7 @@ def mean_popularity_rank(cut: CutLists) -> FloatMatrix:
     -----
     ``(1 / m) sum_{i<=m} q(i)``. The items in `train` are ranked by the number U(i) of their users, from 1 for the least
     popular one; items of equally many users share the mean of their ranks; q(i) is the rank over the number of items.
-    Unlike the popularity c(i) of ARP it does not hang on how far a few items stand above all others.
+    Unlike the popularity c(i) of ARP it does not depend on how far a few items are above all others.
 
     Examples
     --------

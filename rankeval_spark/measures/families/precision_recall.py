@@ -174,7 +174,7 @@ def recall(
     denom : {"R", "min"}
         What the hits are divided by: the relevant items R; those that k places can hold, min(R, k).
     gains : {"binary", "value"}
-        Whether a relevant item counts 1, or the value that the held-out table has beside its gain (0 where negative).
+        Whether a relevant item counts 1, or the value that the held-out table has next to its gain (0 where negative).
     rel : float
         Gain from which on an item is relevant.
 
@@ -245,7 +245,7 @@ def f_measure(cut: CutLists, *, beta: Annotated[float, Above(0)] = 1, rel: Level
 
     Notes
     -----
-    ``(1 + b^2) P R / (b^2 P + R)`` with P = h_k / k and R = h_k / R comes to ``(1 + b^2) h_k / (b^2 R + k)``, which
+    ``(1 + b^2) P R / (b^2 P + R)`` with P = h_k / k and R = h_k / R comes to ``(1 + b^2) h_k / (b^2 R + k)``. That form
     needs no case for P = R = 0. The aggregate is the mean of the users' values, not F of mean P and mean R; with
     ``agg='micro'`` it is F of the precision and the recall of all users together.
 

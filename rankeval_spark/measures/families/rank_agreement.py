@@ -1,4 +1,4 @@
-"""Whether the scores of held-out items stand in the order of their gains, pair by pair or as a correlation."""
+"""Whether the scores of held-out items are in the order of their gains, pair by pair or as a correlation."""
 
 from __future__ import annotations
 

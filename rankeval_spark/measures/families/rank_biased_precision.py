@@ -135,7 +135,7 @@ def rank_biased_precision_residual(cut: CutLists, *, p: Persistence = 0.8, rel: 
     p : float
         Probability of going on to the next item.
     rel : float or None
-        The ``rel`` of the RBP it stands beside: it decides only for which users both are defined.
+        The ``rel`` of the RBP that it accompanies: it decides only for which users both are defined.
 
     Returns
     -------

@@ -114,9 +114,9 @@ def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Floa
     Notes
     -----
     ``sqrt((1 / n) sum (score - gain)^2)`` over the n held-out pairs of the user that the log holds: the score predicts,
-    the gain is the truth. Pairs without a prediction are left out: publish PredictedShare beside it. The mean is that
+    the gain is the truth. Pairs without a prediction are left out: publish PredictedShare with it. The mean is that
     of the users' roots, as in LensKit; with ``agg='micro'`` it is the root over all pairs, as in Surprise and RecTools,
-    the value of a user is his mean squared error, and ``std_dev`` and ``std_error`` are those of it.
+    the value of a user is their mean squared error, and ``std_dev`` and ``std_error`` are those of it.
 
     Examples
     --------

@@ -76,7 +76,7 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     -----
     ``(c + t / 2) / (n_1 n_0)`` over the held-out items that the list holds, n_1 of them relevant and n_0 with a gain
     below rel. Items without a judgement do not count: a list of the best k of a catalogue has no area under its curve,
-    only the part that PAUC gives. With ``agg='micro'`` the pairs of all users are put together; GAUC weighs users by
+    only the part that PAUC gives. With ``agg='micro'`` the pairs of all users are pooled; GAUC weighs users by
     their items instead.
 
     Examples
@@ -118,7 +118,7 @@ def weighted_area_parts(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half"
     ),
 )
 def grouped_area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> FloatMatrix:
-    """AUC of the user, which counts in the mean as often as he had impressions.
+    """AUC of the user, weighted in the mean by their number of impressions.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ _CONTENT_GAP = Ranking([1, None], items=(_X, _NO_VECTOR), background=_TRAIN)
 _TOGETHER = Ranking([None, 1], items=(Item(users=4, familiarity=1 / 2), Item(users=1, familiarity=0)))
 """The first item is often had together with the two of the user, the second never."""
 _TOGETHER_GAP = Ranking([1, None], items=(Item(users=4, familiarity=1 / 2), Item(familiarity=0)))
-"""Nobody has the second item."""
+"""No user has the second item."""
 _POPULAR = Item(level=1, place=1)
 _RARE = Item(level=4, place=4)
 _POP = Ranking([1, 1, 1, None], items=(_RARE, _POPULAR, Item(), Item()), background=_TRAIN)
@@ -156,7 +156,7 @@ def serendipity(
         Gain from which on an item is relevant.
     kind : {"content", "pop", "ge"}
         What makes an item unexpected: its distance from what the user has in the training data, as in Unexpectedness;
-        how much higher it stands in the list than among the popular items; that it is not among the k most popular.
+        how much higher it is in the list than among the popular items; that it is not among the k most popular.
     sim : {"vector", "cooccurrence"}
         For ``kind='content'``, as in Unexpectedness.
     unknown : {"null", "drop"}
@@ -171,9 +171,9 @@ def serendipity(
     -----
     content: ``(1 / m) sum_{i<=m} r_i (1 - mean_j sim(i, j))``.
 
-    pop: ``(1 / m) sum_{i<=m} r_i max(p_u(i) - p_pop(i), 0)`` with ``p = (N + 1 - rank) / N``, N being the items of the
-    catalogue (`items` or, without that input, `train`), the rank of p_pop the dense one by c(i), the interactions in
-    `train`, and p_pop = 0 for items that are not in `train`.
+    pop: ``(1 / m) sum_{i<=m} r_i max(p_u(i) - p_pop(i), 0)`` with ``p = (N + 1 - rank) / N``. N are the items of the
+    catalogue (`items` or, without that input, `train`). The rank of p_pop is the dense one by c(i), the interactions in
+    `train`; p_pop = 0 for items that are not in `train`.
 
     ge: ``(1 / m) |{i <= m : r_i = 1, i not among the k most popular items of train}|``, ties by the item's id.
 
@@ -189,7 +189,7 @@ def serendipity(
     if kind == "content":
         return _mean_distance(cut, is_relevant, sim, unknown)
     if kind == "ge":
-        # Counted at each cutoff anew: the larger k, the more items are among the k most popular.
+        # Counted at each cutoff separately: the larger k, the more items are among the k most popular.
         place = facts.values[needs.ITEM_PLACE]
         counts = [cut.sum_items(is_relevant * (place > k))[:, column] for column, k in enumerate(cut.k[0])]
         return quotient(np.stack(counts, axis=1), cut.n_items)
@@ -214,7 +214,7 @@ def _mean_distance(cut: CutLists, counted: FloatVector, sim: str, unknown: str) 
 
 
 def _to_profile(facts: ItemFacts) -> FloatVector:
-    """Mean cosine of each item to those of its user; NaN where he has none with a vector."""
+    """Mean cosine of each item to those of its user; NaN where they have none with a vector."""
     profiles = facts.known_profile_vectors
     has_profile = np.isfinite(profiles).all(axis=1) & (profiles.shape[1] > 0)
     towards = np.where(has_profile[:, None], profiles, 0.0)[facts.item_list]

@@ -1,4 +1,4 @@
-"""Which measures a config asks for: every one of them at its own cutoff, or at all those given for the rest."""
+"""Which measures a config requests: each at its own cutoff, or at all those given for the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.presets import MeasureOptions
 
 WHOLE_LIST_WORD: Final = "all"
-"""The cutoff that stands for no cutoff in a config."""
+"""The cutoff that means no cutoff in a config."""
 
 BY_GAIN: Final = ("optimistic", "pessimistic")
 """Policies for ties that put them in the order of their gains."""
@@ -81,7 +81,7 @@ def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> Measur
 
 
 def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
-    """Name the measures that have no mean over all orders of ties, or no bounds by gain, where such are asked for."""
+    """Name the measures that have no mean over all orders of ties, or no bounds by gain, where ``ties`` needs them."""
     if ties == "expected":
         known = ", ".join(entry.name for entry in registry.entries() if entry.definition.takes_expected_ties)
         expected = f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"

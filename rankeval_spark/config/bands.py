@@ -92,7 +92,7 @@ class Band(Model):
 def band_faults(
     bands: Mapping[str, Band], *, slices: Iterable[Sequence[str]], given: Iterable[str]
 ) -> list[tuple[str, Fault]]:
-    """Say which bands do not fit the rest of what is asked for: the name of each, and the fault.
+    """Return the bands that do not fit the rest of the request: the name of each, and the fault.
 
     Parameters
     ----------

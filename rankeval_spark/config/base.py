@@ -58,7 +58,7 @@ def with_faults(error: ValidationError, faults: Sequence[Fault]) -> ValidationEr
 
 
 def repeated_faults(values: Sequence[object], what: str) -> list[Fault]:
-    """Make one fault for every value that stands in the list a second time."""
+    """Make one fault for every value that occurs in the list a second time."""
     return [
         Fault(f"[{index}]", f"{what} {value!r} a second time", "each once", "remove one of them")
         for index, value in enumerate(values)

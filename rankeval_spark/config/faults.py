@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Locate = Callable[[Place], str]
-"""Writes where the value of a place stands."""
+"""Writes where the value of a place is."""
 
 _EXPECTED: Final = {
     "string_type": "text",
@@ -44,7 +44,7 @@ def faults_of(error: ValidationError, model: type[BaseModel], locate: Locate) ->
     model : type[BaseModel]
         The model that was validated; it knows the keys that a misspelt one may have meant.
     locate : callable
-        Writes where a value stands.
+        Writes where a value is.
     """
     return [fault for details in error.errors(include_url=False) for fault in _faults(details, model, locate)]
 
@@ -66,7 +66,7 @@ def _faults(details: ErrorDetails, model: type[BaseModel], locate: Locate) -> li
             fix = nearest(str(details["input"]), known)
             return [Fault(locate(place), _found(details["input"], place), f"one of {', '.join(known)}", fix)]
         case "too_short":
-            # Pydantic counts the valid elements only; a list is called empty here if that is what stands in the file.
+            # Pydantic counts the valid elements only; a list is called empty here if the file has an empty list.
             return [] if details["input"] else [Fault(locate(place), "an empty list", "at least one element")]
         case _:
             return [_plain_fault(details, place, locate)]

@@ -1,4 +1,4 @@
-"""What is asked of the permutation tests of gaps between groups."""
+"""Options of the permutation tests of gaps between groups."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ KINDS: Final[dict[str, Kind]] = {
     "margin": "margin",
     "alpha": "regression",
 }
-"""What each key that makes a rule asks for."""
+"""What each key that makes a rule requires."""
 
 
 class Gate(Model):
@@ -102,7 +102,7 @@ class Gate(Model):
 
     @property
     def kind(self) -> Kind:
-        """What is asked for."""
+        """What is required."""
         return next(kind for name, kind in KINDS.items() if getattr(self, name) is not None)
 
     @property
@@ -150,7 +150,7 @@ class Gate(Model):
         return self.named(self.measured(preset).label)
 
     def named(self, label: str) -> str:
-        """Name what the rule asks of a measure: the measure itself, or how groups differ in it."""
+        """Name what the rule is about: the measure itself, or how groups differ in it."""
         return label if self.group_kind is None else of_groups.name_of(self.group_kind, label)
 
     def __str__(self) -> str:

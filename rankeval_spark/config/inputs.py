@@ -52,7 +52,7 @@ READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """Reader options that a config may set, by format; the names are Spark's."""
 
 
-def _filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - anything can stand in a file
+def _filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - a file can hold anything
     if isinstance(value, list | tuple):
         return tuple(cast("Scalar", _filter_value(element)) for element in value if _is_scalar(element, value))
     _is_scalar(value, value)
@@ -124,7 +124,7 @@ def parse_moment(text: str) -> dt.datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.timezone.utc)
 
 
-def _option(value: Any) -> str:  # noqa: ANN401 - anything can stand in a file
+def _option(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):
@@ -276,8 +276,8 @@ class ItemsInput(InputConfig):
     id_columns = (C.ITEM_ID,)
 
     list_separator: Annotated[str, StringConstraints(min_length=1, max_length=10)] | None = None
-    """What stands between the elements of categories and vector where they are text; without it such a text is read
-    as a JSON array, as it stands in json lines."""
+    """Separator of the elements of categories and vector where they are text; without it such a text is read as a JSON
+    array, as in json lines."""
 
 
 class Inputs(Model):

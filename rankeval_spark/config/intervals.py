@@ -28,7 +28,7 @@ class Intervals(Model):
 
     @property
     def draws(self) -> Draws | None:
-        """The draws of the bootstrap; None where none is asked for."""
+        """The draws of the bootstrap; None where none is requested."""
         if self.method != "bootstrap":
             return None
         from rankeval_spark.statistics.resampled import Draws  # noqa: PLC0415 - scipy takes a moment

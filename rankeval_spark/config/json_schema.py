@@ -42,7 +42,7 @@ def _one_line(value: Any) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _allow_empty(described: dict[str, Any]) -> dict[str, Any]:
-    """Let a key with a default stand without a value, as the loader does."""
+    """Let a key with a default have no value, as the loader does."""
     for model in (described, *described["$defs"].values()):
         required = model.get("required", [])
         for name, part in model.get("properties", {}).items():

@@ -73,7 +73,7 @@ def validate(
     values : mapping
         Its values.
     locate : callable, optional
-        Writes where a value stands; by default its place alone, such as ``ties``.
+        Writes where a value is; by default its place alone, such as ``ties``.
     folder : str, optional
         Folder that relative paths start from; by default the working directory.
     """
@@ -140,7 +140,7 @@ def _nearest_file(path: Path) -> str:
 
 
 def _locator(where: str, document: Document, written: Mapping[Place, str]) -> Locate:
-    """Write where a value stands: in the file, with its line, or in the override that it came from."""
+    """Write where a value is: in the file, with its line, or in the override that it came from."""
 
     def locate(place: Place) -> str:
         for end in range(len(place), 0, -1):

@@ -1,4 +1,4 @@
-"""Paths and table names as they may stand in a config: which are allowed, and what they resolve to."""
+"""Paths and table names in a config: which are allowed, and what they resolve to."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ DATE_PLACEHOLDER: Final = "{date}"
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _TORN_PLACEHOLDER = re.compile(r"\{\s*date|date\s*\}", re.IGNORECASE)
 _AUTHORITY = re.compile(r"[^:/]+://([^/]*)")
-# A secret key may hold a slash, which ends the authority early: whatever stands between "://" and an "@" counts.
+# A secret key may hold a slash, which ends the authority early: everything between "://" and an "@" counts.
 _PASSWORD = re.compile(r"[^:/]+://[^@]*:[^@]*@")
 _QUERY = re.compile(r"\?[^/]*=")
-_USER_NAMES: Final = ("abfss", "hdfs")  # their part before the "@" is a container, or nobody's secret
+_USER_NAMES: Final = ("abfss", "hdfs")  # their part before the "@" is a container or a user, not a secret
 _NAME_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _MAX_NAME_PARTS = 3
 
@@ -95,5 +95,5 @@ def resolve_path(path: str, folder: str) -> str:
 
 
 def fill_date(text: str, date: dt.date) -> str:
-    """Put the evaluation date, as ``YYYY-MM-DD``, where ``{date}`` stands."""
+    """Put the evaluation date, as ``YYYY-MM-DD``, in place of ``{date}``."""
     return text.replace(DATE_PLACEHOLDER, date.isoformat())

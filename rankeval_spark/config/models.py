@@ -72,7 +72,7 @@ def _name(text: str) -> str:
     return text
 
 
-def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - anything can stand in a file
+def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - a file can hold anything
     if value == WHOLE_LIST_WORD:
         return WHOLE_LIST_WORD
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_CUTOFF:
@@ -88,7 +88,7 @@ def _measure(text: str, info: ValidationInfo) -> str:
     return text
 
 
-def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - anything can stand in a file
+def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold anything
     names = tuple(value) if isinstance(value, list | tuple) else (value,)
     faults = [
         Fault(f"[{index}]" if len(names) > 1 else "", repr(name), expected)
@@ -108,7 +108,7 @@ def _segment_name_faults(name: Any, earlier: tuple[Any, ...]) -> list[str]:  # n
     return ["each segment once in a crossing"] if name in earlier else []
 
 
-def _setting(value: Any) -> str:  # noqa: ANN401 - anything can stand in a file
+def _setting(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int | float):
@@ -163,8 +163,8 @@ class ResultsConfig(Model):
     lists: Flag = False
     """Publish the compact row per list too, so that past dates can be scored with a later measure."""
     quarantine: Flag = False
-    """Keep rows of the inputs that could not be used, as they stand there, in _quarantine under the root, one table a
-    night; costs one more pass over the inputs where there are any. They hold what the inputs hold, of users too."""
+    """Keep rows of the inputs that could not be used, unchanged, in _quarantine under the root, one table a night;
+    costs one more pass over the inputs where there are any. They hold what the inputs hold, of users too."""
     on_busy: Literal["fail", "wait"] = "fail"
     """What to do while another run holds the results."""
     wait_seconds: Annotated[Whole, Field(ge=0, le=86_400)] = 600
@@ -200,8 +200,8 @@ class SparkConfig(Model):
     master: str | None = None
     """Master URL; that of spark-submit, else all local cores, where it is left out."""
     settings: Mapping[str, SettingValue] = {}
-    """Spark settings. A secret is written as ${env:NAME} and taken from the environment; one that stands here itself is
-    refused. Values are stored of those that shape plans and sizes, and the others by name alone."""
+    """Spark settings. A secret is written as ${env:NAME} and taken from the environment; one written here itself is
+    refused. Settings that shape plans and sizes are stored with their values, the others by name alone."""
 
     @field_validator("settings")
     @classmethod
@@ -230,10 +230,10 @@ class SparkConfig(Model):
 
 
 class EvaluationConfig(Model):
-    """A nightly evaluation: what is read, what is measured, for whom, and where the results go."""
+    """A nightly evaluation: what is read, what is measured, for which users, and where the results go."""
 
     evaluation: EvaluationName
-    """Name of the evaluation; results are kept apart by it."""
+    """Name of the evaluation; results of each are stored separately."""
     inputs: Inputs
     """The tables that are read."""
     models: tuple[ModelName, ...] | None = None
@@ -312,8 +312,8 @@ class EvaluationConfig(Model):
         refuse_repeated([C.CROSSING.join(sorted(names)) for names in slices], "slice")
         return slices
 
-    # What follows looks at several keys. Each stands at the last of those that it reads, and says nothing while another
-    # of them is not valid by itself: so faults of all keys are told at once, and none of them twice.
+    # The validators below look at several keys. Each is attached to the last key that it reads, and reports nothing
+    # while another of them is not valid by itself: so faults of all keys are reported at once, and none of them twice.
 
     @field_validator("measures")
     @classmethod
@@ -346,7 +346,7 @@ class EvaluationConfig(Model):
     @classmethod
     def _comparisons_fit(
         cls,
-        value: Any,  # noqa: ANN401 - anything can stand in a file
+        value: Any,  # noqa: ANN401 - a file can hold anything
         handler: ValidatorFunctionWrapHandler,
         info: ValidationInfo,
     ) -> Comparisons | None:
@@ -360,7 +360,7 @@ class EvaluationConfig(Model):
         return comparisons
 
     def measure_set(self) -> MeasureSet:
-        """Return every measure at every cutoff asked for, each once, in order of first mention, then in item slices."""
+        """Return every measure at every requested cutoff, each once, in order of first mention, then in item slices."""
         whole = asked.measure_set(self.measures, self.cutoffs, defaults=options_of(self.preset))
         return asked.with_item_slices(whole, self.item_slices)
 

@@ -67,7 +67,7 @@ def _parse(override: str) -> tuple[Place, Any]:
 
 
 def _told(faults: Sequence[Fault], override: str) -> list[Fault]:
-    """Say of the faults of a value where it stands, without what it is if that is a secret."""
+    """Report where a faulty value is, without the value if it is a secret."""
     shown = _shown(override)
     told = [replace(one, where=shown, fix=one.fix or _QUOTED) for one in faults]
     return [replace(one, found=REDACTED) for one in told] if shown.endswith(REDACTED) else told

@@ -34,17 +34,17 @@ _SHOWN: Final = re.compile(
 
 
 def is_harmless(key: str) -> bool:
-    """Tell whether a setting is one of those that shape plans and sizes."""
+    """Return True if a setting is one of those that shape plans and sizes."""
     return _HARMLESS.fullmatch(key) is not None
 
 
 def is_plain(key: str, value: str) -> bool:
-    """Tell whether a setting may be stored with its value: it is on the list, and looks like what is."""
+    """Return True if a setting may be stored with its value: its key is on the list and its value looks harmless."""
     return is_harmless(key) and _HARMLESS_VALUE.fullmatch(value) is not None
 
 
 def is_shown(key: str) -> bool:
-    """Tell whether Spark itself shows the value of a setting, so that none from the environment may stand there.
+    """Return True if Spark itself shows the value of a setting, so that none may come from the environment.
 
     The Java options of the driver are not among them: they are handed over in a file.
     """

@@ -69,8 +69,8 @@ class Policies(Model):
     """Precision in which scores are compared; `single`, as trec_eval up to version 9, makes ties of scores that
     hardly differ."""
     rank_gaps: RankGaps = "renumber"
-    """Whether ranks are given anew, 1, 2, 3, or those of the log are kept with their gaps; it is then the log's rank,
-    never its score, that orders a list."""
+    """Whether ranks are assigned again, 1, 2, 3, or those of the log are kept with their gaps. Kept ranks order a list;
+    the scores of the log then do not."""
     duplicates: Duplicates = "best"
     """An item twice in one list: keep its best position, fail, or keep both (parity with other tools only)."""
     judged_only: Flag = False
@@ -87,8 +87,8 @@ class Policies(Model):
     """Recommended items that the catalogue does not have, which is the input `items` or, where there is none, the items
     of `train`: keep them, or leave them out before lists are ranked."""
     unit: Unit = "user"
-    """Of what means are taken where users have several lists: of users, each with the mean of his lists, or of lists,
-    so that a user with more of them weighs more; he is what intervals and tests draw either way."""
+    """What is averaged where users have several lists: users, each with the mean of their lists, or lists, so that a
+    user with more of them weighs more. The unit of intervals and tests is the user either way."""
 
     @model_validator(mode="before")
     @classmethod

@@ -161,7 +161,7 @@ _RENUMBER: Final = "set rank_gaps to renumber, or leave judged_only out"
 
 
 def with_preset(preset: str | None, policies: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete the policies that were written with those of a preset; None stands for one that was not.
+    """Complete the written policies with those of a preset; None marks a policy that was not written.
 
     Where another population was written, what the preset does with users that this one has no room for is left out.
     """

@@ -47,12 +47,12 @@ class Filled(str):
 
 
 def is_credential(key: str) -> bool:
-    """Tell whether a key looks as if its value were a secret; rather once too often than too rarely."""
+    """Return True if a key looks as if its value were a secret; errs on the side of True."""
     return _CREDENTIAL.search(key) is not None
 
 
 def has_secret(text: str) -> bool:
-    """Tell whether a text looks like a secret, assigns one, as ``-Dpassword=x``, or is an address with a password."""
+    """Return True if a text looks like a secret, assigns one, as ``-Dpassword=x``, or is an address with a password."""
     if has_password(text) or _SHAPE.search(text) or ("=" in text and is_credential(text)):
         return True
     return any(_is_literal(name, assigned) for name, assigned in assignments(text))
@@ -71,19 +71,19 @@ def _is_storable(key: str, value: str) -> bool:
 
 
 def is_reference(value: str) -> bool:
-    """Tell whether a value is to be taken from the environment."""
+    """Return True if a value is to be taken from the environment."""
     return _ENVIRONMENT_VALUE.fullmatch(value) is not None
 
 
 def is_secret(key: str, value: str) -> bool:
-    """Tell whether a setting is to be hidden."""
+    """Return True if a setting is to be hidden."""
     if isinstance(value, Filled):
         return True
     return not is_reference(value) and (is_credential(key) or has_secret(value))
 
 
 def is_written_out(key: str, value: str) -> bool:
-    """Tell whether a setting holds a secret that stands there itself, for a config to refuse.
+    """Return True if a setting holds the secret itself, which a config refuses.
 
     Narrower than :func:`is_secret`: what a key says of secrets may be where they are, as in
     ``hadoop.security.credential.provider.path``.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of an evaluation.
+    """What an evaluation computes.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Request:
     bands : mapping
         How segments are made of numbers, by name.
     counts_seen : bool
-        Whether items that the user has in the training data are counted though no measure asks for it; costs a join.
+        Whether items that the user has in the training data are counted though no measure needs it; costs a join.
     max_rows_per_user : int
         Rows of a user in all inputs together above which the job fails.
     """

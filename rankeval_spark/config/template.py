@@ -10,7 +10,7 @@ from rankeval_spark.errors import ConfigError, Fault
 
 TEMPLATE: Final = "template.yaml"
 SCHEMA: Final = "evaluation.schema.json"
-"""Stands beside the config, whose first line names it."""
+"""Name of the schema file next to the config, whose first line names it."""
 
 
 def text_of(name: str) -> str:
@@ -19,7 +19,7 @@ def text_of(name: str) -> str:
 
 
 def write(path: Path) -> Path:
-    """Write a copy of the template, and the JSON Schema beside it; return the path of the schema.
+    """Write a copy of the template, and the JSON Schema next to it; return the path of the schema.
 
     Raises
     ------

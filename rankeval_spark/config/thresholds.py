@@ -91,8 +91,8 @@ class Checks(Model):
     """Judged users without a relevant judgement; share of the judged users."""
 
     rank_gaps: Threshold = Threshold(warn=0)
-    """Lists whose ranks in the log are not 1, 2, 3, ... without a gap, where the log has ranks and the policies give
-    them anew and drop no item; share of the lists. A gap that a repeated item leaves is counted by `duplicates`."""
+    """Lists whose ranks in the log are not 1, 2, 3, ... without a gap, where the log has ranks and the policies assign
+    them again and drop no item; share of the lists. A gap that a repeated item leaves is counted by `duplicates`."""
     score_rank_disagree: Threshold = Threshold(warn=0)
     """Lists in which an item has a lower score and a better rank than the one before it, where the log has both; share
     of the lists."""
@@ -103,7 +103,7 @@ class Checks(Model):
     be used."""
     seen_in_train: Threshold = Threshold()
     """Recommended items that the user has in the training data, down to the largest cutoff; share of the recommended
-    items. Counted where a measure such as NotInTrain asks for it, down to its cutoff, or a threshold is set: it costs
+    items. Counted where a measure such as NotInTrain needs it, down to its cutoff, or a threshold is set: it costs
     a join. Where `policies.seen_in_train` drops them, in all rows of the log that can be used, before anything is
     scored."""
     train_after_cut: Threshold = Threshold(warn=0)
@@ -117,8 +117,8 @@ class Checks(Model):
     """How far the rows of an input are from the median of the nights before that read it alike: 1 - fewer / more, so
     that half and twice as many rows are 0.5."""
     absent_models: Threshold = Threshold(warn=0)
-    """Models that gave lists on the last night before and give none tonight; share of those that are still asked
-    for."""
+    """Models that gave lists on the last night before and give none tonight; share of those that are still
+    requested."""
     fewer_users: Threshold = Threshold(warn=0.5)
     """Users with a list that a model lost since the last night before; share of those it had, of the model that lost
     most."""

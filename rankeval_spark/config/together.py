@@ -1,8 +1,8 @@
 """Whether the keys of a config fit one another.
 
-Each function is asked at the last key that it reads, with the keys before it that are valid by themselves
+Each function is called at the last key that it reads, with the keys before it that are valid by themselves
 (``ValidationInfo.data`` of pydantic), and finds no fault where one that it reads is not among them. A place that begins
-with ``/`` is that of another key than the one that is asked at.
+with ``/`` is that of another key than the one at which the function is called.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ IN_SLICES: Final = (*MEASURED, "item_slices")
 
 
 def segment_faults(bands: Mapping[str, Band], keys: Keys) -> list[Fault]:
-    """Name slices and bands that lack the input they are made of; asked at ``bands``."""
+    """Name slices and bands that lack the input they are made of; called at ``bands``."""
     if not _are_there(("inputs", "slices"), keys):
         return []
     found = band_faults(bands, slices=keys["slices"], given=_given(keys["inputs"]))
@@ -53,7 +53,7 @@ def _slice_faults(bands: Mapping[str, Band], keys: Keys) -> list[Fault]:
 
 
 def measure_faults(item_slices: Sequence[str], keys: Keys) -> list[Fault]:
-    """Name measures that lack an input, or do not go with a policy; asked at ``item_slices``."""
+    """Name measures that lack an input, or do not go with a policy; called at ``item_slices``."""
     if not _are_there(MEASURED, keys):
         return []
     try:
@@ -86,7 +86,7 @@ def _catalogue_faults(measures: MeasureSet, inputs: Inputs) -> list[Fault]:
 
 
 def policy_faults(policies: Policies, keys: Keys) -> list[Fault]:
-    """Name policies that lack the input by which they leave items out; asked at ``policies``."""
+    """Name policies that lack the input by which they leave items out; called at ``policies``."""
     if "inputs" not in keys:
         return []
     return [
@@ -105,7 +105,7 @@ def _any_of(inputs: Sequence[str]) -> str:
 
 
 def comparison_faults(comparisons: object, keys: Keys) -> list[Fault]:
-    """Say what of the evaluation the comparisons do not fit; asked at ``comparisons``, before these are valid."""
+    """Say what of the evaluation the comparisons do not fit; called at ``comparisons``, before these are valid."""
     if not isinstance(comparisons, Mapping):
         return []
     faults = []
@@ -119,7 +119,7 @@ def comparison_faults(comparisons: object, keys: Keys) -> list[Fault]:
 
 
 def gate_faults(gate: Gate, keys: Keys) -> list[Fault]:
-    """Say what of the evaluation a rule does not fit; asked at each of ``gates``."""
+    """Say what of the evaluation a rule does not fit; called at each of ``gates``."""
     faults = []
     if _are_there(IN_SLICES, keys):
         faults += gating.measure_faults(gate, keys["preset"], _measure_set(keys))

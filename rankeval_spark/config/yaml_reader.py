@@ -58,7 +58,7 @@ class Document:
     faults: tuple[Fault, ...] = ()
 
     def line(self, place: Place) -> int | None:
-        """Return the line of a value, or of the nearest thing around it that stands in the file."""
+        """Return the line of a value, or of the nearest enclosing thing that the file holds."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place)
@@ -75,7 +75,7 @@ class _Builder:
     def fault(self, node: yaml.Node, place: Place, found: str, expected: str, fix: str = "") -> None:
         self.faults.append(Fault(where_of(self.where, place, node.start_mark.line + 1), found, expected, fix))
 
-    def build(self, node: yaml.Node, place: Place = ()) -> Any:  # noqa: ANN401 - whatever stands in the file
+    def build(self, node: yaml.Node, place: Place = ()) -> Any:  # noqa: ANN401 - a file can hold anything
         self.n_nodes += 1
         if self.n_nodes > MAX_NODES or len(place) > MAX_DEPTH:
             expected = f"at most {MAX_NODES} values, {MAX_DEPTH} deep"
@@ -163,7 +163,7 @@ def place_text(place: Place) -> str:
 
 
 def where_of(file: str, place: Place, line: int | None) -> str:
-    """Write where a value stands: the file, the place in it and the line."""
+    """Write where a value is: the file, the place in it and the line."""
     return ", ".join(part for part in (file, place_text(place)) if part) + (f" (line {line})" if line else "")
 
 

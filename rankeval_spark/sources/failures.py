@@ -79,7 +79,7 @@ def explain(error: BaseException, locations: dict[str, str]) -> InputError | Non
         Locations of the inputs, by name.
     """
     text = str(error)
-    # Any condition in the text: the cause of a failed job stands behind that of the job.
+    # Any condition in the text: the cause of a failed job comes after that of the job.
     if not any(name.startswith(_READ_FAILURES) for name in _conditions(error)) and _HEADER_DIFFERS not in text:
         return None
     concerned = [name for name, location in locations.items() if _local(location) and _local(location) in text]
@@ -106,7 +106,7 @@ def _condition(error: BaseException) -> str:
 
 
 def _conditions(error: BaseException) -> list[str]:
-    """Return Spark's names for what went wrong; they stand in the text where Java's exception came through."""
+    """Return Spark's names for what went wrong; the text holds them where Java's exception came through."""
     given = error.getCondition() if isinstance(error, PySparkException) else None
     return [*([given] if given else []), *CONDITION.findall(str(error))]
 

@@ -1,7 +1,7 @@
 """Parquet files that do not fit together: Spark takes the columns of one of them for those of all.
 
-A column that only other files have would be left out, and its default stand in every row; one that a file lacks would
-be NULL in its rows; both without a word.
+A column that only other files have would silently be left out, and every row would have its default. A column that a
+file lacks would silently be NULL in its rows.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def faults(spark: SparkSession, table: Table, names: Iterable[str], where: str, 
 
 
 def chosen(files: Sequence[str], date: dt.date) -> list[str]:
-    """Choose the files to look at: the first, whose columns Spark takes, and the last ones, of the date if these tell.
+    """Choose the files to read: the first, whose columns Spark takes, and the last ones, of the date if a path has it.
 
     Examples
     --------

@@ -25,7 +25,7 @@ PARTITION_BYTES: Final = 16 << 20
 
 
 def is_wholly_empty(source: Source) -> bool:
-    """Tell whether a table has no row at all, as opposed to none for the date; one job that reads one row."""
+    """Return True if a table has no row at all, as opposed to none for the date; one job that reads one row."""
     return source.unfiltered.isEmpty()
 
 
@@ -52,7 +52,7 @@ def kept_partitions(*sources: Source) -> int | None:
 def delta_version(spark: SparkSession, table: str, moment: dt.datetime | None) -> int | None:
     """Return the newest version, or the newest that was there at a moment; None where there was none yet.
 
-    Asked by a statement: the call of Delta's Python package needs that package, and a jar on a Spark Connect server.
+    Queried by a statement: the call of Delta's Python package needs that package, and a jar on a Spark Connect server.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def default_file_system(spark: SparkSession) -> str:
 
 
 def csv_header(spark: SparkSession, location: str, options: Mapping[str, str]) -> tuple[str | None, ...]:
-    """Return the names in the header of a csv input, as they stand there; empty without any line."""
+    """Return the names in the header of a csv input, unchanged; empty without any line."""
     frame = spark.read.options(**options, header=False, inferSchema=False).csv(location)
     in_file = [name for index, name in enumerate(frame.columns) if name == f"_c{index}"]  # the others are partitions
     lines = frame.select(*in_file).limit(1).collect()

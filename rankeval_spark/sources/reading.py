@@ -110,7 +110,7 @@ def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, da
             raise InputError(*unlike)
     condition = filters.condition(config.filters, table.frame.schema, date, f"{where}.filters")
     if condition is not None and CORRUPT in table.frame.columns:
-        condition |= filters.column(CORRUPT).isNotNull()  # nobody can tell whether it fulfils them: it is counted
+        condition |= filters.column(CORRUPT).isNotNull()  # it may or may not fulfil them: it is counted
     rows = table.frame if condition is None else table.frame.where(condition)
     return Source(
         name=name,
@@ -128,7 +128,7 @@ def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, da
 
 
 def from_frame(name: str, frame: DataFrame, schema: Schema, *, ranks_from: int = 1) -> Source:
-    """Bring a DataFrame that somebody has already into canonical columns; no job, no change of the session.
+    """Bring a DataFrame of the caller into canonical columns; no job, no change of the session.
 
     Parameters
     ----------

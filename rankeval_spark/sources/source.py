@@ -20,7 +20,7 @@ IS_UNPARSABLE: Final = "is_unparsable"
 """Extra column of a frame whose numbers or casts may fail: true where text was there and no value came of it."""
 
 RAW: Final = "_raw"
-"""Column that holds a row as it stands in the table: JSON, or the line of csv or json that could not be split."""
+"""Column that holds a row unchanged from the table: JSON, or the line of csv or json that could not be split."""
 
 
 @dataclass(frozen=True)

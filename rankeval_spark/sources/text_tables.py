@@ -23,7 +23,7 @@ def open_csv(spark: SparkSession, name: str, location: str, options: Mapping[str
     Raises
     ------
     InputError
-        If there is none, or a name is missing or stands there twice.
+        If there is none, or a name is missing or occurs twice.
     """
     with as_input_error(name, location, "csv files with a header"):
         header = probes.csv_header(spark, location, options)

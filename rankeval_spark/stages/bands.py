@@ -1,7 +1,7 @@
 """Turn numbers of users into a few values that can be sliced by: given edges, or quantiles of the users.
 
 Quantiles are an aggregate of one row that the users are joined with, so that nothing is collected. Numbers are rounded
-for them, to four digits of how far they lie apart: so few distinct ones are left (10,000, and 900 for each power of ten
+for them, to four digits of their range: so few distinct ones are left (10,000, and 900 for each power of ten
 below) that their exact quantiles fit into any memory, are the same for any partitioning, and can be read. Digits of the
 numbers themselves would make one of all years; those of the distance alone would make one of everyone, where a single
 user has a million interactions: each number is rounded to what is finer.
@@ -58,7 +58,7 @@ def with_bands(users: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
 
 
 def with_activity(segments: DataFrame | None, *, activity: DataFrame | None) -> DataFrame | None:
-    """Put the segments of :func:`to_activity` beside those of the segment table; either may lack users."""
+    """Join the segments of :func:`to_activity` with those of the segment table; either may lack users."""
     if segments is None or activity is None:
         return activity if segments is None else segments
     names = [name for name in activity.columns if name != C.USER_ID]

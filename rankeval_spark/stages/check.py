@@ -51,7 +51,7 @@ VECTOR_LENGTHS: Final = check_rows.VECTOR_LENGTHS
 there is no angle between them."""
 
 UNMATCHED_ITEMS: Final = check_rows.UNMATCHED_ITEMS
-"""The check of the join: judgements whose item stands in no list."""
+"""The check of the join: judgements whose item is in no list."""
 
 SEEN_IN_TRAIN: Final = check_rows.SEEN_IN_TRAIN
 """The check of recommended items that the user has in the training data; it costs a join, so it is made on demand."""
@@ -75,10 +75,10 @@ ABSENT_MODELS: Final = "absent_models"
 """The check that every model of the last night has lists again."""
 
 FEWER_USERS: Final = "fewer_users"
-"""The check that no model lost many of the users to whom it gave a list."""
+"""The check that no model lost many of its users with a list."""
 
 OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
-"""Checks that hang on what other nights were published, not on the inputs and the config alone."""
+"""Checks that depend on other published nights, not on the inputs and the config alone."""
 
 _MOST_ALIKE: Final = 3
 """Values that are alike and that the check of them names."""
@@ -120,7 +120,7 @@ def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> 
 
 
 def to_segment_facts(segments: DataFrame) -> DataFrame:
-    """Count the rows of the segments, and those without a user, which are nobody's."""
+    """Count the rows of the segments, and those without a user id."""
     return _row_facts(segments, SEGMENTS, flags.of_keys(SEGMENT_KEYS), key=_key_text(SEGMENT_KEYS))
 
 
@@ -140,12 +140,12 @@ def to_alike_facts(segments: DataFrame, *, names: Sequence[str]) -> DataFrame:
 
 
 def to_item_facts(items: DataFrame, *, unreadable: str | None = None) -> DataFrame:
-    """Count rows, NULL keys, items that stand twice and items some of whose facts cannot be used.
+    """Count rows, NULL keys, items that occur twice and items with facts that cannot be used.
 
     Parameters
     ----------
     unreadable : str, optional
-        Name of the column that tells whether a cell of the row could not be read; None where every one could.
+        Name of the column that is true where a cell of the row could not be read; None where every cell could.
     """
     once = items.where(has_keys(ITEM_KEYS)).groupBy(C.ITEM_ID).agg(F.count("*").alias("_n_rows"))
     more, item = F.col("_n_rows") - 1, F.col(C.ITEM_ID).cast("string")
@@ -175,7 +175,7 @@ def _length_text(item: Column, length: Column) -> Column:
 
 
 def to_judgement_facts(usable_held_out: DataFrame, *, duplicates: str) -> DataFrame:
-    """Count judgements that stand twice and users without a relevant one."""
+    """Count judgements that occur twice and users without a relevant one."""
     policy = "max" if duplicates == "error" else duplicates  # counted here, refused in the plan of the lists
     users = (
         to_judgements(usable_held_out, duplicates=policy)
@@ -192,7 +192,7 @@ def to_judgement_facts(usable_held_out: DataFrame, *, duplicates: str) -> DataFr
 
 
 def to_join_facts(usable_held_out: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
-    """Count judgements whose item stands in no list at all: the sign of ids that do not fit together."""
+    """Count judgements whose item is in no list at all: a sign of ids that do not match."""
     listed = _to_listed(usable_recommendations).withColumn("_is_listed", F.lit(True))
     joined = usable_held_out.join(listed, on=[C.ITEM_ID], how="left")
     is_unmatched = F.col("_is_listed").isNull()

@@ -26,23 +26,23 @@ def order_column(recommendations: DataFrame) -> str:
 
 
 def has_keys(keys: tuple[str, ...]) -> Column:
-    """Tell whether no key column is NULL."""
+    """Return True if no key column is NULL."""
     return reduce(and_, (F.col(key).isNotNull() for key in keys))
 
 
 def is_finite(name: str) -> Column:
-    """Tell whether a number is neither NULL nor NaN nor infinite; never NULL itself."""
+    """Return True if a number is neither NULL nor NaN nor infinite; never NULL itself."""
     value = F.col(name).cast("double")
     return value.isNotNull() & ~F.isnan(value) & (F.abs(value) != F.lit(float("inf")))
 
 
 def is_finite_vector(vector: Column) -> Column:
-    """Tell whether every number of a vector is neither NULL nor NaN nor infinite; NULL where there is no vector."""
+    """Return True if no number of a vector is NULL, NaN or infinite; NULL where there is no vector."""
     return F.forall(vector, lambda x: x.isNotNull() & ~F.isnan(x) & (F.abs(x) != F.lit(float("inf"))))
 
 
 def has_valid_order(recommendations: DataFrame) -> Column:
-    """Tell whether a row can be placed in its list: a finite score, or a rank of at least 1 where there is no score."""
+    """Return True if a row has a place in its list: a finite score, or a rank of at least 1 where there is no score."""
     if order_column(recommendations) == C.SCORE:
         return is_finite(C.SCORE)
     return F.col(C.RANK).isNotNull() & (F.col(C.RANK) >= 1)
@@ -56,7 +56,7 @@ def keep_models(recommendations: DataFrame, *, names: Sequence[str] | None) -> D
 
 
 def has_zero_rank(recommendations: DataFrame) -> Column:
-    """Tell whether a row has rank 0 and its list is ordered by rank: the log counts from 0; never NULL itself."""
+    """Return True if a row has rank 0 and its list is ordered by rank: the log counts from 0; never NULL itself."""
     if order_column(recommendations) == C.SCORE:
         return F.lit(False)
     return F.coalesce(F.col(C.RANK) == 0, F.lit(False))
@@ -82,14 +82,14 @@ def or_fail_at_invalid_scores(recommendations: DataFrame, *, invalid_scores: str
 
 
 def with_score_precision(recommendations: DataFrame, *, precision: str) -> DataFrame:
-    """Round the scores to single precision on request, so that those that differ less than it can tell are ties."""
+    """Round the scores to single precision on request, so that scores that differ by less than that are ties."""
     if precision == "double" or C.SCORE not in recommendations.columns:
         return recommendations
     return recommendations.withColumn(C.SCORE, F.col(C.SCORE).cast("float").cast("double"))
 
 
 def user_hash() -> Column:
-    """Hash a user's id, as text in UTF-8 whatever its type: a user's draws and his group hang on it alone."""
+    """Hash a user's id, as text in UTF-8 whatever its type: the user's draws and group depend on it alone."""
     return F.xxhash64(F.col(C.USER_ID).cast("string"))
 
 

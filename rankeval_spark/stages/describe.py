@@ -45,7 +45,7 @@ class Knowledge:
     Attributes
     ----------
     train, items : DataFrame, optional
-        Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; there where a need asks for them.
+        Rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; present where a need requires them.
     evaluation_date : date, optional
         Day at which the age of items is taken.
     has_small_catalogue : bool
@@ -94,7 +94,7 @@ def to_profiles(
     """Make one row per user: ``user_id`` and the struct ``_profile``; None where none is needed.
 
     A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
-    that the catalogue describes. Judged items are put beside it.
+    that the catalogue describes. Judged items are added to it.
     """
     names: list[str] = [name for name in (N.PROFILE_CATEGORIES, N.PROFILE_VECTORS) if name in needs]
     frames = _to_catalogue_profiles(knowledge, names=names) if names else []
@@ -132,7 +132,7 @@ def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, depth: int) -> DataFram
     """Make one row per list with the pairs of its items that have users in common.
 
     The struct array ``_pairs`` holds ranks and the cosine of the co-occurrence in the training data. Co-occurrences are
-    counted apart and meet the pairs of the lists in a join, so that nothing is collected or broadcast on purpose.
+    counted separately and meet the pairs of the lists in a join, so that nothing is collected or broadcast on purpose.
     """
     key: list[str] = [name for name in C.LIST_KEY if name in ranked.columns]
     items = (ranked.where(F.col(C.RANK) <= depth) if depth else ranked).select(*key, C.ITEM_ID, C.RANK)
@@ -143,7 +143,7 @@ def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, depth: int) -> DataFram
         .where(F.col("earlier") < F.col("later"))
         .select(
             *(*key, "earlier", "later"),
-            # In the order of the ids, as co-occurrences are counted: whichever of the two stands ahead.
+            # In the order of the ids, as co-occurrences are counted: whichever of the two is ahead.
             F.least("_earlier_item", "_later_item").alias("_low"),
             F.greatest("_earlier_item", "_later_item").alias("_high"),
         )
@@ -256,7 +256,7 @@ def _to_counted(train: DataFrame, *, needs: frozenset[str], n_places: int) -> Da
 
 
 def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
-    """Add ``_level``, ``_place`` (NULL where nothing hangs on it) and the flags of :data:`_FIFTHS`.
+    """Add ``_level``, ``_place`` (NULL where nothing depends on it) and the flags of :data:`_FIFTHS`.
 
     Items are not sorted in one place: their levels of popularity are, and there are few different counts. Only items of
     the levels in which a flag ends, and those that may be among the first ``n_places``, are ordered by their ids.
@@ -296,12 +296,12 @@ def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
 
 
 def _is_within(interactions_before: Column, fifths: int) -> Column:
-    """Tell whether the items before one do not yet hold so many fifths of all interactions; in whole numbers."""
+    """Return True if the items before one do not yet hold so many fifths of all interactions; in whole numbers."""
     return interactions_before * 5 < F.col("_n_all") * fifths
 
 
 def _to_catalogue(knowledge: Knowledge, *, needs: Iterable[str]) -> DataFrame:
-    """Make one row per item of the catalogue; an item that stands twice fails the job: either row would be a guess."""
+    """Make one row per item of the catalogue; an item that occurs twice fails the job: either row would be a guess."""
     items = given(knowledge.items).where(F.col(C.ITEM_ID).isNotNull())
     facts = {
         N.ITEM_AGE: lambda: F.datediff(F.lit(knowledge.evaluation_date), F.col(C.PUBLISHED_AT)).cast("double"),

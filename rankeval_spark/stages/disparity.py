@@ -1,4 +1,4 @@
-"""Count, per user, the items of a category: among those that are recommended to him, and in the training data."""
+"""Count, per user, the items of a category: among those recommended to the user, and in the training data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _N_OWN: Final = "_n_own"
 
 
 def with_categories(items: DataFrame, *, measures: Sequence[Measure], knowledge: Knowledge) -> DataFrame:
-    """Add the ``categories`` of items that have one of those asked for; n:1, and as it is where none is asked for."""
+    """Add the ``categories`` of items that have a requested one; n:1, and unchanged where none is requested."""
     asked = sorted({str(measure.options["category"]) for measure in measures if is_disparity(measure)})
     if not asked:
         return items

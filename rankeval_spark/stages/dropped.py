@@ -9,7 +9,7 @@ from rankeval_spark.stages.clean import ITEM_KEYS, has_keys
 
 
 def keep_known(recommendations: DataFrame, *, catalogue: DataFrame, is_small: bool) -> DataFrame:
-    """Keep the rows whose item the catalogue has, however often it stands there.
+    """Keep the rows whose item the catalogue has, however often it occurs there.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """From ranked items to the rows of ``metrics`` of the measures that are functions of all lists together.
 
 They have no value per user. What they are made of is small: for each group of lists (model, slice, cutoff) how many
-items stand in how many lists, once with everyone and once without each of ``N_GROUPS`` groups of users, from which the
+items are in how many lists, once with everyone and once without each of ``N_GROUPS`` groups of users, from which the
 jackknife takes the spread. One pass counts (item, group of users); leaving a group out is then a subtraction, and only
 for the items that the group was shown. Nothing that grows with users or items is collected.
 """
@@ -43,7 +43,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
 ) -> DataFrame:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
 
-    Over all users with a list, judged or not. A slice in which nobody has a list has no row. A list that keeps the
+    Over all users with a list, judged or not. A slice in which no user has a list has no row. A list that keeps the
     ranks of the log counts at a cutoff where it has an item at a rank up to it.
 
     Parameters
@@ -111,7 +111,7 @@ def _to_places(  # noqa: PLR0913 - what a row of metrics is made of
 def _to_items(places: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]) -> DataFrame:
     """Count the lists that hold an item: one row per (model, slice, item), with the counts of each group of users.
 
-    A group has an array ``_lengths`` of its lists by their lengths, where these are asked for.
+    A group has an array ``_lengths`` of its lists by their lengths, where these are requested.
     """
     counts = [F.count_if(_is_within(k)).alias(_times(k)) for k in ks]
     opened = [
@@ -202,7 +202,7 @@ def _pairs_at(k: int) -> str:
 
 
 def _with_catalogue(items: DataFrame, *, catalogue: DataFrame | None) -> DataFrame:
-    """Tell of each item whether the catalogue holds it; n:1 on the item."""
+    """Add whether the catalogue holds each item; n:1 on the item."""
     if catalogue is None:
         return items.withColumn("_is_known", F.lit(None).cast("int"))
     known = catalogue.select(C.ITEM_ID).distinct().withColumn("_is_known", F.lit(1))
@@ -217,7 +217,7 @@ def _with_catalogue_size(histograms: DataFrame, *, catalogue: DataFrame | None) 
 
 
 def _to_histograms(items: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]) -> DataFrame:
-    """Count the items that stand in so many lists: one row per (model, slice, k) with an array of entries.
+    """Count the items that are in so many lists: one row per (model, slice, k) with an array of entries.
 
     An entry (without, times, ...) says by how much the histogram without a group of users differs from everyone's.
     """

@@ -29,11 +29,11 @@ UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
 """The checks of single rows that are dropped; a row fails one of them at most."""
 
 REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_facts")
-"""The checks of single rows that cannot be used, or not as they stand."""
+"""The checks of single rows that cannot be used, or not as they are."""
 
 
 def of_recommendations(recommendations: DataFrame) -> dict[str, Column]:
-    """Tell of each row of the log which check it does not pass."""
+    """Return, by check, which rows of the log do not pass it."""
     has_key, is_zero = has_keys(RECOMMENDATION_KEYS), has_zero_rank(recommendations)
     return {
         "null_keys": ~has_key,
@@ -43,7 +43,7 @@ def of_recommendations(recommendations: DataFrame) -> dict[str, Column]:
 
 
 def of_held_out(held_out: DataFrame) -> dict[str, Column]:
-    """Tell of each judgement which check it does not pass."""
+    """Return, by check, which judgements do not pass it."""
     has_key, is_number, gain = has_keys(HELD_OUT_KEYS), is_finite(C.GAIN), F.col(C.GAIN)
     return {
         "null_keys": ~has_key,
@@ -55,7 +55,7 @@ def of_held_out(held_out: DataFrame) -> dict[str, Column]:
 
 
 def of_train(*, since: date | None = None) -> dict[str, Column]:
-    """Tell of each training interaction which check it does not pass; there is to be none ``since`` a day."""
+    """Return, by check, which training interactions do not pass it; none may be of the day ``since`` or later."""
     rules = of_keys(TRAIN_KEYS)
     if since is not None:
         rules["train_after_cut"] = has_keys(TRAIN_KEYS) & _is_since(since)
@@ -63,13 +63,13 @@ def of_train(*, since: date | None = None) -> dict[str, Column]:
 
 
 def _is_since(day: date) -> Column:
-    """Tell whether an interaction is of a day (UTC) or later; as a number, for a literal has the session's zone."""
+    """Return True if an interaction is of a day (UTC) or later; as a number, for a literal has the session's zone."""
     midnight = datetime.combine(day, time(), tzinfo=timezone.utc)
     return F.coalesce(F.col(C.INTERACTED_AT) >= F.timestamp_seconds(F.lit(int(midnight.timestamp()))), F.lit(False))
 
 
 def of_items(*, unreadable: str | None = None) -> dict[str, Column]:
-    """Tell of each row of the catalogue which check it does not pass; parameter of ``check.to_item_facts``."""
+    """Return, by check, which rows of the catalogue do not pass it; parameter of ``check.to_item_facts``."""
     has_key = has_keys(ITEM_KEYS)
     is_lost = F.lit(False) if unreadable is None else F.coalesce(unreadable, F.lit(False))
     is_invalid = is_lost | ~F.coalesce(is_finite_vector(F.col(C.VECTOR)), F.lit(True))
@@ -77,7 +77,7 @@ def of_items(*, unreadable: str | None = None) -> dict[str, Column]:
 
 
 def of_keys(keys: tuple[str, ...]) -> dict[str, Column]:
-    """Tell of each row whether a key is NULL."""
+    """Return, as a check, which rows have a NULL key."""
     return {"null_keys": ~has_keys(keys)}
 
 
@@ -87,7 +87,7 @@ def to_refused(frame: DataFrame, name: str, rules: Mapping[str, Column], *, row:
     Parameters
     ----------
     row : str
-        Column that holds the row as it stands in the table.
+        Column that holds the row unchanged from the table.
     """
     refused = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in REFUSALS]
     return frame.select(

@@ -51,7 +51,7 @@ def struct_field(field: Field) -> T.StructField:
 def data_type(type_string: str) -> T.DataType:
     """Parse a type string of :mod:`rankeval_spark.schemas`.
 
-    ``DataType.fromDDL`` asks a running session to parse; the declared schemas are needed before there is one.
+    ``DataType.fromDDL`` needs a running session to parse; the declared schemas are needed before there is one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tell to which item groups each judgement belongs, for measures that are restricted to one."""
+"""Add the item groups of each judgement, for measures that are restricted to one."""
 
 from __future__ import annotations
 

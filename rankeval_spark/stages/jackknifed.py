@@ -12,12 +12,12 @@ from rankeval_spark.stages.clean import user_hash
 
 
 def user_group() -> Column:
-    """Group of the user, by a hash of his id."""
+    """Group of the user, by a hash of the user id."""
     return F.pmod(user_hash(), F.lit(N_GROUPS)).cast("int").alias(GROUP)
 
 
 def slices_of(slices: Sequence[Sequence[str]]) -> Column:
-    """Slices that the segments of a user put him into: a row each, structs of ``slice_index`` and ``slice_values``."""
+    """Slices to which the segments of a user belong: a row each, structs of ``slice_index`` and ``slice_values``."""
     return F.explode(F.array(*(_slice(index, one) for index, one in enumerate(slices))))
 
 

@@ -21,7 +21,7 @@ def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
     held_out : DataFrame
         Usable rows of ``schemas.HELD_OUT``.
     duplicates : {"max", "sum", "last", "error"}
-        Gain of a pair that stands twice: the largest, the sum, that of the newest ``interacted_at`` (the largest of
+        Gain of a pair that occurs twice: the largest, the sum, that of the newest ``interacted_at`` (the largest of
         several; a NULL is the oldest), or a failure of the job.
     """
     when = [C.INTERACTED_AT] if duplicates == "last" else []

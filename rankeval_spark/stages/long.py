@@ -14,7 +14,7 @@ Asked: TypeAlias = tuple[str, str, int]
 
 
 def to_user_values(user_metrics: DataFrame, *, asked: Iterable[Asked]) -> DataFrame:
-    """Make one row per (list, measure, k) that was asked for; ``value`` is NULL where it is undefined."""
+    """Make one row per requested (list, measure, k); ``value`` is NULL where it is undefined."""
     before = [name for name in user_metrics.columns if name in C.RUN_KEY]
     values = F.array(*(_value(*one) for one in asked))
     return (

@@ -75,9 +75,9 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
     now, before : DataFrame
         Rows of ``schemas.USER_METRICS`` of one night each.
     measures : MeasureSet
-        Measures that both nights were asked for and whose published value is a mean.
+        Measures that both nights requested and whose published value is a mean.
     slices : sequence of sequences of str
-        Names of the segments of each slice; ``()`` is everyone. A user is in the slice of his segments of that night.
+        Names of the segments of each slice; ``()`` is everyone. A user is in the slice of their segments of that night.
     unit : {"user", "list"}
         Whether the means of both nights are over users or over lists.
     """
@@ -181,7 +181,7 @@ def _of_ratios(states: Iterable[bytes]) -> Nights:
 
 @dataclass(frozen=True)
 class _Finisher:
-    """What the workers need: names of measures and slices, and the cutoffs at which each measure was asked for."""
+    """What the workers need: names of measures and slices, and the cutoffs at which each measure was requested."""
 
     labels: tuple[str, ...]
     asked: tuple[frozenset[int], ...]

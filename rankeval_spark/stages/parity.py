@@ -65,7 +65,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
 ) -> DataFrame:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure).
 
-    Over all users with a list. A slice in which nobody has a list has no row.
+    Over all users with a list. A slice in which no user has a list has no row.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def _with_groups(ranked: DataFrame, *, offer: Offer) -> DataFrame:
 
 
 def _with_relevant(users: DataFrame, *, measures: Sequence[Measure], offer: Offer) -> DataFrame:
-    """Count the relevant judgements of each user, those aside that he has already; n:1 on the user."""
+    """Count the relevant judgements of each user, except items that the user has already; n:1 on the user."""
     asked = [index for index, measure in enumerate(measures) if N.GROUP_RELEVANT in measure.needs]
     if not asked:
         return users
@@ -191,7 +191,7 @@ def _with_group(items: DataFrame, *, offer: Offer) -> DataFrame:
 
 
 def _with_own(items: DataFrame, *, train: DataFrame) -> DataFrame:
-    """Tell of each (user, item) whether the user has the item in the training data; n:1."""
+    """Add whether the user has the item in the training data; n:1 on (user, item)."""
     own = describe.to_owned(train).withColumn(_IS_OWN, F.lit(True))
     return items.join(own, on=[C.USER_ID, C.ITEM_ID], how="left").withColumn(_IS_OWN, F.coalesce(_IS_OWN, F.lit(False)))
 
@@ -201,7 +201,7 @@ def _to_known(catalogue: DataFrame) -> DataFrame:
 
 
 def _counts(measure: Measure) -> Column:
-    """Tell of an item whether it counts: relevant, or of the catalogue, and not one that the user has already."""
+    """Return True if an item counts: relevant, or of the catalogue, and not one that the user has already."""
     is_possible = (
         F.col(C.GAIN) >= F.lit(measure.options["rel"]) if N.GROUP_RELEVANT in measure.needs else F.col(_IS_KNOWN)
     )

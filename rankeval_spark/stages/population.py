@@ -9,12 +9,12 @@ from rankeval_spark.engine.results import IS_EVALUATED, N_LISTED
 
 
 def has_judgements() -> Column:
-    """Tell whether the user stands in the held-out table."""
+    """Return True if the user is in the held-out table."""
     return F.col(C.N_JUDGED) > 0
 
 
 def has_list() -> Column:
-    """Tell whether the model gave the user a list."""
+    """Return True if the model gave the user a list."""
     return F.col(C.N_RECOMMENDED) > 0
 
 

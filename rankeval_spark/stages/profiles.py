@@ -9,7 +9,7 @@ from rankeval_spark.measures import needs as N
 
 
 def to_popularity(pairs: DataFrame, *, counts: DataFrame, interactions: str) -> DataFrame:
-    """Make one row per user: the mean of the column ``interactions`` of ``counts`` over the items that he has."""
+    """Make one row per user: the mean of the column ``interactions`` of ``counts`` over the items that the user has."""
     popularity = counts.select(C.ITEM_ID, F.col(interactions).alias("_popularity"))
     return (
         pairs.select(C.USER_ID, C.ITEM_ID)
@@ -22,7 +22,7 @@ def to_popularity(pairs: DataFrame, *, counts: DataFrame, interactions: str) -> 
 def to_categories(pairs: DataFrame) -> DataFrame:
     """Count the items of each user by category and by how many categories they have.
 
-    Counts instead of shares, because sums of fractions would hang on the order of the rows.
+    Counts instead of shares, because sums of fractions would depend on the order of the rows.
     """
     labels = pairs.select(
         C.USER_ID, F.explode(N.ITEM_CATEGORIES).alias("category"), F.size(N.ITEM_CATEGORIES).alias("n_categories")

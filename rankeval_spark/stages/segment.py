@@ -23,9 +23,9 @@ def with_segments(
 ) -> DataFrame:
     """Add the map ``segments``: name to value of each segment column, NULL where the value or the user is unknown.
 
-    The join is n:1 on ``user_id``. A user with a list who stands twice in ``segments`` fails the job:
+    The join is n:1 on ``user_id``. A user with a list and two rows in ``segments`` fails the job:
     either row would be a guess.
-    ``absent`` has the values of a user without a row, by segment, where that says something of him.
+    ``absent`` has the values of a user without a row, by segment, where the lack of a row has a meaning.
     """
     if segments is None or not names:
         return lists.withColumn(C.SEGMENTS, F.create_map().cast(NO_SEGMENTS))

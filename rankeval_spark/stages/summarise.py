@@ -30,7 +30,7 @@ def lists_column(measure: str) -> str:
 
 
 def denominators(measures: MeasureSet, *, unit: Unit) -> Mapping[str, str]:
-    """Column of the denominators, by the column of each measure whose users are put together by sums.
+    """Column of the denominators, by the column of each measure that is a ratio of sums over users.
 
     A mean over lists is the sum of the users' sums over the sum of their numbers of lists.
     """
@@ -158,5 +158,5 @@ def to_metrics_of_partials(  # noqa: PLR0913 - what is summarised, and how
 
 
 def every_slice(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Put everyone before the slices that were asked for."""
+    """Put everyone before the requested slices."""
     return [EVERYONE, *(tuple(one) for one in slices)]

@@ -57,5 +57,5 @@ def to_familiarity(ranked: DataFrame, *, pairs: DataFrame, similarities: DataFra
 
 
 def _in_order(values: Column) -> Column:
-    """Add fractions up in ascending order: as they come, the last bit would hang on the order of the rows."""
+    """Add fractions up in ascending order: as they come, the last bit would depend on the order of the rows."""
     return F.aggregate(F.array_sort(values), F.lit(0.0), lambda total, value: total + value)

@@ -1,4 +1,4 @@
-"""A table as it was published beside the same table computed again: the rows and values in which they differ."""
+"""A published table compared with the same table computed again: the rows and values in which they differ."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WAS, _IS, _VALUES, _OTHERS = "_was", "_is", "_values", "_others"
 
 
 def to_rows(published: DataFrame, rerun: DataFrame, *, key: Sequence[str]) -> DataFrame:
-    """Put the rows of both frames beside each other; 1:1, the key is unique in each.
+    """Join the rows of both frames; 1:1, the key is unique in each.
 
     Returns
     -------

@@ -255,7 +255,7 @@ def scored_types(measures: tuple[str, ...], *, for_checks: list[str], user: str)
 
 
 def _types_in(columns: str) -> dict[str, str]:
-    """Take apart columns written as ``name type, name type``."""
+    """Split columns written as ``name type, name type``."""
     return dict(field.split(" ", 1) for field in columns.split(", "))
 
 

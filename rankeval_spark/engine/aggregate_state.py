@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.slices import Key
 
 GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)
-"""Of whom a row is: columns of every row here."""
+"""Key of a row: columns of every row here."""
 
 STATE: Final = "state"
 """Column of the moments and counts, see :class:`State`."""
@@ -61,7 +61,7 @@ class State:
     weighted : tuple of int
         Positions of the measures that are ratios of sums; if there are any, every measure has WEIGHTED too.
     has_lists : bool
-        Whether the lists of each measure stand after COUNTS; where they do not, each user has one.
+        Whether the lists of each measure come after COUNTS; where they do not, each user has one.
     """
 
     n_measures: int

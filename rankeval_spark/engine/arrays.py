@@ -46,7 +46,7 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, *, null: float | None = None) -
     ----------
     column : integer, float or bool
     null : number, optional
-        What stands for NULL. None: NaN, and a column that has NULL becomes float64.
+        What replaces NULL. None: NaN, and a column that has NULL becomes float64.
 
     Examples
     --------

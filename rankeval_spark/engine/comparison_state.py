@@ -1,4 +1,4 @@
-"""Aggregates of comparisons on their way between the workers: whom each is about, and sums that are kept a while."""
+"""Aggregates of comparisons on their way between the workers: what each is about, and sums that are kept a while."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BATCH: Final = 1 << 24
 
 
 class Key(NamedTuple):
-    """Whom an aggregate is about."""
+    """The models, slice and cutoff that an aggregate is about."""
 
     baseline: str | None
     model: str | None
@@ -49,7 +49,7 @@ class Key(NamedTuple):
 
 
 Partial: TypeAlias = tuple[Key, str, bytes]
-"""Whom it is about, its kind, and the aggregate."""
+"""What it is about, its kind, and the aggregate."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Held:
     _n_bytes: int = 0
 
     def add(self, key: Key, kind: str, sums: np.ndarray) -> Iterator[Partial]:
-        """Add to what is there; give all of it where it has become too much."""
+        """Add to the sums held; yield all of them where they have become too large."""
         before = self._sums.get((key, kind))
         if before is None:
             self._sums[key, kind] = sums.copy()
@@ -71,7 +71,7 @@ class Held:
             yield from self.release()
 
     def release(self) -> Iterator[Partial]:
-        """Give what is there and begin anew."""
+        """Yield the sums held and start again from none."""
         held, self._sums, self._n_bytes = self._sums, {}, 0
         yield from ((key, kind, sums.tobytes()) for (key, kind), sums in held.items())
 

@@ -102,7 +102,7 @@ class Slicing:
     group: np.ndarray
 
     def has_any(self, is_one: np.ndarray) -> np.ndarray:
-        """Tell which groups have a user who is one."""
+        """Return which groups have a user who is one."""
         counts: np.ndarray = np.bincount(self.group[is_one], minlength=len(self.values))
         return counts > 0
 

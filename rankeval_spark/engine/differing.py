@@ -47,7 +47,7 @@ class Asked:
     over_lists : tuple of bool
         Whether the denominators are numbers of lists.
     cutoffs : tuple of frozenset of int
-        Cutoffs at which it was asked for.
+        Cutoffs at which it was requested.
     ks : tuple of int
         The cutoffs that occur.
     tests : tuple of str
@@ -79,7 +79,7 @@ class Asked:
         return (*self.columns, *(weight for weight in self.weights if weight is not None))
 
     def at(self, k: int) -> list[int]:
-        """Positions of the measures asked for at a cutoff."""
+        """Positions of the measures requested at a cutoff."""
         return [position for position, ks in enumerate(self.cutoffs) if k in ks]
 
     def means_at(self, k: int) -> list[int]:
@@ -88,7 +88,7 @@ class Asked:
 
     @cached_property
     def slots(self) -> tuple[np.ndarray, np.ndarray]:
-        """Place of the cutoff, and position of the measure, of every mean that was asked for."""
+        """Place of the cutoff, and position of the measure, of every requested mean."""
         places = [(place, position) for place, k in enumerate(self.ks) for position in self.means_at(k)]
         place, position = np.array(places, dtype=np.int64).reshape(-1, 2).T
         return place, position
@@ -272,7 +272,7 @@ class _Chunk:
             yield from held.add(each, kind, own)
 
     def _by_k(self, key: Key, parts: np.ndarray) -> Iterator[tuple[Key, np.ndarray]]:
-        """Take parts of shape (n_parts, n_slots, ...) apart by cutoff."""
+        """Split parts of shape (n_parts, n_slots, ...) by cutoff."""
         for place, k in enumerate(self.asked.ks):
             is_own = self.asked.slots[0] == place
             if is_own.any():
@@ -283,7 +283,7 @@ class _Chunk:
         return Key(first, model, slicing.index, slicing.values[group], 0)
 
     def _is_shown(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
-        """Tell which groups have rows: those with a user of the model, and of both where neither is the baseline."""
+        """Return which groups have rows: those with a user of the model, and of both where neither is the baseline."""
         first, model = pair
         is_of_baseline = self.cube.models[first] == self.asked.baseline
         return slicing.has_any(self.cube.is_there[model] & (self.cube.is_there[first] | is_of_baseline))

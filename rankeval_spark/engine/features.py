@@ -122,7 +122,7 @@ def _known_items(batch: Batch, constants: Mapping[str, pa.Array]) -> dict[str, p
 
 
 def _fields(structs: pa.StructArray) -> dict[str, pa.Array]:
-    """Take a struct column apart; NULL structs have NULL fields."""
+    """Split a struct column into its fields; NULL structs have NULL fields."""
     return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))
 
 

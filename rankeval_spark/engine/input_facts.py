@@ -1,6 +1,6 @@
 """What a worker sees of the log and the judgements while it evaluates them: what the checks ask about them.
 
-It leaves the worker in one more row, the last of the partition, so that nobody needs to read these inputs for it again.
+It leaves the worker in one more row, the last of the partition, so that the checks need not read these inputs again.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def to_item_facts(
     totals : struct or None
         The totals, the same for all lists.
     profile : struct or None
-        Profile of the user of each list; NULL where the training data do not have him.
+        Profile of the user of each list; NULL where the training data do not have the user.
     pairs : list<struct<later, earlier, similarity>> or None
         Similar items of each list by their ranks, sorted; NULL where there are none.
     others : struct of struct<length, ranks, items> or None
@@ -68,7 +68,7 @@ def to_item_facts(
 
 
 def _fields(structs: pa.Array) -> dict[str, pa.Array]:
-    """Take a struct column apart; NULL structs have NULL fields."""
+    """Split a struct column into its fields; NULL structs have NULL fields."""
     return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))
 
 

@@ -162,7 +162,7 @@ def _rank_faults(ranked: Ranked, n_duplicates: IntVector, rules: ListRules) -> d
 
 
 def _is_out_of_order(ranked: Ranked, logged: IntVector) -> BoolVector:
-    """Tell which lists hold an item of lower score than the one before it, and of better rank in the log."""
+    """Return which lists hold an item of lower score than the one before it, and of better rank in the log."""
     list_code, best_first = ranked.list_code, ranked.entries.best_first[ranked.row]
     has_both = (logged[1:] != NO_RANK) & (logged[:-1] != NO_RANK)
     is_same = list_code[1:] == list_code[:-1]

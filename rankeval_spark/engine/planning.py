@@ -73,7 +73,7 @@ def job_of(
     models: Sequence[str] | None,
     has_lists: bool,
 ) -> Job:
-    """Put together what the workers do.
+    """Assemble the job that the workers do.
 
     Parameters
     ----------

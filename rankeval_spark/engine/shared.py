@@ -24,7 +24,7 @@ def to_bytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def from_bytes(cell: pa.Array) -> dict[str, pa.Array]:
-    """Take the cell apart: the columns that were put into it, one row each.
+    """Unpack the cell: the columns that were put into it, one row each.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def to_exposures(usable: Usable) -> pa.Table:
-    """Make the rows of ``schemas.METRICS``, from the model on, of these measures; none where none is asked for."""
+    """Make the rows of ``schemas.METRICS``, from the model on, of these measures; none without a measure."""
     request, schema = usable.request, arrow_schema(schemas.METRICS)
     requested = request.measures.exposures
     if not requested:

@@ -41,7 +41,7 @@ class Usable:
     tables : Tables
         All rows.
     request : Request
-        What is asked for.
+        Measures, slices and policies requested.
     n_threads : int
         Threads that work at a time.
     """
@@ -116,7 +116,7 @@ class Usable:
 
     @property
     def segments(self) -> pa.Table | None:
-        """Segments of the users; None where nobody slices by one."""
+        """Segments of the users; None where no slice needs one."""
         return self.segments_and_facts[0] if self.request.segments else None
 
     @cached_property
@@ -131,7 +131,7 @@ class Usable:
 
     @cached_property
     def plain_rows(self) -> UserRows:
-        """The same for lists alone: nothing is described, and nobody has a segment."""
+        """The same for lists alone: nothing is described, and no user has a segment."""
         plain = replace(self.request, slices=())
         if not is_described(self.needs) and not self.request.slices:
             return self.user_rows

@@ -68,7 +68,7 @@ class Slice:
     Attributes
     ----------
     index : int
-        Which of the slices that are asked for.
+        Which of the requested slices.
     cell : int64, shape (n_pairs,)
         ``model * n_values + value`` of each pair.
     group : int64, shape (n_pairs,)

@@ -1,7 +1,7 @@
 """Numbers of users become a few values: by given edges, or by quantiles of the users.
 
 The numbers are those that :mod:`rankeval_spark.stages.bands` computes on Spark, to the last bit. For quantiles, numbers
-are rounded to four digits of how far they lie apart or to three of their own, whichever is finer.
+are rounded to four digits of their range or to three of their own, whichever is finer.
 """
 
 from __future__ import annotations

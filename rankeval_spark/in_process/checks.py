@@ -137,7 +137,7 @@ class _InputFacts:
         return _fact(HELD_OUT, check_rows.UNMATCHED_ITEMS, count, len(items.code), items.values, is_unmatched)
 
     def _of_catalogue(self) -> Iterator[Fact]:
-        """Count the recommended items that nobody knows and, where they are dropped, their rows.
+        """Count the recommended items that the catalogue lacks and, where they are dropped, their rows.
 
         Where items are dropped, ``train`` is the catalogue if there is no other.
         """

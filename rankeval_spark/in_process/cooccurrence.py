@@ -152,7 +152,7 @@ def _cosines(owned: sparse.csr_array, items: IntVector) -> Iterator[_Part]:
 
 
 def _mean_similarities(owned: sparse.csr_array, user: IntVector, item: IntVector) -> FloatVector:
-    """Mean similarity of each item to all items of the user; 0 for an item that nobody has (-1)."""
+    """Mean similarity of each item to all items of the user; 0 for an item that no user has (-1)."""
     total = np.zeros(len(item))
     order = np.argsort(item, kind="stable")
     order = order[np.searchsorted(item[order], 0) :]

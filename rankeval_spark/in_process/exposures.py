@@ -1,6 +1,6 @@
 """From ranked items to the rows of ``metrics`` of the measures that are functions of how often each item is shown.
 
-What such a measure reads is small: for each group of lists (model, slice, cutoff) how many items stand in how many
+What such a measure reads is small: for each group of lists (model, slice, cutoff) how many items are in how many
 lists, with everyone and without each of ``N_GROUPS`` groups of users. One pass over the ranked items counts them by
 slice, item, group of users and cutoff; all that follows works on these counts.
 """
@@ -48,7 +48,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
 ) -> pa.Table:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
 
-    Over all users with a list, judged or not. A slice in which nobody has a list has no row. A list that keeps the
+    Over all users with a list, judged or not. A slice in which no user has a list has no row. A list that keeps the
     ranks of the log counts at a cutoff where it has an item at a rank up to it.
 
     Parameters
@@ -101,7 +101,7 @@ class _Histograms(NamedTuple):
 
 
 def _to_histograms(shown: Shown, one: Slice) -> Iterator[tuple[int, _Histograms]]:
-    """Count the items that stand in so many lists, at each cutoff."""
+    """Count the items that are in so many lists, at each cutoff."""
     times = to_times(shown, one)
     n_lists = _by_bucket(one, shown.list_pair, shown.list_band, n_bands=shown.n_bands)
     n_users = _by_bucket(one, *_first_bands(shown), n_bands=shown.n_bands)
@@ -170,7 +170,7 @@ def _at_first(counts: IntVector, change: IntVector) -> FloatVector:
 
 
 class _ByLength(NamedTuple):
-    """In how many lists of each length an item stands: sorted by holder and length.
+    """In how many lists of each length an item is: sorted by holder and length.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ def to_item_table(
     Parameters
     ----------
     train, items : pa.Table or None
-        Usable rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; there where a need asks for them.
+        Usable rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; present where a need requires them.
     needs : frozenset of str
         Names of :mod:`measures.needs`.
     n_places : int

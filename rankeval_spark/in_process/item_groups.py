@@ -33,7 +33,7 @@ def with_groups(held_out: pa.Table, train: Train | None, items: pa.Table | None,
     held_out : pa.Table
         Rows of ``schemas.HELD_OUT``; their order stays.
     train, items : pa.Table or None
-        Usable rows; there where a group asks for them.
+        Usable rows; present where a group needs them.
     groups : sequence of str
         Names of :data:`groups.BY_POPULARITY`, or categories; at most :data:`groups.MAX_GROUPS`.
 

@@ -31,7 +31,7 @@ def list_facts(scored: pa.Table, request: Request) -> Iterator[Fact]:
     """Count repeated items, short lists, ties that matter, ranks that cannot be, and users on one side only.
 
     With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
-    that their users have in the training data; not where these were dropped, which the rows of the log tell.
+    that their users have in the training data; not where these were dropped, which the rows of the log show.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def physical_bytes() -> float:
 
 
 def _n_rows(frame: object) -> int:
-    """Rows of an input, 0 where nobody knows before it is read."""
+    """Rows of an input, 0 where they are unknown before it is read."""
     if isinstance(frame, pa.Table):
         return int(frame.num_rows)
     shape = getattr(frame, "shape", ())  # of pandas and polars

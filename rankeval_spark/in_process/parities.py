@@ -42,7 +42,7 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
 ) -> pa.Table:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure).
 
-    Over all users with a list. A slice in which nobody has a list has no row.
+    Over all users with a list. A slice in which no user has a list has no row.
 
     Parameters
     ----------

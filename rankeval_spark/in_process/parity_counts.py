@@ -148,7 +148,7 @@ class Counts:
         return np.ones(len(self.rank), dtype=np.bool_) if k == C.WHOLE_LIST else self.rank <= k
 
     def _is_own(self, user: IntVector, item: IntVector) -> BoolVector:
-        """Tell whether users have items in the training data; fast where the users come in runs."""
+        """Return True for each user who has the item in the training data; fast where the users come in runs."""
         wanted = user * self.n_items + item
         place = np.searchsorted(self.own, wanted)
         is_own: BoolVector = np.append(self.own, -1)[place] == wanted
@@ -160,7 +160,7 @@ class Counts:
 
 
 def is_of_relevant(measure: Measure) -> bool:
-    """Tell whether the items that count are the relevant ones, not those of the catalogue."""
+    """Return True if the items that count are the relevant ones, not those of the catalogue."""
     return N.GROUP_RELEVANT in measure.needs
 
 
@@ -211,7 +211,7 @@ def _to_groups(popularity_groups: pa.Table, items: pa.Array) -> IntVector:
 
 
 def _to_categories(described: pa.Table | None, items: pa.Array, measures: Sequence[Measure]) -> dict[str, BoolVector]:
-    """Tell which items have each category that a measure is about."""
+    """Return which items have each category that a measure is about."""
     asked = {str(one.options["category"]) for one in measures if is_disparity(one)}
     if not asked or described is None:
         return {}
@@ -222,7 +222,7 @@ def _to_categories(described: pa.Table | None, items: pa.Array, measures: Sequen
     owner, texts = to_numpy(pc.list_parent_indices(categories)), categories.flatten()
     found = {}
     for category in asked:
-        has_category = np.zeros(known.num_rows + 1, dtype=np.bool_)  # the last stands for an item that is not described
+        has_category = np.zeros(known.num_rows + 1, dtype=np.bool_)  # the last is that of an item that is not described
         has_category[owner[to_numpy(pc.equal(texts, category), null=0)]] = True
         found[category] = has_category[place]
     return found

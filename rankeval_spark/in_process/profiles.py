@@ -34,7 +34,7 @@ def to_profiles(
     Parameters
     ----------
     train, items : pa.Table or None
-        Usable rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; there where a need asks for them.
+        Usable rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; present where a need requires them.
     judgements : pa.Table or None
         One row per (user, item): ``user_id``, ``item_id`` and ``gain``; there where ``judged_categories`` are needed.
 

@@ -148,7 +148,7 @@ def requested_log(source: Source, request: Request) -> Source:
         table = _kept(table, _is_one_of(table[C.MODEL_ID], [*request.models, None]))
     if request.policies.rank_gaps == "keep" and C.SCORE in table.column_names:
         table = table.drop_columns([C.SCORE])
-    return source if table is source.table else replace(source, table=table, unreadable=None)  # nobody asks of a log
+    return source if table is source.table else replace(source, table=table, unreadable=None)  # never used of a log
 
 
 def usable_recommendations(source: Source, request: Request) -> pa.Table:

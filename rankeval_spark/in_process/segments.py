@@ -28,7 +28,7 @@ Fact = dict[str, Any]
 def to_segments(
     segments: pa.Table | None, train: pa.Table | None, request: Request
 ) -> tuple[pa.Table | None, list[Fact]]:
-    """Make the segments of the users, numbers in bands, and how active they were where a band asks for that.
+    """Make the segments of the users, numbers in bands, and how active they were where a band needs that.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""In how many lists each item stands, by slice, group of users and cutoff: one pass over the ranked items."""
+"""In how many lists each item is, by slice, group of users and cutoff: one pass over the ranked items."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _lengths(list_code: IntVector, is_within: BoolVector) -> IntVector:
 
 
 def _catalogued(items: pa.Array, catalogue: pa.Table | None) -> tuple[FloatVector, float]:
-    """Tell which items the catalogue holds, and count its distinct ids."""
+    """Return which items the catalogue holds, and count its distinct ids."""
     if catalogue is None:
         return np.full(len(items), np.nan), np.nan
     known = in_one_piece(catalogue[C.ITEM_ID]).unique().drop_null()
@@ -138,7 +138,7 @@ def _catalogued(items: pa.Array, catalogue: pa.Table | None) -> tuple[FloatVecto
 
 
 class Times(NamedTuple):
-    """In how many lists each item stands, by group of users: sorted by cell, item and group.
+    """In how many lists each item is, by group of users: sorted by cell, item and group.
 
     Attributes
     ----------

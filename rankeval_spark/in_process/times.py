@@ -116,7 +116,7 @@ def _numbers(digits: pa.Array) -> IntVector:
 
 
 def _days(parts: pa.StructArray) -> tuple[IntVector, BoolVector]:
-    """Count the days since 1970, and tell which of them there are."""
+    """Count the days since 1970, and return which dates exist."""
     year = _digits(parts, "year")
     month, day = (_digits(parts, name, default="1") for name in ("month", "day"))
     is_day = to_numpy(parts.is_valid()) & (year <= _LAST_YEAR) & (month >= 1) & (month < _END_OF_MONTHS)
@@ -131,7 +131,7 @@ def _first_days(months: IntVector) -> IntVector:
 
 
 def _in_utc(micros: IntVector, zones: pa.Array) -> tuple[IntVector, BoolVector]:
-    """Move times from their zones to UTC, one zone at a time, and tell which zones there are."""
+    """Move times from their zones to UTC, one zone at a time, and return which zones exist."""
     coded = zones.dictionary_encode()
     code = to_numpy(coded.indices, null=0)
     shifted, is_known = micros.copy(), np.ones(len(micros), dtype=np.bool_)

@@ -58,7 +58,7 @@ def to_users(scored: pa.Table, request: Request, *, has_one_list: bool) -> pa.Ta
 
 
 def denominators(request: Request, *, has_one_list: bool) -> dict[str, str]:
-    """Column of the denominators of each measure whose users are put together by sums."""
+    """Column of the denominators of each measure that is a ratio of sums over users."""
     measures = request.measures
     if has_one_list or request.policies.unit == "user":
         return dict(measures.weights)
@@ -66,7 +66,7 @@ def denominators(request: Request, *, has_one_list: bool) -> dict[str, str]:
 
 
 def to_user_values(user_metrics: pa.Table, measures: MeasureSet) -> pa.Table:
-    """Make one row per (list, measure, k) that was asked for; ``value`` is NULL where it is undefined."""
+    """Make one row per requested (list, measure, k); ``value`` is NULL where it is undefined."""
     parts = []
     for one in measures.per_list:
         own = user_metrics.filter(pc.equal(user_metrics[C.K], one.k))

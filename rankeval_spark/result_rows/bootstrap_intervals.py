@@ -29,7 +29,7 @@ class BootstrapIntervals:
         """Merge the states of one (model, slice, values, k); counts of the inputs have none and pass through."""
         moments = group.filter(pc.is_valid(group[STATE])).drop_columns(list(STATES))
         is_of_inputs = key[GROUP.index("slice_index")].as_py() == OF_INPUTS
-        if is_of_inputs or not moments.num_rows:  # no row for a cutoff that nobody's lists have
+        if is_of_inputs or not moments.num_rows:  # no row for a cutoff that no lists have
             return pa.Table.from_arrays(in_full(moments, _WITH_SPREAD), schema=_WITH_SPREAD)
         spread = np.hstack(spread_of(self._parts(group), self.level))
         own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
@@ -51,7 +51,7 @@ class BootstrapIntervals:
         return np.array(parts).reshape(-1, *shape)
 
     def _unpacked(self, users: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """Take apart what :meth:`Users.each` made: hashes, and a row of numerators and denominators each."""
+        """Unpack what :meth:`Users.each` made: hashes, and a row of numerators and denominators each."""
         width = 2 * self.n_measures
         n_users = len(users) // (8 * (1 + width))
         hashes = np.frombuffer(users, dtype=np.int64, count=n_users)

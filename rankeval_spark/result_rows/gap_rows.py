@@ -62,7 +62,7 @@ def row_type(night: Sequence[str]) -> str:
 def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
     """Put what is known of each slicing into one row per (model, slice, measure, k).
 
-    The evaluation and its date come first where the rows have them, and are kept apart.
+    The evaluation and its date come first where the rows have them, and their rows stay separate.
 
     Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out and counted
     in ``n_left_out``. ``gap`` is the greatest value less the least, ``ratio`` the least over the greatest with its own
@@ -95,7 +95,7 @@ def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
 
 
 def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Do the same with rows of both tables together, which :data:`IS_STATEMENT` tells apart; all of a slicing."""
+    """Do the same with rows of both tables together, which :data:`IS_STATEMENT` distinguishes; all of a slicing."""
     held = [batch for batch in batches if batch.num_rows]
     if held:
         rows = pa.Table.from_batches(held)
@@ -155,7 +155,7 @@ class _Rows:
 
 @lru_cache(maxsize=4096)
 def _parts_of(label: str) -> tuple[str, str]:
-    """Take the name of a statement apart into kind and measure; both empty where it is none."""
+    """Split the name of a statement into kind and measure; both empty where it is none."""
     return of_groups.parts_of(label) or ("", "")
 
 

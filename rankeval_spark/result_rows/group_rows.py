@@ -1,7 +1,7 @@
 """From the rows of ``metrics`` to how the groups of a slice compare: rows of ``group_metrics``.
 
 Of each slicing (a segment or a crossing) and measure: how far its groups lie apart, their ratio, their mean absolute
-difference and the worst of them. Of each slice and measure that stands for several groups of items: the mean absolute
+difference and the worst of them. Of each slice and measure that covers several groups of items: the mean absolute
 difference of these. The rows are few, so they cross into Python as they are; users are not read again.
 """
 
@@ -186,7 +186,7 @@ class _Slicing:
         return np.array([_facts_of(label).is_share for label, _ in self.measures])
 
     def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:
-        """Name the worst group of those that were compared; nobody where there are fewer than two."""
+        """Name the worst group of those that were compared; none where there are fewer than two."""
         is_error = np.array([_facts_of(label).is_lower_better for label, _ in self.measures])
         estimates = (self.values, self.std_errors, self.freedom, self.level)
         low, high = gaps.worst_interval(*estimates, is_greatest=is_error, is_share=self._is_share)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 EVERYONE: Final = -1
-"""Stands for no group left out."""
+"""Means that no group is left out."""
 
 PAIR_SUMS: Final = ("shared", "cosine")
 """Sums over the pairs of lists that hold an item; there where the lengths of lists are known."""
 
 COUNTS: Final = ("n_items", "n_catalogued", "n_lists", "n_users", *PAIR_SUMS)
-"""What an entry holds beside its number of lists, and the group that is left out."""
+"""What an entry holds in addition to its number of lists, and the group that is left out."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Histograms:
         row = np.repeat(np.arange(n_rows), lengths)
         without = _doubles(entries, "without").astype(np.int64)
         of_everyone = without == EVERYONE
-        # The entries of everyone stand in each histogram; those of a group only where it is left out.
+        # The entries of everyone are in each histogram; those of a group only where it is left out.
         repeats = np.where(of_everyone, width, 1)
         source = np.repeat(np.arange(len(row)), repeats)
         first = np.repeat(np.cumsum(repeats) - repeats, repeats)

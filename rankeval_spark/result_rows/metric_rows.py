@@ -39,7 +39,7 @@ def finisher_of(
     min_slice_size: int,
     confidence: float,
 ) -> MetricRows:
-    """Say how partial moments become the rows of the measures and cutoffs that were asked for.
+    """Say how partial moments become the rows of the requested measures and cutoffs.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def slice_names(slices: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def slice_columns(rows: pa.RecordBatch, slices: Sequence[str]) -> dict[str, pa.Array]:
-    """Give the columns that say of whom a row is, from its model, slice index and slice values."""
+    """Return the columns that identify the model and slice of a row, from its model, slice index and slice values."""
     return {
         C.MODEL_ID: rows[C.MODEL_ID],
         C.SLICE: pa.array(slices, pa.string()).take(rows["slice_index"]),
@@ -89,7 +89,7 @@ def nullable(values: np.ndarray) -> pa.Array:
 
 @dataclass(frozen=True)
 class MetricRows:
-    """What the workers need: names by index, and which (k, measure index) were asked for."""
+    """What the workers need: names by index, and which (k, measure index) were requested."""
 
     state: State
     labels: tuple[str, ...]

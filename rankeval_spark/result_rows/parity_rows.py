@@ -24,7 +24,7 @@ N_DISPARITY_SUMS: Final = 4
 
 
 def is_disparity(measure: Measure) -> bool:
-    """Tell whether a measure compares the shares of a category."""
+    """Return True if a measure compares the shares of a category."""
     return N.CATEGORY_SHARES in measure.needs
 
 

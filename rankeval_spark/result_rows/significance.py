@@ -44,7 +44,7 @@ class OfPair:
     states : mapping
         Their aggregates.
     wanted : sequence of int
-        Measures asked for at the cutoff, among those in the aggregates of differences.
+        Measures requested at the cutoff, among those in the aggregates of differences.
     of_sums : sequence of int
         All measures that are ratios of sums: those in the aggregates of ratios. The others of ``wanted`` are those in
         the sums of replicates.
@@ -193,7 +193,7 @@ class OfModels:
     states : mapping
         Their aggregates; none where no user is complete.
     n_models, n_measures : int
-        Models, and means asked for at the cutoff.
+        Models, and means requested at the cutoff.
     level, least_users, replicates
         As of :class:`OfPair`.
     """

@@ -28,8 +28,8 @@ NOTATION = """\
 
 Generated from the code by `make docs`; the formulas, options and examples are in the source next to the kernels.
 
-For a user, `n` is the length of the list and `m` the number of its items at ranks 1 to `k` (`min(k, n)`, less the
-empty ranks that the policy `rank_gaps: keep` leaves). `r_i` and `g_i` are relevance and gain at rank `i`; `R` is the
+For a user, `n` is the length of the list. `m` is the number of its items at ranks 1 to `k`: `min(k, n)`, less the
+empty ranks that the policy `rank_gaps: keep` leaves. `r_i` and `g_i` are relevance and gain at rank `i`; `R` is the
 number of relevant judgements; `h_i` is the number of relevant items at ranks 1 to `i`. An item without a judgement has
 gain 0. A judgement is relevant where its gain is at least `rel` (1 by default).
 

@@ -51,8 +51,8 @@ class Policies(Model):
     """Policies of an evaluation; published with every definition, because each of them changes numbers."""
 
     population: Population = "truth"
-    """Users in the mean: `truth` = with a relevant judgement (no list scores 0), `judged` = with any judgement,
-    `intersection` = with a list and a relevant judgement, `intersection_judged` = with a list and any judgement,
+    """Users in the mean: `truth` = with a relevant judgement (no list scores 0); `judged` = with any judgement;
+    `intersection` = with a list and a relevant judgement; `intersection_judged` = with a list and any judgement;
     `run` = with a list."""
     zero_relevant: ZeroRelevant = "exclude"
     """A user of the population without a relevant judgement: undefined and counted, the measure's worst value (mostly
@@ -62,9 +62,9 @@ class Policies(Model):
     """A judged user without a list: scores 0, is left out of the mean, or is an error. Where it is left out, the
     population says: zero for truth and judged, else exclude."""
     ties: Ties = "item_asc"
-    """Order of equal scores: by item id ascending or descending, by the log's rank, the best or the worst order for
-    the measures (gain descending or ascending, then item), for measures that grow with the gain at each rank, the mean
-    over all orders, for measures that have one in closed form, or an error."""
+    """Order of equal scores: by item id ascending or descending; by the log's rank; the best or the worst order for
+    the measures (gain descending or ascending, then item), for measures that grow with the gain at each rank; the mean
+    over all orders, for measures that have one in closed form; or an error."""
     score_precision: ScorePrecision = "double"
     """Precision in which scores are compared; `single`, as trec_eval up to version 9, makes ties of scores that
     hardly differ."""

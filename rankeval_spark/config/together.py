@@ -1,7 +1,7 @@
 """Whether the keys of a config fit one another.
 
 Each function is called at the last key that it reads, with the keys before it that are valid by themselves
-(``ValidationInfo.data`` of pydantic), and finds no fault where one that it reads is not among them. A place that begins
+(``ValidationInfo.data`` of pydantic). It finds no fault where one that it reads is not among them. A place that begins
 with ``/`` is that of another key than the one at which the function is called.
 """
 

@@ -1,7 +1,7 @@
 """Replicate sums of a bootstrap, for every slice; partial, to be merged.
 
 Only where a bootstrap is requested. The weights of a user are drawn from a hash of the id, once for all models, slices
-and cutoffs that are summarised together, and add up in one matrix product a block of users
+and cutoffs that are summarised together. They add up in one matrix product per block of users
 (:func:`rankeval_spark.statistics.resampled.ratio_sums`).
 """
 
@@ -47,9 +47,9 @@ _Slot: TypeAlias = tuple[int, Key]
 class Resampler:
     """Replicate sums of one partition.
 
-    In addition to the rows it is given, a worker holds HELD_BYTES, three times while they are added up and passed on,
-    however many slices, groups, measures and replicates there are. What a partition passes on is at most FEW times its
-    values for each slice, and for a group at most one state each time that HELD_BYTES are full.
+    In addition to the rows it is given, a worker holds HELD_BYTES, three times while they are added up and passed on.
+    This does not depend on the number of slices, groups, measures and replicates. What a partition passes on is at most
+    FEW times its values for each slice, and for a group at most one state each time that HELD_BYTES are full.
     """
 
     draws: Draws

@@ -1,7 +1,7 @@
 """Cut the rows of a partition into tables of whole users that fit into memory.
 
 A partition below the budget is one table. A larger one is written to disk as Arrow, cut by a hash of the user, and read
-back a bucket at a time, so that memory does not depend on how partitions were cut.
+back a bucket at a time. So memory does not depend on how partitions were cut.
 """
 
 from __future__ import annotations

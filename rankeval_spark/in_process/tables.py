@@ -20,8 +20,8 @@ class Source:
         ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``.
     table : pa.Table
         Canonical columns that the table has, in the order of the schema; of judgements always ``gain``, 1 where the
-        table has none. Ids are string or int64, ``model_id`` and ``list_id`` string, ``score`` double, int64 or
-        decimal, ``rank`` int32, ``gain`` and ``value`` double, ``interacted_at`` timestamp in microseconds UTC,
+        table has none. Ids are string or int64, ``model_id`` and ``list_id`` string; ``score`` double, int64 or
+        decimal; ``rank`` int32, ``gain`` and ``value`` double; ``interacted_at`` timestamp in microseconds UTC,
         ``published_at`` date32, ``categories`` a list of string, ``vector`` a list of double; segments string, those
         that become bands double. Cells that cannot be read are NULL.
     given : frozenset of str

@@ -90,7 +90,7 @@ def product_of_earlier(factors: FloatVector, list_index: IntVector) -> FloatVect
     """Multiply the factors before each entry of its list; 1 for the first.
 
     Products over 1, 2, 4, ... entries are built from each other, so that the steps grow with the logarithm of the
-    longest list, and the value of a list never depends on the other lists of the batch, as a running sum of logarithms
+    longest list. The value of a list never depends on the other lists of the batch; with a running sum of logarithms it
     would.
 
     Examples

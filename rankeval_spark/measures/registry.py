@@ -173,9 +173,10 @@ class Definition:
         Whether the kernel gives the mean over all orders of tied items for lists of
         :func:`~rankeval_spark.measures.expected_ties.over_all_orders`; or a function of the options that returns this.
     bounded_by_gains
-        Whether tied items in the order of their gains, descending or ascending, give the best and the worst value that
-        any order of them can give, or gains have no part in it; or a function of the options that returns this. Not so
-        with ``group``, whose items the gains of others are weighed against, but where no order matters.
+        True if tied items in the order of their gains give the best and the worst value that any order of them can
+        give: one with descending gains, the other with ascending ones. Also True if gains have no part in the value. Or
+        a function of the options that returns this. Not so with ``group``, whose items the gains of others are weighed
+        against, but where no order matters.
     parts
         Numerator and denominator of each value, for a measure that is a ratio; it then has the option ``agg``.
     agg

@@ -1,10 +1,10 @@
 """Turn numbers of users into a few values that can be sliced by: given edges, or quantiles of the users.
 
 Quantiles are an aggregate of one row that the users are joined with, so that nothing is collected. Numbers are rounded
-for them, to four digits of their range: so few distinct ones are left (10,000, and 900 for each power of ten
-below) that their exact quantiles fit into any memory, are the same for any partitioning, and can be read. Digits of the
-numbers themselves would make one of all years; those of the distance alone would make one of everyone, where a single
-user has a million interactions: each number is rounded to what is finer.
+for them, to four digits of their range. So few distinct ones are left (10,000, and 900 for each power of ten below)
+that their exact quantiles fit into any memory. They are also the same for any partitioning, and can be read. Digits of
+the numbers alone would give all years one value. Digits of the range alone would give all users one value where a
+single user has a million interactions. So each number is rounded to whichever is finer.
 """
 
 from __future__ import annotations

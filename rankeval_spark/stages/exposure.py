@@ -1,9 +1,9 @@
 """From ranked items to the rows of ``metrics`` of the measures that are functions of all lists together.
 
 They have no value per user. What they are made of is small: for each group of lists (model, slice, cutoff) how many
-items are in how many lists, once with everyone and once without each of ``N_GROUPS`` groups of users, from which the
-jackknife takes the spread. One pass counts (item, group of users); leaving a group out is then a subtraction, and only
-for the items that the group was shown. Nothing that grows with users or items is collected.
+items are in how many lists. These counts exist once with everyone and once without each of ``N_GROUPS`` groups of
+users, from which the jackknife takes the spread. One pass counts (item, group of users); leaving a group out is then a
+subtraction, and only for the items that the group was shown. Nothing that grows with users or items is collected.
 """
 
 from __future__ import annotations

@@ -112,9 +112,9 @@ class Differences:
     Notes
     -----
     A tie is ``|d| <= eps`` with ``eps = 1e-10 mean |d|``, known only at the end of the pass. The ladder counts users by
-    magnitude instead, so that merged counts are exact at every rung, and eps is taken at the nearest rung, which is
-    within a factor of 4 of it. That is the tolerance for what rounding leaves of equal values, at 1e-16 of them; it is
-    no claim that smaller differences do not matter.
+    magnitude instead, so that merged counts are exact at every rung; eps is taken at the nearest rung, within a
+    factor of 4. That is the tolerance for what rounding leaves of equal values, at 1e-16 of them; it is no claim that
+    smaller differences do not matter.
 
     Examples
     --------

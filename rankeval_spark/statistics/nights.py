@@ -254,12 +254,15 @@ def compare(now: Moments, before: Moments, common: Ratios, *, level: float) -> S
 
     Examples
     --------
-    Three users on each night and none in common: this is the comparison of two samples.
+    Three users on each night and none in common, a comparison of two samples:
 
     >>> from rankeval_spark.statistics import moments, ratios
     >>> nobody = ratios.by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
     >>> everyone = np.zeros(3, dtype=np.int64)
     >>> now, before = (moments.by_group(np.array([[x], [x + 1], [x + 2]]), everyone, 1) for x in (1.5, 1.0))
+
+    The mean rises from 2 to 2.5:
+
     >>> found = compare(now, before, nobody, level=0.95)
     >>> float(found.delta[0, 0]), float(found.std_error[0, 0].round(4)), float(found.p[0, 0].round(4))
     (0.5, 0.8165, 0.6026)

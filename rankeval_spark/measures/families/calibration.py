@@ -92,8 +92,8 @@ def calibration(
 
     Notes
     -----
-    ``p(g)`` is the mean of p(g|i) over the distinct items i that the user has in `train`, ``q(g)`` over items 1..m, an
-    item sharing 1 out evenly among its categories. Items without categories count in neither. ``JS = (KL(p || a) +
+    ``p(g)`` is the mean of p(g|i) over the distinct items i that the user has in `train`, ``q(g)`` over items 1..m.
+    Each item shares 1 out evenly among its categories. Items without categories count in neither. ``JS = (KL(p || a) +
     KL(q || a)) / 2`` with ``a = (p + q) / 2``; ``Hellinger = sqrt(sum_g (sqrt(p(g)) - sqrt(q(g)))^2 / 2)``.
 
     Examples

@@ -87,11 +87,11 @@ def fraction_of_concordant_pairs(cut: CutLists, *, ties: FcpTies = "half") -> Fl
     ``c / (c + d)`` over pairs of items that were held out and scored; pairs of one gain do not count. Koren & Sill sum
     the pairs over users before they divide: ``agg='micro'``.
 
-    Surprise divides means over different users, ``m_c / (m_c + m_d)`` with m_c the mean of c over users with c > 0, m_d
-    that of d over users with d > 0, ties being discordant. It is no ratio of sums over users, and not offered: a user
-    with all pairs in the right order is left out of m_d. Of ann with one pair, right, and bob with two, one of them
-    right, it makes 1 / (1 + 1) = 1/2; the mean of users is 3/4, that of pairs 2/3. With nine more users like ann these
-    are 21/22 and 11/12, and Surprise's is 1/2. How to get it all the same says docs/presets.md.
+    Surprise divides means over different users, ``m_c / (m_c + m_d)``, ties being discordant. Here m_c is the mean of c
+    over users with c > 0, m_d that of d over users with d > 0. It is no ratio of sums over users, and not offered: a
+    user with all pairs in the right order is left out of m_d. Of ann with one pair, right, and bob with two, one of
+    them right, it makes 1 / (1 + 1) = 1/2; the mean of users is 3/4, that of pairs 2/3. With nine more users like ann
+    these are 21/22 and 11/12, and Surprise's is 1/2. docs/presets.md says how to compute it.
 
     Examples
     --------

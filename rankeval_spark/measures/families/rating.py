@@ -115,8 +115,8 @@ def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Floa
     -----
     ``sqrt((1 / n) sum (score - gain)^2)`` over the n held-out pairs of the user that the log holds: the score predicts,
     the gain is the truth. Pairs without a prediction are left out: publish PredictedShare with it. The mean is that
-    of the users' roots, as in LensKit; with ``agg='micro'`` it is the root over all pairs, as in Surprise and RecTools,
-    the value of a user is their mean squared error, and ``std_dev`` and ``std_error`` are those of it.
+    of the users' roots, as in LensKit; with ``agg='micro'`` it is the root over all pairs, as in Surprise and RecTools.
+    The value of a user is then their mean squared error, and ``std_dev`` and ``std_error`` are those of it.
 
     Examples
     --------

@@ -130,7 +130,7 @@ as recmetrics `Personalization(sim='cosine')@k` |
 | how much a model's lists differ from another's | `Overlap(model='popular')@k`; weighed from the top: \
 `RBO(model='popular')@k` |
 
-In addition to accuracy; these need `train` or `items`:
+In addition to accuracy; most of these need `train` or `items`:
 
 | what you want to know | take |
 |---|---|

@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Final
 
 LEAST_USERS: Final = 30
-"""Users below which there is no p, unless another number is asked for: the default of ``min_slice_size``."""
+"""Users below which there is no p, unless another number is requested: the default of ``min_slice_size``."""

@@ -5,10 +5,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import textwrap
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from rankeval_spark.config.base import Model
 from rankeval_spark.config.models import EvaluationConfig
 from rankeval_spark.config.template import SCHEMA
 
@@ -18,6 +24,10 @@ _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of :class:`~rankeval_spark.config.EvaluationConfig`."""
     described = EvaluationConfig.model_json_schema()
+    models = {model.__name__: model for model in _models(Model)}
+    for name, part in {EvaluationConfig.__name__: described, **described["$defs"]}.items():
+        for key, text in _descriptions(models[name]).items() if name in models else ():
+            part["properties"][key]["description"] = text
     return {"$schema": _DIALECT, **_allow_empty(_one_line(described))}
 
 
@@ -29,6 +39,28 @@ def schema_text() -> str:
 def write() -> None:
     """Write the JSON Schema to its file in this folder."""
     Path(__file__).with_name(SCHEMA).write_text(schema_text(), encoding="utf-8")
+
+
+def _models(base: type[Model]) -> Iterator[type[Model]]:
+    for model in base.__subclasses__():
+        yield model
+        yield from _models(model)
+
+
+def _descriptions(model: type[Model]) -> dict[str, str]:
+    """Read the texts below the keys of a model in its source.
+
+    pydantic does so too, but whenever a model is imported, which takes as long as everything else that `validate` does.
+    """
+    found: dict[str, str] = {}
+    for owner in reversed(model.__mro__):
+        if not issubclass(owner, Model):
+            continue
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+        for key, text in pairwise(definition.body if isinstance(definition, ast.ClassDef) else []):
+            if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name) and isinstance(text, ast.Expr):
+                found[key.target.id] = inspect.cleandoc(ast.literal_eval(text.value))
+    return {name: text for name, text in found.items() if name in model.model_fields}
 
 
 def _one_line(value: Any) -> Any:  # noqa: ANN401 - any JSON

@@ -81,7 +81,7 @@ def scheme_of(path: str) -> str:
 
 @contextmanager
 def temporary_folder() -> Iterator[str]:
-    """Give a folder of this machine that is removed afterwards; it is allowed, as nobody but this process names it."""
+    """Give a folder of this machine that is removed afterwards; it is allowed, as only this process names it."""
     with tempfile.TemporaryDirectory(prefix="rankeval-") as folder:
         _own.add(folder)
         try:

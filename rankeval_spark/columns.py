@@ -1,4 +1,4 @@
-"""Names of the columns that cross modules, in one place, with the words they stand for.
+"""Names of the columns that cross modules, in one place, with the terms they abbreviate.
 
 Glossary
 --------
@@ -7,7 +7,7 @@ list
 judgement
     A held-out row (``user_id``, ``item_id``, ``gain``); relevant iff ``gain >= rel``.
 cutoff
-    ``k``; :data:`WHOLE_LIST` (0) stands for the list without a cutoff.
+    ``k``; :data:`WHOLE_LIST` (0) means the list without a cutoff.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ EMPTY_RANKS: Final = "empty_ranks"
 HAS_RANK_GAPS: Final = "has_rank_gaps"
 IS_OUT_OF_ORDER: Final = "is_out_of_order"
 OF_RANKS: Final = (HAS_RANK_GAPS, IS_OUT_OF_ORDER)
-"""What is wrong with the ranks of the log, list by list; there where the log has ranks that are given anew."""
+"""What is wrong with the ranks of the log, list by list; present where the log has ranks that are given again."""
 
 ITEM_FACTS: Final = "_items"
 """Facts of the recommended items of a list, where a measure needs them; not published."""
@@ -92,7 +92,7 @@ OF_JUDGEMENTS: Final = (HIT_VALUES, JUDGED_VALUES, HIT_GROUPS, JUDGED_GROUPS)
 READ_BY_MEASURES: Final = (*FACTS, *OF_JUDGEMENTS)
 
 WHOLE_LIST: Final = 0
-"""Value of ``k`` that stands for no cutoff."""
+"""Value of ``k`` that means no cutoff."""
 
 ALL_USERS: Final = "all"
 """Name of the slice that holds every user; its ``slice_value`` is empty."""

@@ -44,7 +44,7 @@ _OF_A_SIGNAL: Final = 128
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong: where it stands, what was found, what was expected and the nearest fix."""
+    """One thing that is wrong: where it is, what was found, what was expected and the nearest fix."""
 
     where: str
     found: str
@@ -89,7 +89,7 @@ def _is_unseen(character: str) -> bool:
 
 
 def has_password(text: str) -> bool:
-    """Tell whether a text holds an address with a password."""
+    """Return True if a text holds an address with a password."""
     return any(":" in found[1] for found in _BEFORE_AT.finditer(text))
 
 
@@ -104,7 +104,7 @@ def hide(*values: str) -> None:
 
 
 def without_secrets(text: str) -> str:
-    """Hide what stands before the ``@`` of an address, and the values that were handed to :func:`hide`.
+    """Hide what is before the ``@`` of an address, and the values that were passed to :func:`hide`.
 
     In any case of their letters, as Spark repeats some in capitals. Values of a few characters are hidden where they
     are a word by themselves, or stay; the longest are looked for first.
@@ -129,7 +129,7 @@ def first_line(text: str) -> str:
 
 
 def note(error: BaseException, text: str) -> None:
-    """Add a line to what is told of an error, which stays what it is; as ``add_note``, which Python 3.10 lacks."""
+    """Add a line to the report of an error, which is otherwise unchanged; as ``add_note``, which Python 3.10 lacks."""
     vars(error).setdefault("__notes__", []).append(without_secrets(text))
 
 

@@ -35,7 +35,7 @@ class Evaluation(ABC, Generic[Frame]):
     request: Request
 
     def __repr__(self) -> str:
-        """Name what was asked for and where the results are; nothing is computed for it."""
+        """Name what was requested and where the results are; nothing is computed for it."""
         asked = ", ".join(map(str, self.request.measures.measures))
         results = [name for name in vars(Evaluation) if isinstance(getattr(Evaluation, name), property)]
         named = ", ".join(name for name in results if not name.startswith("_"))
@@ -82,7 +82,7 @@ class Evaluation(ABC, Generic[Frame]):
         Raises
         ------
         ConfigError
-            If neither ``baseline=`` nor ``pairs="all"`` was asked for.
+            If neither ``baseline=`` nor ``pairs="all"`` was given.
         """
 
     @property
@@ -114,8 +114,8 @@ class Evaluation(ABC, Generic[Frame]):
         """Test whether the groups of each slicing lie further apart than random groups of the same sizes would.
 
         The means of the groups are computed at once, to know which groups there are; on Spark use it inside
-        :meth:`cached`. It costs a number a user, slicing and replicate, and hands on 16 bytes a group, measure, cutoff
-        and replicate of each partition: name the measures that matter.
+        :meth:`cached`. It costs one random number for each user, slicing and replicate. Each partition passes on 16
+        bytes for each group, measure, cutoff and replicate: name the measures that matter.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class Evaluation(ABC, Generic[Frame]):
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:
         """How much the lists of each model agree with those of a baseline: Overlap, Jaccard and RBO, user by user.
 
-        As measures, ``Overlap(model='popular')@10``, they are in all results; here is everyone with two lists.
+        As measures, ``Overlap(model='popular')@10``, they are in all results; here are all users with two lists.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Evaluation(ABC, Generic[Frame]):
     @property
     @abstractmethod
     def _has_one_list(self) -> bool:
-        """Whether no user has several lists of a model."""
+        """Return True if no user has several lists of a model."""
 
     @abstractmethod
     def _leaderboard(self, wanted: Sequence[Measure]) -> Frame: ...
@@ -223,6 +223,6 @@ class Evaluation(ABC, Generic[Frame]):
 
 
 def no_comparisons() -> ConfigError:
-    """Say that no comparison was asked for."""
+    """Say that no comparison was requested."""
     fix = "call evaluate(..., baseline='popular')"
     return ConfigError(Fault("evaluate(baseline=)", "none", "the model that others are compared with", fix))

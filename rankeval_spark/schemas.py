@@ -148,7 +148,7 @@ RUNS: Final = Schema(
         Field(
             "measures",
             "array<struct<measure:string,k:int,column:string,definition:string>>",
-            "What was asked for: name, cutoff (0 = whole list), column in user_metrics (NULL: none), every option and "
+            "What was requested: name, cutoff (0 = whole list), column in user_metrics (NULL: none), every option and "
             "policy, and the rule of a group of items",
         ),
         Field("table_versions", "map<string,bigint>", "Delta version of every table as published"),
@@ -216,7 +216,7 @@ USER_METRICS: Final = Schema(
             "boolean",
             "A block of equal scores that starts at a rank <= k holds different gains; NULL without a list",
         ),
-        # One double column a measure follows, NULL where undefined or not asked for at this k.
+        # One double column a measure follows, NULL where undefined or not requested at this k.
     ),
 )
 
@@ -254,7 +254,7 @@ METRICS: Final = Schema(
             "Users of the population for whom the measure is undefined, n_zero_relevant among them; NULL, as the next "
             "three, for a measure of all lists together, which asks for no judgement",
         ),
-        Field("n_missing", "bigint", "Judged users whom the model gave no list"),
+        Field("n_missing", "bigint", "Judged users without a list of the model"),
         Field("n_zero_relevant", "bigint", "Judged users without a relevant judgement (gain >= 1)"),
         Field("n_extra_users", "bigint", "Users with a list but no judgement"),
         Field("tie_share", "double", "Share of judged users' lists whose ties can change the measure at k"),
@@ -348,7 +348,7 @@ COMPARISONS: Final = Schema(
         Field("ci_high", "double", "Upper end"),
         Field("ci_level", "double", "Nominal coverage of the intervals, such as 0.95", nullable=False),
         Field("relative_delta", "double", "delta / baseline_value; NULL where the baseline is not above 0"),
-        Field("relative_ci_low", "double", "Lower end of its interval, by the delta method; NULL beside other methods"),
+        Field("relative_ci_low", "double", "Lower end of its interval, by the delta method; NULL with other methods"),
         Field("relative_ci_high", "double", "Upper end"),
         Field(
             "test",
@@ -408,7 +408,7 @@ GATES: Final = Schema(
         *_SLICE_KEY,
         Field(C.MEASURE, "string", "Canonical name without its cutoff", nullable=False),
         Field(C.K, "int", "Cutoff; 0 = whole list", nullable=False),
-        Field("rule", "string", "What is asked for, in words", nullable=False),
+        Field("rule", "string", "What is required, in words", nullable=False),
         Field(
             "verdict",
             "string",

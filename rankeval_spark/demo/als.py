@@ -45,8 +45,8 @@ class Factors:
 def fit(liked: DataFrame, settings: AlsSettings) -> tuple[Factors, Factors]:
     """Train on the liked interactions (integer ids), each with weight 1; return the factors of users and of items.
 
-    ``ALSModel.recommendForAllUsers`` cannot leave out what a user has seen: it would have to be asked for the 700
-    items of the busiest user besides, 14 s of processor time a date. The factors are a few hundred kilobytes.
+    ``ALSModel.recommendForAllUsers`` cannot leave out what a user has seen: it would have to return 700 more items,
+    those of the busiest user: 14 s of processor time a date. The factors are a few hundred kilobytes.
     """
     model = ALS(
         userCol=USER_ID,

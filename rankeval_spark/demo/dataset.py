@@ -30,7 +30,7 @@ class Dataset:
     Attributes
     ----------
     source_name : str
-        What to call the data in front of people.
+        Name of the data in messages.
     interactions : DataFrame
         One row a rating, unique by user and item: columns of :data:`INTERACTION_COLUMNS`, seconds since 1970.
     users : DataFrame

@@ -26,7 +26,7 @@ FloatMatrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Training:
-    """The interactions of one cut, and the users and items that stand for rows and columns of its matrices.
+    """The interactions of one cut, and the users and items that are the rows and columns of its matrices.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Training:
 
 
 def popular(training: Training, *, n: int) -> pd.DataFrame:
-    """Recommend the items most interacted with, to everybody: also to users without a training interaction."""
+    """Recommend the items most interacted with to all users, also to those without a training interaction."""
     n_users_of_item = np.asarray(training.matrix(training.interactions).sum(axis=0)).ravel()
     scores = np.tile(n_users_of_item, (len(training.user_ids), 1))
     return _best_unseen(training, _only_positive(scores), n=n)
@@ -86,7 +86,7 @@ def matrix_factorisation(training: Training, *, n: int, users: Factors, items: F
 def cosine(liked: sparse.csr_matrix) -> FloatMatrix:
     """Co-occurrence cosine of each pair of items, n(i and j) / sqrt(n(i) n(j)); 0 on the diagonal.
 
-    Two users with i, three with j, one with both: 1 / sqrt(6). An item that nobody liked is similar to none.
+    Two users with i, three with j, one with both: 1 / sqrt(6). An item that no user liked is similar to none.
     """
     together: FloatMatrix = (liked.T @ liked).toarray()
     n_users = together.diagonal().copy()

@@ -1,4 +1,4 @@
-"""The demo's results: made anew where an earlier version declared other tables."""
+"""The demo's results: made again where an earlier version declared other tables."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NOTE: Final = "results.tables"
 
 
 def forget_results_of_other_tables(workspace: Path, root: Path) -> bool:
-    """Remove the demo's own results if they were not made with the tables that are declared now; tell whether.
+    """Remove the demo's own results if other tables are declared now; return True if they were removed.
 
-    Results elsewhere than directly below ``workspace`` are not the demo's to remove.
+    Results elsewhere than directly below ``workspace`` are never removed.
     """
     if root.absolute().parent != workspace.absolute():
         return False

@@ -1,6 +1,6 @@
 """Roll a cut in time along each user's own sequence: what is trained on and what is held out on each date.
 
-Two thirds of MovieLens users rate within a single day, so one cut in calendar time leaves hardly anybody with both a
+Two thirds of MovieLens users rate within a single day, so one cut in calendar time leaves hardly any user with both a
 past and a future. Each user's last interactions are held out instead, a window after another. The price: when one
 user's future is held out, other users' later interactions are in the training data.
 """
@@ -27,7 +27,7 @@ _UNLIKED_RATING = 3
 class Cut:
     """One evaluation date: the interactions before each user's cut, and the window after it.
 
-    Both frames have the columns of the interactions; ``held_out`` has the ``gain`` besides.
+    Both frames have the columns of the interactions; ``held_out`` also has the ``gain``.
     """
 
     date: dt.date

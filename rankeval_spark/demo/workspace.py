@@ -58,11 +58,11 @@ def prepare(
     workspace : Path
         Folder of the demo; made if missing.
     progress : callable
-        Told in one line what was found or is about to be done.
+        Called with one line that says what was found or is about to be done.
     settings : DemoSettings
         Dates, window and models.
     dataset : Dataset, optional
-        What to train on; MovieLens 100K, or synthetic data where it cannot be had, unless given.
+        What to train on; MovieLens 100K, or synthetic data where it is not available, unless given.
     """
     data = dataset or load_dataset(cache_dir(), progress)
     progress(data.description())
@@ -98,7 +98,7 @@ def _make_logs(
     cuts = rolling_cuts(data.interactions, dates=settings.dates, window=settings.window)
     for cut in cuts:
         progress(_summary(cut))
-    # A fit is hundreds of tiny Spark tasks in a row; side by side they keep more than one core busy.
+    # A fit is hundreds of tiny Spark tasks in a row; run in parallel they keep more than one core busy.
     with ThreadPoolExecutor(max_workers=len(cuts)) as pool:
         recommended = list(pool.map(partial(_recommendations, spark, data=data, settings=settings), cuts))
     return {

@@ -47,8 +47,8 @@ def build_session(
 ) -> SparkSession:
     """Return a session with Delta, ready for an evaluation.
 
-    A session that is active already is taken as it is, with the settings below that can still be made. Under
-    ``spark-submit`` its master and its ``--conf`` stand. With ``SPARK_REMOTE`` it is one on that Spark Connect server.
+    A session that is active already is used unchanged, except for the settings below that can still be made. Under
+    ``spark-submit`` its master and its ``--conf`` apply. With ``SPARK_REMOTE`` it is one on that Spark Connect server.
     Otherwise a driver is started on this machine.
 
     Parameters
@@ -62,7 +62,7 @@ def build_session(
     jars : sequence of Path, optional
         The Delta jars; by default those in the cache, fetched once, and none where Delta is there already.
     is_small : bool
-        Whether the rows come to some megabytes only: a driver started here then begins sooner and computes slower.
+        Whether the rows come to a few megabytes only: a driver started here then begins sooner and computes slower.
 
     Raises
     ------
@@ -96,12 +96,12 @@ def _built(
 
 
 def is_under_spark_submit() -> bool:
-    """Tell whether ``spark-submit`` started this process, and with it the driver's JVM."""
+    """Return True if ``spark-submit`` started this process, and with it the driver's JVM."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def is_local(master: str) -> bool:
-    """Tell whether a master's executors are on this machine, started by the driver."""
+    """Return True if a master's executors are on this machine, started by the driver."""
     return master == "local" or master.startswith(("local[", "local-cluster["))
 
 
@@ -122,7 +122,7 @@ def cores_of(master: str) -> int:
 
 
 def _with_settings(session: SparkSession, chosen: Settings) -> SparkSession:
-    """Make the settings that a running session still takes; what it was given on purpose stands."""
+    """Make the settings that a running session still takes; what it was given on purpose is kept."""
     already = session.conf.getAll
     wanted = ours.job_settings()
     missing = {key: value for key, value in wanted.items() if key not in already}
@@ -196,7 +196,7 @@ def _started(
 
 
 def is_alone(master: str) -> bool:
-    """Tell whether a master's driver is its own executor, so that one JVM is all there is."""
+    """Return True if a master's driver is its own executor, so that there is only one JVM."""
     return is_local(master) and not master.startswith("local-cluster[")
 
 
@@ -219,14 +219,14 @@ def _added_jars(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
 
 
 def brings_delta(options: Settings) -> bool:
-    """Tell whether settings or the Spark installation bring Delta already."""
+    """Return True if settings or the Spark installation bring Delta already."""
     places = ("spark.jars", "spark.jars.packages", _CLASS_PATH)
     is_given = any("delta" in options.get(place, "") for place in places)
     return is_given or any((find_spark_home() / "jars").glob("delta-spark*.jar"))
 
 
 def _master(master: str | None) -> dict[str, str]:
-    """Return the setting of a master that was asked for by name."""
+    """Return the setting of a master that was named."""
     return {"spark.master": master} if master else {}
 
 
@@ -264,7 +264,7 @@ def _create(
 
 
 def _is_refusal(error: Py4JJavaError | IllegalArgumentException) -> bool:
-    """Tell whether it is a master or a setting that is wrong, not the machine: a full disk, a cluster out of reach."""
+    """Return True if a master or a setting is wrong, not the machine (such as a full disk, a cluster out of reach)."""
     if isinstance(error, IllegalArgumentException):
         return True
     thrown = error.java_exception
@@ -273,7 +273,7 @@ def _is_refusal(error: Py4JJavaError | IllegalArgumentException) -> bool:
 
 
 def _refusal(error: Py4JJavaError | IllegalArgumentException) -> Fault:
-    """Say in Spark's words what it does not take: which of the settings it was, only they tell."""
+    """Say in Spark's words what it does not take: only its message says which setting it was."""
     return Fault(
         where="spark",
         found=f"Spark refuses it: {first_line(str(error)).removesuffix('.')}",

@@ -21,8 +21,8 @@ def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
     Raises
     ------
     EnvironmentFaultError
-        When no candidate can be written to, or the one that ``RANKEVAL_CACHE`` names cannot: a folder that was asked
-        for by name is not silently swapped for another.
+        When no candidate can be written to, or the one that ``RANKEVAL_CACHE`` names cannot: a folder that was named is
+        not silently replaced by another.
     """
     candidates = _candidates(env)
     for candidate in candidates:
@@ -51,7 +51,7 @@ def _candidates(env: Mapping[str, str]) -> list[Path]:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Make the folder if need be; tell whether a file can be created in it."""
+    """Make the folder if it is missing; return True if a file can be created in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

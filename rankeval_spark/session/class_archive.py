@@ -1,8 +1,9 @@
 """The classes of Spark and Delta as the JVM keeps them in memory: an archive that a local driver maps at its start.
 
 Without it every driver unpacks, parses and verifies some 17,000 classes. Java makes the archive (class data sharing)
-from a list that a session wrote while it worked, for one Java, one class path and the jars as they are: a JVM for which
-it does not fit ignores it. It takes 200 MB and half a minute, so it is made on request alone, by ``rankeval doctor``.
+from a list that a session wrote while it worked, for one Java, one class path and the present jars: a JVM for which it
+does not fit ignores it. It takes 200 MB and half a minute, and is therefore made only on request, by ``rankeval
+doctor``.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def class_path(jars: Sequence[Path]) -> str:
 
 
 def find(name: str) -> Path | None:
-    """Return the archive of a name, if there is one and it is whole: a JVM that maps one that was cut short dies."""
+    """Return the archive of a name, if there is one and it is whole: a JVM that maps a truncated one dies."""
     return next((path for path in _folder().glob(f"{name}-*.jsa") if path.name == _file_name(name, path)), None)
 
 
@@ -67,7 +68,7 @@ def options_to_list(listed: Path) -> list[str]:
 
 
 def fits(java: Java, archive: Path, class_path: str) -> bool:
-    """Tell whether a JVM with a class path takes an archive."""
+    """Return True if a JVM with a class path takes an archive."""
     options = [f"-XX:SharedArchiveFile={archive}", "-Xshare:on", "-cp", class_path, "-version"]
     return _run(java, options, seconds=60)
 
@@ -106,7 +107,7 @@ def _file_name(name: str, file: Path) -> str:
 
 
 def _run(java: Java, options: Sequence[str], *, seconds: int) -> bool:
-    """Run a ``java``, whose words are for nobody; tell whether it ended well."""
+    """Run a ``java`` and discard its output; return True if it succeeded."""
     command = [str(java.home / "bin" / "java"), *options]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)

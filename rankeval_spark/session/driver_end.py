@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def leave_it_to_us(session: SparkSession) -> None:
     """Keep pyspark's server of accumulators from printing a traceback when its connection to the JVM ends.
 
-    Its other errors are told as before. Whatever asks the JVM for something next fails, and that is explained.
+    Its other errors are reported as before. The next call to the JVM fails, and that failure is explained.
     """
     server = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is None:

@@ -33,7 +33,7 @@ _ZONE: Final = "spark.sql.session.timeZone"
 
 @dataclass(frozen=True)
 class Check:
-    """The outcome of one check: what was looked at, whether it is fit, what was found, and how to mend it."""
+    """The outcome of one check: what was looked at, whether it is fit, what was found, and how to correct it."""
 
     name: str
     ok: bool

@@ -108,7 +108,7 @@ def delta_jars(java: Java, *, env: Mapping[str, str] = os.environ) -> tuple[Path
     if cached := cached_jars(folder):
         return cached
     folder.mkdir(parents=True, exist_ok=True)
-    # Beside the target, so that the move into place is one step: a cache never holds half a jar.
+    # Next to the target, so that the move into place is one step: a cache never holds half a jar.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as draft:
         said = _resolve(Path(draft), java=java, env=env)
         for jar in build().jars:

@@ -106,7 +106,7 @@ def _ask(executable: Path, *, source: str) -> Java | str:
     """Run a ``java`` for its version and its true home, whatever shim it was called through."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
-        # stdin is closed because a shim may wait for input where there is nobody to give it.
+        # stdin is closed because a shim may wait for input where no one can give it.
         run = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=True)
     except (OSError, subprocess.SubprocessError):
         return f"{executable} does not run"
@@ -138,7 +138,7 @@ def _trust_store(folder: Path) -> Path | None:
 
 
 def _write_once(path: Path, content: bytes, *, mode: int) -> None:
-    """Write a file whose name tells its content, in one step: two runs that start together do no harm."""
+    """Write a file named by its content, in one step: two runs that start together do no harm."""
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -73,16 +73,16 @@ class _Said:
 
     @staticmethod
     def _tell(said: bytes) -> None:
-        with suppress(OSError):  # nobody reads it any more
+        with suppress(OSError):  # it has no reader any more
             os.write(_STDERR, said)
 
 
 def launched(options: Mapping[str, str], *, chosen: Mapping[str, str]) -> Gateway:
     """Start the driver's JVM in a session of its own.
 
-    A scheduler that ends our process group would end it too, and with it the way to say so in ``runs``. It ends by
-    itself when this process does, whose end of a pipe it reads. What it says goes to our standard error: the standard
-    output is that of the command.
+    A scheduler that ends our process group would end the JVM too, and the run could no longer record that in ``runs``.
+    The JVM ends by itself when this process does, because it reads our end of a pipe. Its output goes to our standard
+    error: the standard output is that of the command.
 
     Parameters
     ----------

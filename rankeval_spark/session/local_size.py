@@ -13,7 +13,7 @@ SMALL: Final = 64 << 20
 
 
 def are_small(locations: Iterable[str]) -> bool:
-    """Tell whether all inputs are files of this machine that come to less than :data:`SMALL` together.
+    """Return True if all inputs are files of this machine that come to less than :data:`SMALL` together.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def demand_packages(session: SparkSession) -> None:
 
 @cache
 def _missing(executable: str) -> str:
-    """Name the packages that an interpreter lacks; nothing where it cannot be started, of which Spark speaks itself."""
+    """Name the packages that an interpreter lacks; none where it cannot be started, which Spark reports itself."""
     if shutil.which(executable) == sys.executable:
         return ""
     try:

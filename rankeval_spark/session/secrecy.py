@@ -29,7 +29,7 @@ _JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.driver.defaultJa
 
 @contextmanager
 def command_line(options: Settings) -> Iterator[dict[str, str]]:
-    """Give the settings that the JVM of the driver is started with; everyone on the machine can read them.
+    """Give the settings that the JVM of the driver is started with; all users of the machine can read them.
 
     The context gets the secrets over its socket. What the JVM itself is started with cannot wait: Java options from the
     environment are handed over in a file that only this user can read, and that is gone when the driver has started.

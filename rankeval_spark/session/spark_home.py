@@ -55,7 +55,7 @@ def quiet_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
         "SPARK_HOME": str(find_spark_home(env)),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    # Whoever keeps a conf folder has his own logging and defaults in it.
+    # A user with a conf folder has their own logging and defaults in it.
     if not conf_dir(env).is_dir() and _QUIET_CONF.is_dir():
         quiet["SPARK_CONF_DIR"] = str(_QUIET_CONF)
     return quiet

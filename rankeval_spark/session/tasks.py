@@ -22,7 +22,7 @@ class Tasks(NamedTuple):
 def tasks_counter() -> Callable[[], Tasks | None]:
     """Return a function that counts the tasks of the active session, from any thread.
 
-    It knows of none without a session, and through Spark Connect, which does not tell.
+    It counts none without a session, nor through Spark Connect, which does not report tasks.
     """
     context = getattr(SparkSession.getActiveSession(), "sparkContext", None)
     return (lambda: None) if context is None else partial(_under_way, context.statusTracker())

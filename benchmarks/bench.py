@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(spark: SparkSession, workloads: Workloads, *, parts: Sequence[str], repeats: int) -> dict[str, Timing]:
-    """Time the parts that are asked for, all their contenders in one round of turns."""
+    """Time the requested parts, all their contenders in one round of turns."""
     contenders = {
         "main": workloads.main,
         "here": lambda: in_process.contenders(workloads.tables),

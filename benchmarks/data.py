@@ -56,7 +56,7 @@ class DataSettings:
     shortest_list, longest_list : int
         Lists have a uniform length in this range.
     fewest_judgements, most_judgements : int
-        The same for the judgements of a user; half of them are on his list.
+        The same for the judgements of a user; half of them are on the user's list.
     fewest_interactions, most_interactions : int
         The same for the training interactions of a user.
     has_text_ids : bool
@@ -161,7 +161,7 @@ def segments(spark: SparkSession, settings: DataSettings) -> DataFrame:
 
 
 def train(spark: SparkSession, settings: DataSettings) -> DataFrame:
-    """Make ``user_id, item_id``: some items are far more popular than others, and a pair may stand twice."""
+    """Make ``user_id, item_id``: some items are far more popular than others, and a pair may occur twice."""
     cells = _cells(spark, settings, per_user=settings.most_interactions, rows=2 * settings.n_users)
     n_interactions = _between(settings, "train", settings.fewest_interactions, settings.most_interactions)
     share = _draw(settings, "taste", "user_id", "_position", n=HASH_STEPS) / HASH_STEPS

@@ -100,12 +100,12 @@ class Families:
         return _sum(self._ranked.groupBy("item_id").agg(F.count("*").alias("n")), F.col("n"))
 
     def _described(self, fact: Column) -> object:
-        """Join the items of the lists with what the catalogue says of them, and gather it by list."""
+        """Join the items of the lists with their facts in the catalogue, and gather these by list."""
         joined = self._ranked.join(self.workloads.read("items"), on=["item_id"], how="left")
         return _sum(joined.groupBy("user_id").agg(F.sum(fact).alias("n")), F.col("n"))
 
     def _paired(self) -> object:
-        """Count the users whom two items have in common, for all pairs that occur."""
+        """Count the users that two items have in common, for all pairs that occur."""
         once = self.workloads.read("train").distinct()
         other = once.withColumnRenamed("item_id", "other_id")
         pairs = once.join(other, on=["user_id"]).where(F.col("item_id") < F.col("other_id"))

@@ -50,7 +50,7 @@ class Turn:
 
     @property
     def ratio(self) -> float:
-        """Tell how many times as long the peer took."""
+        """Return how many times as long the peer took."""
         return self.seconds / self.our_seconds
 
 

@@ -61,9 +61,9 @@ def interleaved(
     repeats : int
         Measured turns of each.
     before_each : callable
-        Called, unmeasured, before each turn: what one contender leaves behind is not paid for by the next.
+        Called, unmeasured, before each turn: what one contender leaves behind costs the next one nothing.
     report : callable
-        Told a line after each turn.
+        Called with a line after each turn.
     """
     timings = {one.name: Timing(one.name) for one in contenders}
     for turn in range(repeats + 1):

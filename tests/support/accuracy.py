@@ -11,5 +11,5 @@ _UNDEFINED = ("no relevant judgement", "no judgement with a positive gain")
 
 
 def is_accuracy(entry: Entry) -> bool:
-    """Tell whether a measure has no value for a user without a relevant judgement."""
+    """Return True if a measure has no value for a user without a relevant judgement."""
     return entry.definition.undefined.startswith(_UNDEFINED)

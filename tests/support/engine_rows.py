@@ -88,7 +88,7 @@ def segments(*given: tuple[Any, ...]) -> list[Row]:
 
 
 def input_table(*inputs: Iterable[Row], ids: str = "string", also: Sequence[str] = ()) -> pa.Table:
-    """Put rows together to the engine's input.
+    """Combine rows into the engine's input.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ class Case:
         }
 
     def tables(self) -> dict[str, Any]:
-        """Make the inputs; every judgement stands twice, once worth less."""
+        """Make the inputs; every judgement occurs twice, once worth less."""
         log = [(user, item, score) for user, one in self.scores.items() for item, score in one.items()]
         held = [(user, item, *both) for user, one in self.held.items() for item, both in one.items()]
         worse = [(user, item, gain - 1, None) for user, item, gain, _ in held]

@@ -1,4 +1,4 @@
-"""A daemon of Python workers, one of which meets the end that the test has in mind for it.
+"""A daemon of Python workers, one of which ends in the way that the test requests.
 
 For ``spark.python.daemon.module``. The variable ``RANKEVAL_TESTS_END`` holds the kind of the end and, after a colon, a
 file, which the test makes when it is time: whoever answers first from then on removes it. The other workers, and the

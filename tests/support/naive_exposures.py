@@ -34,7 +34,7 @@ class Group(NamedTuple):
 
 
 def naive(name: str) -> Callable[[Naive], Naive]:
-    """Name the measure that a reference stands for."""
+    """Name the measure that a reference computes."""
 
     def register(reference: Naive) -> Naive:
         NAIVE[name] = reference

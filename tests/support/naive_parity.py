@@ -68,7 +68,7 @@ def groups_by_popularity(interactions: Iterable[str], catalogue: set[str]) -> li
 
 
 def naive(name: str) -> Callable[[Naive], Naive]:
-    """Name the measure that a reference stands for."""
+    """Name the measure that a reference computes."""
 
     def register(reference: Naive) -> Naive:
         NAIVE[name] = reference

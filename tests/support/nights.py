@@ -1,7 +1,7 @@
-"""A workspace of an evaluation, small enough to follow by hand: inputs on disk, a config beside them, a results root.
+"""A workspace of an evaluation, small enough to follow by hand: inputs on disk, a config next to them, a results root.
 
-Two models, two dates, six users. For the first date and the model ``als``: ann finds her best item first, bob his one
-item at rank 3, eve nothing; kim has no list, ida no relevant judgement, and zoe no judgement at all.
+Two models, two dates, six users. For the first date and the model ``als``: ann finds the best item first, bob the only
+relevant item at rank 3, eve nothing; kim has no list, ida no relevant judgement, and zoe no judgement at all.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Workspace:
         return str(self.folder / "results")
 
     def configure(self, config: Config) -> Path:
-        """Write the config file anew."""
+        """Write the config file again."""
         self.config.write_text(yaml.safe_dump(config, sort_keys=False))
         return self.config
 

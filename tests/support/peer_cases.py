@@ -21,7 +21,7 @@ N_ITEMS: Final = 40
 
 @dataclass(frozen=True)
 class User:
-    """A user with his list, best item first, and the grades of his judgements, at least one of them 1 or more."""
+    """A user with a list, best item first, and the grades of their judgements, at least one of them 1 or more."""
 
     name: int
     items: list[int]
@@ -33,7 +33,7 @@ class User:
         return [item for item, grade in self.grades.items() if grade >= 1]
 
     def ranking(self) -> Ranking:
-        """Write the user down as the kernels' builder takes him."""
+        """Write the user down as the kernels' builder expects."""
         missed = [grade for item, grade in self.grades.items() if item not in self.items]
         return Ranking([self.grades.get(item) for item in self.items], missed)
 

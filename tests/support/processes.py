@@ -17,7 +17,7 @@ from rankeval_spark.results import failpoints
 from tests.support.cli import PROJECT, Finished
 
 SECONDS: Final = 180
-"""Patience with a process that starts a JVM beside others."""
+"""Patience with a process that starts a JVM next to others."""
 
 SHORT_LIVED_JVM: Final = " ".join(
     [
@@ -67,7 +67,7 @@ class Running:
             time.sleep(0.05)
 
     def wait_until_gone(self, sign: Path) -> None:
-        """Make a file and wait until somebody removed it."""
+        """Make a file and wait until another process has removed it."""
         sign.touch()
         until = time.monotonic() + SECONDS
         while sign.exists():

@@ -61,9 +61,9 @@ def _ranking(
     background: Background,
     other: list[int],
 ) -> Ranking:
-    """Put a list together, best score first; without training data no item has anything in it.
+    """Build a list, best score first; without training data no item has anything in it.
 
-    Ranks that the list does not have stand for items of the other one alone.
+    Ranks that the list does not have mean items of the other list alone.
     """
     best_first = sorted(places, key=itemgetter(0), reverse=True)
     items = [item if background.interactions else item._replace(**_NOT_IN_TRAIN) for _, _, item, _ in best_first]

@@ -1,4 +1,4 @@
-"""Names of the columns that cross modules, in one place, with the terms they abbreviate.
+"""Names of the columns that cross modules, in one place, and what their words mean.
 
 Glossary
 --------

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import ClassVar, Final
 
 CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
-"""Spark's name for what went wrong, as it stands in its messages."""
+"""Spark's name for what went wrong, as its messages show it."""
 
 _UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Categories of characters that steer a terminal or the direction of text instead of being seen."""

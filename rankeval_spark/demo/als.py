@@ -45,8 +45,9 @@ class Factors:
 def fit(liked: DataFrame, settings: AlsSettings) -> tuple[Factors, Factors]:
     """Train on the liked interactions (integer ids), each with weight 1; return the factors of users and of items.
 
-    ``ALSModel.recommendForAllUsers`` cannot leave out what a user has seen: it would have to return 700 more items,
-    those of the busiest user: 14 s of processor time a date. The factors are a few hundred kilobytes.
+    ``ALSModel.recommendForAllUsers`` cannot leave out what a user has seen: it would have to return 700 more items for
+    each user, as many as the busiest one has seen: 14 s of processor time a date. The factors are a few hundred
+    kilobytes.
     """
     model = ALS(
         userCol=USER_ID,

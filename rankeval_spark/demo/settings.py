@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 LOGS_VERSION: Final = 1
-"""Raised whenever the code gives the same settings another meaning, so that kept logs are written anew."""
+"""Raised whenever the code gives the same settings another meaning, so that kept logs are written again."""
 
 
 @dataclass(frozen=True)

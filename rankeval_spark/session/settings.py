@@ -18,7 +18,7 @@ _LOCAL_HEAP_GIGABYTES = (1, 4)
 _PARTITIONS_A_CORE = 8
 _MOST_PARTITIONS = 200
 _LEAST_MEGABYTES = 16
-"""What all cores together should have in hand, as it stands in the files of a shuffle: some seconds of work."""
+"""What all cores together should have to process, in the size of the files of a shuffle: some seconds of work."""
 
 
 def job_settings() -> dict[str, str]:

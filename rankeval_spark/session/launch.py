@@ -73,7 +73,7 @@ class _Said:
 
     @staticmethod
     def _tell(said: bytes) -> None:
-        with suppress(OSError):  # it has no reader any more
+        with suppress(OSError):  # no one reads it any more
             os.write(_STDERR, said)
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.app import changes, drift, recent
@@ -17,10 +17,12 @@ from rankeval_spark.statistics.drift import LEAST_NIGHTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame, Row, SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.app.gates import Previous
     from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.result_rows.check_rows import Fact
     from rankeval_spark.results import RunFacts
 
 
@@ -39,11 +41,11 @@ class Before:
     facts: RunFacts
     is_alone: bool = False
 
-    def volume(self, counts: Mapping[str, int]) -> list[Row]:
+    def volume(self, counts: Mapping[str, int]) -> list[Fact]:
         """Hold the rows of the inputs against those of the nights before; no fact where these are too few."""
         return recent.to_volume_facts(counts, self.facts, self._within(self.config.checks.volume.window_days))
 
-    def of_means(self, metrics: DataFrame) -> list[Row]:
+    def of_means(self, metrics: pa.Table) -> list[Fact]:
         """Count the means of a run that left the band of the nights before, and models that are absent or shrank.
 
         No fact where these nights are too few.
@@ -55,7 +57,7 @@ class Before:
         if not read:
             return []
         rows = means_of(self.spark, self._root, self.facts.evaluation, read)
-        tonight = [row.asDict() for row in metrics.where(F.col(C.SLICE) == C.ALL_USERS).collect()]
+        tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
         drifted = drift.to_fact(self.facts, tonight, rows, band)
         if last is None:
             return [drifted] if drifted else []

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
@@ -19,6 +20,7 @@ from rankeval_spark.statistics.gates import Estimate, Evidence, Verdict
 if TYPE_CHECKING:
     from datetime import date
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from rankeval_spark.config import EvaluationConfig, Gate
@@ -86,6 +88,28 @@ def judge(
         [] if frame is None else _of_the_rules(frame, config) for frame in (metrics, group_metrics, tested)
     )
     return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
+
+
+def judge_tables(
+    config: EvaluationConfig,
+    metrics: pa.Table | None,
+    group_metrics: pa.Table | None,
+    comparisons: pa.Table | None,
+    previous: Previous | None = None,
+) -> list[dict[str, Any]]:
+    """Do the same with tables that are here."""
+    tested = None if comparisons is None else comparisons.filter(pc.field("test") == "t")
+    means, of_groups, of_pairs = (
+        [] if table is None else _rows_of_rules(table, config) for table in (metrics, group_metrics, tested)
+    )
+    return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
+
+
+def _rows_of_rules(table: pa.Table, config: EvaluationConfig) -> list[dict[str, Any]]:
+    labels = {gate.label(config.preset) for gate in config.gates}
+    slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
+    wanted = table.filter(pc.field(C.MEASURE).isin(list(labels)) & pc.field(C.SLICE).isin(list(slices)))
+    return sorted(wanted.to_pylist(), key=lambda row: (row[C.MODEL_ID], row[C.SLICE_VALUE]))
 
 
 def _of_the_rules(frame: DataFrame, config: EvaluationConfig) -> list[dict[str, Any]]:

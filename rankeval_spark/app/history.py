@@ -202,8 +202,9 @@ def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None
     """Stage the lists and checks as they were, and everything that follows from the lists anew."""
     day, evaluation = run.facts.evaluation_date, run.facts.evaluation
     with steps.step("match") as step:
-        lists = run.stage(schemas.LISTS.name, _without_run(results.lists(date=day, evaluation=evaluation)))
+        run.stage(schemas.LISTS.name, _without_run(results.lists(date=day, evaluation=evaluation)))
         step.n_rows = run.n_rows[schemas.LISTS.name]
+        lists = run.frame(schemas.LISTS.name)
         has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
     metrics = _without_run(results.metrics(date=day, evaluation=evaluation))
     labels = {one.label for one in request.measures.exposures}
@@ -212,7 +213,7 @@ def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None
     with cached(scored) as kept:
         stage_users(run, kept, steps=steps)
         frames = pipeline.Frames(kept, request=request, has_one_list=has_one_list, exposures=exposures)
-        stage_results(run, frames, steps=steps)
+        stage_results(run, frames, request, steps=steps)
     # What does not follow from the measures stays as it was; a table that is not staged would lose the night's rows.
     run.stage(schemas.GATES.name, _without_run(results.gates(date=day, evaluation=evaluation)))
     run.stage(schemas.CHECKS.name, _without_run(results.checks(date=day, evaluation=evaluation)))

@@ -15,6 +15,7 @@ from rankeval_spark import __version__, schemas
 from rankeval_spark.app import gates, quarantine
 from rankeval_spark.app.before import Before
 from rankeval_spark.app.failures import told, translated
+from rankeval_spark.app.night_in_process import host_here
 from rankeval_spark.app.night_on_spark import SparkHost
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_results
@@ -27,6 +28,7 @@ from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
+from rankeval_spark.session.on_demand import is_on_demand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,8 +153,16 @@ def run_night(
             wait_seconds=results.wait_seconds,
         ):
             recorded = store.start(facts)
-            host = SparkHost(spark, config, request, evaluation_date, sample_share=sample_share)
+            host = _host(spark, config, request, evaluation_date, sample_share=sample_share)
             return _Night(host, config, request, recorded, steps, Before(spark, config, facts)).run()
+
+
+def _host(
+    spark: SparkSession, config: EvaluationConfig, request: Request, day: date, *, sample_share: float
+) -> NightHost:
+    """Let this process compute a night where it can, unless a session was started on purpose."""
+    here = host_here(spark, config, request, day, sample_share=sample_share) if is_on_demand(spark) else None
+    return here or SparkHost(spark, config, request, day, sample_share=sample_share)
 
 
 def rehearse_night(

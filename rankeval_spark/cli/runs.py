@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,9 @@ from rankeval_spark.cli.terminal import console, headline, progress
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.session import build_session
+from rankeval_spark.session.builder import is_chosen
 from rankeval_spark.session.local_size import are_small
+from rankeval_spark.session.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 def run(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool) -> None:
     """Evaluate one date, or say what that would read and compute."""
     config, (evaluation_date,) = _config_and_dates(path, overrides, [("--date", day)])
-    spark = session_for(config, is_small=_are_inputs_small(config, [evaluation_date]))
+    spark = session_of_nights(config, is_small=_are_inputs_small(config, [evaluation_date]))
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share)
         return
@@ -56,7 +59,7 @@ def backfill(  # noqa: PLR0913 - the options of the command
     config, read = _config_and_dates(path, overrides, [*ends, *(("--date", day) for day in days)])
     of_range = dict(zip((where for where, _ in ends), read, strict=False))
     dates = filling.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
-    spark = session_for(config, is_small=_are_inputs_small(config, dates))
+    spark = session_of_nights(config, is_small=_are_inputs_small(config, dates))
     kept = kept_nights(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
     outcomes: list[filling.Outcome] = []
     try:
@@ -97,6 +100,12 @@ def session_for(config: EvaluationConfig, *, is_small: bool = False) -> SparkSes
         settings=config.spark.resolved_settings(),
         is_small=is_small,
     )
+
+
+def session_of_nights(config: EvaluationConfig, *, is_small: bool) -> SparkSession:
+    """Return the session of nights, started when one of them takes Spark, or at once where the config wants that."""
+    start = partial(session_for, config, is_small=is_small)
+    return start() if config.spark.always or is_chosen(config.spark.master) else on_demand(start)
 
 
 def _are_inputs_small(config: EvaluationConfig, dates: Sequence[date]) -> bool:

@@ -199,6 +199,10 @@ class SparkConfig(Model):
 
     master: str | None = None
     """Master URL; that of spark-submit, else all local cores, where it is left out."""
+    always: Flag = False
+    """Whether Spark computes every night. Otherwise the process that runs a night does, without a JVM, where no master
+    is named, the inputs are Delta tables or Parquet files on its disk that fit into a quarter of its memory, and the
+    results are there too: the numbers are the same."""
     settings: Mapping[str, SettingValue] = {}
     """Spark settings. A secret is written as ${env:NAME} and taken from the environment; one written here itself is
     refused. Settings that shape plans and sizes are stored with their values, the others by name alone."""

@@ -10,7 +10,7 @@ from rankeval_spark.results.reader import Results, results_at
 from rankeval_spark.results.rows import read_events, read_published
 from rankeval_spark.results.run import Run
 from rankeval_spark.results.staged import Rehearsal, StagedRun
-from rankeval_spark.results.store import ResultsStore
+from rankeval_spark.results.store import ResultsStore, can_be_written_here
 
 __all__ = [
     "Event",
@@ -24,6 +24,7 @@ __all__ = [
     "Run",
     "RunFacts",
     "StagedRun",
+    "can_be_written_here",
     "read_events",
     "read_published",
     "results_at",

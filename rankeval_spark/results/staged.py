@@ -60,8 +60,10 @@ class StagedRun(ABC):
             self._staging.write(table, tables.conform(self._keyed(rows), fields, where=where))
         else:
             given = rows if isinstance(rows, pa.Table) else rows.toArrow()
-            self._rows[table] = rows_here.conform(given, fields, self.facts, where=where)
-            self._staging.write(table, self._rows[table])
+            conformed = rows_here.conform(given, fields, self.facts, where=where)
+            self._staging.write(table, conformed)
+            if table not in OF_USERS:
+                self._rows[table] = conformed
         self.n_rows[table] = self._staging.n_rows(table)
 
     def _keyed(self, frame: DataFrame) -> DataFrame:
@@ -87,7 +89,7 @@ class StagedRun(ABC):
         return self._staging.read(table)
 
     def rows(self, table: str) -> pa.Table | None:
-        """Return what was staged of a table of few rows, or of any where it was staged from here; None likewise."""
+        """Return what was staged of a table of few rows, none of single users; None likewise."""
         return self._rows.get(table)
 
     def quarantine(self, rows: DataFrame | None) -> None:

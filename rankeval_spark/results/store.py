@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsBusyError, ResultsError
-from rankeval_spark.results import journal, roots, tables
+from rankeval_spark.results import journal, local_tables, roots, tables
 from rankeval_spark.results.commits import Root
 from rankeval_spark.results.facts import Night, RunFacts
 from rankeval_spark.results.locks import Lock, LockTimes
@@ -17,7 +17,7 @@ from rankeval_spark.results.maintenance import Maintenance
 from rankeval_spark.results.publish import recover
 from rankeval_spark.results.run import Run
 from rankeval_spark.results.staging import STAGING_FOLDER
-from rankeval_spark.results.storage import Storage, open_storage
+from rankeval_spark.results.storage import LocalStorage, Storage, normalise, open_storage, scheme_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 PUBLISH_LOCK: Final = "publish"
 PUBLISH_WAIT_SECONDS: Final = 600.0
 """Patience with another run's publish, which takes seconds."""
+
+
+def can_be_written_here(root: str) -> bool:
+    """Whether this process writes the tables of a root; Spark writes the others."""
+    location = normalise(root)
+    return not scheme_of(location) and local_tables.are_at(LocalStorage(location))
 
 
 class ResultsStore:

@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.app import changes, drift, recent
+from rankeval_spark.app.hosts import is_of_spark
 from rankeval_spark.app.past import PastNight, earlier_nights, means_of
+from rankeval_spark.results import Results
 from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from rankeval_spark.app.gates import Previous
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.result_rows.check_rows import Fact
-    from rankeval_spark.results import RunFacts
+    from rankeval_spark.results import RunFacts, StagedRun
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,15 @@ class Before:
         of_models = recent.to_model_facts(self.facts, tonight, before, last)
         return [*([drifted] if drifted else []), *of_models]
 
-    def previous(self, user_metrics: DataFrame) -> Previous | None:
+    def previous(self, run: StagedRun) -> Previous | None:
         """Compare the users of a run with those of the last night, as far as rules ask for it."""
-        if not changes.rules_of(self.config):
+        if not changes.rules_of(self.config) or schemas.USER_METRICS.name not in run.n_rows:
             return None
         definitions = {(one.measure, one.k): one.definition for one in self.facts.measures}
-        tonight = changes.Side(definitions, changes.slices_of(self.config), user_metrics, self.config.policies.unit)
-        return changes.since_previous(self.spark, self._root, self.config, tonight, self._nights)
+        users = run.scan(schemas.USER_METRICS.name)
+        tonight = changes.Side(definitions, changes.slices_of(self.config), users, self.config.policies.unit)
+        results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)
+        return changes.since_previous(results, self.config, tonight, self._nights)
 
     @cached_property
     def _nights(self) -> list[PastNight]:

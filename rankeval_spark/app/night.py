@@ -19,8 +19,8 @@ from rankeval_spark.app.night_in_process import host_here
 from rankeval_spark.app.night_on_spark import SparkHost
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import stage_results
-from rankeval_spark.config import Threshold, check_roots, least_cost
-from rankeval_spark.config.request import Request
+from rankeval_spark.config import check_roots, least_cost
+from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.unusable import EXPECTED, FIX
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, interruption, nearest, visible
 from rankeval_spark.measures.groups import OF_GROUP, rule_of
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.app.night_host import NightHost, ReadInput
     from rankeval_spark.config import EvaluationConfig, Policies
+    from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure, MeasureSet
 
 _MODELS_SHOWN: Final = 20
@@ -82,24 +83,6 @@ class NightResult:
     def is_blocked(self) -> bool:
         """Whether a rule says that a model may not ship."""
         return bool(gates.failed(self.gates))
-
-
-def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
-    """Take from the config what is asked of the pipeline, for one date."""
-    return Request(
-        config.measure_set(),
-        config.policies,
-        config.models,
-        config.slices,
-        config.min_slice_size,
-        config.confidence,
-        evaluation_date,
-        config.comparisons,
-        draws=config.intervals.draws,
-        bands=config.bands,
-        counts_seen=config.checks.seen_in_train != Threshold() and config.policies.seen_in_train == "keep",
-        max_rows_per_user=config.max_rows_per_user,
-    )
 
 
 def evaluation_name(config: EvaluationConfig, sample_share: float) -> str:
@@ -322,9 +305,8 @@ class _Night:
         with self.steps.step("gate") as step:
             names = (schemas.METRICS.name, schemas.GROUP_METRICS.name, schemas.COMPARISONS.name)
             metrics, group_metrics, comparisons = map(self.recorded.rows, names)
-            users = self.recorded.staged(schemas.USER_METRICS.name)
-            previous = None if users is None else self.before.previous(users)
-            self.gates = gates.judge_tables(self.config, metrics, group_metrics, comparisons, previous)
+            previous = self.before.previous(self.recorded)
+            self.gates = gates.judge(self.config, metrics, group_metrics, comparisons, previous)
             rows = pa.Table.from_pylist(self.gates, schema=arrow_schema(schemas.GATES))
             self.recorded.stage(schemas.GATES.name, rows)
             step.n_rows = len(self.gates)

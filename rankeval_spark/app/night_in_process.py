@@ -22,7 +22,7 @@ from rankeval_spark.in_process.checks import InputFacts
 from rankeval_spark.in_process.file_inputs import open_inputs, read_tables
 from rankeval_spark.in_process.files import ForSparkError
 from rankeval_spark.in_process.list_facts import list_facts
-from rankeval_spark.in_process.night import NightTables
+from rankeval_spark.in_process.night_tables import NightTables
 from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.results import can_be_written_here
 

@@ -18,6 +18,8 @@ from rankeval_spark.results.reader import OF_USERS
 from rankeval_spark.results.storage import open_storage
 
 if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
     from rankeval_spark.results.audited import Audited
     from rankeval_spark.results.facts import InputFact, RunFacts
     from rankeval_spark.results.storage import Storage
@@ -87,6 +89,10 @@ class StagedRun(ABC):
     def frame(self, table: str) -> DataFrame:
         """Return a frame that reads a table that was staged."""
         return self._staging.read(table)
+
+    def scan(self, table: str) -> DataFrame | ds.Dataset:
+        """Give a table that was staged to whoever reads it: as a dataset of Arrow where this process can read it."""
+        return self._staging.scan(table)
 
     def rows(self, table: str) -> pa.Table | None:
         """Return what was staged of a table of few rows, none of single users; None likewise."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C
@@ -101,10 +102,19 @@ class Staging:
         location = tables.path_of(self._storage, path)
         return [{**file, "location": location} for file in delta_log.files_written(self._storage, path, ONLY)]
 
+    def scan(self, table: str) -> DataFrame | ds.Dataset:
+        """Read a staged table in this process where it is on this machine, by Spark elsewhere."""
+        if not local_tables.are_at(self._storage):
+            return self.read(table)
+        return ds.dataset([str(path) for path in self._paths(table)], format="parquet")
+
+    def _paths(self, table: str) -> list[Path]:
+        return [Path(file["location"], file["path"]) for file in self.files(table)]
+
     def audited(self, table: str) -> Audited:
         """Give the rows of a staged table to the audit: read here, where they are on this machine and not too many."""
         if local_tables.are_at(self._storage) and self.n_rows(table) <= MOST_ROWS_HERE:
-            return RowsHere([Path(file["location"], file["path"]) for file in self.files(table)])
+            return RowsHere(self._paths(table))
         return RowsOnSpark(self.read(table))
 
     def has(self, table: str) -> bool:

@@ -17,7 +17,7 @@ from rankeval_spark.results import Results
 from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -36,12 +36,15 @@ class Before:
     ----------
     is_alone : bool
         Take the run for the first of its evaluation, whatever was published.
+    wait : callable, optional
+        Called before they are looked up: one of them may be about to be published.
     """
 
     spark: SparkSession
     config: EvaluationConfig
     facts: RunFacts
     is_alone: bool = False
+    wait: Callable[[], None] | None = None
 
     def volume(self, counts: Mapping[str, int]) -> list[Fact]:
         """Hold the rows of the inputs against those of the nights before; no fact where these are too few."""
@@ -82,6 +85,8 @@ class Before:
         """As many as any question looks at, oldest first."""
         if self.is_alone:
             return []
+        if self.wait is not None:
+            self.wait()
         checks = self.config.checks
         days = max(checks.drift.window_days, checks.volume.window_days)
         return earlier_nights(self.spark, self._root, self.facts, at_most=days)

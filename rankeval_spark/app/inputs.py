@@ -130,12 +130,20 @@ def can_be_seen(request: Request) -> bool:
     return pipeline.can_number_log(request)
 
 
-def with_model_names(inputs: Inputs, request: Request) -> Inputs:
-    """Look up which models the log has, where they are not known: one job, and none within the jobs that follow."""
+def with_model_names(inputs: Inputs, request: Request, *, are_usable: bool = False) -> Inputs:
+    """Look up which models the log has, where they are not known: one job, and none within the jobs that follow.
+
+    Parameters
+    ----------
+    are_usable : bool
+        Whether a model counts only if it has a row that can be used: to know that, most columns are read, not one.
+    """
     if request.models is not None or not inputs.has_model_id:
         return inputs
-    usable = clean.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
-    names = usable.select(C.MODEL_ID).distinct().collect()  # as few as there are models
+    log = inputs.recommendations
+    if are_usable:
+        log = clean.keep_usable_recommendations(log, invalid_scores="drop")
+    names = log.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct().collect()  # few
     return replace(inputs, model_names=tuple(sorted(row[0] for row in names)))
 
 

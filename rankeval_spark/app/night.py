@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -100,6 +102,12 @@ def run_night(
 ) -> NightResult:
     """Evaluate one date and publish its results, or leave the tables as they were.
 
+    Parameters
+    ----------
+    spark : SparkSession
+        Session with Delta. One of :func:`session.on_demand.on_demand` is asked for nothing, and so not started, where
+        this process can read the inputs and compute the night.
+
     Raises
     ------
     ChecksFailedError
@@ -111,9 +119,27 @@ def run_night(
     ConfigError
         A path lies outside the folders that the environment allows.
     """
+    return prepare_night(spark, config, evaluation_date, sample_share=sample_share, progress=progress).publish()
+
+
+def prepare_night(  # noqa: PLR0913 - as of run_night, and the night before
+    spark: SparkSession,
+    config: EvaluationConfig,
+    evaluation_date: date,
+    *,
+    sample_share: float = 1.0,
+    progress: Progress | None = None,
+    after: PreparedNight | None = None,
+) -> PreparedNight:
+    """Do all of :func:`run_night` but the publish; the night stays locked until that.
+
+    Parameters
+    ----------
+    after : PreparedNight, optional
+        A night that is being published meanwhile: what depends on published nights waits for it.
+    """
     check_roots(config, evaluation_date)
     least_cost(config).require_at_most(config.results.most_rows)
-    steps = Steps(progress or Silent())
     request = request_of(config, evaluation_date)
     facts = RunFacts(
         evaluation_name(config, sample_share),
@@ -126,18 +152,49 @@ def run_night(
         measures=measure_facts(request.measures, request.policies),
     )
     results = config.results
-    with told():
+    with told(), ExitStack() as held:
         store = ResultsStore.open(spark, results.location, one_run_per_root=results.one_run_per_root)
-        with store.run_lock(
-            facts.evaluation,
-            evaluation_date,
-            facts.run_id,
-            on_busy=results.on_busy,
-            wait_seconds=results.wait_seconds,
-        ):
-            recorded = store.start(facts)
-            host = _host(spark, config, request, evaluation_date, sample_share=sample_share)
-            return _Night(host, config, request, recorded, steps, Before(spark, config, facts)).run()
+        held.enter_context(
+            store.run_lock(
+                facts.evaluation,
+                evaluation_date,
+                facts.run_id,
+                on_busy=results.on_busy,
+                wait_seconds=results.wait_seconds,
+            )
+        )
+        recorded = store.start(facts, publishing=() if after is None else (after.run_id,))
+        host = _host(spark, config, request, evaluation_date, sample_share=sample_share)
+        before = Before(spark, config, facts, wait=None if after is None else after.wait)
+        night = _Night(host, config, request, recorded, Steps(progress or Silent()), before)
+        night.compute()
+        return PreparedNight(night, held.pop_all())
+
+
+class PreparedNight:
+    """A night that is computed, staged and audited, and holds its lock: it is published, once, by any thread."""
+
+    def __init__(self, night: _Night, held: ExitStack) -> None:
+        self._night = night
+        self._held = held
+        self._is_over = Event()
+
+    @property
+    def run_id(self) -> str:
+        """Its run."""
+        return self._night.recorded.facts.run_id
+
+    def publish(self) -> NightResult:
+        """Publish it, and give its lock back."""
+        try:
+            with told(), self._held:
+                return self._night.publish()
+        finally:
+            self._is_over.set()
+
+    def wait(self) -> None:
+        """Wait until it is published, or is not because that failed."""
+        self._is_over.wait()
 
 
 def _host(
@@ -164,7 +221,9 @@ def rehearse_night(
     facts = rehearsal.facts
     host = SparkHost(spark, config, request, facts.evaluation_date, sample_share=facts.sample_share)
     before = Before(spark, config, facts, is_alone=True)
-    return _Night(host, config, request, rehearsal, Steps(progress or Silent()), before).run()
+    night = _Night(host, config, request, rehearsal, Steps(progress or Silent()), before)
+    night.compute()
+    return night.publish()
 
 
 def new_run_id() -> str:
@@ -213,14 +272,36 @@ class _Night:
     checks: pa.Table | None = None
     gates: list[dict[str, Any]] = field(default_factory=list)
 
-    def run(self) -> NightResult:
-        try:
-            with self.host:
-                reason = self._compute()
+    reason: str | None = None
+
+    def compute(self) -> None:
+        """Stage the tables and look at them; what fails is recorded."""
+        with self._recorded(), self.host:
+            self.reason = self._compute()
             with self.steps.step("audit"):
                 self.recorded.audit()
-            with self.steps.step("publish"):
-                self.recorded.publish(inputs=self._input_facts(), timings=self.steps.seconds, reason=reason)
+
+    def publish(self) -> NightResult:
+        """Publish what was staged; likewise."""
+        with self._recorded(), self.steps.step("publish"):
+            self.recorded.publish(inputs=self._input_facts(), timings=self.steps.seconds, reason=self.reason)
+        facts = self.recorded.facts
+        return NightResult(
+            facts.evaluation,
+            facts.evaluation_date,
+            facts.run_id,
+            self.recorded.n_rows,
+            self.steps.seconds,
+            self.reason,
+            tuple(self._warnings()),
+            tuple(self.gates),
+        )
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Record what goes wrong within the block, and raise it as it is told to people."""
+        try:
+            yield
         except KeyboardInterrupt as stopped:
             self._record_failure(stopped)
             raise
@@ -230,17 +311,6 @@ class _Night:
                 self._record_failure(wish)
                 raise wish from error
             raise self._failed(error) from error
-        facts = self.recorded.facts
-        return NightResult(
-            facts.evaluation,
-            facts.evaluation_date,
-            facts.run_id,
-            self.recorded.n_rows,
-            self.steps.seconds,
-            reason,
-            tuple(self._warnings()),
-            tuple(self.gates),
-        )
 
     def _compute(self) -> str | None:
         """Fill the staging area; return why there is nothing to measure, if so.

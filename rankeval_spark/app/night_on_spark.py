@@ -24,6 +24,7 @@ from rankeval_spark.app.inputs import (
 )
 from rankeval_spark.app.night_host import NightHost
 from rankeval_spark.app.staging import cached, stage_users
+from rankeval_spark.engine import rows
 from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.sources import Source, Sources, is_wholly_empty, read_all
 from rankeval_spark.stages import check
@@ -69,6 +70,18 @@ class SparkHost(NightHost):
 
     @override
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
+        self._stage_users(run, steps)
+        if self._seen is None or not self._seen.counts.has_unusable(rows.LOG):
+            return
+        # A model may have no other rows.
+        exact = with_model_names(self._usable, self._request, are_usable=True)
+        if exact.model_names != self._usable.model_names:
+            run.discard()
+            self._kept.close()
+            self._usable = exact
+            self._stage_users(run, steps)
+
+    def _stage_users(self, run: StagedRun, steps: Steps) -> None:
         request, inputs, has_facts = self._request, self._usable, can_be_seen(self._request)
         if self._config.results.lists:
             with steps.step("match") as step:
@@ -132,7 +145,7 @@ class SparkHost(NightHost):
     @cached_property
     def _usable(self) -> Inputs:
         inputs = inputs_of(self._sources, self._request, sample_share=self._sample_share)
-        return with_model_names(inputs, self._request)
+        return with_model_names(inputs, self._request, are_usable=not can_be_seen(self._request))
 
     @cached_property
     def _frames(self) -> pipeline.Frames:

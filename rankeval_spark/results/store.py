@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
@@ -100,8 +100,14 @@ class ResultsStore:
         """Keep the tables of the root to one writer: a publish or maintenance."""
         return self._lock(PUBLISH_LOCK, owner, PUBLISH_WAIT_SECONDS)
 
-    def start(self, facts: RunFacts) -> Run:
-        """Record that a run has started; the caller is inside :meth:`run_lock` of its evaluation and date."""
+    def start(self, facts: RunFacts, *, publishing: Collection[str] = ()) -> Run:
+        """Record that a run has started; the caller is inside :meth:`run_lock` of its evaluation and date.
+
+        Parameters
+        ----------
+        publishing : collection of str
+            Runs that this process publishes meanwhile, by their ids: nobody need finish that.
+        """
         lock = self._run_locks.get(facts.night)
         if lock is None:
             raise ResultsError(Fault(f"run {facts.run_id}", "no run lock", f"to be inside run_lock of {facts.night}"))
@@ -110,18 +116,18 @@ class ResultsStore:
         run = Run(self._spark, self._storage, facts, run_lock=lock, publish_lock=self.publish_lock)
         run.begin()
         try:
-            self.finish_pending(facts.run_id)
+            self.finish_pending(facts.run_id, publishing=publishing)
         except (Exception, KeyboardInterrupt) as error:
             run.fail("start", error)
             raise
         return run
 
-    def finish_pending(self, owner: str) -> None:
+    def finish_pending(self, owner: str, *, publishing: Collection[str] = ()) -> None:
         """Finish what runs announced and did not complete, so that the nights before are those that will be seen.
 
         Whoever announced a publish has a staging folder, unless that was lost; the next publish finds out.
         """
-        if self._storage.names(STAGING_FOLDER):
+        if any(name.rpartition(".")[2] not in publishing for name in self._storage.names(STAGING_FOLDER)):
             with self.publish_lock(owner) as lock:
                 recover(Root(self._spark, self._storage, lock))
 

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 OF_USERS: Final = ("lists", "user_metrics")
 TOLERANCE: Final = 1e-12
-COUNT_ONLY: Final[dict[str, Any]] = {f"checks__{name}": {} for name in ("null_keys", "invalid_scores", "null_gains", "missing_users")}
+COUNT_ONLY: Final[dict[str, Any]] = {
+    f"checks__{name}": {} for name in ("null_keys", "invalid_scores", "null_gains", "missing_users")
+}
 
 
 def no_session() -> NoReturn:

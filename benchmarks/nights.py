@@ -57,7 +57,7 @@ class Nights:
 
     workloads: Workloads
     demo: Path
-    say: Callable[[str], object] = lambda _: None
+    say: Callable[[str], None] = lambda _: None
 
     def contenders(self) -> list[Contender]:
         """List them in the order of the table, the floor of the large ones first."""

@@ -26,6 +26,7 @@ _HOMES: Final = {
     "evaluate": "rankeval_spark.app.evaluate",
 }
 
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute of any kind
     if name not in _HOMES:
         message = f"module {__name__!r} has no attribute {name!r}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, overload
 
 from typing_extensions import TypeVar
@@ -342,10 +342,12 @@ def _deleted(events: Iterable[Event]) -> Deleted:
 
 
 def _as_day(name: str, given: object) -> object:
-    """Read a date that is given as text; a value of another kind is left to the reader, which refuses it."""
-    if name != C.EVALUATION_DATE or not isinstance(given, str):
+    """Read a value of the column of dates, which may be a text or a time."""
+    if name != C.EVALUATION_DATE:
         return given
+    if isinstance(given, date):
+        return given.date() if isinstance(given, datetime) else given
     try:
-        return date.fromisoformat(given)
-    except ValueError:
+        return date.fromisoformat(given)  # type: ignore[arg-type]  # what is no text is refused
+    except (TypeError, ValueError):
         raise ConfigError(Fault("date", repr(given), "YYYY-MM-DD")) from None

@@ -78,7 +78,7 @@ class Results(Generic[Frame]):
         self._small: Reader[Any, Any] = reader_of(session, self._root)
         self._reader: Reader[Any, Frame] = self._small if session is None else _by_spark(session, self._root)
         self._versions: Mapping[str, int] | None = None
-        self._pinned_at = journal.EPOCH
+        self._history: Sequence[Event] = ()
 
     def refresh(self) -> Results[Frame]:
         """Look up again which versions are published; return self."""
@@ -218,10 +218,12 @@ class Results(Generic[Frame]):
     def table_versions(self) -> Mapping[str, int]:
         """Delta version of every table as last published."""
         if self._versions is None:
-            commits = self._events(where=[("status", "in", COMMITS)], columns=["table_versions"])
+            told = ("status", "in", (PUBLISHED, MAINTAINING, MAINTAINED))
+            events = self._events(where=[told], columns=[*C.RUN_KEY, "status", "n_rows", "table_versions"])
+            commits = [place for place, event in enumerate(events) if event["status"] in COMMITS]
             if not commits:
                 raise self._nothing_published()
-            self._versions, self._pinned_at = dict(commits[-1]["table_versions"]), commits[-1]["recorded_at"]
+            self._versions, self._history = dict(events[commits[-1]]["table_versions"]), events[: commits[-1] + 1]
         return self._versions
 
     def deleted(self, *, date: Days = None, evaluation: Names = None) -> Deleted:
@@ -230,9 +232,8 @@ class Results(Generic[Frame]):
         As of the versions that are read: a night that was run again since is not among them.
         """
         self.table_versions()
-        statuses = ("status", "in", (PUBLISHED, MAINTAINING, MAINTAINED))
-        events = self._events(where=[*_night(date, evaluation), statuses], columns=[*C.RUN_KEY, "status", "n_rows"])
-        return _deleted(event for event in events if event["recorded_at"] <= self._pinned_at)
+        where = _night(date, evaluation)
+        return _deleted(event for event in self._history if all(_meets(event, *condition) for condition in where))
 
     def _requested(self, where: Filters, labels: Values) -> dict[Requested, set[str]]:
         """Find what the published runs computed: the runs of each measure, cutoff and column."""
@@ -316,6 +317,10 @@ def _conditions(equal: Mapping[str, Values]) -> Filters:
     return [
         (name, "in", read[name]) if _are_several(value) else (name, "=", read[name][0]) for name, value in given.items()
     ]
+
+
+def _meets(event: Event, name: str, how: str, value: Any) -> bool:  # noqa: ANN401 - a value, or several
+    return bool(event[name] in value if how == "in" else event[name] == value)
 
 
 def _are_several(value: Values) -> bool:

@@ -89,89 +89,41 @@ class Results(Generic[Frame]):
         """Every event of every run, those of failed and running ones included."""
         return self._reader.frame(self._reader.scan("runs", where=_night(date, evaluation)))
 
-    def lists(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def lists(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a list: ranks and gains of its hits; ``equal`` are columns and the value they must have."""
         return self._frame("lists", date, evaluation, equal)
 
-    def user_metrics(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def user_metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a list and cutoff, a column a measure; NULL where undefined *or* not requested."""
         return self._frame("user_metrics", date, evaluation, equal)
 
-    def metrics(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a model, slice, measure and cutoff."""
         return self._frame("metrics", date, evaluation, equal)
 
-    def group_metrics(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def group_metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a model, slice and statistic of its groups; none without slices and item slices."""
         return self._frame("group_metrics", date, evaluation, equal)
 
-    def comparisons(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def comparisons(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a model against a baseline, by slice, measure and cutoff; none where nothing was compared."""
         return self._frame("comparisons", date, evaluation, equal)
 
-    def gates(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def gates(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a rule for a model on a slice, with the verdict in a sentence; none where there is no rule."""
         return self._frame("gates", date, evaluation, equal)
 
-    def checks(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def checks(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a check of an input."""
         return self._frame("checks", date, evaluation, equal)
 
-    def user_values(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def user_values(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """Long view of :meth:`user_metrics`: a row a list, measure and cutoff that its run computed.
 
         ``value`` is NULL only where the measure is undefined.
         """
         labels = equal.pop(C.MEASURE, None)
-        wide = self._scan("user_metrics", date, evaluation, equal)
+        wide = self._scan(self._reader, "user_metrics", date, evaluation, equal)
         if set(self._reader.names(wide)) <= set(schemas.USER_METRICS.field_names()):
             raise self._nothing_published()
         requested = self._requested(_night(date, evaluation), labels)
@@ -196,7 +148,7 @@ class Results(Generic[Frame]):
         pyarrow.dataset.Dataset or DataFrame
             DuckDB, Polars and pandas take the dataset; ``to_batches()`` reads it piece by piece.
         """
-        return self._scan(table, date, evaluation, equal)
+        return self._scan(self._reader, table, date, evaluation, equal)
 
     def arrow(
         self,
@@ -208,7 +160,7 @@ class Results(Generic[Frame]):
         **equal: Values,
     ) -> pa.Table:
         """Rows of a small table as Arrow, with a session too; all columns where none is named."""
-        return self._small.arrow(self._planned(self._small, table, date, evaluation, equal), columns)
+        return self._small.arrow(self._scan(self._small, table, date, evaluation, equal), columns)
 
     def nights(self, table: str = schemas.METRICS.name) -> list[tuple[str, date]]:
         """Name the evaluations and dates that a table has rows of, oldest first; no row is read for it."""
@@ -249,19 +201,10 @@ class Results(Generic[Frame]):
     def _events(self, *, where: Filters, columns: Sequence[str]) -> list[Event]:
         return journal.events_of(self._small, columns=columns, where=where)
 
-    def _frame(
-        self,
-        table: str,
-        date: Days,
-        evaluation: Names,
-        equal: Mapping[str, Values],
-    ) -> Frame:
-        return self._reader.frame(self._scan(table, date, evaluation, equal))
+    def _frame(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> Frame:
+        return self._reader.frame(self._scan(self._reader, table, date, evaluation, equal))
 
-    def _scan(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> Any:  # noqa: ANN401 - as `scan`
-        return self._planned(self._reader, table, date, evaluation, equal)
-
-    def _planned(
+    def _scan(
         self, reader: Reader[Any, Any], table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]
     ) -> Any:  # noqa: ANN401 - as `scan`
         version = self._version_of(table)

@@ -11,7 +11,7 @@ from rankeval_spark.app.compare import Compared, Wanted, with_model, with_night
 from rankeval_spark.app.past import PastNight, earlier_nights, published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.published import ANY_SLICE, COMPARISON_COLUMNS, Filter
-from rankeval_spark.cli.reading import session_for
+from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.cli.terminal import console, write_out
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault, InputError

@@ -10,7 +10,7 @@ from rankeval_spark.app import changes, gates
 from rankeval_spark.app.backfill import GATE_FAILED
 from rankeval_spark.app.past import PastNight, earlier_nights, published_nights
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.reading import session_for
+from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.errors import ConfigError, Fault

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.reading import session_for
+from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.cli.tables import OTHER_TESTS
 from rankeval_spark.cli.terminal import console, write_out
 from rankeval_spark.config import parse_date

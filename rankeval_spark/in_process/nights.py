@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import to_arrow
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow
 from rankeval_spark.engine.codes import to_codes
-from rankeval_spark.engine.slices import segment_columns, unpacked
+from rankeval_spark.engine.slices import PACKED, segment_columns
 from rankeval_spark.in_process.grouping import by_key
 from rankeval_spark.in_process.means_over_lists import lists_column
 from rankeval_spark.in_process.published_users import users_in_parts
@@ -41,18 +41,29 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
     denominators = tuple(map(lists_column, measures.columns)) if unit == "list" else ()
     changes = NightChanges(measures, slices, min_slice_size, confidence, denominators)
     segments = list(dict.fromkeys(name for one in slices for name in one))
-    columns = [*measures.columns, *denominators, *(each[0] for each in segment_columns([[name] for name in segments]))]
-    parts = users_in_parts([now, before], measures=measures.columns, segments=segments, ks=measures.ks)
+    names = [one for (one,) in segment_columns([[name] for name in segments])]
+    read = users_in_parts([now, before], measures=measures.columns, segments=segments, ks=measures.ks)
+    parts = ([_with_segments(night, names) for night in part] for part in read)
+    columns = [*measures.columns, *denominators, *names]
     partials = [batch for part in parts for batch in changes.aggregate(_side_by_side(part, columns))]
     if not partials:
         return SCHEMA.empty_table()
     return pa.concat_tables([changes.finish(key, rows) for key, rows in by_key(pa.Table.from_batches(partials), GROUP)])
 
 
+def _with_segments(night: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Give each packed segment a column of its own."""
+    if not names:
+        return night
+    values, first = in_one_piece(night[PACKED]).flatten(), np.arange(night.num_rows) * len(names)
+    for place, name in enumerate(names):
+        night = night.append_column(name, pc.take(values, to_arrow(first + place)))
+    return night
+
+
 def _side_by_side(nights: Sequence[pa.Table], columns: Sequence[str]) -> pa.Table:
     """Join two nights by model, user and cutoff; what a night does not have is NULL."""
-    tables = [unpacked(night) for night in nights]
-    keys = pa.concat_tables([table.select(_KEY) for table in tables])
+    keys = pa.concat_tables([night.select(_KEY) for night in nights])
     code = np.zeros(keys.num_rows, dtype=np.int64)
     for name in _KEY:
         codes = to_codes(keys[name])
@@ -60,12 +71,11 @@ def _side_by_side(nights: Sequence[pa.Table], columns: Sequence[str]) -> pa.Tabl
     found, first, place = np.unique(code, return_index=True, return_inverse=True)
     joined = pc.take(keys.select([C.MODEL_ID, C.K]), to_arrow(first))
     start = 0
-    for table, prefix in zip(tables, ("", EARLIER), strict=True):
+    for night, prefix in zip(nights, ("", EARLIER), strict=True):
         own = np.full(len(found), -1)
-        own[place[start : start + table.num_rows]] = np.arange(table.num_rows)
-        start += table.num_rows
+        own[place[start : start + night.num_rows]] = np.arange(night.num_rows)
+        start += night.num_rows
         rows = to_arrow(own, is_null=own < 0)
         for name in columns:
-            column = table[name].cast(pa.string()) if pa.types.is_dictionary(table[name].type) else table[name]
-            joined = joined.append_column(f"{prefix}{name}", pc.take(column, rows))
+            joined = joined.append_column(f"{prefix}{name}", pc.take(night[name], rows))
     return joined

@@ -38,7 +38,7 @@ def users_in_parts(  # noqa: PLR0913 - what is read of them
     weights: Mapping[str, str] = _NO_WEIGHTS,
     unit: Unit = "user",
 ) -> Iterator[list[pa.Table]]:
-    """Read some users of all scans at a time: one row per (model, user, k), their lists put together.
+    """Read some users of all scans at a time: one row per (model, user, k), with their lists averaged.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def packed_segments(segments: pa.Array, names: Sequence[str]) -> pa.ListArray:
 def _to_users(
     rows: pa.Table, measures: Sequence[str], weights: Mapping[str, str], unit: Unit, *, has_segments: bool
 ) -> pa.Table:
-    """Put the lists of each user together; whoever is published belongs to the population."""
+    """Average the lists of each user; whoever is published belongs to the population."""
     evaluated = rows.append_column(IS_EVALUATED, to_arrow(np.ones(rows.num_rows, dtype=np.bool_)))
     users = to_users(evaluated, measures=measures, weights=weights, unit=unit)
     if not has_segments:

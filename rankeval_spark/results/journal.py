@@ -45,7 +45,7 @@ DIED: Final = "Died"
 Event: TypeAlias = Mapping[str, Any]
 """A row of ``runs``; structs and maps are dictionaries."""
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def record(
     storage: Storage,
     event: RunEvent,
     *,
-    after: datetime = EPOCH,
+    after: datetime = _EPOCH,
     held: Sequence[Lock] = (),
 ) -> datetime:
     """Append an event and return its time: later than ``after``, even if the clock of this machine is behind.
@@ -179,7 +179,7 @@ def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by
         "reason": reason,
         "error": asdict(Failure(UNKNOWN_STAGE, DIED, f"{holder} ended without a word")),
     }
-    record_all(spark, storage, [values], after=EPOCH)
+    record_all(spark, storage, [values], after=_EPOCH)
 
 
 def record_all(
@@ -254,7 +254,7 @@ def state(spark: SparkSession, storage: Storage) -> State:
     pending = [event[C.RUN_ID] for event in events if event[C.RUN_ID] not in done]
     intents = [("status", "in", INTENTS), (C.RUN_ID, "in", pending)]
     return State(
-        last_recorded=events[-1]["recorded_at"] if events else EPOCH,
+        last_recorded=events[-1]["recorded_at"] if events else _EPOCH,
         versions=dict(commits[-1]["table_versions"]) if commits else {},
         pending=tuple(read_events(spark, storage.root, where=intents)) if pending else (),
     )

@@ -13,6 +13,7 @@ import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
@@ -71,14 +72,17 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
         allowed.demand(*((f"results root, table {table}", uri) for uri in opened.file_uris()))
     schema = pa.schema(opened.schema().to_arrow())
     require_columns(table, where, schema.names)
-    conditions = [_expression(schema, table, *condition) for condition in where]
-    of_nights = [(name, how, _as_text(value)) for name, how, value in where if name in PARTITIONS and value]
+    is_of_nights = [name in PARTITIONS and bool(value) for name, _, value in where]
+    of_nights = [(name, how, _as_text(value)) for name, how, value in compress(where, is_of_nights)]
+    others = [
+        _expression(schema, table, *one) for one, is_pruned in zip(where, is_of_nights, strict=True) if not is_pruned
+    ]
     try:
         found = opened.to_pyarrow_dataset(file_pruning_predicate=of_nights or None)
     except DeltaProtocolError as error:
         said = first_line(str(error))
         raise _unreadable(storage, f"table {table}: {said}", "drop that feature of the table") from error
-    for condition in conditions:
+    for condition in others:
         found = found.filter(condition)
     return found
 

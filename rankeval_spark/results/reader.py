@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, overload
 
 from typing_extensions import TypeVar
@@ -78,7 +78,7 @@ class Results(Generic[Frame]):
         self._small: Reader[Any, Any] = reader_of(session, self._root)
         self._reader: Reader[Any, Frame] = self._small if session is None else _by_spark(session, self._root)
         self._versions: Mapping[str, int] | None = None
-        self._pinned_at = journal.EPOCH
+        self._history: Sequence[Event] = ()
 
     def refresh(self) -> Results[Frame]:
         """Look up again which versions are published; return self."""
@@ -89,89 +89,41 @@ class Results(Generic[Frame]):
         """Every event of every run, those of failed and running ones included."""
         return self._reader.frame(self._reader.scan("runs", where=_night(date, evaluation)))
 
-    def lists(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def lists(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a list: ranks and gains of its hits; ``equal`` are columns and the value they must have."""
         return self._frame("lists", date, evaluation, equal)
 
-    def user_metrics(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def user_metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a list and cutoff, a column a measure; NULL where undefined *or* not requested."""
         return self._frame("user_metrics", date, evaluation, equal)
 
-    def metrics(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a model, slice, measure and cutoff."""
         return self._frame("metrics", date, evaluation, equal)
 
-    def group_metrics(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def group_metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a model, slice and statistic of its groups; none without slices and item slices."""
         return self._frame("group_metrics", date, evaluation, equal)
 
-    def comparisons(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def comparisons(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a model against a baseline, by slice, measure and cutoff; none where nothing was compared."""
         return self._frame("comparisons", date, evaluation, equal)
 
-    def gates(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def gates(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a rule for a model on a slice, with the verdict in a sentence; none where there is no rule."""
         return self._frame("gates", date, evaluation, equal)
 
-    def checks(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def checks(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a check of an input."""
         return self._frame("checks", date, evaluation, equal)
 
-    def user_values(
-        self,
-        *,
-        date: Days = None,
-        evaluation: Names = None,
-        **equal: Values,
-    ) -> Frame:
+    def user_values(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """Long view of :meth:`user_metrics`: a row a list, measure and cutoff that its run computed.
 
         ``value`` is NULL only where the measure is undefined.
         """
         labels = equal.pop(C.MEASURE, None)
-        wide = self._scan("user_metrics", date, evaluation, equal)
+        wide = self._scan(self._reader, "user_metrics", date, evaluation, equal)
         if set(self._reader.names(wide)) <= set(schemas.USER_METRICS.field_names()):
             raise self._nothing_published()
         requested = self._requested(_night(date, evaluation), labels)
@@ -196,7 +148,7 @@ class Results(Generic[Frame]):
         pyarrow.dataset.Dataset or DataFrame
             DuckDB, Polars and pandas take the dataset; ``to_batches()`` reads it piece by piece.
         """
-        return self._scan(table, date, evaluation, equal)
+        return self._scan(self._reader, table, date, evaluation, equal)
 
     def arrow(
         self,
@@ -208,7 +160,7 @@ class Results(Generic[Frame]):
         **equal: Values,
     ) -> pa.Table:
         """Rows of a small table as Arrow, with a session too; all columns where none is named."""
-        return self._small.arrow(self._planned(self._small, table, date, evaluation, equal), columns)
+        return self._small.arrow(self._scan(self._small, table, date, evaluation, equal), columns)
 
     def nights(self, table: str = schemas.METRICS.name) -> list[tuple[str, date]]:
         """Name the evaluations and dates that a table has rows of, oldest first; no row is read for it."""
@@ -218,10 +170,12 @@ class Results(Generic[Frame]):
     def table_versions(self) -> Mapping[str, int]:
         """Delta version of every table as last published."""
         if self._versions is None:
-            commits = self._events(where=[("status", "in", COMMITS)], columns=["table_versions"])
+            told = ("status", "in", (PUBLISHED, MAINTAINING, MAINTAINED))
+            events = self._events(where=[told], columns=[*C.RUN_KEY, "status", "n_rows", "table_versions"])
+            commits = [place for place, event in enumerate(events) if event["status"] in COMMITS]
             if not commits:
                 raise self._nothing_published()
-            self._versions, self._pinned_at = dict(commits[-1]["table_versions"]), commits[-1]["recorded_at"]
+            self._versions, self._history = dict(events[commits[-1]]["table_versions"]), events[: commits[-1] + 1]
         return self._versions
 
     def deleted(self, *, date: Days = None, evaluation: Names = None) -> Deleted:
@@ -230,9 +184,8 @@ class Results(Generic[Frame]):
         As of the versions that are read: a night that was run again since is not among them.
         """
         self.table_versions()
-        statuses = ("status", "in", (PUBLISHED, MAINTAINING, MAINTAINED))
-        events = self._events(where=[*_night(date, evaluation), statuses], columns=[*C.RUN_KEY, "status", "n_rows"])
-        return _deleted(event for event in events if event["recorded_at"] <= self._pinned_at)
+        where = _night(date, evaluation)
+        return _deleted(event for event in self._history if all(_meets(event, *condition) for condition in where))
 
     def _requested(self, where: Filters, labels: Values) -> dict[Requested, set[str]]:
         """Find what the published runs computed: the runs of each measure, cutoff and column."""
@@ -248,19 +201,10 @@ class Results(Generic[Frame]):
     def _events(self, *, where: Filters, columns: Sequence[str]) -> list[Event]:
         return journal.events_of(self._small, columns=columns, where=where)
 
-    def _frame(
-        self,
-        table: str,
-        date: Days,
-        evaluation: Names,
-        equal: Mapping[str, Values],
-    ) -> Frame:
-        return self._reader.frame(self._scan(table, date, evaluation, equal))
+    def _frame(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> Frame:
+        return self._reader.frame(self._scan(self._reader, table, date, evaluation, equal))
 
-    def _scan(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> Any:  # noqa: ANN401 - as `scan`
-        return self._planned(self._reader, table, date, evaluation, equal)
-
-    def _planned(
+    def _scan(
         self, reader: Reader[Any, Any], table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]
     ) -> Any:  # noqa: ANN401 - as `scan`
         version = self._version_of(table)
@@ -318,6 +262,10 @@ def _conditions(equal: Mapping[str, Values]) -> Filters:
     ]
 
 
+def _meets(event: Event, name: str, how: str, value: Any) -> bool:  # noqa: ANN401 - a value, or several
+    return bool(event[name] in value if how == "in" else event[name] == value)
+
+
 def _are_several(value: Values) -> bool:
     return isinstance(value, Collection) and not isinstance(value, str)
 
@@ -342,10 +290,12 @@ def _deleted(events: Iterable[Event]) -> Deleted:
 
 
 def _as_day(name: str, given: object) -> object:
-    """Read a date that is given as text; a value of another kind is left to the reader, which refuses it."""
-    if name != C.EVALUATION_DATE or not isinstance(given, str):
+    """Read a value of the column of dates, which may be a text or a time."""
+    if name != C.EVALUATION_DATE:
         return given
+    if isinstance(given, date):
+        return given.date() if isinstance(given, datetime) else given
     try:
-        return date.fromisoformat(given)
-    except ValueError:
+        return date.fromisoformat(given)  # type: ignore[arg-type]  # what is no text is refused
+    except (TypeError, ValueError):
         raise ConfigError(Fault("date", repr(given), "YYYY-MM-DD")) from None

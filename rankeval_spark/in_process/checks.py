@@ -18,7 +18,7 @@ from rankeval_spark.engine.codes import Codes, starts_of_runs, to_codes
 from rankeval_spark.engine.judgements import to_judgements
 from rankeval_spark.engine.scoring import RELEVANT
 from rankeval_spark.in_process import row_flags, sample_keys
-from rankeval_spark.in_process.list_facts import list_facts
+from rankeval_spark.in_process.list_facts import list_facts, rows_of
 from rankeval_spark.measures import needs as N
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import HELD_OUT, ITEMS, RECOMMENDATIONS, SEGMENTS, Fact
@@ -64,7 +64,7 @@ def to_checks(
     RefusedError
         As :func:`row_flags.usable_recommendations`.
     """
-    facts = [*InputFacts(tables, request).all(band_facts), *list_facts(scored, request)]
+    facts = [*InputFacts(tables, request).all(band_facts), *list_facts(rows_of(scored, request), request)]
     return check_rows.to_rows(facts, checks)
 
 

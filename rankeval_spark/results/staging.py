@@ -14,6 +14,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.results import delta_log, local_tables, tables
 from rankeval_spark.results.audited_here import RowsHere
 from rankeval_spark.results.audited_on_spark import RowsOnSpark
+from rankeval_spark.results.local_tables import NewTable
 from rankeval_spark.results.storage import inside
 
 if TYPE_CHECKING:
@@ -62,6 +63,13 @@ class Staging:
         frame = rows if isinstance(rows, DataFrame) else self._spark.createDataFrame(rows)
         writer = frame.write.format("delta").options(**tables.PROPERTIES).mode("error")
         writer.partitionBy(*local_tables.PARTITIONS).save(tables.path_of(self._storage, self._table(table)))
+
+    def new(self, table: str, schema: pa.Schema) -> NewTable:
+        """Begin to stage a table whose rows come in parts; on a disk of this machine only."""
+        if not local_tables.are_at(self._storage):
+            message = "only tables on this machine are staged in parts"
+            raise ValueError(message)
+        return NewTable(self._storage, self._table(table), self._night, schema)
 
     def _write_here(self, storage: LocalStorage, table: str, rows: DataFrame | pa.Table) -> None:
         """Let Spark write plain files, and commit them: its own commit of a Delta table takes longer than few rows."""

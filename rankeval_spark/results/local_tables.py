@@ -208,7 +208,8 @@ def _readable(storage: LocalStorage, table: str, version: int | None) -> deltala
     except DeltaError as error:
         at = "" if version is None else f" at version {version}"
         found = f"table {table}{at}: {first_line(str(error))}"
-        raise _unreadable(storage, found, "older versions are kept for 30 days") from error
+        fix = "" if version is None else "older versions are kept for 30 days"
+        raise _unreadable(storage, found, fix) from error
 
 
 def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:

@@ -199,8 +199,12 @@ def _whole(spark: SparkSession | None, root: str, events: Sequence[Event]) -> li
     """Read all that is recorded of some published runs, of which the key is known; the config alone is 10 KB."""
     days, runs = (sorted({event[name] for event in events}) for name in (C.EVALUATION_DATE, C.RUN_ID))
     rows = read_events(spark, root, where=[_PUBLISHED, (C.EVALUATION_DATE, "in", days), (C.RUN_ID, "in", runs)])
-    by_run = {row[C.RUN_ID]: row for row in rows}
-    return [PastNight(by_run[event[C.RUN_ID]]) for event in events]
+    by_key = {_key(row): row for row in rows}
+    return [PastNight(by_key[_key(event)]) for event in events]
+
+
+def _key(event: Event) -> tuple[object, ...]:
+    return tuple(event[name] for name in C.RUN_KEY)
 
 
 def kept_nights(spark: SparkSession, config: EvaluationConfig, evaluation: str) -> dict[date, str]:
@@ -236,7 +240,7 @@ def earlier_nights(
         How many are wanted.
     """
     published = [(C.EVALUATION, "=", night.evaluation), _PUBLISHED]
-    narrow = (C.EVALUATION_DATE, C.RUN_ID, "n_rows", "sample_share")
+    narrow = (*C.RUN_KEY, "n_rows", "sample_share")
     newest = {one[C.EVALUATION_DATE]: one for one in read_events(spark, root, columns=narrow, where=published)}
     before = [day for day in sorted(newest) if day < night.evaluation_date]
     days = [day for day in before if _has_means(newest[day], sample_share=night.sample_share)][-at_most:]

@@ -55,9 +55,6 @@ CHECKS: Final = "evaluate(...).checks"
 NIGHT: Final = "the nightly job: checked, audited, published as Delta tables"
 DAY: Final = date(2026, 1, 1)
 
-_NOT_ACCURACY: Final = frozenset({"data_quality", "rating", "rank_agreement", "roc_area", "user_coverage"})
-"""Families that read no judgement or that read scores."""
-
 _SPELLED: Final = {"RBP": "RBP(max_rel=3,p=0.8)"}
 """Measures that must know the greatest gain there is."""
 
@@ -200,11 +197,10 @@ def accuracy() -> tuple[str, ...]:
     """Name every measure of relevance with its default options, at each cutoff where it takes one."""
     found: list[str] = []
     for entry in registry.entries("list"):
-        definition = entry.definition
-        if entry.family in _NOT_ACCURACY or definition.needs or definition.needs_with(**entry.defaults):
+        if entry.family != "accuracy" or entry.needs(entry.defaults):
             continue
         name = _SPELLED.get(entry.name, entry.name)
-        takes_none = definition.cutoff.need(entry.defaults) == "forbidden"
+        takes_none = entry.definition.cutoff.need(entry.defaults) == "forbidden"
         found += [name] if takes_none else [f"{name}@{k}" for k in CUTOFFS]
     return tuple(found)
 

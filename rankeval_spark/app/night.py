@@ -34,7 +34,7 @@ from rankeval_spark.config import Threshold, check_roots, least_cost
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.unusable import EXPECTED, FIX
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, interruption, nearest, visible
-from rankeval_spark.measures.groups import OF_GROUP, rule_of
+from rankeval_spark.measures.item_groups import OF_GROUP, rule_of
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
 from rankeval_spark.stages import check, flags

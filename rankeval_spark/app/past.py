@@ -13,7 +13,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.measures import Measure, with_cutoff
-from rankeval_spark.measures.groups import OF_GROUP
+from rankeval_spark.measures.item_groups import OF_GROUP
 from rankeval_spark.results import Event, read_events, read_published
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from rankeval_spark.cli.tables import OTHER_TESTS
 from rankeval_spark.cli.terminal import console, progress, write_out
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.measures import Measure, MeasureSet, of_groups
+from rankeval_spark.measures import Measure, MeasureSet, group_statistics
 from rankeval_spark.results import Results
 from rankeval_spark.results.reader import DELETED
 from rankeval_spark.session import build_session
@@ -114,9 +114,9 @@ class Filter:
 
 def _label_of(text: str) -> str:
     """Read a measure with its cutoff or without, also where it cannot be computed without one, or ``GroupGap(...)``."""
-    parts = of_groups.parts_of(text)
+    parts = group_statistics.parts_of(text)
     if parts is not None:
-        return of_groups.name_of(parts[0], _label_of(parts[1]))
+        return group_statistics.name_of(parts[0], _label_of(parts[1]))
     try:
         return Measure.parse(text, where="--measure").label
     except ConfigError as error:
@@ -166,7 +166,7 @@ def _notes(spark: SparkSession, root: str, rows: Sequence[Row]) -> list[str]:
 def rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
     """Read the wanted rows of the wanted date, or of the newest one of each evaluation."""
     rows = _wanted(spark, root, wanted).select(*COLUMNS)
-    if any(of_groups.parts_of(label) for label in wanted.labels):
+    if any(group_statistics.parts_of(label) for label in wanted.labels):
         found = _wanted(spark, root, wanted, schemas.GROUP_METRICS.name)
         shown = [name for name in COLUMNS if name in found.columns]
         rows = rows.unionByName(found.select(*shown), allowMissingColumns=True)
@@ -185,8 +185,8 @@ def gap_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
 
 def _with_kinds(measures: Sequence[str]) -> list[str]:
     """Name each measure and the statistics of its groups; the name of a statistic is that of its measure too."""
-    wholes = [parts[1] if (parts := of_groups.parts_of(text)) else text for text in measures]
-    return [*wholes, *(of_groups.name_of(kind, one) for kind in of_groups.KINDS for one in wholes)]
+    wholes = [parts[1] if (parts := group_statistics.parts_of(text)) else text for text in measures]
+    return [*wholes, *(group_statistics.name_of(kind, one) for kind in group_statistics.KINDS for one in wholes)]
 
 
 def comparison_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:

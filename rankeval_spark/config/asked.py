@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, MeasureSet, registry
+from rankeval_spark.measures.shared_options import GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,23 +68,19 @@ def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> Measur
     >>> [str(one) for one in asked.measures]
     ['R@5', 'ItemCoverage@5', "R(group='drama')@5"]
     """
-    whole = [one for one in measures.measures if registry.GROUP in one.options and one.group is None]
+    whole = [one for one in measures.measures if GROUP in one.options and one.group is None]
     if item_slices and not whole:
         labels = dict.fromkeys(one.label for one in measures.measures)
         found = f"{', '.join(labels)}, none of which reads judgements"
         raise ConfigError(Fault("", found, "a measure that can be restricted to a group of items, such as R@10"))
-    within = [
-        Measure.of(one.name, k=one.k, **{**one.options, registry.GROUP: group})
-        for group in item_slices
-        for one in whole
-    ]
+    within = [Measure.of(one.name, k=one.k, **{**one.options, GROUP: group}) for group in item_slices for one in whole]
     return MeasureSet.of([*measures.measures, *within])
 
 
 def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
     """Name the measures that have no mean over all orders of ties, or no bounds by gain, where ``ties`` needs them."""
     if ties == "expected":
-        known = ", ".join(entry.name for entry in registry.entries() if entry.definition.takes_expected_ties)
+        known = ", ".join(entry.name for entry in registry.entries() if entry.definition.ties.has_mean)
         expected = f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
         takes = _has_mean
     elif ties in BY_GAIN:
@@ -109,7 +106,7 @@ def _other_ties(measure: Measure) -> str:
     """Advise on a measure that does not go with a policy that is about all orders of ties: another may be too."""
     if _has_mean(measure):
         return "leave it out, or choose other ties, such as expected for its mean over all orders"
-    if registry.GROUP in measure.options and _is_bounded(measure):  # without that option gains have no part in it
+    if GROUP in measure.options and _is_bounded(measure):  # without that option gains have no part in it
         return "leave it out, or choose other ties, such as optimistic and pessimistic for its bounds"
     return "leave it out, or choose other ties, such as item_asc"
 

@@ -12,7 +12,8 @@ from rankeval_spark.config.base import Flag, Model, Number, fault_error, some_mo
 from rankeval_spark.config.comparisons import ModelName
 from rankeval_spark.config.presets import options_of
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.measures import Measure, of_groups, with_cutoff
+from rankeval_spark.measures import Measure, group_statistics, with_cutoff
+from rankeval_spark.measures.names import split_group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +124,7 @@ class Gate(Model):
     @property
     def group_kind(self) -> str | None:
         """What is said of several groups together, such as GroupGap; None where the rule is about a measure."""
-        parts = of_groups.at_cutoff(self.measure)
+        parts = group_statistics.at_cutoff(self.measure)
         return None if parts is None else parts[0]
 
     @property
@@ -134,14 +135,14 @@ class Gate(Model):
     @property
     def is_of_slicing(self) -> bool:
         """Whether the rule is about a slicing as a whole, not about each of its values."""
-        return self.group_kind in of_groups.KINDS
+        return self.group_kind in group_statistics.KINDS
 
     def measured(self, preset: PresetName | None) -> Measure:
         """Read the measure as the config reads its own: with the options of its preset where it says nothing else.
 
         Of a rule about groups, the measure of which they have values.
         """
-        parts = of_groups.at_cutoff(self.measure)
+        parts = group_statistics.at_cutoff(self.measure)
         text = self.measure if parts is None else parts[1]
         return Measure.parse(text, where=".measure", defaults=options_of(preset))
 
@@ -151,7 +152,7 @@ class Gate(Model):
 
     def named(self, label: str) -> str:
         """Name what the rule is about: the measure itself, or how groups differ in it."""
-        return label if self.group_kind is None else of_groups.name_of(self.group_kind, label)
+        return label if self.group_kind is None else group_statistics.name_of(self.group_kind, label)
 
     def __str__(self) -> str:
         """Write the rule for a message."""
@@ -182,7 +183,7 @@ def measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) 
     known = _known(gate, computed)
     if (measure.label, measure.k) not in known:
         expected = "a measure and cutoff that this evaluation computes"
-        if gate.group_kind == of_groups.ITEM_MAD:
+        if gate.group_kind == group_statistics.ITEM_MAD:
             expected += " for two groups of items or more"
         written = [with_cutoff(gate.named(label), k) for label, k in known]
         return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, written))]
@@ -198,9 +199,9 @@ def measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) 
 
 def _known(gate: Gate, computed: MeasureSet) -> list[tuple[str, int]]:
     """Give label and cutoff of the measures that a rule of its kind may be about."""
-    if gate.group_kind != of_groups.ITEM_MAD:
+    if gate.group_kind != group_statistics.ITEM_MAD:
         return [(one.label, one.k) for one in computed.measures]
-    wholes = [(of_groups.whole_of(one.label), one.k) for one in computed.measures]
+    wholes = [(split_group(one.label), one.k) for one in computed.measures]
     n_groups = Counter((whole[0], k) for whole, k in wholes if whole)
     return [found for found, n in n_groups.items() if n > 1]
 

@@ -12,7 +12,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.measures import ItemFacts, needs
 from rankeval_spark.measures.arrays import places_of
-from rankeval_spark.measures.items import Judged, Labels, Pairs, Shared
+from rankeval_spark.measures.kernel_inputs.item_facts import Judged, Labels, Pairs, Shared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,11 +17,11 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.engine.item_facts import to_item_facts
 from rankeval_spark.measures import Lists
-from rankeval_spark.measures.expected_ties import over_all_orders
-from rankeval_spark.measures.groups import Groups
-from rankeval_spark.measures.lists import Empty
+from rankeval_spark.measures.item_groups import Groups
+from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
+from rankeval_spark.measures.kernel_inputs.lists import Empty
+from rankeval_spark.measures.kernel_inputs.mixed_ties import has_mixed_ties
 from rankeval_spark.measures.needs import LIST_NAMES
-from rankeval_spark.measures.ties import has_mixed_ties
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet

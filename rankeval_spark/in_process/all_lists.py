@@ -32,9 +32,7 @@ def to_exposures(usable: Usable) -> pa.Table:
         "min_slice_size": request.min_slice_size,
         "confidence": request.confidence,
     }
-    shown, offered = (
-        [one for one in requested if one.entry.definition.kind == kind] for kind in ("exposure", "parity")
-    )
+    shown, offered = ([one for one in requested if one.entry.kind == kind] for kind in ("exposure", "parity"))
     of_train = [one for one in shown if TRAINED_ITEMS in one.needs]
     others = [one for one in shown if TRAINED_ITEMS not in one.needs]
     catalogue = usable.catalogue if any(one.needs_catalogue for one in requested) else None

@@ -16,7 +16,7 @@ from rankeval_spark.in_process.catalogue import lengths_of, to_catalogue
 from rankeval_spark.in_process.interactions import Train, given
 from rankeval_spark.in_process.joins import places_in
 from rankeval_spark.in_process.popularity import to_popularity_groups
-from rankeval_spark.measures.groups import BY_POPULARITY, TAIL
+from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
 from rankeval_spark.measures.needs import ITEM_CATEGORIES, ITEM_POPULARITY_GROUP
 
 if TYPE_CHECKING:

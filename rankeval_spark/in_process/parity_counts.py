@@ -18,7 +18,7 @@ from rankeval_spark.engine.codes import starts_of_runs
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.in_process.counting import codes_among, codes_of_runs, codes_together
 from rankeval_spark.measures import needs as N
-from rankeval_spark.measures.groups import BY_POPULARITY
+from rankeval_spark.measures.item_groups import BY_POPULARITY
 from rankeval_spark.result_rows.parity_rows import is_disparity
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import numpy as np
 from rankeval_spark import schemas
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
-from rankeval_spark.measures.arrays import ratio, where_defined
-from rankeval_spark.measures.groups import MAX_GROUPS
+from rankeval_spark.measures.arrays import Ratio, ratio, where_defined
+from rankeval_spark.measures.item_groups import MAX_GROUPS
 from rankeval_spark.measures.names import Measure
 from rankeval_spark.measures.needs import DESCRIBED, LOG, REQUIRES
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix
-    from rankeval_spark.measures.lists import Lists
+    from rankeval_spark.measures.definition import Link
+    from rankeval_spark.measures.kernel_inputs.lists import Lists
     from rankeval_spark.measures.options import OptionValue
-    from rankeval_spark.measures.registry import Link
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class MeasureSet:
     @cached_property
     def without_relevant(self) -> Mapping[str, float]:
         """Value, by column, of a user without a defined value where the population counts that user."""
-        return {m.column: m.entry.definition.without_relevant(**m.kernel_options) for m in self.per_list}
+        return {m.column: m.entry.without_relevant(m.options) for m in self.per_list}
 
     @cached_property
     def weights(self) -> Mapping[str, str]:
@@ -245,15 +245,14 @@ class MeasureSet:
         scores: dict[str, FloatMatrix] = {}
         for measure, *_ in self._by_label.values():
             cut = cuts[measure.is_judged_only, measure.group]
-            values = measure.entry.kernel(cut, **measure.kernel_options)
+            found = measure.entry.kernel(cut, **measure.kernel_options)
+            values = found.values if isinstance(found, Ratio) else found
             if measure.group is not None:
                 values = where_defined(values, cut.lists.has_judgements)
             is_asked = self.asked_at(measure.column)
-            parts = measure.entry.definition.parts
-            if measure.weight_column is not None and parts is not None:
-                numerator, denominator = parts(cut, **measure.kernel_options)
-                values = where_defined(ratio(numerator, denominator), ~np.isnan(values))
-                weights = np.broadcast_to(denominator, (lists.n_lists, len(self.ks)))
+            if measure.weight_column is not None and isinstance(found, Ratio):
+                values = where_defined(ratio(found.numerator, found.denominator), ~np.isnan(values))
+                weights = np.broadcast_to(found.denominator, (lists.n_lists, len(self.ks)))
                 scores[measure.weight_column] = np.where(is_asked, weights, np.nan)
             # A copy, because a kernel may return an array that other kernels share.
             scores[measure.column] = np.where(is_asked, values, np.nan)

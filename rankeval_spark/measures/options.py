@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
+
+T = TypeVar("T")
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _EXACT_INTEGERS = 2**53
@@ -60,6 +62,20 @@ class GainMap:
 OptionValue: TypeAlias = str | float | bool | GainMap | None
 """Value of an option; equal to, and printed as, its default where it is left out. None is only ever a default."""
 
+OfOptions: TypeAlias = T | Callable[..., T]
+"""A value, or a function of the options that returns it."""
+
+
+def with_options(value: OfOptions[T], options: Mapping[str, OptionValue]) -> T:
+    """Return what may be a function of the options, for these options.
+
+    Examples
+    --------
+    >>> with_options(True, {}), with_options(lambda denom, **_: denom == "k", {"denom": "len", "rel": 1})
+    (True, False)
+    """
+    return value(**options) if callable(value) else value
+
 
 @dataclass(frozen=True)
 class Above:
@@ -85,9 +101,16 @@ class Between:
 
 @dataclass(frozen=True)
 class Text:
-    """What the text that an option takes means; part of its annotation."""
+    """What any text that an option takes is; part of its annotation."""
 
-    meaning: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What an option, and each of its choices, does; part of its annotation. Of several the last one holds."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -96,16 +119,6 @@ class NotOffered:
 
     choice: str
     reason: str
-
-
-Category: TypeAlias = Annotated[str, Text("a category of items")]
-"""Category of the catalogue, in the case in which it is written there."""
-
-OtherModel: TypeAlias = Annotated[str, Text("a model of the same run")]
-"""Model of the log, as ``model_id`` names it."""
-
-Level: TypeAlias = Annotated[float, Above(0)]
-"""Gain from which on a judgement is relevant. Above 0, because an item without a judgement has gain 0."""
 
 
 _MAP_EXPECTED = "a map {grade: gain}, such as {1:1,2:3}, with grades from 0 on and gains that do not fall"
@@ -137,6 +150,8 @@ class Option:
         Choices that are looked for and not there.
     is_switch
         Whether only ``True`` can be written: left out, it says nothing.
+    meaning
+        What the option and each of its choices does.
     """
 
     name: str
@@ -150,28 +165,32 @@ class Option:
     is_required: bool = False
     not_offered: tuple[NotOffered, ...] = ()
     is_switch: bool = False
+    meaning: str = ""
 
     @classmethod
     def of_parameter(cls, parameter: inspect.Parameter, annotation: Any) -> Option:  # noqa: ANN401 - any type form
-        """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated`` its bounds or what a text is."""
-        parts = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else (annotation,)
+        """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated`` bounds and the meaning."""
+        outer = getattr(annotation, "__metadata__", ())
+        whole = get_args(annotation)[0] if outer else annotation
+        parts = get_args(whole) if get_origin(whole) in {Union, UnionType} else (whole,)
         main = next(part for part in parts if part not in {NoneType, GainMap})
-        extras = getattr(main, "__metadata__", ())
-        main = get_args(main)[0] if extras else main
-        if get_origin(main) is Literal:
-            choices, missing = get_args(main), tuple(one for one in extras if isinstance(one, NotOffered))
-            return cls(parameter.name, parameter.default, choices, takes_map=GainMap in parts, not_offered=missing)
-        if main is bool:
-            return cls(parameter.name, parameter.default)
-        bounds = {type(extra): extra for extra in extras}
-        if Text in bounds:
-            return _text_option(parameter, bounds[Text])
+        inner = getattr(main, "__metadata__", ())
+        main = get_args(main)[0] if inner else main
+        extras = {type(extra): extra for extra in (*inner, *outer)}
+        default = parameter.default
+        is_required = default is inspect.Parameter.empty
         return cls(
             parameter.name,
-            None if parameter.default is None else float(parameter.default),
-            above=bounds.get(Above, Above(cls.above)).bound,
-            below=bounds.get(Below, Below(cls.below)).bound,
-            between=bounds.get(Between, cls.between),
+            None if is_required else float(default) if main is float and default is not None else default,
+            choices=get_args(main) if get_origin(main) is Literal else (),
+            above=extras.get(Above, Above(cls.above)).bound,
+            below=extras.get(Below, Below(cls.below)).bound,
+            between=extras.get(Between, cls.between),
+            takes_map=GainMap in parts,
+            takes_text=extras.get(Text, Text(cls.takes_text)).kind,
+            is_required=is_required,
+            not_offered=tuple(extra for extra in (*inner, *outer) if isinstance(extra, NotOffered)),
+            meaning=extras.get(Meaning, Meaning(cls.meaning)).text,
         )
 
     @property
@@ -242,18 +261,11 @@ class Option:
         return number if is_allowed else None
 
 
-def _text_option(parameter: inspect.Parameter, text: Text) -> Option:
-    is_required = parameter.default is inspect.Parameter.empty
-    default = None if is_required else parameter.default
-    return Option(parameter.name, default, takes_text=text.meaning, is_required=is_required)
-
-
-def of_kernel(kernel: Callable[..., Any]) -> tuple[Option, ...]:
-    """Return the options of a kernel, in the order in which they are printed: ``rel`` first, then alphabetical."""
-    hints = get_type_hints(kernel, include_extras=True)
+def of_parameters(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Option, ...]:
+    """Return the options of a kernel, one for each keyword-only parameter, given its type hints."""
     parameters = inspect.signature(kernel).parameters.values()
     keyword_only = [one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    return in_order(Option.of_parameter(one, hints[one.name]) for one in keyword_only)
+    return tuple(Option.of_parameter(one, hints[one.name]) for one in keyword_only)
 
 
 def in_order(options: Iterable[Option]) -> tuple[Option, ...]:

@@ -202,7 +202,7 @@ def to_exposures(inputs: Inputs, *, request: Request) -> DataFrame | None:
         "confidence": request.confidence,
     }
     kinds = ("exposure", "parity")
-    shown, offered = ([one for one in requested if one.entry.definition.kind == kind] for kind in kinds)
+    shown, offered = ([one for one in requested if one.entry.kind == kind] for kind in kinds)
     of_train = [one for one in shown if TRAINED_ITEMS in one.needs]
     others = [one for one in shown if TRAINED_ITEMS not in one.needs]
     catalogue = inputs.catalogue if any(one.needs_catalogue for one in requested) else None

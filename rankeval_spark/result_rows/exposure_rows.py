@@ -30,7 +30,7 @@ class ExposureRows:
             histograms = Histograms.of(batch)
             for measure in self.measures:
                 chosen = batch[C.K].to_numpy() == measure.k
-                values = measure.entry.kernel(histograms.exposure, **measure.options).reshape(-1, N_GROUPS + 1)
+                values = measure.entry.values(histograms.exposure, measure.options).reshape(-1, N_GROUPS + 1)
                 columns = self.rows.columns(
                     measure,
                     batch.filter(pa.array(chosen)),

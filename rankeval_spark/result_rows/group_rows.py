@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.measures import of_groups
+from rankeval_spark.measures import group_statistics
+from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
 from rankeval_spark.statistics import gaps, links
@@ -38,10 +39,10 @@ _NO_VALUE: Final = "\x00"
 
 
 def to_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make the rows :data:`of_groups.KINDS` of every model, slicing, measure and cutoff of rows of ``metrics``.
+    """Make the rows :data:`group_statistics.KINDS` of every model, slicing, measure and cutoff of rows of ``metrics``.
 
-    And a row :data:`of_groups.ITEM_MAD` of every model, slice (everyone too), measure and cutoff that is there for two
-    groups of items or more. All rows of a model and slicing are among the batches.
+    And a row :data:`group_statistics.ITEM_MAD` of every model, slice (everyone too), measure and cutoff that is there
+    for two groups of items or more. All rows of a model and slicing are among the batches.
 
     Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out: their users
     are counted in ``n_left_out``, those of the others in ``n_users``. A slicing with fewer than two groups left has
@@ -164,9 +165,9 @@ class _Slicing:
         has_groups = np.sum(~np.isnan(self.values), axis=1) > 1
         everyone: list[list[str | None]] = [[] for _ in self.measures]
         parts = [
-            self._rows(of_groups.GROUP_GAP, everyone, (gap.gap, gap.low, gap.high), "games-howell"),
-            self._rows(of_groups.GROUP_RATIO, everyone, (gap.ratio, *ratio_ends), "simultaneous"),
-            self._rows(of_groups.USER_MAD, everyone, (gap.mad, *np.full((2, len(gap.mad)), np.nan)), "none"),
+            self._rows(group_statistics.GROUP_GAP, everyone, (gap.gap, gap.low, gap.high), "games-howell"),
+            self._rows(group_statistics.GROUP_RATIO, everyone, (gap.ratio, *ratio_ends), "simultaneous"),
+            self._rows(group_statistics.USER_MAD, everyone, (gap.mad, *np.full((2, len(gap.mad)), np.nan)), "none"),
             self._worst_rows(has_groups),
         ]
         columns = {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
@@ -177,7 +178,7 @@ class _Slicing:
         counts = (np.where(np.isnan(self.values), np.inf, each).min(axis=1) for each in (self.n_users, self.n_lists))
         nothing = np.full(len(mad), np.nan)
         fewest = np.where(np.isnan(mad), 0, tuple(counts))
-        rows = self._rows(of_groups.ITEM_MAD, names, (mad, nothing, nothing), "none", counts=fewest)
+        rows = self._rows(group_statistics.ITEM_MAD, names, (mad, nothing, nothing), "none", counts=fewest)
         return to_batch(rows)
 
     @property
@@ -197,7 +198,11 @@ class _Slicing:
         of_worst = [each[np.arange(len(worst)), worst] for each in (self.n_users, self.n_lists)]
         ends = (np.where(has_groups, low, np.nan), np.where(has_groups, high, np.nan))
         return self._rows(
-            of_groups.WORST_GROUP, names, (value, *ends), "simultaneous", counts=np.where(has_groups, of_worst, 0)
+            group_statistics.WORST_GROUP,
+            names,
+            (value, *ends),
+            "simultaneous",
+            counts=np.where(has_groups, of_worst, 0),
         )
 
     def _rows(
@@ -222,7 +227,7 @@ class _Slicing:
             C.SLICE: _repeated(self.name, n),
             C.SLICE_VALUE: metric_rows.readable(slice_values),
             C.SLICE_VALUES: slice_values,
-            C.MEASURE: pa.array([of_groups.name_of(kind, label) for label, _ in self.measures], pa.string()),
+            C.MEASURE: pa.array([group_statistics.name_of(kind, label) for label, _ in self.measures], pa.string()),
             C.K: pa.array([k for _, k in self.measures], pa.int32()),
             C.VALUE: metric_rows.nullable(value),
             "n_users": pa.array(n_users.astype(np.int64)),
@@ -246,7 +251,7 @@ class _Facts:
 @lru_cache(maxsize=1024)
 def _facts_of(label: str) -> _Facts:
     """Say of a measure what is averaged, and which value is the worst; a published one may be of a later version."""
-    measure = of_groups.measure_of(label)
+    measure = measure_of(label)
     if measure is None:
         return _Facts()
     return _Facts(measure.link, measure.entry.definition.better == "lower", measure.is_proportion)
@@ -254,7 +259,7 @@ def _facts_of(label: str) -> _Facts:
 
 @lru_cache(maxsize=4096)
 def _item_group_of(label: str) -> tuple[str, str] | None:
-    return of_groups.whole_of(label)
+    return split_group(label)
 
 
 def _places(names: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from rankeval_spark import columns as C
-from rankeval_spark.measures.exposure import Exposure
+from rankeval_spark.measures.kernel_inputs.exposure import Exposure
 from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
 
 if TYPE_CHECKING:

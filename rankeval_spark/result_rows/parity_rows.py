@@ -10,7 +10,7 @@ import numpy as np
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import Rates, needs as N
-from rankeval_spark.measures.groups import BY_POPULARITY
+from rankeval_spark.measures.item_groups import BY_POPULARITY
 from rankeval_spark.result_rows.jackknife_rows import GROUP, N_GROUPS, JackknifeRows
 from rankeval_spark.result_rows.metric_rows import to_batch
 
@@ -51,7 +51,7 @@ class ParityRows:
                 columns = self.rows.columns(
                     measure,
                     batch,
-                    measure.entry.kernel(rates, **measure.options).reshape(-1, 1 + N_GROUPS),
+                    measure.entry.values(rates, measure.options).reshape(-1, 1 + N_GROUPS),
                     n_users=n_users.sum(axis=1),
                     n_lists=n_lists,
                     has_users=n_users > 0,

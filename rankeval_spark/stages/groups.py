@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.measures.groups import BY_POPULARITY, TAIL
+from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
 from rankeval_spark.measures.needs import ITEM_POPULARITY_GROUP
 from rankeval_spark.stages import describe
 

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import needs as N
-from rankeval_spark.measures.groups import BY_POPULARITY
+from rankeval_spark.measures.item_groups import BY_POPULARITY
 from rankeval_spark.result_rows.jackknife_rows import GROUP, SLICE, JackknifeRows
 from rankeval_spark.result_rows.metric_rows import ROW_TYPE, slice_names
 from rankeval_spark.result_rows.parity_rows import ParityRows, is_disparity, n_sums

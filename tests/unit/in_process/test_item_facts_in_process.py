@@ -25,7 +25,7 @@ from rankeval_spark.in_process.item_facts import to_item_table, to_totals
 from rankeval_spark.in_process.item_groups import with_groups
 from rankeval_spark.in_process.profiles import to_profiles
 from rankeval_spark.measures import needs as N
-from rankeval_spark.measures.groups import BY_POPULARITY
+from rankeval_spark.measures.item_groups import BY_POPULARITY
 
 DAY: Final = dt.date(2026, 1, 31)
 COUNTED: Final = frozenset(

@@ -357,7 +357,7 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
 
 
 def _default(option: Option) -> str:
-    """Write an option as it stands in a name, with its default; one that several measures share is a link."""
+    """Write an option with its default, as a name shows it; one that several measures share is a link."""
     value = "" if option.default is None else measure_options.show(option.default)
     required = " (required)" if option.is_required else ""
     text = f"`{option.name}={value}`{required}"

@@ -91,7 +91,7 @@ class Scorer:
         tied_list, tied_rank = _flat(_ragged(columns[C.TIED_RANKS]))
         values = measures.score(over_all_orders(lists, tied_list, tied_rank) if self.ties == "expected" else lists)
         for name, fill in self._fills.items():
-            can_be = measures.asked_at(name)[None, :] & measures.can_have_value(lists, name)
+            can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
             values[name] = filled(values[name], can_be, fill)
         for name, weight in measures.weights.items():  # the sums are taken where the value is defined
             values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])

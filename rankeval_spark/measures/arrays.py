@@ -151,15 +151,6 @@ def where_defined(values: FloatMatrix, is_defined: BoolMatrix) -> FloatMatrix:
 class Ratio:
     """Values that are ratios, by their parts: with ``agg='micro'`` each part is summed over the users.
 
-    Parameters
-    ----------
-    numerator, denominator : float64, shape (n_lists, n_cutoffs) or broadcastable to it
-        The parts. Where the denominator is 0 the ratio is 0.
-    where
-        Where the measure is defined.
-    value
-        The value of a list, if that is not the ratio itself.
-
     Examples
     --------
     >>> Ratio(np.array([[1.0], [0.0]]), np.array([[4.0], [2.0]]), where=np.array([[True], [False]])).values
@@ -167,10 +158,11 @@ class Ratio:
            [ nan]])
     """
 
+    # The parts, of shape (n_lists, n_cutoffs) or broadcastable to it. Where the denominator is 0 the ratio is 0.
     numerator: FloatMatrix
     denominator: FloatMatrix
-    where: BoolMatrix
-    value: FloatMatrix | None = None
+    where: BoolMatrix  # where the measure is defined
+    value: FloatMatrix | None = None  # the value of a list, if that is not the ratio itself
 
     @property
     def values(self) -> FloatMatrix:

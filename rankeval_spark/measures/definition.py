@@ -61,18 +61,10 @@ class Cutoff:
 
 @dataclass(frozen=True)
 class Rule:
-    """A combination of options that has no meaning.
+    """A combination of options that has no meaning."""
 
-    Parameters
-    ----------
-    text
-        What holds instead, as the user reads it.
-    is_broken
-        Whether a full set of options breaks the rule.
-    """
-
-    text: str
-    is_broken: Callable[[Options], bool]
+    text: str  # what holds instead, as the user reads it
+    is_broken: Callable[[Options], bool]  # whether a full set of options breaks the rule
 
 
 def only_with(option: str, default: OptionValue, other: str, *values: str) -> Rule:
@@ -93,68 +85,39 @@ def only_with(option: str, default: OptionValue, other: str, *values: str) -> Ru
 
 @dataclass(frozen=True, kw_only=True)
 class Naming:
-    """How a measure is printed and read, where that differs from ``Name(option=value)@k``.
+    """How a measure is printed and read, where that differs from ``Name(option=value)@k``."""
 
-    Parameters
-    ----------
-    printed_as
-        Name printed where every option that it fixes has its default, if that is not the canonical one.
-    always_printed
-        Options that a name shows even where they have their default, because tools disagree about it.
-    after_at
-        Option that a number after ``@`` sets, where that is not a cutoff.
-    """
-
+    # Name printed where every option that it fixes has its default, if that is not the canonical one
     printed_as: Mapping[str, Options] = field(default_factory=dict)
+    # Options that a name shows even where they have their default, because tools disagree about it
     always_printed: tuple[str, ...] = ()
-    after_at: str = ""
+    after_at: str = ""  # option that a number after ``@`` sets, where that is not a cutoff
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregation:
-    """How the values of users become one number, where that is not simply their mean.
+    """How the values of users become one number, where that is not simply their mean."""
 
-    Parameters
-    ----------
-    default
-        Default of the option ``agg``, which every measure that is a ratio has.
-    not_offered
-        Other ways to put users together that are looked for and not there.
-    link
-        What is averaged: ``log`` where the values of users are logarithms.
-    micro_link
-        The same for the ratio of sums: ``square`` where it is the square of the value.
-    interval
-        Interval of the mean: ``wilson`` for a mean of zeros and ones.
-    without_relevant
-        Value of a user without a defined value where a population counts that user. Left out: 0, as for a list without
-        a hit; no value where the measure describes items or compares scores.
-    """
-
-    default: Agg = "macro"
-    not_offered: tuple[NotOffered, ...] = ()
-    link: Link = "identity"
-    micro_link: Link = "identity"
-    interval: Literal["t", "wilson"] = "t"
+    default: Agg = "macro"  # default of the option ``agg``, which every measure that is a ratio has
+    not_offered: tuple[NotOffered, ...] = ()  # other ways to combine users that are looked for and not there
+    link: Link = "identity"  # what is averaged: ``log`` where the values of users are logarithms
+    micro_link: Link = "identity"  # the same for the ratio of sums: ``square`` where it is the square of the value
+    interval: Literal["t", "wilson"] = "t"  # interval of the mean: ``wilson`` for a mean of zeros and ones
+    # Value of a user without a defined value where a population counts that user. Left out: 0, as for a list without a
+    # hit; no value where the measure describes items or compares scores.
     without_relevant: OfOptions[float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ties:
-    """What a measure can do about tied items.
+    """What a measure can do about tied items."""
 
-    Parameters
-    ----------
-    has_mean
-        Whether the kernel gives the mean over all orders of tied items for lists of
-        :func:`~rankeval_spark.measures.kernel_inputs.expected_ties.over_all_orders`.
-    bounded_by_gains
-        Whether tied items in descending and in ascending order of their gains give the best and the worst value that
-        any order can give, or gains have no part in the value. Not so with ``group``, because the gains of items of
-        other groups do not count, unless no order of tied items matters.
-    """
-
+    # Whether the kernel gives the mean over all orders of tied items for lists of
+    # :func:`~rankeval_spark.measures.kernel_inputs.expected_ties.over_all_orders`
     has_mean: OfOptions[bool] = False
+    # Whether tied items in descending and in ascending order of their gains give the best and the worst value that any
+    # order can give, or gains have no part in the value. Not so with ``group``, because the gains of items of other
+    # groups do not count, unless no order of tied items matters.
     bounded_by_gains: OfOptions[bool] = lambda group=None, **_: group is None
 
 
@@ -170,64 +133,33 @@ NOT_BOUNDED_BY_GAINS: Final = Ties(bounded_by_gains=False)
 
 @dataclass(frozen=True, kw_only=True)
 class Restrictions:
-    """To what a measure can be restricted by an option that all measures of its kind have.
+    """To what a measure can be restricted by an option that all measures of its kind have."""
 
-    Parameters
-    ----------
-    group
-        Whether judgements of one item group may count alone; left out, where no fact of items is read.
-    judged_only
-        Whether unjudged items may leave the lists first; left out, where ``group`` is possible and no score is read.
-    """
-
+    # Whether judgements of one item group may count alone; left out, where no fact of items is read
     group: bool | None = None
+    # Whether unjudged items may leave the lists first; left out, where ``group`` is possible and no score is read
     judged_only: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """What is known of a measure in addition to its kernel; used as the decorator that registers the kernel.
+    """What is known of a measure in addition to its kernel; used as the decorator that registers the kernel."""
 
-    Parameters
-    ----------
-    name
-        Canonical name.
-    formula
-        Formula with the default options, in the notation of ``docs/measures.md``.
-    bounds
-        Least and greatest value with any options.
-    undefined
-        When the value is undefined (NaN from the kernel, NULL in tables).
-    source
-        Paper or tool whose definition this is.
-    aliases
-        Other names that are read, each with the options it implies.
-    cutoff
-        Whether a cutoff is required, optional or forbidden.
-    rules
-        Combinations of options that are refused.
-    needs
-        Facts that the kernel reads beyond ranks and gains, such as :data:`columns.HIT_SCORES`; see :mod:`needs`. They
-        are collected only where a requested measure needs them.
-    needs_catalogue
-        Whether all items must be known, recommended or not.
-    better
-        Whether the higher or the lower value is the better one.
-    naming, aggregation, ties, restrictions
-        See there.
-    """
-
-    name: str
-    formula: str
-    bounds: tuple[float, float]
-    undefined: str
-    source: str
+    name: str  # canonical name
+    formula: str  # formula with the default options, in the notation of ``docs/measures.md``
+    bounds: tuple[float, float]  # least and greatest value with any options
+    undefined: str  # when the value is undefined (NaN from the kernel, NULL in tables)
+    source: str  # paper or tool whose definition this is
+    # Other names that are read, each with the options it implies
     aliases: Mapping[str, Options] = field(default_factory=dict)
-    cutoff: Cutoff = Cutoff("optional")
-    rules: tuple[Rule, ...] = ()
+    cutoff: Cutoff = Cutoff("optional")  # whether a cutoff is required, optional or forbidden
+    rules: tuple[Rule, ...] = ()  # combinations of options that are refused
+    # Facts that the kernel reads beyond ranks and gains, such as :data:`columns.HIT_SCORES`; see :mod:`needs`. They
+    # are collected only where a requested measure needs them.
     needs: OfOptions[tuple[str, ...]] = ()
-    needs_catalogue: OfOptions[bool] = False
-    better: Literal["higher", "lower"] = "higher"
+    needs_catalogue: OfOptions[bool] = False  # whether all items must be known, recommended or not
+    better: Literal["higher", "lower"] = "higher"  # whether the higher or the lower value is the better one
+    # See the classes above
     naming: Naming = Naming()
     aggregation: Aggregation = Aggregation()
     ties: Ties = Ties()

@@ -40,24 +40,15 @@ _OF_JUDGEMENTS: Final = {HIT_SCORES, LIST_NAMES, VALUES}
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered measure; made by :meth:`of`.
+    """A registered measure; made by :meth:`of`."""
 
-    Attributes
-    ----------
-    definition, kernel
-        What was registered.
-    kind
-        What the kernel takes.
-    is_ratio
-        Whether a value is a ratio, whose parts can be summed over users; the measure then has the option ``agg``.
-    options
-        The kernel's own options and those that follow, in the order in which they are printed.
-    """
-
+    # What was registered
     definition: Definition
     kernel: Kernel
-    kind: Kind
+    kind: Kind  # what the kernel takes
+    # Whether a value is a ratio, whose parts can be summed over users; the measure then has the option ``agg``
     is_ratio: bool
+    # The kernel's own options and those that follow, in the order in which they are printed
     options: tuple[Option, ...]
 
     @classmethod

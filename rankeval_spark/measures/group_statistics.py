@@ -24,30 +24,17 @@ _FEW_GROUPS: Final = "fewer than two groups that are not small, whose segment is
 
 @dataclass(frozen=True)
 class GroupStatistic:
-    """One such number.
+    """One such number."""
 
-    Parameters
-    ----------
-    name
-        As ``group_metrics`` name it, before a measure in brackets.
-    summary
-        What it is, in a sentence.
-    formula
-        M(g) is the value of the measure for group g.
-    range, undefined, interval, source
-        As for a measure.
-    setting
-        Setting with which it is published.
-    """
-
-    name: str
-    summary: str
-    formula: str
+    name: str  # as ``group_metrics`` name it, before a measure in brackets
+    summary: str  # what it is, in a sentence
+    formula: str  # M(g) is the value of the measure for group g
+    # As of a measure
     range: str
     interval: str
     source: str
     undefined: str = _FEW_GROUPS
-    setting: str = "slices"
+    setting: str = "slices"  # setting with which it is published
 
     @property
     def way(self) -> str:

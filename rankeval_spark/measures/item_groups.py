@@ -39,21 +39,11 @@ MAX_GROUPS: Final = 62
 
 
 class Groups(NamedTuple):
-    """The groups of the judged items of a batch, as bits.
+    """The groups of the judged items of a batch, as bits."""
 
-    Attributes
-    ----------
-    names
-        Group of each bit, the lowest first.
-    of_hits : int64, shape (n_hits,)
-        Bits of the groups that each judged item that was recommended belongs to.
-    of_judged : int64, shape (n_judged,)
-        The same of each judgement.
-    """
-
-    names: tuple[str, ...]
-    of_hits: IntVector
-    of_judged: IntVector
+    names: tuple[str, ...]  # group of each bit, the lowest first
+    of_hits: IntVector  # shape (n_hits,): Bits of the groups that each judged item that was recommended belongs to
+    of_judged: IntVector  # shape (n_judged,): The same of each judgement
 
     def members(self, group: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which hits and which judgements belong to a group.

@@ -48,13 +48,6 @@ class Measure:
 
     Made by :meth:`parse` (from text) or :meth:`of` (in code).
 
-    Attributes
-    ----------
-    name
-        Canonical name, such as ``"P"``.
-    k
-        Cutoff; 0 means the whole list.
-
     Examples
     --------
     >>> measure = Measure.parse('precision( denom = "min", REL = 2.0 ) @ 5')
@@ -64,31 +57,19 @@ class Measure:
     True
     """
 
-    name: str
+    name: str  # canonical, such as ``"P"``
     _options: tuple[tuple[str, OptionValue], ...]
-    k: int = WHOLE_LIST
+    k: int = WHOLE_LIST  # cutoff; 0 means the whole list
 
     @classmethod
     def parse(
         cls, text: str, where: str = "measures", *, defaults: Mapping[str, Mapping[str, OptionValue]] = _AS_DEFINED
     ) -> Measure:
-        """Read a measure.
+        """Read a measure; ``defaults`` are options by canonical name, in place of the measure's own defaults.
 
-        Parameters
-        ----------
-        text
-            The name with options and cutoff.
-        where
-            Where the text is, for the message.
-        defaults
-            Options by canonical name of a measure, in place of the measure's own defaults.
-
-        Raises
-        ------
-        UnknownMeasureError
-            The name is not known; the nearest known one is suggested.
-        ConfigError
-            The text does not follow the grammar, or an option or the cutoff is wrong; all such faults at once.
+        An unknown name is an :class:`UnknownMeasureError`, which suggests the nearest known one. A text that does not
+        follow the grammar, wrong options and a wrong cutoff are a ConfigError with all such faults at once, at
+        ``where``.
         """
         shape = _NAME.fullmatch(text)
         if shape is None:
@@ -404,7 +385,7 @@ def _unknown(name: str, where: str) -> Fault:
     """Say how to obtain a number of several groups, or suggest the nearest name."""
     other = group_statistics.find(name)
     if other is not None:
-        found = f"{other.name!r}, which is not asked for as a measure"
+        found = f"{other.name!r}, which is not requested as a measure"
         return Fault(where, found, "a measure of the lists of a model", other.fix)
     known = f"one of the {len(registry.names())} that 'rankeval measures' lists"
     all_names = (*registry.all_names(), *group_statistics.names())

@@ -24,11 +24,6 @@ _EXACT_INTEGERS = 2**53
 class GainMap:
     """Gain of each grade, written ``{grade: gain}``: a value that is hashed and compared.
 
-    Parameters
-    ----------
-    pairs
-        Grades from 0 on, ascending, each with its gain: not negative, not falling, and not all 0.
-
     Examples
     --------
     >>> GainMap.read("{2: 3, 1: 1}")
@@ -37,6 +32,7 @@ class GainMap:
     True
     """
 
+    # Grades from 0 on, ascending, each with its gain: not negative, not falling, and not all 0
     pairs: tuple[tuple[float, float], ...]
 
     @classmethod
@@ -126,46 +122,21 @@ _MAP_EXPECTED = "a map {grade: gain}, such as {1:1,2:3}, with grades from 0 on a
 
 @dataclass(frozen=True)
 class Option:
-    """One option: a choice, a number, a truth value, a map or a text.
+    """One option: a choice, a number, a truth value, a map or a text."""
 
-    Parameters
-    ----------
-    name
-        Name of the keyword-only parameter.
-    default
-        Its value where the option is left out; None where leaving it out has a meaning of its own.
-    choices
-        The strings it may be; empty for a number or a truth value.
-    above, below
-        Bounds between which a number must lie.
-    between
-        Least and greatest number; both are allowed.
-    takes_map
-        Whether it may also be a :class:`GainMap`.
-    takes_text
-        What any other text means, in the case in which it is written; empty where it is refused.
-    is_required
-        Whether it cannot be left out: the kernel's parameter has no default.
-    not_offered
-        Choices that are looked for and not there.
-    is_switch
-        Whether only ``True`` can be written: left out, it says nothing.
-    meaning
-        What the option and each of its choices does.
-    """
-
-    name: str
-    default: OptionValue
-    choices: tuple[str, ...] = ()
+    name: str  # name of the keyword-only parameter
+    default: OptionValue  # its value where the option is left out; None where leaving it out has a meaning of its own
+    choices: tuple[str, ...] = ()  # the strings it may be; empty for a number or a truth value
+    # Bounds between which a number must lie
     above: float = -math.inf
     below: float = math.inf
-    between: Between = Between(-math.inf, math.inf)
-    takes_map: bool = False
-    takes_text: str = ""
-    is_required: bool = False
-    not_offered: tuple[NotOffered, ...] = ()
-    is_switch: bool = False
-    meaning: str = ""
+    between: Between = Between(-math.inf, math.inf)  # least and greatest number; both are allowed
+    takes_map: bool = False  # whether it may also be a :class:`GainMap`
+    takes_text: str = ""  # what any other text means, in the case in which it is written; empty where it is refused
+    is_required: bool = False  # whether it cannot be left out: the kernel's parameter has no default
+    not_offered: tuple[NotOffered, ...] = ()  # choices that are looked for and not there
+    is_switch: bool = False  # whether only ``True`` can be written: left out, it says nothing
+    meaning: str = ""  # what the option and each of its choices does
 
     @classmethod
     def of_parameter(cls, parameter: inspect.Parameter, annotation: Any) -> Option:  # noqa: ANN401 - any type form

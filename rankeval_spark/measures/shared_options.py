@@ -66,7 +66,7 @@ JUDGED_ONLY: Final = "judged_only"
 
 def agg_option(default: Agg, not_offered: tuple[NotOffered, ...] = ()) -> Option:
     """Make the option ``agg`` of a measure."""
-    meaning = "How users are put together: the mean of their values, or the ratio of sums over them."
+    meaning = "How users are combined: the mean of their values, or the ratio of sums over them."
     return Option(AGG, default, choices=get_args(Agg), not_offered=not_offered, meaning=meaning)
 
 

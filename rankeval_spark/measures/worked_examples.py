@@ -45,19 +45,6 @@ _FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {"ln": math.log, "lo
 class Example:
     """One worked example.
 
-    Parameters
-    ----------
-    measure
-        Name with options and cutoff, such as ``"AP@6"``.
-    inputs
-        The lists, or groups of lists, each of which has a value.
-    values
-        Exact value of each as an arithmetic expression, such as ``"(1/2 + 2/3) / 2"``, or ``"undefined"``.
-    mean
-        Mean over the lists where it is defined, likewise; empty where the example is about one list.
-    note
-        What the example shows.
-
     Examples
     --------
     >>> example = Example("AP", (Ranking([None, 1, 1]),), ("(1/2 + 2/3) / 2",), note="no hit at rank 1")
@@ -65,11 +52,12 @@ class Example:
     (Fraction(7, 12),)
     """
 
-    measure: str
-    inputs: tuple[Given, ...]
+    measure: str  # name with options and cutoff, such as ``"AP@6"``
+    inputs: tuple[Given, ...]  # the lists, or groups of lists, each of which has a value
+    # Exact value of each as an arithmetic expression, such as ``"(1/2 + 2/3) / 2"``, or ``"undefined"``
     values: tuple[str, ...]
-    mean: str = ""
-    note: str = ""
+    mean: str = ""  # mean over the lists where it is defined, likewise; empty where the example is about one list
+    note: str = ""  # what the example shows
 
     @property
     def rankings(self) -> tuple[Ranking, ...]:

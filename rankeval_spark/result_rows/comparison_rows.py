@@ -81,7 +81,7 @@ def finisher_of(  # noqa: PLR0913 - what is compared, and how
         columns=compared,
         weights=tuple(weights.get(column) for column in compared),
         over_lists=tuple(weights.get(column) != measures.weights.get(column) for column in compared),
-        cutoffs=tuple(frozenset(measures.asked[column]) for column in compared),
+        cutoffs=tuple(frozenset(measures.requested_ks[column]) for column in compared),
         ks=measures.ks,
         tests=comparisons.tests,
         wilcoxon_zeros=comparisons.wilcoxon_zeros,

@@ -48,7 +48,7 @@ def finisher_of(
     slices : sequence of sequences of str
         Names of the segments of each slice, by ``slice_index``.
     """
-    asked = np.column_stack([measures.asked_at(column) for column in measures.columns])
+    asked = np.column_stack([measures.is_requested_at(column) for column in measures.columns])
     return MetricRows(
         state=state,
         labels=tuple(measures.labels),

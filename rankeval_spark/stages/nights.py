@@ -85,7 +85,7 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
     denominators = tuple(map(summarise.lists_column, columns)) if unit == "list" else ()
     finisher = _Finisher(
         measures.labels,
-        tuple(frozenset(measures.asked[column]) for column in measures.columns),
+        tuple(frozenset(measures.requested_ks[column]) for column in measures.columns),
         slice_names(slices),
         min_slice_size,
         confidence,

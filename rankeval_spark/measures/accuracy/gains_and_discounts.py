@@ -65,17 +65,6 @@ _MOST_RAISED: Final = 1000.0
 class Weighting:
     """A gain and a discount; measures with the same ones share their sums.
 
-    Parameters
-    ----------
-    dcg
-        One of :data:`Dcg`, or ``none`` for no discount.
-    gains
-        One of :data:`Gains`.
-    rel
-        Gain from which on an item is relevant; used by ``gains='binary'`` only.
-    unjudged
-        One of :data:`Unjudged`.
-
     Examples
     --------
     >>> Weighting("exp-log2", "grade", 1).gain(np.array([3.0, -1.0]))
@@ -84,10 +73,10 @@ class Weighting:
     array([1. , 0.5])
     """
 
-    dcg: str
-    gains: Gains
-    rel: float
-    unjudged: Unjudged = "zero"
+    dcg: str  # one of :data:`Dcg`, or ``none`` for no discount
+    gains: Gains  # one of :data:`Gains`
+    rel: float  # gain from which on an item is relevant; used by ``gains='binary'`` only
+    unjudged: Unjudged = "zero"  # one of :data:`Unjudged`
 
     def gain(self, grades: FloatVector) -> FloatVector:
         """Worth of an item with each of these gains or values, before the discount.
@@ -165,21 +154,7 @@ class Weighting:
         return np.concatenate([[0.0], np.cumsum(self.discount(np.arange(1, places.max(initial=0) + 1)))])[places]
 
     def ideal_total(self, cut: CutLists, ideal: Ideal = "judged") -> FloatMatrix:
-        """Return the same sum for an ideal order.
-
-        Parameters
-        ----------
-        cut
-            The lists and the cutoffs.
-        ideal
-            ``judged``: all judgements, best first, cut at k; ``len``: the same, cut at k and at the number of items of
-            the list; ``retrieved``: the recommended items at ranks 1..k, best first; ``k_ones``: a gain of 1 at each of
-            the k ranks.
-
-        Returns
-        -------
-        float64, shape (n_lists, n_cutoffs) or (1, n_cutoffs)
-        """
+        """Return the same sum for the best order, as :data:`Ideal` says; shape (1, n_cutoffs) for ``k_ones``."""
         return cut.once(("ideal total", self, ideal), lambda: _IDEALS[ideal](self, cut))
 
     def has_gain(self, cut: CutLists) -> BoolMatrix:

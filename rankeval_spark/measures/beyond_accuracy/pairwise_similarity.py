@@ -61,12 +61,8 @@ def categories_in_common(facts: ItemFacts) -> tuple[IntVector, IntVector, FloatV
 def features_in_common(facts: ItemFacts) -> tuple[IntVector, FloatVector]:
     """Count, for each item with a vector, the numbers it has in common with all items above it in its list together.
 
-    Returns
-    -------
-    items : int, shape (n,)
-        Their positions in the batch.
-    shares : float64, shape (n,)
-        Sum over the items above it, as a share of the numbers of a vector. No pair of items is looked at.
+    Returns the positions of these items in the batch and, as a share of the numbers of a vector, the sum over the items
+    above each. No pair of items is looked at.
     """
     items = np.flatnonzero(facts.has_numbers)
     features = facts.known_vectors[items]
@@ -98,25 +94,10 @@ def _pairs_by_category(facts: ItemFacts) -> tuple[IntVector, IntVector]:
 def aware_diversity(
     cut: CutLists, similarity: Similarity, *, counted: FloatVector, known: FloatVector, log2: bool
 ) -> FloatMatrix:
-    """Mean distance between items where places and relevance count, see ILD.
+    """sum_i D(i) r_i d(i) / sum_i D(i), d(i) the mean distance to the other items: diversity where places count.
 
-    Parameters
-    ----------
-    cut : CutLists
-        The lists and the cutoffs.
-    similarity : Similarity
-        Of the items.
-    counted : float64, shape (n_items,)
-        1 for an item that is relevant, or where all are, and known; else 0.
-    known : float64, shape (n_items,)
-        1 for an item that is known, else 0.
-    log2 : bool
-        Whether places are discounted.
-
-    Returns
-    -------
-    float64, shape (n_lists, n_cutoffs)
-        0 for a list without a pair of items that count.
+    ``counted`` is r_i: 1 for a known item that is relevant, or where all are; ``known`` is 1 for every known item. D(i)
+    is 1 / log2(i + 1) or, without ``log2``, 1. A list without a pair of items that count has 0.
     """
     facts, n_lists = cut.lists.known_items, cut.lists.n_lists
     place = _discount(facts.item_rank, log2=log2)

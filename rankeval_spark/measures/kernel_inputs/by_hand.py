@@ -9,37 +9,20 @@ from typing import NamedTuple
 
 
 class Item(NamedTuple):
-    """One recommended item written down by hand; what is left out is unknown, or 0 in the training data.
+    """One recommended item written down by hand; what is left out is unknown, or 0 in the training data."""
 
-    Parameters
-    ----------
-    interactions, users
-        c(i) and U(i).
-    is_tail
-        Whether it belongs to the long tail.
-    level, place
-        Dense rank and place by popularity, see :mod:`rankeval_spark.measures.needs`.
-    is_seen
-        Whether its user has it in the training data.
-    age
-        Days since publication.
-    categories
-        Its categories, each once.
-    vector
-        Its features; None where unknown.
-    quantile, familiarity, copies
-        Popularity by users, similarity to what the user has, and times that the log has it in the list, see there too.
-    """
-
+    # c(i) and U(i)
     interactions: float = 0
     users: float = 0
-    is_tail: bool = True
+    is_tail: bool = True  # whether it belongs to the long tail
+    # Dense rank and place by popularity, see :mod:`rankeval_spark.measures.needs`
     level: float = math.inf
     place: float = math.inf
-    is_seen: bool = False
-    age: float = math.nan
-    categories: Sequence[str] = ()
-    vector: Sequence[float] | None = None
+    is_seen: bool = False  # whether its user has it in the training data
+    age: float = math.nan  # days since publication
+    categories: Sequence[str] = ()  # its categories, each once
+    vector: Sequence[float] | None = None  # its features; None where unknown
+    # Popularity by users, similarity to what the user has, and times that the log has it in the list, see there too
     quantile: float = 0
     familiarity: float = math.nan
     copies: float = 1
@@ -61,41 +44,26 @@ def _is_same(value: object, default: object) -> bool:
 
 
 class Background(NamedTuple):
-    """What lies behind one list written down by hand: totals of the training data, and the profile of the user.
+    """What lies behind one list written down by hand: totals of the training data, and the profile of the user."""
 
-    Parameters
-    ----------
-    interactions, most_interactions, least_interactions, users, categories
-        The totals.
-    profile
-        Categories of the items that the user has in the training data: (category, how many an item has that is in it,
-        how many such items).
-    profile_vector
-        Mean of the unit vectors of those items; None where none has one.
-    pairs
-        Similar items of the list: (rank, lower rank, cosine of their co-occurrence).
-    profile_interactions
-        Mean interactions of the distinct items that the user has in the training data; 0 where they have none.
-    judged
-        Gain and categories of each judged item that has any.
-    catalogue
-        Items of the catalogue.
-    others
-        Lists that other models gave the user: (model, at each of its places the rank of that item in this list, or
-        None where this list does not have it).
-    """
-
+    # The totals
     interactions: float = 0
     most_interactions: float = 0
     least_interactions: float = 0
     users: float = 0
     categories: float = 0
+    # Categories of the items that the user has in the training data: (category, how many an item has that is in it,
+    # how many such items)
     profile: Sequence[tuple[str, int, int]] = ()
-    profile_vector: Sequence[float] | None = None
+    profile_vector: Sequence[float] | None = None  # mean of the unit vectors of those items; None where none has one
+    # Similar items of the list: (rank, lower rank, cosine of their co-occurrence)
     pairs: Sequence[tuple[int, int, float]] = ()
+    # Mean interactions of the distinct items that the user has in the training data; 0 where they have none
     profile_interactions: float = 0
-    judged: Sequence[tuple[float, Sequence[str]]] = ()
-    catalogue: float = 0
+    judged: Sequence[tuple[float, Sequence[str]]] = ()  # gain and categories of each judged item that has any
+    catalogue: float = 0  # items of the catalogue
+    # Lists that other models gave the user: (model, at each of its places the rank of that item in this list, or None
+    # where this list does not have it)
     others: Sequence[tuple[str, Sequence[int | None]]] = ()
 
     def __str__(self) -> str:
@@ -109,38 +77,23 @@ NOTHING_KNOWN = Background()
 
 
 class Ranking(NamedTuple):
-    """One list written down by hand, for examples and tests.
+    """One list written down by hand, for examples and tests."""
 
-    Parameters
-    ----------
-    gains
-        Gain of the item at rank 1, 2, ...; ``None`` for an item without a judgement. Empty: the model gave no list.
-    missed
-        Gains of the judged items that the list does not hold.
-    scores
-        Score of the item at rank 1, 2, ..., descending; where it is left out 1, (n - 1) / n, ..., 1 / n.
-    items
-        What is known of the item at rank 1, 2, ...; nothing of those that are left out.
-    background
-        What is known of the training data and of the user.
-    values, missed_values
-        Value of the item at each rank, and of the judged items that the list does not hold; where they are left out
-        the gains.
-    groups, missed_groups
-        Groups of the same items, separated by blanks; none of those that are left out.
-    empty
-        Ranks at which the list has no item, though it has one further down; their gain is ``None``.
-    """
-
+    # Gain of the item at rank 1, 2, ...; ``None`` for an item without a judgement. Empty: the model gave no list.
     gains: Sequence[float | None]
-    missed: Sequence[float] = ()
+    missed: Sequence[float] = ()  # gains of the judged items that the list does not hold
+    # Score of the item at rank 1, 2, ..., descending; where it is left out 1, (n - 1) / n, ..., 1 / n
     scores: Sequence[float] = ()
-    items: Sequence[Item] = ()
-    background: Background = NOTHING_KNOWN
+    items: Sequence[Item] = ()  # what is known of the item at rank 1, 2, ...; nothing of those that are left out
+    background: Background = NOTHING_KNOWN  # what is known of the training data and of the user
+    # Value of the item at each rank, and of the judged items that the list does not hold; where they are left out the
+    # gains
     values: Sequence[float] = ()
     missed_values: Sequence[float] = ()
+    # Groups of the same items, separated by blanks; none of those that are left out
     groups: Sequence[str] = ()
     missed_groups: Sequence[str] = ()
+    # Ranks at which the list has no item, though it has one further down; their gain is ``None``
     empty: Sequence[int] = ()
 
     @property

@@ -21,18 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CutLists(Remembers):
-    """A batch of lists seen at several cutoffs.
+    """A batch of lists seen at several cutoffs; sums have shape (n_lists, n_cutoffs), and 0 where there is no term."""
 
-    Parameters
-    ----------
-    lists
-        The batch.
-    k : float64, shape (1, n_cutoffs)
-        Cutoffs, ascending. The whole list is the cutoff infinity, so no kernel treats it separately:
-        ``min(k, n)`` and ``min(k, R)`` come out right.
-    """
-
-    lists: Lists
+    lists: Lists  # the batch
+    # Shape (1, n_cutoffs): cutoffs, ascending. The whole list is the cutoff infinity, so no kernel treats it
+    # separately: ``min(k, n)`` and ``min(k, R)`` come out right.
     k: FloatMatrix
 
     @cached_property
@@ -59,18 +52,7 @@ class CutLists(Remembers):
         return self.depth - self.sum_empty(lambda places: places)
 
     def sum_empty(self, up_to: Callable[[FloatVector], FloatVector]) -> FloatMatrix:
-        """Sum the weights of the empty ranks up to every cutoff.
-
-        Parameters
-        ----------
-        up_to : callable
-            Function of ranks: the sum of the weights of all ranks from 1 to each of them.
-
-        Returns
-        -------
-        float64, shape (n_lists, n_cutoffs)
-            0 for a list without empty ranks.
-        """
+        """Sum the weights of the empty ranks up to every cutoff; ``up_to`` sums those of all ranks from 1 to each."""
         total = np.zeros((self.lists.n_lists, self.k.size))
         if self.lists.empty is not None:
             owner, first, last = self.lists.empty
@@ -93,19 +75,7 @@ class CutLists(Remembers):
         return self.once(("hits", rel), lambda: self.sum_hits(self.lists.relevance(rel).is_relevant))
 
     def sum_hits(self, weights: FloatVector, *, at: FloatVector | None = None) -> FloatMatrix:
-        """Sum the weight of each hit up to every cutoff.
-
-        Parameters
-        ----------
-        weights : float64, shape (n_hits,)
-            What a hit adds to the sum of its list.
-        at : float64, shape (n_hits,), optional
-            What is compared with the cutoff; the rank of the hit where it is left out.
-
-        Returns
-        -------
-        float64, shape (n_lists, n_cutoffs)
-            0 for a list without hits.
+        """Sum what each hit adds to its list, shape (n_hits,), up to every cutoff: by its rank, or by ``at`` instead.
 
         Examples
         --------
@@ -120,39 +90,16 @@ class CutLists(Remembers):
         return self._sum_cells(cells, self.lists.weighed(weights))
 
     def sum_items(self, weights: FloatVector, *, of: IntVector | slice = slice(None)) -> FloatMatrix:
-        """Sum the weights of recommended items, judged or not, up to every cutoff.
+        """Sum what recommended items, judged or not, add to their lists up to every cutoff.
 
-        Parameters
-        ----------
-        weights : float64, shape (n_items,) or that of ``of``
-            What an item adds to the sum of its list.
-        of : int, optional
-            Positions of the items that the weights belong to; all items where it is left out.
-
-        Returns
-        -------
-        float64, shape (n_lists, n_cutoffs)
-            0 for a list without items.
+        The weights are those of all items, or of the items at the positions ``of``.
         """
         facts = self.lists.known_items
         cells = self.once("items", lambda: self._cells(facts.item_list, facts.item_rank))
         return self._sum_cells(cells[of], weights)
 
     def sum_shared(self, shared: Shared, weights: FloatVector) -> FloatMatrix:
-        """Sum the weights of the items that lists share with others up to every cutoff at which both lists hold them.
-
-        Parameters
-        ----------
-        shared : Shared
-            Of the same batch, from :meth:`Lists.shared_with`.
-        weights : float64, shape (n_shared,)
-            What a common item adds to the sum of its list.
-
-        Returns
-        -------
-        float64, shape (n_lists, n_cutoffs)
-            0 for a list without common items.
-        """
+        """Sum what items that two lists share add, shape (n_shared,), up to every cutoff at which both hold them."""
         return self._sum_cells(self._cells(shared.owner, shared.depth), weights)
 
     def n_items_of_other(self, shared: Shared) -> FloatMatrix:
@@ -160,18 +107,7 @@ class CutLists(Remembers):
         return self._sum_cells(self._cells(shared.other_owner, shared.other_rank), np.ones(len(shared.other_rank)))
 
     def sum_ideal(self, weights: FloatVector) -> FloatMatrix:
-        """Sum the weight of each judgement up to every cutoff, in the ideal order (gain descending).
-
-        Parameters
-        ----------
-        weights : float64, shape (n_judged,)
-            What a judgement adds to the sum of its list.
-
-        Returns
-        -------
-        float64, shape (n_lists, n_cutoffs)
-            0 for a list without judgements.
-        """
+        """Sum what each judgement adds, shape (n_judged,), up to every cutoff, in the ideal order (gain descending)."""
         return self._sum_cells(self._judged_cell, weights)
 
     @cached_property

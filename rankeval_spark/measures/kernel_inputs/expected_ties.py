@@ -23,41 +23,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """Blocks of equal scores that hold a hit; an item whose score no other item has is a block of its own.
+    """Blocks of equal scores that hold a hit; an item whose score no other item has is a block of its own."""
 
-    Attributes
-    ----------
-    owner, size : int, shape (n_blocks,)
-        List and number of items of each block, in the order of the lists and ranks.
-    of_hit : int, shape (n_hits,)
-        Block of each judged item that was recommended, before it was spread over the ranks.
-    gain : float64, shape (n_hits,)
-        Gain of that item.
-    """
-
+    # Shape (n_blocks,): list and number of items of each block, in the order of the lists and ranks
     owner: IntVector
     size: IntVector
+    # Shape (n_hits,): block of each judged item that was recommended, before it was spread over the ranks
     of_hit: IntVector
-    gain: FloatVector
+    gain: FloatVector  # shape (n_hits,): gain of that item
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SpreadLists(Lists):
-    """Lists whose tied hits are spread over the ranks of their blocks; made by :func:`over_all_orders`.
+    """Lists whose tied hits are spread over the ranks of their blocks; made by :func:`over_all_orders`."""
 
-    Attributes
-    ----------
-    blocks
-        The blocks of equal scores.
-    hit_block, hit_step : int, shape (n_hits,)
-        Block of each spread hit, and how many ranks of the block are above it.
-    unspread, tied
-        What the lists were made of.
-    """
-
-    blocks: _Blocks
+    blocks: _Blocks  # the blocks of equal scores
+    # Shape (n_hits,): block of each spread hit, and how many ranks of the block are above it
     hit_block: IntVector
     hit_step: IntVector
+    # What the lists were made of
     unspread: Lists
     tied: tuple[IntVector, IntVector]
 
@@ -105,14 +89,8 @@ class SpreadLists(Lists):
 def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> Lists:
     """Spread the hits of tied blocks over their ranks, so that kernels compute means over all orders of the ties.
 
-    Only for measures whose definition says ``takes_expected_ties``.
-
-    Parameters
-    ----------
-    lists : Lists
-        The batch, in any order of the ties; an item without a judgement has gain 0.
-    tied_list, tied_rank : int, shape (n_tied,)
-        List and rank of every item whose score equals that of the item before, sorted by (list, rank).
+    Only for measures whose definition says ``ties.has_mean``. The lists may come in any order of the ties;
+    ``tied_list`` and ``tied_rank`` are those of every item whose score equals that of the item before, sorted.
 
     Examples
     --------

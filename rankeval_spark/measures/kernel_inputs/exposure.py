@@ -28,18 +28,10 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """Some lists written down by hand, for examples and tests.
+    """Some lists written down by hand, for examples and tests."""
 
-    Parameters
-    ----------
-    lists
-        Items of each list, best first, with a space between: ``("a b", "a c")``.
-    catalogue
-        All items there are, likewise; None where they are not known.
-    """
-
-    lists: tuple[str, ...]
-    catalogue: str | None = None
+    lists: tuple[str, ...]  # items of each list, best first, with a space between: ``("a b", "a c")``
+    catalogue: str | None = None  # all items there are, likewise; None where they are not known
 
     def items(self, k: int) -> list[list[str]]:
         """Return the items of each list at ranks 1..k; all of them for k = 0."""
@@ -55,28 +47,6 @@ class Shown(NamedTuple):
 class Exposure:
     """Histograms of several groups of lists, as ragged arrays.
 
-    Parameters
-    ----------
-    group : int, shape (n_entries,)
-        Group of each entry, ascending.
-    times : float64, shape (n_entries,)
-        Lists that hold an item: above 0, ascending within the group.
-    n_items : float64, shape (n_entries,)
-        Items that are in exactly so many lists.
-    n_catalogued : float64, shape (n_entries,)
-        Those of them that the catalogue holds; NaN where there is no catalogue.
-    n_lists : float64, shape (n_groups,)
-        Lists with at least one item.
-    k : int, shape (n_groups,)
-        Rank at which the lists were cut; 0 = not at all.
-    catalogue_size : float64, shape (n_groups,)
-        Items in the catalogue; NaN where there is none.
-    shared : float64, shape (n_entries,)
-        Sum over these items, and over the ordered pairs of lists that hold one, of 1 / the length of the shorter list;
-        NaN where lengths are not known.
-    cosine : float64, shape (n_entries,)
-        The same sum of 1 / the root of the product of both lengths.
-
     Examples
     --------
     Item a is in two lists, b and c are in one:
@@ -86,15 +56,18 @@ class Exposure:
     (array([1., 2.]), array([2., 1.]), array([4.]))
     """
 
-    group: IntVector
-    times: FloatVector
-    n_items: FloatVector
+    group: IntVector  # shape (n_entries,): group of each entry, ascending
+    times: FloatVector  # shape (n_entries,): lists that hold an item: above 0, ascending within the group
+    n_items: FloatVector  # shape (n_entries,): items that are in exactly so many lists
+    # Shape (n_entries,): those of them that the catalogue holds; NaN where there is no catalogue
     n_catalogued: FloatVector
-    n_lists: FloatVector
-    k: IntVector
-    catalogue_size: FloatVector
+    n_lists: FloatVector  # shape (n_groups,): lists with at least one item
+    k: IntVector  # shape (n_groups,): rank at which the lists were cut; 0 = not at all
+    catalogue_size: FloatVector  # shape (n_groups,): items in the catalogue; NaN where there is none
+    # Shape (n_entries,): sum over these items, and over the ordered pairs of lists that hold one, of 1 / the length of
+    # the shorter list; NaN where lengths are not known
     shared: FloatVector
-    cosine: FloatVector
+    cosine: FloatVector  # shape (n_entries,): the same sum of 1 / the root of the product of both lengths
 
     @classmethod
     def of(cls, groups: Sequence[Shown], *, k: int = WHOLE_LIST) -> Exposure:

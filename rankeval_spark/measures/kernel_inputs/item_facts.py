@@ -20,126 +20,64 @@ T = TypeVar("T")
 
 
 class Pairs(NamedTuple):
-    """Pairs of items of one list that are similar by co-occurrence.
+    """Pairs of items of one list that are similar by co-occurrence."""
 
-    Attributes
-    ----------
-    earlier : int, shape (n_pairs,)
-        Position among all items of the one that is further up.
-    later : int, shape (n_pairs,)
-        Position of the other one, ascending.
-    similarity : float64, shape (n_pairs,)
-        In (0, 1].
-    """
-
-    earlier: IntVector
-    later: IntVector
-    similarity: FloatVector
+    earlier: IntVector  # shape (n_pairs,): position among all items of the one that is further up
+    later: IntVector  # shape (n_pairs,): position of the other one, ascending
+    similarity: FloatVector  # shape (n_pairs,): in (0, 1]
 
 
 class Shared(NamedTuple):
-    """What each list has in common with the list that another model gave the same user.
+    """What each list has in common with the list that another model gave the same user."""
 
-    Attributes
-    ----------
-    owner : int, shape (n_shared,)
-        List of each common item, ascending.
-    depth : int, shape (n_shared,)
-        The greater of its two ranks: cut there or further down, both lists hold it.
-    length : float64, shape (n_lists,)
-        Last rank of the other list; 0 where the other model gave none.
-    other_owner, other_rank : int, shape (n_items,)
-        List and rank of each item of the other lists.
-    """
-
-    owner: IntVector
-    depth: IntVector
-    length: FloatVector
+    owner: IntVector  # shape (n_shared,): list of each common item, ascending
+    depth: IntVector  # shape (n_shared,): the greater of its two ranks: cut there or further down, both lists hold it
+    length: FloatVector  # shape (n_lists,): last rank of the other list; 0 where the other model gave none
+    # Shape (n_items,): list and rank of each item of the other lists
     other_owner: IntVector
     other_rank: IntVector
 
 
 class Judged(NamedTuple):
-    """Judged items with their categories.
+    """Judged items with their categories."""
 
-    Attributes
-    ----------
-    owner : int, shape (n_judged_items,)
-        List of each, ascending.
-    gain : float64, shape (n_judged_items,)
-        Its gain.
-    labels : Labels
-        Its categories; their owners are these items.
-    """
-
-    owner: IntVector
-    gain: FloatVector
-    labels: Labels
+    owner: IntVector  # shape (n_judged_items,): list of each, ascending
+    gain: FloatVector  # shape (n_judged_items,): its gain
+    labels: Labels  # its categories; their owners are these items
 
 
 class Labels(NamedTuple):
-    """Categories as numbers.
+    """Categories as numbers."""
 
-    Attributes
-    ----------
-    owner : int, shape (n_labels,)
-        Item, or list, that has the category, ascending.
-    code : int, shape (n_labels,)
-        Number of the category in the batch; numbers ascend as the names do.
-    weight : float64, shape (n_labels,)
-        1 / categories of the item; in a profile, the items that have it, each divided by its categories.
-    """
-
-    owner: IntVector
-    code: IntVector
+    owner: IntVector  # shape (n_labels,): item, or list, that has the category, ascending
+    code: IntVector  # shape (n_labels,): number of the category in the batch; numbers ascend as the names do
+    # Shape (n_labels,): 1 / categories of the item; in a profile, the items that have it, each divided by its
+    # categories
     weight: FloatVector
 
 
 @dataclass(frozen=True, eq=False)
 class ItemFacts(Remembers):
-    """What is known of the items of a batch of lists, cut at the largest rank that a measure looks at.
+    """What is known of the items of a batch of lists, cut at the largest rank that a measure looks at."""
 
-    Parameters
-    ----------
-    item_list, item_rank : int, shape (n_items,)
-        List and rank of each item, sorted by them. Where lists keep the ranks of the log, some may be empty.
-    values : mapping of name to float64, shape (n_items,)
-        Those of ``needs.ITEM_VALUES`` that were requested.
-    totals : mapping of name to float64, shape (n_lists,)
-        Those of ``needs.TOTALS`` that were requested.
-    categories : Labels or None
-        Categories of the items.
-    vectors : float64, shape (n_items, n_features), or None
-        Vectors of the items; a row of NaN where unknown.
-    profile_categories : Labels or None
-        Categories of what the user of each list has in the training data.
-    profile_vectors : float64, shape (n_lists, n_features), or None
-        Mean unit vector of the same; a row of NaN where unknown.
-    n_categories : int
-        Numbers that ``code`` may take.
-    pairs : Pairs or None
-        Items that co-occur with another one of their list.
-    profile_interactions : float64, shape (n_lists,), or None
-        Mean popularity of what the user of each list has in the training data; 0 where they have nothing.
-    judged : Judged or None
-        Judged items of the user of each list that have categories.
-    shared : mapping of model to Shared, or None
-        What the lists have in common with those of the models that are named.
-    """
-
+    # Shape (n_items,): list and rank of each item, sorted by them. Where lists keep the ranks of the log, some may be
+    # empty.
     item_list: IntVector
     item_rank: IntVector
-    values: Mapping[str, FloatVector]
-    totals: Mapping[str, FloatVector]
-    categories: Labels | None = None
-    vectors: FloatMatrix | None = None
-    profile_categories: Labels | None = None
+    values: Mapping[str, FloatVector]  # shape (n_items,): those of ``needs.ITEM_VALUES`` that were requested
+    totals: Mapping[str, FloatVector]  # shape (n_lists,): those of ``needs.TOTALS`` that were requested
+    categories: Labels | None = None  # categories of the items
+    vectors: FloatMatrix | None = None  # shape (n_items, n_features): vectors of the items; a row of NaN where unknown
+    profile_categories: Labels | None = None  # categories of what the user of each list has in the training data
+    # Shape (n_lists, n_features): mean unit vector of the same; a row of NaN where unknown
     profile_vectors: FloatMatrix | None = None
-    n_categories: int = 0
-    pairs: Pairs | None = None
+    n_categories: int = 0  # numbers that ``code`` may take
+    pairs: Pairs | None = None  # items that co-occur with another one of their list
+    # Shape (n_lists,): mean popularity of what the user of each list has in the training data; 0 where they have
+    # nothing
     profile_interactions: FloatVector | None = None
-    judged: Judged | None = None
-    shared: Mapping[str, Shared] | None = None
+    judged: Judged | None = None  # judged items of the user of each list that have categories
+    shared: Mapping[str, Shared] | None = None  # what the lists have in common with those of the models that are named
 
     @property
     def known_pairs(self) -> Pairs:

@@ -32,17 +32,10 @@ T = TypeVar("T")
 
 
 class Empty(NamedTuple):
-    """Ranks at which lists have no item, though they have one further down.
+    """Ranks at which lists have no item, though they have one further down."""
 
-    Attributes
-    ----------
-    owner : int, shape (n_runs,)
-        List of each run of such ranks, ascending.
-    first, last : int, shape (n_runs,)
-        First and last rank of the run.
-    """
-
-    owner: IntVector
+    owner: IntVector  # shape (n_runs,): list of each run of such ranks, ascending
+    # Shape (n_runs,): first and last rank of the run
     first: IntVector
     last: IntVector
 
@@ -55,55 +48,17 @@ class Empty(NamedTuple):
 
 
 class Relevance(NamedTuple):
-    """What a relevance level makes of a batch.
+    """What a relevance level makes of a batch."""
 
-    Attributes
-    ----------
-    is_relevant : float64, shape (n_hits,)
-        1 for a hit whose gain reaches the level, else 0.
-    n_above : float64, shape (n_hits,)
-        Relevant hits at the rank of the hit or above it: h_i.
-    is_first : float64, shape (n_hits,)
-        1 for the first relevant hit of its list, else 0.
-    n_relevant : float64, shape (n_lists, 1)
-        Relevant judgements of the list's user: R.
-    """
-
-    is_relevant: FloatVector
-    n_above: FloatVector
-    is_first: FloatVector
-    n_relevant: FloatMatrix
+    is_relevant: FloatVector  # shape (n_hits,): 1 for a hit whose gain reaches the level, else 0
+    n_above: FloatVector  # shape (n_hits,): relevant hits at the rank of the hit or above it: h_i
+    is_first: FloatVector  # shape (n_hits,): 1 for the first relevant hit of its list, else 0
+    n_relevant: FloatMatrix  # shape (n_lists, 1): relevant judgements of the list's user: R
 
 
 @dataclass(frozen=True, eq=False)
 class Lists(Remembers):
     """A batch of ranked lists, joined with the judgements of their users.
-
-    Parameters
-    ----------
-    n_recommended : int, shape (n_lists,)
-        Length of each list, its last rank; 0 where the model gave none.
-    hit_list, hit_rank : int, shape (n_hits,)
-        List (0-based position in the batch) and rank (1-based) of each judged item that was recommended, sorted by
-        (list, rank).
-    hit_gain : float64, shape (n_hits,)
-        Gain of that item.
-    judged_list : int, shape (n_judged,)
-        List of each judgement; the judgements of a user are repeated for each of their lists.
-    judged_gain : float64, shape (n_judged,)
-        Gain of the judgement, sorted by (list, gain descending).
-    hit_score : float64, shape (n_hits,), optional
-        Score of each hit in the log; only there where a measure needs it, see :attr:`scores`.
-    items : ItemFacts, optional
-        What is known of the recommended items; only there where a measure needs it, see :attr:`known_items`.
-    hit_value, judged_value : float64, shape (n_hits,) and (n_judged,), optional
-        Values of the hits and of the judgements, in the order of their gains; only there where a measure needs them.
-    groups : Groups, optional
-        Item groups of the hits and of the judgements; only there where a measure is restricted to one.
-    names : sequence of str, length n_lists, optional
-        What each list is called in a message; only there where a measure that refuses lists needs it.
-    empty : Empty, optional
-        Ranks without an item; only there where lists keep the ranks of the log.
 
     Examples
     --------
@@ -115,19 +70,28 @@ class Lists(Remembers):
     (2, array([2, 3]), array([3, 0]))
     """
 
-    n_recommended: IntVector
+    n_recommended: IntVector  # shape (n_lists,): length of each list, its last rank; 0 where the model gave none
+    # Shape (n_hits,): list (0-based position in the batch) and rank (1-based) of each judged item that was
+    # recommended, sorted by (list, rank)
     hit_list: IntVector
     hit_rank: IntVector
-    hit_gain: FloatVector
+    hit_gain: FloatVector  # shape (n_hits,): gain of that item
+    # Shape (n_judged,): list of each judgement; the judgements of a user are repeated for each of their lists
     judged_list: IntVector
-    judged_gain: FloatVector
+    judged_gain: FloatVector  # shape (n_judged,): gain of the judgement, sorted by (list, gain descending)
+    # Shape (n_hits,): score of each hit in the log; only there where a measure needs it, see :attr:`scores`
     hit_score: FloatVector | None = None
+    # What is known of the recommended items; only there where a measure needs it, see :attr:`known_items`
     items: ItemFacts | None = None
+    # Shape (n_hits,) and (n_judged,): values of the hits and of the judgements, in the order of their gains; only
+    # there where a measure needs them
     hit_value: FloatVector | None = None
     judged_value: FloatVector | None = None
+    # Item groups of the hits and of the judgements; only there where a measure is restricted to one
     groups: Groups | None = None
+    # What each list is called in a message; only there where a measure that refuses lists needs it
     names: Sequence[str] | None = None
-    empty: Empty | None = None
+    empty: Empty | None = None  # ranks without an item; only there where lists keep the ranks of the log
 
     @classmethod
     def from_ragged(  # noqa: PLR0913, PLR0917 - the buffers of the Arrow columns
@@ -142,16 +106,8 @@ class Lists(Remembers):
     ) -> Lists:
         """Build a batch from list columns: values and offsets, as in Arrow's ``ListArray.values`` and ``.offsets``.
 
-        Parameters
-        ----------
-        n_recommended : int, shape (n_lists,)
-            Length of each list.
-        hit_offsets, judged_offsets : int, shape (n_lists + 1,)
-            List ``i`` owns the values ``offsets[i]:offsets[i + 1]``. They need not begin at 0 (a sliced column).
-        hit_ranks, hit_gains, judged_gains
-            The values: ranks ascending within a list, judged gains descending.
-        hit_scores
-            Scores of the hits, where a measure needs them, with the offsets of the other values of hits.
+        List ``i`` owns the values ``offsets[i]:offsets[i + 1]``; offsets need not begin at 0 (a sliced column). Ranks
+        ascend within a list and judged gains descend. Scores have the offsets of the other values of hits.
 
         Examples
         --------

@@ -16,25 +16,14 @@ if TYPE_CHECKING:
 def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks: Sequence[int]) -> BoolMatrix:
     """Return which lists hold, in a block of equal scores that starts at a rank <= k, items of different gains.
 
-    Parameters
-    ----------
-    lists : Lists
-        The batch; an item without a judgement has gain 0.
-    tied_list, tied_rank : int, shape (n_tied,)
-        List and rank of every item whose score equals that of the item before, sorted by (list, rank).
-    ks : sequence of int
-        Cutoffs, ascending; 0 = whole list, last.
-
-    Returns
-    -------
-    bool, shape (n_lists, n_cutoffs)
+    ``tied_list`` and ``tied_rank`` are those of every item whose score equals that of the item before, sorted; an item
+    without a judgement has gain 0. The share of such lists is published as ``tie_share``.
 
     Notes
     -----
-    ``measures.md`` calls the share of such lists ``tie_share``. A block counts although it ends after k: which of
-    its items are above the cut is then chosen by the rule for ties. Judged, unj, Bpref, infAP, RBPResidual and a map
-    of gains that holds grade 0 distinguish a judged item of gain 0 from one without a judgement: a tie of only such
-    items changes them and is not counted.
+    A block counts although it ends after k: which of its items are above the cut is then chosen by the rule for ties.
+    Judged, unj, Bpref, infAP, RBPResidual and a map of gains that holds grade 0 distinguish a judged item of gain 0
+    from one without a judgement: a tie of only such items changes them and is not counted.
 
     Examples
     --------

@@ -17,24 +17,13 @@ if TYPE_CHECKING:
 
 
 class Offered(NamedTuple):
-    """Some lists written down by hand, with what could have been recommended instead.
+    """Some lists written down by hand, with what could have been recommended instead."""
 
-    Parameters
-    ----------
-    lists
-        Items of each list, best first, with a space between: ``("a b", "a c")``.
-    groups
-        Items of the head, of the middle and of the tail, likewise; they are the catalogue.
-    relevant
-        Relevant items of the user of each list, likewise; of those that are left out, none.
-    own
-        Items that this user has in the training data, likewise.
-    """
-
-    lists: tuple[str, ...]
-    groups: tuple[str, str, str]
+    lists: tuple[str, ...]  # items of each list, best first, with a space between: ``("a b", "a c")``
+    groups: tuple[str, str, str]  # items of the head, of the middle and of the tail, likewise; they are the catalogue
+    # Relevant items of the user of each list, likewise; of those that are left out, none
     relevant: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()  # items that this user has in the training data, likewise
 
     def __str__(self) -> str:
         """Write the lists, the groups, and what is known of the users."""
@@ -47,9 +36,9 @@ class Offered(NamedTuple):
     def possible(self, need: str) -> list[set[str]]:
         """Items that each list can be given: those that are relevant, or those of the catalogue; not the user's own."""
         catalogue = set(" ".join(self.groups).split())
-        nobody = ("",) * len(self.lists)
-        owned = [set(one.split()) for one in self.own or nobody]
-        wanted = [set(one.split()) if need == GROUP_RELEVANT else catalogue for one in self.relevant or nobody]
+        no_items = ("",) * len(self.lists)
+        owned = [set(one.split()) for one in self.own or no_items]
+        wanted = [set(one.split()) if need == GROUP_RELEVANT else catalogue for one in self.relevant or no_items]
         return [items - own for items, own in zip(wanted, owned, strict=True)]
 
     def sums(self, *, need: str, k: int) -> tuple[list[int], list[int]]:
@@ -62,20 +51,11 @@ class Offered(NamedTuple):
 
 
 class Preferred(NamedTuple):
-    """Some lists written down by hand, with the items of a category and what the users have in the training data.
+    """Some lists written down by hand, with the items of a category and what the users have in the training data."""
 
-    Parameters
-    ----------
-    lists
-        Items of each list, best first, with a space between: ``("a b", "a c")``.
-    category
-        Items of the category, likewise.
-    own
-        Items that the user of each list has in the training data, likewise; of those that are left out, none.
-    """
-
-    lists: tuple[str, ...]
-    category: str
+    lists: tuple[str, ...]  # items of each list, best first, with a space between: ``("a b", "a c")``
+    category: str  # items of the category, likewise
+    # Items that the user of each list has in the training data, likewise; of those that are left out, none
     own: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -98,17 +78,10 @@ class Rates:
 
     The rates are those of the groups of popularity, of items that are recommended among those that could be; or two, of
     items of a category among all recommended items, and among those that the users have in the training data.
-
-    Parameters
-    ----------
-    taken : float64, shape (n_groups, n_rates)
-        Items that are recommended, or of the category.
-    possible : float64, shape (n_groups, n_rates)
-        Items that could be recommended, or all items.
     """
 
-    taken: FloatMatrix
-    possible: FloatMatrix
+    taken: FloatMatrix  # shape (n_groups, n_rates): items that are recommended, or of the category
+    possible: FloatMatrix  # shape (n_groups, n_rates): items that could be recommended, or all items
 
     @classmethod
     def of(cls, groups: Sequence[Offered | Preferred], *, need: str, k: int = 0) -> Rates:

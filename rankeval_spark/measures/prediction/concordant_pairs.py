@@ -18,18 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Hits of one list that are equal in a value, made by :meth:`of`.
+    """Hits of one list that are equal in a value, made by :meth:`of`."""
 
-    Attributes
-    ----------
-    of_hit : int, shape (n_hits,)
-        Block of each hit.
-    owner, size, n_before : int, shape (n_blocks,)
-        List of each block, the hits in it, and the hits of the list that are smaller. Blocks ascend with their list
-        and then with the value.
-    """
-
-    of_hit: IntVector
+    of_hit: IntVector  # shape (n_hits,): block of each hit
+    # Shape (n_blocks,): list of each block, the hits in it, and the hits of the list that are smaller. Blocks ascend
+    # with their list and then with the value.
     owner: IntVector
     size: IntVector
     n_before: IntVector
@@ -65,28 +58,15 @@ class Blocks:
 
 
 class Pairs(NamedTuple):
-    """Pairs of hits of each list, every one float64 of shape (n_lists, 1) and a whole number.
+    """Pairs of hits of each list, every one float64 of shape (n_lists, 1) and a whole number."""
 
-    Attributes
-    ----------
-    concordant, discordant
-        Pairs of different gains and different scores: the better item has the higher score, or the lower one.
-    tied_score
-        Pairs of different gains and one score.
-    tied_gain
-        Pairs of one gain, whatever their scores.
-    all
-        All pairs.
-    all_tied_score
-        Pairs of one score, whatever their gains.
-    """
-
+    # Pairs of different gains and different scores: the better item has the higher score, or the lower one
     concordant: FloatMatrix
     discordant: FloatMatrix
-    tied_score: FloatMatrix
-    tied_gain: FloatMatrix
-    all: FloatMatrix
-    all_tied_score: FloatMatrix
+    tied_score: FloatMatrix  # pairs of different gains and one score
+    tied_gain: FloatMatrix  # pairs of one gain, whatever their scores
+    all: FloatMatrix  # all pairs
+    all_tied_score: FloatMatrix  # pairs of one score, whatever their gains
 
 
 def pairs_of(lists: Lists) -> Pairs:
@@ -161,21 +141,9 @@ def _stable_order(owner: IntVector, values: FloatVector) -> IntVector:
 
 
 def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVector:
-    """Count, for each list, the pairs of entries of which the earlier one is the greater.
+    """Count, for each list, the pairs of entries of which the earlier one is the greater: shape (n_lists,).
 
-    Parameters
-    ----------
-    owner : int, shape (n_entries,)
-        List of each entry, ascending.
-    values : int, shape (n_entries,)
-        Not negative.
-    n_lists : int
-        Number of lists.
-
-    Returns
-    -------
-    float64, shape (n_lists,)
-        Whole numbers.
+    ``owner`` is the list of each entry, ascending; values are whole numbers from 0 on.
 
     Notes
     -----

@@ -62,7 +62,7 @@ def work() -> tuple[Job, Aggregator]:
         measures.columns,
         (None, None),
         (False, False),
-        tuple(frozenset(measures.asked[name]) for name in measures.columns),
+        tuple(frozenset(measures.requested_ks[name]) for name in measures.columns),
         measures.ks,
         ("t",),
         "wilcox",

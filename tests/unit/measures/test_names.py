@@ -272,7 +272,7 @@ def test_number_of_several_groups_is_said_to_come_by_itself(name: str) -> None:
     slices = "item_slices" if name == "ItemMAD" else "slices"
     for text in (name, name.lower(), f"{name}(nDCG)@10", f"{name}(AP(denom='min'))"):
         with pytest.raises(
-            UnknownMeasureError, match=rf"found '{name}', which is not asked for as a measure.* with {slices} the table"
+            UnknownMeasureError, match=rf"found '{name}', which is not requested as a measure.* with {slices} the table"
         ):
             Measure.parse(text)
 
@@ -360,7 +360,7 @@ def test_set_orders_cutoffs_and_keeps_measures_in_order_of_mention() -> None:
     asked = MeasureSet.parse(["nDCG@10", "AP", "P@5", "nDCG@1", "ndcg_cut_10"])
     assert asked.ks == (1, 5, 10, 0)
     assert asked.labels == ("nDCG", "AP", "P")
-    assert asked.asked == {"ndcg": (1, 10), "ap": (0,), "p": (5,)}
+    assert asked.requested_ks == {"ndcg": (1, 10), "ap": (0,), "p": (5,)}
     assert (asked.k_max, MeasureSet.parse(["P@5", "P@20"]).k_max) == (0, 20)
 
 

@@ -49,7 +49,7 @@ def test_ratio_of_the_parts_is_the_value_and_the_denominator_its_weight(batch: l
 
 
 OF_CATEGORIES = {"PopLift", "alpha_nDCG", "ERR_IA"}
-"""Measures with parts whose denominators golden examples alone show."""
+"""Measures with parts whose denominators worked examples alone show."""
 WITH_DENOMINATOR = [
     measure
     for measure in MICRO

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,29 @@ if TYPE_CHECKING:
 
 _ALPHA: Final = 0.01
 
+Alpha: TypeAlias = Annotated[
+    float,
+    Above(0),
+    Below(1),
+    Meaning(
+        "For distance='KL': share of the profile p that is mixed into q, without which a category that is not "
+        "recommended would make the distance infinite."
+    ),
+]
+Base: TypeAlias = Annotated[
+    Literal["2", "e"], Meaning("Base of the logarithm, bits or nats; for distance='KL' and 'JS'.")
+]
+Distance: TypeAlias = Annotated[
+    Literal["KL", "JS", "Hellinger"],
+    Meaning(
+        "Kullback-Leibler divergence; Jensen-Shannon divergence; Hellinger distance. The last two take q as it is "
+        "and lie in [0, 1]; in nats JS is at most ln 2."
+    ),
+]
+Weights: TypeAlias = Annotated[
+    Literal["none", "log2"], Meaning("What a place counts in q: all the same; 1 / log2(rank + 1).")
+]
+
 
 @Definition(
     name="Calibration",
@@ -29,30 +52,7 @@ _ALPHA: Final = 0.01
     needs=(needs.ITEM_CATEGORIES, needs.PROFILE_CATEGORIES),
 )
 def calibration(
-    cut: CutLists,
-    *,
-    alpha: Annotated[
-        float,
-        Above(0),
-        Below(1),
-        Meaning(
-            "For distance='KL': share of the profile p that is mixed into q, without which a category that is not "
-            "recommended would make the distance infinite."
-        ),
-    ] = _ALPHA,
-    base: Annotated[
-        Literal["2", "e"], Meaning("Base of the logarithm, bits or nats; for distance='KL' and 'JS'.")
-    ] = "2",
-    distance: Annotated[
-        Literal["KL", "JS", "Hellinger"],
-        Meaning(
-            "Kullback-Leibler divergence; Jensen-Shannon divergence; Hellinger distance. The last two take q as it is "
-            "and lie in [0, 1]; in nats JS is at most ln 2."
-        ),
-    ] = "KL",
-    weights: Annotated[
-        Literal["none", "log2"], Meaning("What a place counts in q: all the same; 1 / log2(rank + 1).")
-    ] = "none",
+    cut: CutLists, *, alpha: Alpha = _ALPHA, base: Base = "2", distance: Distance = "KL", weights: Weights = "none"
 ) -> FloatMatrix:
     """Distance between the categories of the recommended items and those of the user's own items; 0 is calibrated.
 
@@ -65,28 +65,32 @@ def calibration(
     >>> calibration(batch.cut([1]), distance="JS").round(4)
     array([[0.3113]])
     """
-    log = np.log2 if base == "2" else np.log
-    facts = cut.lists.known_items
+    owner, of_profile, of_items = _masses(cut, weights)
     n_lists = cut.lists.n_lists
+    p = _shares(of_profile, owner, n_lists)
+    values = np.full((n_lists, cut.k.size), np.nan)
+    for column, found in enumerate(of_items):
+        terms = _terms(p, _shares(found, owner, n_lists), distance, alpha, np.log2 if base == "2" else np.log)
+        total = sum_by_list(owner, terms, n_lists=n_lists)
+        is_defined = (sum_by_list(owner, p, n_lists=n_lists) > 0) & (sum_by_list(owner, found, n_lists=n_lists) > 0)
+        values[is_defined, column] = np.clip(np.sqrt(total) if distance == "Hellinger" else total, 0, None)[is_defined]
+    return values
+
+
+def _masses(cut: CutLists, weights: str) -> tuple[IntVector, FloatVector, list[FloatVector]]:
+    """Sum up each category of each list: the lists, the weights in the profiles, and those in the items at each k."""
+    facts = cut.lists.known_items
     profile, labels = facts.known_profile, facts.known_categories
     places, index = np.unique(
         np.concatenate([profile.owner, facts.item_list[labels.owner]]) * facts.n_categories
         + np.concatenate([profile.code, labels.code]),
         return_inverse=True,
     )
-    owner = places // max(facts.n_categories, 1)
-    index_p, index_q = index[: len(profile.owner)], index[len(profile.owner) :]
-    p = _shares(sum_by_list(index_p, profile.weight, n_lists=len(places)), owner, n_lists)
+    of_profile = sum_by_list(index[: len(profile.owner)], profile.weight, n_lists=len(places))
     ranks = facts.item_rank[labels.owner]
     mass = labels.weight / np.log2(ranks + 1) if weights == "log2" else labels.weight
-    values = np.full((n_lists, cut.k.size), np.nan)
-    for column, k in enumerate(cut.k[0]):
-        found = sum_by_list(index_q, mass * (ranks <= k), n_lists=len(places))
-        q = _shares(found, owner, n_lists)
-        total = sum_by_list(owner, _terms(p, q, distance, alpha, log), n_lists=n_lists)
-        is_defined = (sum_by_list(owner, p, n_lists=n_lists) > 0) & (sum_by_list(owner, found, n_lists=n_lists) > 0)
-        values[is_defined, column] = np.clip(np.sqrt(total) if distance == "Hellinger" else total, 0, None)[is_defined]
-    return values
+    of_items = [sum_by_list(index[len(profile.owner) :], mass * (ranks <= k), n_lists=len(places)) for k in cut.k[0]]
+    return places // max(facts.n_categories, 1), of_profile, of_items
 
 
 def _shares(mass: FloatVector, owner: IntVector, n_lists: int) -> FloatVector:

@@ -144,11 +144,7 @@ def test_every_measure_says_what_it_is(entry: Entry) -> None:
 @every_measure
 def test_kernel_and_decorator_are_visible_on_one_screen(entry: Entry) -> None:
     lines, _ = inspect.getsourcelines(entry.kernel)
-    assert len(lines) <= LONGER.get(entry.name, ONE_SCREEN)
-
-
-LONGER: Final = {"Calibration": 80, "ILD": 60, "alpha_nDCG": 55}
-"""Measures of more than one formula, or with many disputed options."""
+    assert len(lines) <= ONE_SCREEN
 
 
 @pytest.mark.usefixtures("own_registry")

@@ -80,7 +80,7 @@ def _options(entry: Entry) -> str:
 
 
 def _values(option: Option) -> str:
-    """Write an option as it stands in a name: its default, and the other choices after it."""
+    """Write an option as a name shows it: its default, and the other choices after it."""
     if option.default is None:
         return f"{option.name}="
     shown = [measure_options.show(value) for value in (option.default, *option.choices)]

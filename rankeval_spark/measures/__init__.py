@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 from rankeval_spark.measures import accuracy, beyond_accuracy, prediction, registry, system
-from rankeval_spark.measures.kernel_inputs.by_hand import Background, Item, Ranking
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.kernel_inputs.example_lists import Background, Item, Ranking
 from rankeval_spark.measures.kernel_inputs.exposure import Exposure, Shown
 from rankeval_spark.measures.kernel_inputs.item_facts import ItemFacts
 from rankeval_spark.measures.kernel_inputs.lists import Lists

@@ -67,7 +67,7 @@ class MeasureSet:
         *,
         defaults: Mapping[str, Mapping[str, OptionValue]] = MappingProxyType({}),
     ) -> MeasureSet:
-        """Read several measures; the faults of all of them are reported at once. ``defaults`` as of `Measure.parse`."""
+        """Read several measures, as :meth:`Measure.parse` does; the faults of all of them are reported at once."""
         measures: list[Measure] = []
         faults: list[Fault] = []
         for text in texts:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import yaml
 
-from rankeval_spark.measures.kernel_inputs.by_hand import Background, Item, Ranking
+from rankeval_spark.measures.kernel_inputs.example_lists import Background, Item, Ranking
 from rankeval_spark.measures.kernel_inputs.exposure import Shown
 from rankeval_spark.measures.kernel_inputs.rates import Offered, Preferred
 

@@ -19,7 +19,7 @@ Similarity: TypeAlias = "Callable[[IntVector, IntVector], FloatVector]"
 
 
 def similarity_of(facts: ItemFacts, sim: str) -> Similarity:
-    """Return the function that computes how similar two items of a list are; ``sim`` as of ILD."""
+    """Return the function that computes how similar two items of a list are; ``sim`` is the option of ILD."""
     if sim == "vector":
         vectors = facts.unit_vectors
         return lambda earlier, later: (vectors[earlier] * vectors[later]).sum(axis=1)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class _Blocks:
+class _TiedBlocks:
     """Blocks of equal scores that hold a hit; an item whose score no other item has is a block of its own."""
 
     # Shape (n_blocks,): list and number of items of each block, in the order of the lists and ranks
@@ -37,7 +37,7 @@ class _Blocks:
 class SpreadLists(Lists):
     """Lists whose tied hits are spread over the ranks of their blocks; made by :func:`over_all_orders`."""
 
-    blocks: _Blocks  # the blocks of equal scores
+    blocks: _TiedBlocks  # the blocks of equal scores
     # Shape (n_hits,): block of each spread hit, and how many ranks of the block are above it
     hit_block: IntVector
     hit_step: IntVector
@@ -105,7 +105,7 @@ def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) ->
         return lists
     begin, size = _block_of_hits(lists, tied_list.astype(np.int64), tied_rank.astype(np.int64))
     is_first = np.diff(begin, prepend=-1) != 0
-    blocks = _Blocks(lists.hit_list[is_first], size[is_first], np.cumsum(is_first) - 1, lists.hit_gain)
+    blocks = _TiedBlocks(lists.hit_list[is_first], size[is_first], np.cumsum(is_first) - 1, lists.hit_gain)
     hit = np.repeat(np.arange(len(size)), size)
     step = positions(hit, n_lists=len(size)) - 1
     in_order = np.lexsort((step, begin[hit]))  # by rank; stable, so that the hits of a rank keep their order

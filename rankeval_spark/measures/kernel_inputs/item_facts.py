@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Pairs(NamedTuple):
+class SimilarPairs(NamedTuple):
     """Pairs of items of one list that are similar by co-occurrence."""
 
     earlier: IntVector  # shape (n_pairs,): position among all items of the one that is further up
@@ -72,7 +72,7 @@ class ItemFacts(Remembers):
     # Shape (n_lists, n_features): mean unit vector of the same; a row of NaN where unknown
     profile_vectors: FloatMatrix | None = None
     n_categories: int = 0  # numbers that ``code`` may take
-    pairs: Pairs | None = None  # items that co-occur with another one of their list
+    pairs: SimilarPairs | None = None  # items that co-occur with another one of their list
     # Shape (n_lists,): mean popularity of what the user of each list has in the training data; 0 where they have
     # nothing
     profile_interactions: FloatVector | None = None
@@ -80,7 +80,7 @@ class ItemFacts(Remembers):
     shared: Mapping[str, Shared] | None = None  # what the lists have in common with those of the models that are named
 
     @property
-    def known_pairs(self) -> Pairs:
+    def known_pairs(self) -> SimilarPairs:
         """Items that co-occur with another one of their list."""
         return _collected(self.pairs, needs.ITEM_PAIRS)
 

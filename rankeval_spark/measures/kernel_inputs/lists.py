@@ -17,7 +17,7 @@ from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.measures.arrays import places_of, positions, running_count_by_list, sum_by_list
 from rankeval_spark.measures.item_groups import Groups, bits_of
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
-from rankeval_spark.measures.kernel_inputs.facts_by_hand import item_facts_of
+from rankeval_spark.measures.kernel_inputs.example_facts import item_facts_of
 from rankeval_spark.measures.kernel_inputs.item_facts import Shared
 from rankeval_spark.measures.kernel_inputs.memo import Remembers
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rankeval_spark.measures.arrays import BoolMatrix, BoolVector, FloatMatrix, FloatVector, IntVector
-    from rankeval_spark.measures.kernel_inputs.by_hand import Judgement, Ranking
+    from rankeval_spark.measures.kernel_inputs.example_lists import Judgement, Ranking
     from rankeval_spark.measures.kernel_inputs.item_facts import ItemFacts
 
 T = TypeVar("T")

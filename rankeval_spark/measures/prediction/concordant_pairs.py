@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class EqualHits:
     """Hits of one list that are equal in a value, made by :meth:`of`."""
 
     of_hit: IntVector  # shape (n_hits,): block of each hit
@@ -28,12 +28,12 @@ class Blocks:
     n_before: IntVector
 
     @classmethod
-    def of(cls, owner: IntVector, values: FloatVector) -> Blocks:
+    def of(cls, owner: IntVector, values: FloatVector) -> EqualHits:
         """Find the blocks of hits of equal value, given the list of each hit in ascending order.
 
         Examples
         --------
-        >>> blocks = Blocks.of(np.array([0, 0, 0, 1]), np.array([0.5, 0.1, 0.5, 0.5]))
+        >>> blocks = EqualHits.of(np.array([0, 0, 0, 1]), np.array([0.5, 0.1, 0.5, 0.5]))
         >>> blocks.of_hit, blocks.size, blocks.n_before
         (array([1, 0, 1, 2]), array([1, 2, 1]), array([0, 1, 0]))
         """
@@ -57,7 +57,7 @@ class Blocks:
         return rank
 
 
-class Pairs(NamedTuple):
+class PairCounts(NamedTuple):
     """Pairs of hits of each list, every one float64 of shape (n_lists, 1) and a whole number."""
 
     # Pairs of different gains and different scores: the better item has the higher score, or the lower one
@@ -69,7 +69,7 @@ class Pairs(NamedTuple):
     all_tied_score: FloatMatrix  # pairs of one score, whatever their gains
 
 
-def pairs_of(lists: Lists) -> Pairs:
+def pairs_of(lists: Lists) -> PairCounts:
     """Count the pairs of hits by the order of their gains and of their scores; once for a batch.
 
     Notes
@@ -88,12 +88,12 @@ def pairs_of(lists: Lists) -> Pairs:
     return lists.once("pairs", lambda: _count(lists))
 
 
-def _count(lists: Lists) -> Pairs:
+def _count(lists: Lists) -> PairCounts:
     owner, n = lists.hit_list, lists.n_lists
     by_score = _ascending(owner, lists.scores)
     in_order = by_score[_stable_order(owner, lists.hit_gain[by_score])]
     gain, score = lists.hit_gain[in_order], lists.scores[in_order]
-    discordant = inversions(owner, Blocks.of(owner, lists.scores).place[in_order], n_lists=n)
+    discordant = inversions(owner, EqualHits.of(owner, lists.scores).place[in_order], n_lists=n)
     tied_gain = _count_tied(owner, gain, n_lists=n)
     all_tied_score = _count_tied(owner, lists.scores[by_score], n_lists=n)
     tied_score = all_tied_score - _count_tied(owner, gain, score, n_lists=n)
@@ -101,7 +101,7 @@ def _count(lists: Lists) -> Pairs:
     everything = hits * (hits - 1) / 2
     concordant = everything - tied_gain - tied_score - discordant
     counts = (concordant, discordant, tied_score, tied_gain, everything, all_tied_score)
-    return Pairs(*(count[:, None] for count in counts))
+    return PairCounts(*(count[:, None] for count in counts))
 
 
 def _count_tied(owner: IntVector, *values: FloatVector, n_lists: int) -> FloatVector:

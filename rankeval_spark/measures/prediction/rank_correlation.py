@@ -11,7 +11,7 @@ from rankeval_spark.measures.arrays import FloatMatrix, Ratio, ratio, sum_by_lis
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Meaning, NotOffered
-from rankeval_spark.measures.prediction.concordant_pairs import Blocks, pairs_of
+from rankeval_spark.measures.prediction.concordant_pairs import EqualHits, pairs_of
 from rankeval_spark.measures.prediction.rating_error import n_hits
 
 _NO_SPREAD: Final = "all held-out items in the list have one gain, or one score"
@@ -107,7 +107,9 @@ def spearman(cut: CutLists) -> FloatMatrix:
     """
     lists = cut.lists
     middle = ((n_hits(lists)[:, 0] + 1) / 2)[lists.hit_list]
-    scores, gains = (Blocks.of(lists.hit_list, values).mid_rank - middle for values in (lists.scores, lists.hit_gain))
+    scores, gains = (
+        EqualHits.of(lists.hit_list, values).mid_rank - middle for values in (lists.scores, lists.hit_gain)
+    )
     covariance, of_scores, of_gains = (
         sum_by_list(lists.hit_list, product, n_lists=lists.n_lists)[:, None]
         for product in (scores * gains, scores**2, gains**2)

@@ -11,7 +11,7 @@ from rankeval_spark.measures.arrays import Ratio, sum_by_list
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Meaning
-from rankeval_spark.measures.prediction.concordant_pairs import Blocks
+from rankeval_spark.measures.prediction.concordant_pairs import EqualHits
 from rankeval_spark.measures.prediction.rating_error import n_hits
 from rankeval_spark.measures.shared_options import Level
 
@@ -79,7 +79,7 @@ def grouped_area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "
 
 def _others_below(lists: Lists, is_other: FloatVector, ties: str) -> FloatVector:
     """Count the items that are not relevant with a lower score than each hit, and half of those with the same one."""
-    blocks = Blocks.of(lists.hit_list, lists.scores)
+    blocks = EqualHits.of(lists.hit_list, lists.scores)
     in_block = np.bincount(blocks.of_hit, weights=is_other, minlength=len(blocks.owner))
     of_list = sum_by_list(lists.hit_list, is_other, n_lists=lists.n_lists)
     below = np.cumsum(in_block) - in_block - (np.cumsum(of_list) - of_list)[blocks.owner]

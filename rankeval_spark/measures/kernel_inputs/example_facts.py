@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankeval_spark.measures import needs
-from rankeval_spark.measures.kernel_inputs.by_hand import Item
-from rankeval_spark.measures.kernel_inputs.item_facts import ItemFacts, Judged, Labels, Pairs, Shared
+from rankeval_spark.measures.kernel_inputs.example_lists import Item
+from rankeval_spark.measures.kernel_inputs.item_facts import ItemFacts, Judged, Labels, Shared, SimilarPairs
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
-    from rankeval_spark.measures.kernel_inputs.by_hand import Background, Ranking
+    from rankeval_spark.measures.kernel_inputs.example_lists import Background, Ranking
 
 _VALUES: Mapping[str, Callable[[Item], float]] = {
     needs.ITEM_INTERACTIONS: lambda item: item.interactions,
@@ -87,7 +87,7 @@ def _labels(rows: Sequence[tuple[int, str, float]], names: Sequence[str]) -> Lab
     )
 
 
-def _pairs(places: Sequence[Sequence[int]], backgrounds: Sequence[Background]) -> Pairs:
+def _pairs(places: Sequence[Sequence[int]], backgrounds: Sequence[Background]) -> SimilarPairs:
     known = ((owner, rank) for owner, ranks in enumerate(places) for rank in ranks)
     item = {place: index for index, place in enumerate(known)}
     pairs = sorted(
@@ -96,7 +96,9 @@ def _pairs(places: Sequence[Sequence[int]], backgrounds: Sequence[Background]) -
         for earlier, later, similarity in one.pairs
         if (owner, earlier) in item and (owner, later) in item
     )
-    return Pairs(_ints(row[1] for row in pairs), _ints(row[0] for row in pairs), _floats(row[2] for row in pairs))
+    return SimilarPairs(
+        _ints(row[1] for row in pairs), _ints(row[0] for row in pairs), _floats(row[2] for row in pairs)
+    )
 
 
 def _shared(lengths: Sequence[int], backgrounds: Sequence[Background]) -> dict[str, Shared]:

@@ -141,27 +141,23 @@ class Option:
     @classmethod
     def of_parameter(cls, parameter: inspect.Parameter, annotation: Any) -> Option:  # noqa: ANN401 - any type form
         """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated`` bounds and the meaning."""
-        outer = getattr(annotation, "__metadata__", ())
-        whole = get_args(annotation)[0] if outer else annotation
-        parts = get_args(whole) if get_origin(whole) in {Union, UnionType} else (whole,)
-        main = next(part for part in parts if part not in {NoneType, GainMap})
-        inner = getattr(main, "__metadata__", ())
-        main = get_args(main)[0] if inner else main
-        extras = {type(extra): extra for extra in (*inner, *outer)}
+        types, extras = _taken_apart(annotation)
+        main = next(one for one in types if one not in {NoneType, GainMap})
+        one = {type(extra): extra for extra in extras}
         default = parameter.default
         is_required = default is inspect.Parameter.empty
         return cls(
             parameter.name,
             None if is_required else float(default) if main is float and default is not None else default,
             choices=get_args(main) if get_origin(main) is Literal else (),
-            above=extras.get(Above, Above(cls.above)).bound,
-            below=extras.get(Below, Below(cls.below)).bound,
-            between=extras.get(Between, cls.between),
-            takes_map=GainMap in parts,
-            takes_text=extras.get(Text, Text(cls.takes_text)).kind,
+            above=one.get(Above, Above(cls.above)).bound,
+            below=one.get(Below, Below(cls.below)).bound,
+            between=one.get(Between, cls.between),
+            takes_map=GainMap in types,
+            takes_text=one.get(Text, Text(cls.takes_text)).kind,
             is_required=is_required,
-            not_offered=tuple(extra for extra in (*inner, *outer) if isinstance(extra, NotOffered)),
-            meaning=extras.get(Meaning, Meaning(cls.meaning)).text,
+            not_offered=tuple(extra for extra in extras if isinstance(extra, NotOffered)),
+            meaning=one.get(Meaning, Meaning(cls.meaning)).text,
         )
 
     @property
@@ -230,6 +226,17 @@ class Option:
         number = _number(text)
         is_allowed = self.above < number < self.below and self.between.low <= number <= self.between.high
         return number if is_allowed else None
+
+
+def _taken_apart(annotation: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401 - any type form
+    """Return the types of a union, and what they and the union are annotated with, the inner ones first."""
+    if hasattr(annotation, "__metadata__"):
+        types, extras = _taken_apart(get_args(annotation)[0])
+        return types, [*extras, *annotation.__metadata__]
+    if get_origin(annotation) in {Union, UnionType}:
+        parts = [_taken_apart(part) for part in get_args(annotation)]
+        return [one for types, _ in parts for one in types], [extra for _, extras in parts for extra in extras]
+    return [annotation], []
 
 
 def of_parameters(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Option, ...]:

@@ -22,9 +22,8 @@ from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.presets import PresetName, measure_gap_faults, options_of, rank_gap_faults, with_preset
 from rankeval_spark.config.request import Request
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.limits import MAX_ROWS_PER_USER
+from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.statistics.least import LEAST_USERS
 
 Result = TypeVar("Result")
 

@@ -191,7 +191,7 @@ class _Judge:
         if row["n_users"] < self._least_users:
             return arithmetic.too_few_users(what, row["n_users"], self._least_users)
         if self._gate.needs_baseline:
-            return arithmetic.nobody_in_common(what, str(self._baseline))
+            return arithmetic.no_common_users(what, str(self._baseline))
         return arithmetic.missing_slice(what)
 
     def _gone(self, row: Row) -> Verdict:

@@ -10,7 +10,7 @@ from rankeval_spark.config.intervals import Replicates, Seed
 from rankeval_spark.config.loading import validate
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.statistics.multiplicity import Correction
-from rankeval_spark.statistics.resampled import Draws
+from rankeval_spark.statistics.replicates import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from pydantic import Field
 from rankeval_spark.config.base import Model, Whole
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.resampled import Draws
+    from rankeval_spark.statistics.replicates import Draws
 
 Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
@@ -31,6 +31,6 @@ class Intervals(Model):
         """The draws of the bootstrap; None where none is requested."""
         if self.method != "bootstrap":
             return None
-        from rankeval_spark.statistics.resampled import Draws  # noqa: PLC0415 - scipy takes a moment
+        from rankeval_spark.statistics.replicates import Draws  # noqa: PLC0415 - scipy takes a moment
 
         return Draws(self.replicates, self.seed)

@@ -50,9 +50,8 @@ from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, options_of, rank_gap_faults, with_preset
 from rankeval_spark.config.thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.limits import MAX_ROWS_PER_USER
+from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF
-from rankeval_spark.statistics.least import LEAST_USERS
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rankeval_spark.config.bands import NO_INTERACTION, of_train
-from rankeval_spark.limits import MAX_ROWS_PER_USER
+from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.statistics.least import LEAST_USERS
 
 if TYPE_CHECKING:
     from datetime import date
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.bands import Band
     from rankeval_spark.config.comparisons import Comparisons
     from rankeval_spark.config.policies import Policies
-    from rankeval_spark.statistics.resampled import Draws
+    from rankeval_spark.statistics.replicates import Draws
 
 
 @dataclass(frozen=True)

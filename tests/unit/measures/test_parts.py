@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
-from rankeval_spark.statistics import links
+from rankeval_spark.statistics import intervals
 from tests.support import oracles
 from tests.support.rankings import batches
 
@@ -40,7 +40,7 @@ def test_ratio_of_the_parts_is_the_value_and_the_denominator_its_weight(batch: l
         kernel = np.broadcast_to(measure.entry.kernel(lists.cut(asked.ks), **measure.kernel_options), (len(batch), 1))[
             :, 0
         ]
-        np.testing.assert_allclose(links.published(measure.link, values), kernel, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(intervals.published(measure.link, values), kernel, rtol=0, atol=1e-12)
         numerator, denominator = measure.entry.definition.parts(lists.cut(asked.ks), **measure.kernel_options)  # type: ignore[misc]  # those listed have them
         np.testing.assert_array_equal(weights, np.broadcast_to(denominator, (len(batch), 1))[:, 0])
         is_defined = ~np.isnan(values)

@@ -11,7 +11,7 @@ import pytest
 from rankeval_spark.measures import Golden, Lists, Measure, MeasureSet, registry
 from rankeval_spark.measures.golden import evaluate
 from rankeval_spark.measures.options import of_kernel
-from rankeval_spark.statistics import links
+from rankeval_spark.statistics import intervals
 from tests.support import naive_exposures, naive_parity, oracles
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def mean_of(measure: Measure, golden: Golden) -> float:
     weights = scores[measure.weight_column][:, 0] if measure.weight_column else np.ones(len(values))
     is_defined = ~np.isnan(values)
     mean = np.array(np.average(values[is_defined], weights=weights[is_defined]))
-    return float(links.published(measure.link, mean))
+    return float(intervals.published(measure.link, mean))
 
 
 @every_measure

@@ -23,7 +23,7 @@ from rankeval_spark.statistics.replicates import Draws, Groups, members
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.config.comparisons import TestName
+    from rankeval_spark.config.inference import TestName
     from rankeval_spark.statistics.ranks import Zeros
 
 MOST_SUMMED: Final = 1 << 26

@@ -19,7 +19,7 @@ from rankeval_spark.statistics.moments import Moments
 from rankeval_spark.statistics.ratio_pairs import RatioPairs
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.comparisons import TestName
+    from rankeval_spark.config.inference import TestName
     from rankeval_spark.statistics.ranks import Zeros
 
 Numbers: TypeAlias = dict[str, np.ndarray]

@@ -89,77 +89,7 @@ they weigh by the denominators. Neither do those of GMAP, which is a mean of log
 GUIDE = """\
 ## Which to use when
 
-Four questions lead to most choices; a report rarely needs more than three or four accuracy measures.
-
-1. *Does the order matter?* Where all k items are seen at once: `P@k`, `R@k`, `Success@k`. Where users read from the
-   top: `nDCG@k`, `AP@k`, `RR@k`, which differ in how fast ranks lose weight (RR fastest, nDCG slowest).
-2. *Graded or binary?* Where a purchase is worth more than a click: `nDCG@k` and `DCG@k`, with `gains={1:1,2:3}` where
-   grades are not what they are worth; `ERR@k` where one good item is enough. With one grade all gains of nDCG agree,
-   and `AP@k`, `RR@k`, `P@k` and `R@k` ask only for relevant or not; `rel` says from which grade.
-3. *One relevant item or many?* With one held-out item a user, `RR@k` and `Success@k` say everything: AP, ARHR and RR
-   are one number, `R@k` is `Success@k`, and `P@k` is that divided by k. With many, `R@k` and `AP@k` see how many were
-   missed, `Success@k` and `RR@k` only the first. Where R often exceeds k, a perfect list has `R@k` and `AP@k` below 1:
-   take `denom='min'`, or `nDCG@k`, which knows its best list.
-4. *What beyond accuracy?* A model gains accuracy by showing everyone what is popular. So also report how much of
-   the catalogue is shown and how evenly (coverage, concentration). Report how popular, novel, diverse and unexpected
-   the items are, and whether every group of users is served alike (slices). Report `Judged@k` with every accuracy
-   measure: what users did not see has no judgement and counts as not relevant.
-
-Whichever you choose, compare at the k that users see, with the interval, and with the same population, ties and
-options: on one small input AP@5 runs from 0.19 to 0.52 over the definitions in use.
-
-| what you want to know | take |
-|---|---|
-| does the user find something at all | `Success@k` |
-| how soon do they find it | `RR@k` |
-| how much of the list is good | `P@k`; of what was to be found: `R@k`; both: `F1@k` |
-| the order matters, many relevant items, graded | `nDCG@k`; `dcg='exp-log2'` where a grade counts double |
-| the order matters, many relevant items, binary | `AP@k`; `AP(denom='min')@k` where more is relevant than k |
-| the user stops at the first item that is good enough, graded | `ERR@k` |
-| most items have no judgement | `RBP(p=0.8)@k`, and by how much it may be too low: `RBPResidual(p=0.8)@k` |
-| users with poor lists must not be hidden by the mean | `GMAP@k`; its logarithm is `LogAP@k` |
-| at which rank the first hit is | `FirstHit@1`, `FirstHit@2`, ...: a histogram |
-| one relevant item a user | `RR@k` and `Success@k`: AP, ARHR and RR are then the same number |
-| precision at a level of recall; the whole curve | `IPrec@0.1`; `IPrecAvg`, with `RecallCeiling` |
-| how well unpopular items, or those of a category, are found | any of them with `group='tail'`, `group='Sci-Fi'` |
-| how much of the revenue was found | `R(gains='value')@k`; the dearest first: `nDCG(gains='value')@k` |
-| how much of the list was judged at all | `Judged@k`; with irrelevant items among the judged ones: `Bpref` |
-| how near predicted ratings come to the true ones | `RMSE`, `MAE`; with `PredictedShare` |
-| whether ratings, or clicks and skips that were scored, are in order | `FCP`, `KendallTau`, `Spearman`; `AUC` |
-| a measure that adds up over users, in units of gain | `DCG@k`, `CG@k` |
-| how much of the catalogue is shown at all | `CatalogCoverage@k`; a count: `ItemCoverage@k` |
-| how evenly it is shown, whether few items take all places | `Gini@k` (0 = even), `Entropy@k` |
-| whether users get different lists | `Personalization@k`; with short lists `Personalization(denom='min')@k`; \
-as recmetrics `Personalization(sim='cosine')@k` |
-| how many users get a list | `UserCoverage@k` |
-| how far groups of users lie apart, in any measure | `GroupGap(...)`, `GroupRatio(...)` and more in `group_metrics`, \
-[explained with slices](slices.md); `rankeval show --gaps` |
-| how much a model's lists differ from another's | `Overlap(model='popular')@k`; weighed from the top: \
-`RBO(model='popular')@k` |
-
-In addition to accuracy; most of these need `train` or `items`:
-
-| what you want to know | take |
-|---|---|
-| does the list show only what is popular | `APLT@k`, `ARP@k`; in bits and comparable over data sets: `MIUF@k` |
-| is it more popular than what the user likes, and for which users | `PopLift@k`, by slice |
-| do rare items have the chance that popular ones have | `PopREO@k` among what is relevant, `PopRSP@k` among all |
-| is what is relevant also novel | `EPC@k`, `EFD@k` |
-| do lists have more, or less, of a category than users do | `BiasDisparity(category='...')@k`, by slice; 0 = as much |
-| is there variety within a list | `ILD@k` with vectors, `ILD(sim='hamming')@k` with flags, \
-`ILD(sim='jaccard')@k` with categories; `SRecall@k` |
-| does what is relevant cover many categories, early in the list | `alpha_nDCG@k`, `ERR_IA@k` |
-| is there variety among what is relevant, and at the top | `ILD(rel=1,discount='log2')@k` |
-| does the mixture of categories fit the user | `Calibration(distance='JS')@k`, from 0 to 1 |
-| what is relevant and yet unexpected | `Serendipity@k`; `Unexpectedness@k` whether relevant or not |
-| the same without vectors of items | `Serendipity(sim='cooccurrence')@k`, `Unexpectedness(sim='cooccurrence')@k` |
-| how old the items are | `Freshness@k` |
-| do lists repeat what the user has, or end too early | `NotInTrain@k`, `SufficientReco@k` |
-| do they hold the same item again | `UnrepeatedReco@k` |
-
-A user without a list has no value in these, under any population, and counts in `n_undefined`. Whether a user without
-judgements has one depends on the population, as for any measure: `truth` leaves such users out, `run` takes everyone
-with a list.
+[Which measure when](which-measure.md) is a page of its own.
 """
 
 TABLES = """\

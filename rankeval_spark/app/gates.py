@@ -173,7 +173,7 @@ class _Judge:
         Others are the baseline, where the model is held against it, and all models where it is not.
         """
         gate, models = self._gate, {row[C.MODEL_ID] for row in metrics if self._is_measured(row)}
-        if gate.needs_previous or gate.is_of_slicing or (gate.needs_baseline and self._baseline not in models):
+        if gate.needs_previous or gate.compares_groups or (gate.needs_baseline and self._baseline not in models):
             return []
         here = [row for row in metrics if self._is_about(row) and row["n_users"]]
         is_judged, found = {_key(row) for row in judged}, dict[tuple[object, ...], Row]()
@@ -191,7 +191,7 @@ class _Judge:
         if row["n_users"] < self._least_users:
             return arithmetic.too_few_users(what, row["n_users"], self._least_users)
         if self._gate.needs_baseline:
-            return arithmetic.nobody_in_common(what, str(self._baseline))
+            return arithmetic.no_common_users(what, str(self._baseline))
         return arithmetic.missing_slice(what)
 
     def _gone(self, row: Row) -> Verdict:
@@ -283,7 +283,7 @@ class _Judge:
         gate, name = self._gate, with_cutoff(self._label, self._measure.k)
         if gate.slice == C.ALL_USERS:
             return f"{model}: {name}"
-        is_named = slice_value or not gate.is_of_slicing
+        is_named = slice_value or not gate.compares_groups
         return f"{model}: {name}, {gate.slice} = {slice_value}" if is_named else f"{model}: {name} by {gate.slice}"
 
     def _unmatched(self, model: str, tables: Mapping[str, Sequence[Row]]) -> Verdict:

@@ -14,7 +14,7 @@ from rankeval_spark.app.night import NightResult, measure_facts, new_run_id, req
 from rankeval_spark.app.past import PastNight, published_nights
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import cached, stage_results, stage_users
-from rankeval_spark.config.asked import tie_faults
+from rankeval_spark.config.measure_selection import tie_faults
 from rankeval_spark.config.presets import measure_gap_faults
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.measures import Measure, MeasureSet

@@ -9,7 +9,7 @@ from pyspark.sql import Row, functions as F
 
 from rankeval_spark import columns as C, pipeline
 from rankeval_spark.config.bands import of_train
-from rankeval_spark.config.input_faults import refuse_missing
+from rankeval_spark.config.input_columns import refuse_missing
 from rankeval_spark.engine import input_facts, rows
 from rankeval_spark.engine.input_facts import Tally
 from rankeval_spark.measures import needs
@@ -286,5 +286,5 @@ def _ordered(source: Source, *, rank_gaps: str) -> DataFrame:
 
     Where the ranks of the log are kept as they are, they order the lists too, whatever the scores say.
     """
-    has_order = {C.SCORE: source.has_score and rank_gaps != "keep", C.RANK: source.has_rank}
+    has_order = {C.SCORE: C.SCORE in source.given and rank_gaps != "keep", C.RANK: C.RANK in source.given}
     return source.frame.drop(*(name for name, is_there in has_order.items() if not is_there))

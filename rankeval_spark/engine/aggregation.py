@@ -24,7 +24,7 @@ from rankeval_spark.statistics.ratios import Ratios
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.statistics.resampled import Draws
+    from rankeval_spark.statistics.replicates import Draws
 
 
 class Rows(NamedTuple):

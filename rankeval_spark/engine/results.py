@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config import Policies
     from rankeval_spark.engine.differing import Aggregator
     from rankeval_spark.measures import MeasureSet
-    from rankeval_spark.statistics.resampled import Draws
+    from rankeval_spark.statistics.replicates import Draws
 
 LISTS_AT_ONCE: Final = 16_384
 """Lists that are scored in one go: little enough that 36 measures at six cutoffs take some 100 MB."""

@@ -17,7 +17,7 @@ from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import aggregator_of, finisher_of
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.comparisons import Comparisons
+    from rankeval_spark.config.inference import Comparisons
     from rankeval_spark.in_process.assembly import Usable
 
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.input_columns import check_id_types, segments_schema
-from rankeval_spark.config.input_faults import refuse_missing
+from rankeval_spark.config.input_columns import check_id_types, refuse_missing, segments_schema
 from rankeval_spark.config.thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.evaluation import Evaluation, no_comparisons

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.comparisons import OF_ALL_MODELS
+from rankeval_spark.config.inference import OF_ALL_MODELS
 from rankeval_spark.engine.cubes import in_order
 from rankeval_spark.engine.differing import Aggregator, Asked
 from rankeval_spark.engine.slices import doubles, segment_columns
@@ -22,7 +22,7 @@ from rankeval_spark.statistics import multiplicity
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Comparisons
-    from rankeval_spark.config.comparisons import TestName
+    from rankeval_spark.config.inference import TestName
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.result_rows.significance import Numbers
     from rankeval_spark.statistics.multiplicity import Correction

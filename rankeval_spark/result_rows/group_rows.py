@@ -21,7 +21,7 @@ from rankeval_spark.measures import group_statistics
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
-from rankeval_spark.statistics import gaps, links
+from rankeval_spark.statistics import gaps, intervals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,7 +143,7 @@ class _Slicing:
 
         values, std_errors = matrix(value), matrix(error)
         for row, (label, _) in enumerate(measures[0]):
-            std_errors[row] = links.std_error(_facts_of(label).link, values[row], std_errors[row])
+            std_errors[row] = intervals.published_error(_facts_of(label).link, values[row], std_errors[row])
         return cls(
             rows[C.MODEL_ID][0].as_py(),
             rows[C.SLICE][0].as_py(),
@@ -158,10 +158,8 @@ class _Slicing:
         )
 
     def to_batch(self) -> pa.RecordBatch:
-        estimates = (self.values, self.std_errors, self.freedom, self.level)
-        is_share = self._is_share
-        gap = gaps.gap_of(*estimates, is_share=is_share)
-        ratio_ends = gaps.ratio_interval(*estimates, is_share=is_share)
+        gap = gaps.gap_of(self._means)
+        ratio_ends = gaps.ratio_interval(self._means)
         has_groups = np.sum(~np.isnan(self.values), axis=1) > 1
         everyone: list[list[str | None]] = [[] for _ in self.measures]
         parts = [
@@ -174,7 +172,7 @@ class _Slicing:
         return to_batch(columns)
 
     def to_item_batch(self, names: list[list[str | None]]) -> pa.RecordBatch:
-        mad = gaps.gap_of(self.values, self.std_errors, self.freedom, self.level).mad
+        mad = gaps.gap_of(self._means).mad
         counts = (np.where(np.isnan(self.values), np.inf, each).min(axis=1) for each in (self.n_users, self.n_lists))
         nothing = np.full(len(mad), np.nan)
         fewest = np.where(np.isnan(mad), 0, tuple(counts))
@@ -182,15 +180,15 @@ class _Slicing:
         return to_batch(rows)
 
     @property
-    def _is_share(self) -> NDArray[np.bool_]:
-        """Whether each measure is 0 or 1 for a list."""
-        return np.array([_facts_of(label).is_share for label, _ in self.measures])
+    def _means(self) -> gaps.GroupMeans:
+        """Each measure in each group; of shares where it is 0 or 1 for a list."""
+        is_share = np.array([_facts_of(label).is_share for label, _ in self.measures])
+        return gaps.GroupMeans(self.values, self.std_errors, self.freedom, self.level, is_share)
 
     def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:
         """Name the worst group of those that were compared; none where there are fewer than two."""
         is_error = np.array([_facts_of(label).is_lower_better for label, _ in self.measures])
-        estimates = (self.values, self.std_errors, self.freedom, self.level)
-        low, high = gaps.worst_interval(*estimates, is_greatest=is_error, is_share=self._is_share)
+        low, high = gaps.worst_interval(self._means, is_greatest=is_error)
         badness = np.where(is_error[:, None], 1, -1) * self.values
         worst = np.where(np.isnan(badness), -np.inf, badness).argmax(axis=1)
         value = np.where(has_groups, self.values[np.arange(len(worst)), worst], np.nan)

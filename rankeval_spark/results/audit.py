@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
 from rankeval_spark.results import tables
-from rankeval_spark.statistics import links
+from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, Row
@@ -251,7 +251,7 @@ def _mean_and_n(summary: Mapping[str, object], fact: MeasureFact | None) -> tupl
     if fact is None:
         return None, 0
     mean, n = summary.get(f"{fact.column}.{_MEAN}"), summary.get(f"{fact.column}.{_N}", 0)
-    value = float(links.published(fact.link, np.array(mean))) if isinstance(mean, float) else None
+    value = float(intervals.published(fact.link, np.array(mean))) if isinstance(mean, float) else None
     return value, n if isinstance(n, int) else 0
 
 

@@ -67,7 +67,7 @@ class MeasureFact:
     weight : str, optional
         Column of the denominators, for a ratio of sums over users.
     link : str
-        What is averaged, see :mod:`rankeval_spark.statistics.links`.
+        What is averaged, see :mod:`rankeval_spark.statistics.intervals`.
     unit : {"user", "list"}
         Of what the mean is taken.
     """

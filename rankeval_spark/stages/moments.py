@@ -21,7 +21,7 @@ from rankeval_spark.stages.slicing import segments_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.statistics.resampled import Draws
+    from rankeval_spark.statistics.replicates import Draws
 
 
 def to_partials(  # noqa: PLR0913 - what is summarised, and how

@@ -211,8 +211,8 @@ class _Finisher:
         return pa.Table.from_arrays([columns[field.name] for field in _SCHEMA], schema=_SCHEMA)
 
     def _compared(self, merged: Nights, wanted: Sequence[int]) -> dict[str, pa.Array]:
-        found = nights.compare(merged.now, merged.before, merged.common, level=self.confidence)
-        change = nights.relative_change(merged, level=self.confidence)
+        found = nights.compare_nights(merged, level=self.confidence)
+        change = nights.relative_change_of_nights(merged, level=self.confidence)
         counts = (merged.now.n, merged.before.n, merged.common.numerator.n)
         fewest = np.minimum(merged.now.n, merged.before.n)
         is_enough = fewest >= self.min_slice_size

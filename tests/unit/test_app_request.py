@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rankeval_spark.app.night import request_of
 from rankeval_spark.config import load_config
-from rankeval_spark.statistics.resampled import Draws
+from rankeval_spark.statistics.replicates import Draws
 
 TEMPLATE = Path(__file__).parents[2] / "rankeval_spark" / "config" / "template.yaml"
 DAY = date(2026, 1, 31)

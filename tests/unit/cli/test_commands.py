@@ -84,7 +84,7 @@ def test_init_writes_over_nothing(tmp_path: Path) -> None:
 
     assert done.code == 2
     done.assert_readable()
-    assert "found a file or folder that is there already; expected a new file" in done.message
+    assert "found an existing file or folder; expected a new file" in done.message
     assert config.read_text() == "mine"
     assert rankeval("init", config / "below.yaml").code == 2
     assert [path.name for path in tmp_path.iterdir()] == ["nightly.yaml"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.arrays import Ratio
-from rankeval_spark.statistics import links
+from rankeval_spark.statistics import intervals
 from tests.support import oracles
 from tests.support.rankings import batches
 
@@ -41,7 +41,7 @@ def test_ratio_of_the_parts_is_the_value_and_the_denominator_its_weight(batch: l
         ratio = measure.entry.kernel(lists.cut(asked.ks), **measure.kernel_options)
         assert isinstance(ratio, Ratio)
         kernel = np.broadcast_to(ratio.values, (len(batch), 1))[:, 0]
-        np.testing.assert_allclose(links.published(measure.link, values), kernel, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(intervals.published(measure.link, values), kernel, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(weights, np.broadcast_to(ratio.denominator, (len(batch), 1))[:, 0])
         is_defined = ~np.isnan(values)
         sums = np.broadcast_to(ratio.numerator, (len(batch), 1))[is_defined, 0]

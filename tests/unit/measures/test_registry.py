@@ -16,7 +16,7 @@ from rankeval_spark.measures import Lists, Measure, MeasureSet, registry
 from rankeval_spark.measures.definition import Definition
 from rankeval_spark.measures.shared_options import GROUP
 from rankeval_spark.measures.worked_examples import evaluate, examples_of, page_of, pages_of
-from rankeval_spark.statistics import links
+from rankeval_spark.statistics import intervals
 from tests.support import naive_exposures, naive_parity, oracles
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def mean_of(measure: Measure, example: Example) -> float:
     weights = scores[measure.weight_column][:, 0] if measure.weight_column else np.ones(len(values))
     is_defined = ~np.isnan(values)
     mean = np.array(np.average(values[is_defined], weights=weights[is_defined]))
-    return float(links.published(measure.link, mean))
+    return float(intervals.published(measure.link, mean))
 
 
 @every_measure

@@ -1,4 +1,4 @@
-"""Which measures a config requests: each at its own cutoff, or at all those given for the rest."""
+"""Which measures a config requests: each at its own cutoff, or at all cutoffs of the config."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from rankeval_spark.config.presets import MeasureOptions
 
 WHOLE_LIST_WORD: Final = "all"
-"""The cutoff that means no cutoff in a config."""
+"""The cutoff that means the whole list in a config."""
 
-BY_GAIN: Final = ("optimistic", "pessimistic")
-"""Policies for ties that put them in the order of their gains."""
+_BY_GAIN: Final = ("optimistic", "pessimistic")
+"""Policies that order ties by their gains."""
 
 _BOUNDED: Final = (
-    "measures whose best and worst order of ties are those of the gains (not group=, gains='value', unjudged='mean' or "
-    "'median', AP(denom='hits'), ideal='retrieved', FirstHit, or what also reads other facts of the items)"
+    "measures for which ordering ties by gain is best or worst (not group=, gains='value', unjudged='mean' or "
+    "'median', AP(denom='hits'), ideal='retrieved', FirstHit, or measures that read other facts of the items)"
 )
 
 
 def measure_set(
     texts: Sequence[str], cutoffs: Sequence[int | str], *, defaults: MeasureOptions = MappingProxyType({})
 ) -> MeasureSet:
-    """Put measures and cutoffs together; a measure that comes up twice counts once.
+    """Combine measures and cutoffs; a measure that occurs twice counts once.
 
     ``defaults`` are the options of a preset.
 
@@ -39,33 +39,33 @@ def measure_set(
     ConfigError
         All faults, ``where`` relative to the list of measures.
     """
-    asked: list[Measure] = []
+    measures: list[Measure] = []
     faults: list[Fault] = []
     for index, text in enumerate(texts):
         try:
-            asked += _at_cutoffs(read(text, defaults), cutoffs, defaults)
+            measures += _at_cutoffs(_read(text, defaults), cutoffs, defaults)
         except ConfigError as error:
             faults += (_place(fault, f"[{index}]", text) for fault in error.faults)
     if faults:
         raise ConfigError(*faults)
     try:
-        return MeasureSet.of(asked)
+        return MeasureSet.of(measures)
     except ConfigError as error:
         raise ConfigError(*(Fault("", fault.found, fault.expected, fault.fix) for fault in error.faults)) from None
 
 
 def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> MeasureSet:
-    """Ask for each measure that reads judgements within each group of items too: with its option ``group``.
+    """Add each measure that reads judgements once per group of items, by its option ``group``.
 
     Raises
     ------
     ConfigError
-        If no measure can be restricted, or there are too many groups.
+        If no measure has this option, or there are too many groups.
 
     Examples
     --------
-    >>> asked = with_item_slices(MeasureSet.parse(["R@5", "ItemCoverage@5"]), ["drama"])
-    >>> [str(one) for one in asked.measures]
+    >>> measures = with_item_slices(MeasureSet.parse(["R@5", "ItemCoverage@5"]), ["drama"])
+    >>> [str(one) for one in measures.measures]
     ['R@5', 'ItemCoverage@5', "R(group='drama')@5"]
     """
     whole = [one for one in measures.measures if GROUP in one.options and one.group is None]
@@ -78,21 +78,21 @@ def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> Measur
 
 
 def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
-    """Name the measures that have no mean over all orders of ties, or no bounds by gain, where ``ties`` needs them."""
+    """Find measures that the policy for ties does not support: no mean over all orders, or no bounds by gain."""
     if ties == "expected":
         known = ", ".join(entry.name for entry in registry.entries() if entry.definition.ties.has_mean)
         expected = f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
-        takes = _has_mean
-    elif ties in BY_GAIN:
-        expected, takes = _BOUNDED, _is_bounded
+        is_supported = _has_mean
+    elif ties in _BY_GAIN:
+        expected, is_supported = _BOUNDED, _is_bounded
     else:
         return []
-    refused = {one.label: _other_ties(one) for one in measures.measures if not takes(one)}
+    refused = {one.label: _other_ties(one) for one in measures.measures if not is_supported(one)}
     return [Fault("", f"{label} with ties {ties!r}", expected, fix) for label, fix in refused.items()]
 
 
 def model_faults(measures: MeasureSet, models: Sequence[str] | None) -> list[Fault]:
-    """Name the measures that look at the lists of a model that is none of the evaluation's, where these are named."""
+    """Find measures that compare with the lists of a model that is not among the named models."""
     if models is None:
         return []
     unknown = {one.label: one.other_model for one in measures.per_list if one.other_model not in (None, *models)}
@@ -102,11 +102,20 @@ def model_faults(measures: MeasureSet, models: Sequence[str] | None) -> list[Fau
     ]
 
 
+def check(text: str, *, defaults: MeasureOptions = MappingProxyType({})) -> list[Fault]:
+    """Return what is wrong with a measure by itself, before its cutoffs are known."""
+    try:
+        _read(text, defaults)
+    except ConfigError as error:
+        return [_place(fault, "", text) for fault in error.faults]
+    return []
+
+
 def _other_ties(measure: Measure) -> str:
-    """Advise on a measure that does not go with a policy that is about all orders of ties: another may be too."""
+    """Suggest a policy for ties that supports the measure."""
     if _has_mean(measure):
         return "leave it out, or choose other ties, such as expected for its mean over all orders"
-    if GROUP in measure.options and _is_bounded(measure):  # without that option gains have no part in it
+    if GROUP in measure.options and _is_bounded(measure):  # other measures do not depend on gains
         return "leave it out, or choose other ties, such as optimistic and pessimistic for its bounds"
     return "leave it out, or choose other ties, such as item_asc"
 
@@ -119,23 +128,8 @@ def _is_bounded(measure: Measure) -> bool:
     return measure.entry.is_bounded_by_gains(measure.options)
 
 
-def check(text: str, *, defaults: MeasureOptions = MappingProxyType({})) -> list[Fault]:
-    """Return what is wrong with a measure by itself, before it is known whether it gets a cutoff."""
-    try:
-        read(text, defaults)
-    except ConfigError as error:
-        return [_place(fault, "", text) for fault in error.faults]
-    return []
-
-
-def read(text: str, defaults: MeasureOptions) -> Measure | str:
-    """Read a measure; give the text back where it is one that only lacks the cutoff it needs.
-
-    Raises
-    ------
-    ConfigError
-        If it is not a measure.
-    """
+def _read(text: str, defaults: MeasureOptions) -> Measure | str:
+    """Read a measure; return the text unchanged where only its cutoff is missing."""
     try:
         return Measure.parse(text, defaults=defaults)
     except ConfigError as error:
@@ -147,7 +141,7 @@ def read(text: str, defaults: MeasureOptions) -> Measure | str:
 
 
 def _at_cutoffs(measure: Measure | str, cutoffs: Sequence[int | str], defaults: MeasureOptions) -> list[Measure]:
-    """Put a measure at the cutoffs that it can have: P has no value for the whole list, others only that one."""
+    """Return a measure at the cutoffs that it supports: P needs one, other measures have only the whole list."""
     if isinstance(measure, str):
         ks = [k for k in cutoffs if k != WHOLE_LIST_WORD]
         return [Measure.parse(at, defaults=defaults) for at in [f"{measure}@{k}" for k in ks] or [measure]]

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.app import changes, drift, recent
 from rankeval_spark.app.past import PastNight, earlier_nights, means_of
+from rankeval_spark.results import Results
 from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Before:
             return None
         definitions = {(one.measure, one.k): one.definition for one in self.facts.measures}
         tonight = changes.Side(definitions, changes.slices_of(self.config), user_metrics, self.config.policies.unit)
-        return changes.since_previous(self.spark, self._root, self.config, tonight, self._nights)
+        return changes.since_previous(Results(self.spark, self._root), self.config, tonight, self._nights)
 
     @cached_property
     def _nights(self) -> list[PastNight]:

@@ -7,12 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pyspark.sql import functions as F
-
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.stages.compare import keep_t_tests
 from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, Verdict
 
@@ -21,10 +18,15 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from rankeval_spark.app.past import PastNight
     from rankeval_spark.config import EvaluationConfig, Gate
+    from rankeval_spark.results import Results
 
 Row: TypeAlias = Mapping[str, Any]
-"""A row of ``metrics``, ``comparisons``, ``gates`` or :mod:`rankeval_spark.stages.nights`."""
+"""A row of ``metrics``, ``comparisons``, ``gates`` or :mod:`rankeval_spark.result_rows.night_rows`."""
+
+T_TESTS: Final = {"test": ["t"]}
+"""The rows of ``comparisons`` that verdicts follow from, whichever further tests have rows."""
 
 FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
 """Verdicts that keep a model from shipping; the others pass, or leave the decision to people."""
@@ -39,7 +41,7 @@ class Previous:
     day : date
         The date of that one.
     rows : sequence of mapping
-        Rows of :func:`rankeval_spark.stages.nights.to_changes`; none of a measure that was defined otherwise then, or
+        Rows of :mod:`rankeval_spark.result_rows.night_rows`; none of a measure that was defined otherwise then, or
         of a slice that was not made.
     has_users : bool
         Whether its rows of single users are still there; ``rankeval maintain --keep-days`` deletes them.
@@ -81,19 +83,45 @@ def judge(
     list of dict
         Rows of ``schemas.GATES`` from ``gate`` on; at least one a rule.
     """
-    tested = None if comparisons is None else comparisons.transform(keep_t_tests)
+    read = rows_read(config)
     means, of_groups, of_pairs = (
-        [] if frame is None else _of_the_rules(frame, config) for frame in (metrics, group_metrics, tested)
+        [] if frame is None else _collected(frame, where)
+        for frame, where in ((metrics, read), (group_metrics, read), (comparisons, {**read, **T_TESTS}))
     )
     return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
 
 
-def _of_the_rules(frame: DataFrame, config: EvaluationConfig) -> list[dict[str, Any]]:
+def judge_published(
+    config: EvaluationConfig, results: Results[Any], night: PastNight, previous: Previous | None = None
+) -> list[dict[str, Any]]:
+    """Judge every rule of a config by the published tables of a night."""
+    read = {**rows_read(config), C.EVALUATION: night.evaluation}
+    means, of_groups, of_pairs = (
+        _in_order(results.arrow(schema.name, date=night.evaluation_date, **where).to_pylist())
+        for schema, where in (
+            (schemas.METRICS, read),
+            (schemas.GROUP_METRICS, read),
+            (schemas.COMPARISONS, {**read, **T_TESTS}),
+        )
+    )
+    return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
+
+
+def rows_read(config: EvaluationConfig) -> dict[str, list[str]]:
+    """Name the measures and slices whose rows the rules may read, by the columns of the tables."""
     labels = {gate.label(config.preset) for gate in config.gates}
     slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
-    wanted = F.col(C.MEASURE).isin(*labels) & F.col(C.SLICE).isin(*slices)
-    found = frame.where(wanted).collect()  # in any order
-    return [row.asDict() for row in sorted(found, key=lambda row: (row[C.MODEL_ID], row[C.SLICE_VALUE]))]
+    return {C.MEASURE: sorted(labels), C.SLICE: sorted(slices)}
+
+
+def _collected(frame: DataFrame, where: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    for name, values in where.items():
+        frame = frame.where(frame[name].isin(*values))
+    return _in_order(row.asDict() for row in frame.collect())
+
+
+def _in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row[C.MODEL_ID], row[C.SLICE_VALUE]))
 
 
 def judge_rows(

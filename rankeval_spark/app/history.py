@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import __version__, columns as C, pipeline, schemas
-from rankeval_spark.app.night import NightResult, measure_facts, new_run_id, request_of
+from rankeval_spark.app.night import NightResult, measure_facts, new_run_id
 from rankeval_spark.app.past import PastNight, published_nights
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import cached, stage_results, stage_users
 from rankeval_spark.config.measure_selection import tie_faults
 from rankeval_spark.config.presets import measure_gap_faults
+from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import InputFact, Results, ResultsStore, Run, RunFacts

@@ -30,8 +30,8 @@ from rankeval_spark.app.inputs import (
 )
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import cached, stage_results, stage_users
-from rankeval_spark.config import Threshold, check_roots, least_cost
-from rankeval_spark.config.request import Request
+from rankeval_spark.config import check_roots, least_cost
+from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.unusable import EXPECTED, FIX
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, interruption, nearest, visible
 from rankeval_spark.measures.item_groups import OF_GROUP, rule_of
@@ -43,6 +43,7 @@ from rankeval_spark.stages.frames import with_columns
 if TYPE_CHECKING:
     from rankeval_spark.app.inputs import SeenInputs
     from rankeval_spark.config import EvaluationConfig, Policies
+    from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure, MeasureSet
     from rankeval_spark.pipeline import Inputs
 
@@ -94,24 +95,6 @@ class NightResult:
     def is_blocked(self) -> bool:
         """Whether a rule says that a model may not ship."""
         return bool(gates.failed(self.gates))
-
-
-def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
-    """Take from the config what is asked of the pipeline, for one date."""
-    return Request(
-        config.measure_set(),
-        config.policies,
-        config.models,
-        config.slices,
-        config.min_slice_size,
-        config.confidence,
-        evaluation_date,
-        config.comparisons,
-        draws=config.intervals.draws,
-        bands=config.bands,
-        counts_seen=config.checks.seen_in_train != Threshold() and config.policies.seen_in_train == "keep",
-        max_rows_per_user=config.max_rows_per_user,
-    )
 
 
 def evaluation_name(config: EvaluationConfig, sample_share: float) -> str:

@@ -16,10 +16,10 @@ from rankeval_spark.app.gates import failed
 from rankeval_spark.app.night import NightResult, evaluation_name, run_night
 from rankeval_spark.app.past import kept_nights
 from rankeval_spark.cli import tables
+from rankeval_spark.cli.sessions import start
 from rankeval_spark.cli.terminal import console, headline, progress
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.session import build_session
 from rankeval_spark.session.local_size import are_small
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _config_and_dates(
 
 def session_for(config: EvaluationConfig, *, is_small: bool = False) -> SparkSession:
     """Build the session that a config asks for; one for small inputs begins sooner."""
-    return build_session(
+    return start(
         f"rankeval {config.evaluation}",
         master=config.spark.master,
         settings=config.spark.resolved_settings(),

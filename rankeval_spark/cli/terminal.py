@@ -152,6 +152,20 @@ def progress(title: str) -> Iterator[Progress]:
             yield line
 
 
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show on a terminal what is waited for, and how long already; elsewhere nothing."""
+    out = console(is_error=True)
+    if not out.is_terminal:
+        yield
+        return
+    with out.status(what) as status:
+        line = LiveLine(status, "rankeval", lambda: None)
+        line.begin(what)
+        with line.kept_current():
+            yield
+
+
 def keep_libraries_quiet() -> None:
     """Keep the log of libraries off the terminal: py4j writes a trace of every call that a dead driver did not answer.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rankeval_spark.config.bands import NO_INTERACTION, of_train
+from rankeval_spark.config.thresholds import Threshold
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import Measure, MeasureSet
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.bands import Band
     from rankeval_spark.config.inference import Comparisons
+    from rankeval_spark.config.models import EvaluationConfig
     from rankeval_spark.config.policies import Policies
     from rankeval_spark.statistics.replicates import Draws
 
@@ -79,6 +81,24 @@ class Request:
     def absent(self) -> Mapping[str, str]:
         """Segment values of a user who is absent from the data, where absence has a value."""
         return dict.fromkeys(of_train(self.bands), NO_INTERACTION)
+
+
+def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
+    """Take from a config what is requested of the pipeline, for one date."""
+    return Request(
+        config.measure_set(),
+        config.policies,
+        config.models,
+        config.slices,
+        config.min_slice_size,
+        config.confidence,
+        evaluation_date,
+        config.comparisons,
+        draws=config.intervals.draws,
+        bands=config.bands,
+        counts_seen=config.checks.seen_in_train != Threshold() and config.policies.seen_in_train == "keep",
+        max_rows_per_user=config.max_rows_per_user,
+    )
 
 
 def agreement_request(request: Request, *, baseline: str, k: int, p: float) -> tuple[Request, dict[str, Measure]]:

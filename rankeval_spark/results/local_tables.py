@@ -12,6 +12,8 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
@@ -19,14 +21,19 @@ import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from rankeval_spark import allowed, columns as C
+from rankeval_spark.errors import ConfigError, Fault, first_line
+from rankeval_spark.results.filters import require_columns
 from rankeval_spark.results.storage import LocalStorage, Storage, inside
 
 if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
     from rankeval_spark.results.facts import Night
+    from rankeval_spark.results.filters import Filters
 
 PARTITIONS: Final = [C.EVALUATION, C.EVALUATION_DATE]
 
@@ -38,9 +45,6 @@ _REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")
 
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 """What Spark writes as %XX in the name of a partition's folder."""
-
-Filters = Sequence[tuple[str, str, Any]]
-"""Conditions that rows meet, all of them: column, ``=`` or ``in``, value or values."""
 
 
 def are_at(storage: Storage) -> TypeGuard[LocalStorage]:
@@ -54,6 +58,35 @@ def schema_of(storage: LocalStorage, table: str) -> dict[str, Any]:
     return columns
 
 
+def scan(storage: LocalStorage, table: str, *, version: int | None = None, where: Filters = ()) -> ds.Dataset:
+    """Plan to read rows of a table; of the files, only those of the wanted nights are ever opened.
+
+    Raises
+    ------
+    ConfigError
+        There is no such table or version, this process cannot read it, its log names a file outside the folders that
+        the environment allows, or a condition compares a column with a value of another type.
+    """
+    opened = _readable(storage, table, version)
+    if allowed.is_limited():
+        allowed.demand(*((f"results root, table {table}", uri) for uri in opened.file_uris()))
+    schema = pa.schema(opened.schema().to_arrow())
+    require_columns(table, where, schema.names)
+    is_of_nights = [name in PARTITIONS and bool(value) for name, _, value in where]
+    of_nights = [(name, how, _as_text(value)) for name, how, value in compress(where, is_of_nights)]
+    others = [
+        _expression(schema, table, *one) for one, is_pruned in zip(where, is_of_nights, strict=True) if not is_pruned
+    ]
+    try:
+        found = opened.to_pyarrow_dataset(file_pruning_predicate=of_nights or None)
+    except DeltaProtocolError as error:
+        said = first_line(str(error))
+        raise _unreadable(storage, f"table {table}: {said}", "drop that feature of the table") from error
+    for condition in others:
+        found = found.filter(condition)
+    return found
+
+
 def read(
     storage: LocalStorage,
     table: str,
@@ -62,19 +95,22 @@ def read(
     columns: Sequence[str] | None = None,
     where: Filters = (),
 ) -> list[dict[str, Any]]:
-    """Read rows of a table; maps are dictionaries, times are in UTC.
+    """Read rows of a table; maps are dictionaries, times are in UTC."""
+    return to_rows(
+        scan(storage, table, version=version, where=where).to_table(columns=list(columns) if columns else None)
+    )
 
-    Raises
-    ------
-    ConfigError
-        The log names a file outside the folders that the environment allows.
-    """
-    opened = _opened(storage, table, version)
-    if allowed.is_limited():
-        allowed.demand(*((f"results root, table {table}", uri) for uri in opened.file_uris()))
-    rows = opened.to_pyarrow_table(columns=list(columns) if columns else None, filters=list(where) or None)
-    found: list[dict[str, Any]] = rows.to_pylist(maps_as_pydicts="strict")
-    return found
+
+def to_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Turn rows into dictionaries; maps are dictionaries too."""
+    rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
+    return rows
+
+
+def nights_of(storage: LocalStorage, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
+    """Name the evaluations and dates that a table has rows of; its log says so."""
+    nights = _readable(storage, table, version).partitions()
+    return {(night[C.EVALUATION], date.fromisoformat(night[C.EVALUATION_DATE])) for night in nights}
 
 
 def append(storage: LocalStorage, table: str, rows: Iterable[Mapping[str, Any]], *, tag: str) -> None:
@@ -142,6 +178,37 @@ def has_rows(storage: LocalStorage, table: str, night: Night) -> bool:
     """Whether a table has a file with rows of a night."""
     values = [(C.EVALUATION, "=", night.evaluation), (C.EVALUATION_DATE, "=", night.evaluation_date.isoformat())]
     return bool(_opened(storage, table).file_uris(file_pruning_predicate=values))
+
+
+def _expression(schema: pa.Schema, table: str, name: str, how: str, value: object) -> pc.Expression:
+    """Write a condition as Arrow's, with values of the type of the column."""
+    type_ = schema.field(name).type
+    try:
+        if how == "in":
+            return pc.field(name).isin(pa.array(value, type_))
+        return pc.field(name) == pa.scalar(value, type_)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ConfigError(Fault(f"filter of {table}, {name}", repr(value), f"a value of type {type_}")) from error
+
+
+def _as_text(value: Any) -> Any:  # noqa: ANN401 - a value of a partition, or several
+    """Write values of partitions as the log does."""
+    return str(value) if isinstance(value, str | date) else [str(one) for one in value]
+
+
+def _readable(storage: LocalStorage, table: str, version: int | None) -> deltalake.DeltaTable:
+    try:
+        return _opened(storage, table, version)
+    except TableNotFoundError as error:
+        raise _unreadable(storage, f"no table {table}", "") from error
+    except DeltaError as error:
+        at = "" if version is None else f" at version {version}"
+        found = f"table {table}{at}: {first_line(str(error))}"
+        raise _unreadable(storage, found, "older versions are kept for 30 days") from error
+
+
+def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:
+    return ConfigError(Fault("results root", f"{storage.root!r} ({found})", "the results of an earlier run", fix))
 
 
 def _opened(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types as T
 
@@ -16,6 +16,7 @@ from rankeval_spark.results.storage import inside
 from rankeval_spark.stages.frames import data_type, struct_field, struct_type
 
 if TYPE_CHECKING:
+    from rankeval_spark.results.filters import Filters
     from rankeval_spark.results.storage import Storage
     from rankeval_spark.schemas import Field, Schema
 
@@ -115,7 +116,15 @@ def read(spark: SparkSession, storage: Storage, table: str, version: int | None 
     return frame
 
 
-def condition(where: local_tables.Filters) -> Column:
+def append(
+    spark: SparkSession, storage: Storage, schema: Schema, rows: Iterable[Mapping[str, Any]], *, tag: str
+) -> None:
+    """Append a few rows in one commit that carries ``tag`` as its user metadata."""
+    frame = spark.createDataFrame([dict(values) for values in rows], struct_type(schema)).coalesce(1)
+    frame.writeTo(identifier(storage, schema.name)).option("userMetadata", tag).append()
+
+
+def condition(where: Filters) -> Column:
     """Write conditions as one of Spark."""
     each = (F.col(name) == F.lit(value) if how == "=" else F.col(name).isin(*value) for name, how, value in where)
     return reduce(and_, each, F.lit(True))

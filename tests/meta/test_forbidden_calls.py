@@ -40,7 +40,6 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/session/probe.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
     "rankeval_spark/stages/user_rows.py": "asks Spark how it writes a frame without rows as Arrow",
-    "rankeval_spark/cli/published.py": "prints the few rows that were asked for",
 }
 IO_ALLOWED: Final = {
     "rankeval_spark/sources/": "the only place where inputs are read",

@@ -1,4 +1,4 @@
-"""``rankeval show``: filters, and the three ways to write rows."""
+"""``rankeval show``: filters, and the three ways to write rows; all of it without Spark."""
 
 from __future__ import annotations
 
@@ -9,11 +9,33 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rankeval_spark.config import load_config
+from tests.support import nights
 from tests.support.cli import rankeval
-from tests.support.nights import FIRST
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
+from tests.support.published import Root, frames_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.nights import Workspace
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Publish two dates with rows, one without, and another evaluation."""
+    made = nights.workspace(
+        tmp_path_factory.mktemp("show") / "workspace",
+        comparisons={"baseline": "pop", "tests": ["t", "sign"]},
+        gates=[{"measure": "RR@2", "at_least": 0.5}],
+    )
+    root = Root(made.root, load_config(made.config))
+    other = load_config(made.config, ["evaluation=other", "measures=[RR]"])
+    root.publish(FIRST, frames_of(FIRST), run_id="other", config=other)
+    for day in (FIRST, SECOND):
+        root.publish(day, frames_of(day), run_id=f"nightly-{day}")
+    root.publish_nothing(WITHOUT_ROWS, run_id="nothing", reason="no rows")
+    return made
 
 
 def shown(workspace: Workspace, *options: object) -> list[dict[str, Any]]:
@@ -141,3 +163,29 @@ def test_a_gap_may_be_asked_for_by_its_own_name(published: Workspace) -> None:
     assert {row["measure"] for row in by_measure} == {"RR"}
     of_slice = ("--slice", "country", "--measure", "GroupGap(RR)", "--measure", "RR")
     assert {row["measure"] for row in shown(published, *night[:-1], *of_slice)} == {"RR", "GroupGap(RR)"}
+
+
+def test_comparisons_are_shown_with_the_other_tests_in_their_line(published: Workspace) -> None:
+    options = ("--date", FIRST, "--evaluation", "nightly", "--comparisons")
+
+    rows = shown(published, *options, "--measure", "RR", "--k", 2)
+    as_table = rankeval("show", published.root, *options, "--measure", "RR", "--k", 2)
+
+    (row,) = rows
+    assert (row["model_id"], row["baseline_model_id"], row["test"]) == ("als", "pop", "t")
+    assert row["delta"] == pytest.approx((1 + 0 + 0 + 0) / 4 - (1 / 2 + 1 + 1 + 1) / 4, rel=0, abs=1e-12)
+    assert list(row["other_tests"]) == ["sign"]
+    assert "als" in as_table.out
+    assert as_table.out.count("RR@2") == 1
+
+
+def test_every_evaluation_is_shown_on_its_own_newest_date(published: Workspace) -> None:
+    rows = shown(published, "--measure", "RR", "--k", 2, "--model", "als")
+    newest = {"nightly": SECOND.isoformat(), "other": FIRST.isoformat()}
+    assert {row["evaluation"]: row["evaluation_date"] for row in rows} == newest
+
+
+def test_a_root_without_results_says_so(tmp_path: Path) -> None:
+    refused = rankeval("show", tmp_path)
+    assert (refused.code, "no table runs" in refused.message) == (2, True)
+    refused.assert_readable()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rankeval_spark.errors import ConfigError, DriverLostError, Fault, exit_code_of
 
@@ -79,33 +80,89 @@ def chosen_dates(first: date | None, last: date | None, days: Sequence[date]) ->
     return list(dict.fromkeys([*days, *between]))
 
 
+class Prepared(Protocol):
+    """A date that is computed and not published yet."""
+
+    def publish(self) -> NightResult:
+        """Publish it, from any thread."""
+
+
 def backfill(
-    dates: Sequence[date], run: Callable[[date], NightResult], *, kept: Mapping[date, str] | None = None
+    dates: Sequence[date],
+    run: Callable[[date], NightResult | Prepared],
+    *,
+    kept: Mapping[date, str] | None = None,
 ) -> Iterator[Outcome]:
     """Run each date in turn and yield what became of it; those of ``kept`` are not run.
 
-    Without a driver no other date can be run: that of which it was lost is the last one.
+    What is only prepared is published while the next date is run; its outcome comes after that. Without a driver no
+    other date can be run: that of which it was lost is the last one.
 
     Raises
     ------
     KeyboardInterrupt
         Whoever stops one date stops them all; its outcome is yielded before.
     """
+    with ThreadPoolExecutor(1, thread_name_prefix="publish") as publisher:
+        for outcome in _outcomes(dates, run, kept or {}, publisher):
+            yield outcome
+            if isinstance(outcome.error, KeyboardInterrupt):
+                raise outcome.error
+
+
+def _outcomes(
+    dates: Sequence[date],
+    run: Callable[[date], NightResult | Prepared],
+    kept: Mapping[date, str],
+    publisher: ThreadPoolExecutor,
+) -> Iterator[Outcome]:
+    """Yield the outcomes in the order of the dates, each when it is certain."""
+    publishing: _Publishing | None = None
     for day in dates:
-        outcome = Outcome(day, kept=kept[day]) if kept and day in kept else _outcome(day, run)
-        yield outcome
-        if isinstance(outcome.error, KeyboardInterrupt):
-            raise outcome.error
-        if isinstance(outcome.error, DriverLostError):
+        begun = Outcome(day, kept=kept[day]) if day in kept else _begun(day, run, publisher)
+        found = [] if publishing is None else publishing.outcomes()
+        found += [begun] if isinstance(begun, Outcome) else []
+        yield from found
+        if any(isinstance(one.error, DriverLostError | KeyboardInterrupt) for one in found):
             return
+        publishing = None if isinstance(begun, Outcome) else begun
+    if publishing is not None:
+        yield from publishing.outcomes()
 
 
-def _outcome(day: date, run: Callable[[date], NightResult]) -> Outcome:
+@dataclass(frozen=True)
+class _Publishing:
+    """A date whose publish is under way."""
+
+    evaluation_date: date
+    started: float
+    future: Future[NightResult]
+
+    def outcomes(self) -> list[Outcome]:
+        """Wait for what becomes of it; an interruption meanwhile is one more outcome, because the publish goes on."""
+        stopped: list[Outcome] = []
+        while not self.future.done():
+            try:
+                wait([self.future])
+            except KeyboardInterrupt as interruption:
+                stopped.append(Outcome(self.evaluation_date, error=interruption))
+        error = self.future.exception()
+        result = None if error else self.future.result()
+        own = Outcome(self.evaluation_date, result, error, seconds=time.perf_counter() - self.started)
+        return [own, *stopped[:1]]
+
+
+def _begun(
+    day: date, run: Callable[[date], NightResult | Prepared], publisher: ThreadPoolExecutor
+) -> Outcome | _Publishing:
+    """Run a date, and have it published where it is only prepared."""
     started = time.perf_counter()
     try:
         result = run(day)
     except (Exception, KeyboardInterrupt) as error:  # a date that fails must not stop the others; it is reported
         return Outcome(day, error=error, seconds=time.perf_counter() - started)
+    if hasattr(result, "publish"):
+        return _Publishing(day, started, publisher.submit(result.publish))
     return Outcome(day, result=result, seconds=time.perf_counter() - started)
 
 

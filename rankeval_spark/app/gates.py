@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import nearest
@@ -16,7 +20,7 @@ from rankeval_spark.statistics.gates import Estimate, Evidence, Verdict
 if TYPE_CHECKING:
     from datetime import date
 
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
 
     from rankeval_spark.app.past import PastNight
     from rankeval_spark.config import EvaluationConfig, Gate
@@ -62,9 +66,9 @@ def _key(row: Row) -> tuple[object, ...]:
 
 def judge(
     config: EvaluationConfig,
-    metrics: DataFrame | None,
-    group_metrics: DataFrame | None,
-    comparisons: DataFrame | None,
+    metrics: pa.Table | None,
+    group_metrics: pa.Table | None,
+    comparisons: pa.Table | None,
     previous: Previous | None = None,
 ) -> list[dict[str, Any]]:
     """Judge every rule of the config by the tables of one night.
@@ -73,8 +77,8 @@ def judge(
     ----------
     config : EvaluationConfig
         Its ``gates``, and who the baseline is.
-    metrics, group_metrics, comparisons : DataFrame or None
-        Rows of these tables, staged or published; only the few that a rule may ask for are fetched.
+    metrics, group_metrics, comparisons : pa.Table or None
+        Rows of these tables, as they are staged.
     previous : Previous, optional
         What the rules against the previous night go by; None where none was published.
 
@@ -85,8 +89,8 @@ def judge(
     """
     read = rows_read(config)
     means, of_groups, of_pairs = (
-        [] if frame is None else _collected(frame, where)
-        for frame, where in ((metrics, read), (group_metrics, read), (comparisons, {**read, **T_TESTS}))
+        [] if table is None else _in_order(_those(table, where).to_pylist())
+        for table, where in ((metrics, read), (group_metrics, read), (comparisons, {**read, **T_TESTS}))
     )
     return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
 
@@ -114,10 +118,10 @@ def rows_read(config: EvaluationConfig) -> dict[str, list[str]]:
     return {C.MEASURE: sorted(labels), C.SLICE: sorted(slices)}
 
 
-def _collected(frame: DataFrame, where: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    for name, values in where.items():
-        frame = frame.where(frame[name].isin(*values))
-    return _in_order(row.asDict() for row in frame.collect())
+def _those(table: pa.Table, where: Mapping[str, Sequence[str]]) -> pa.Table:
+    """Keep the rows that have one of the values in each column."""
+    conditions = (pc.field(name).isin(list(values)) for name, values in where.items())
+    return table.filter(reduce(and_, conditions))
 
 
 def _in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pyspark.sql import Row, functions as F
+from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, pipeline
 from rankeval_spark.config.bands import of_train
@@ -33,10 +33,6 @@ Fact: TypeAlias = tuple[str, str, int, int, list[str]]
 
 SMALL_CATALOGUE: Final = 32 << 20
 """Bytes up to which the catalogue is sent to every task: some 100,000 items with 32 numbers each."""
-
-
-MOST_COLUMNS: Final = 3
-"""Columns that a check names."""
 
 
 def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0, are_checked: bool = True) -> Inputs:
@@ -134,12 +130,20 @@ def can_be_seen(request: Request) -> bool:
     return pipeline.can_number_log(request)
 
 
-def with_model_names(inputs: Inputs, request: Request) -> Inputs:
-    """Look up which models the log has, where they are not known: one job, and none within the jobs that follow."""
+def with_model_names(inputs: Inputs, request: Request, *, are_usable: bool = False) -> Inputs:
+    """Look up which models the log has, where they are not known: one job, and none within the jobs that follow.
+
+    Parameters
+    ----------
+    are_usable : bool
+        Whether a model counts only if it has a row that can be used: to know that, most columns are read, not one.
+    """
     if request.models is not None or not inputs.has_model_id:
         return inputs
-    usable = clean.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
-    names = usable.select(C.MODEL_ID).distinct().collect()  # as few as there are models
+    log = inputs.recommendations
+    if are_usable:
+        log = clean.keep_usable_recommendations(log, invalid_scores="drop")
+    names = log.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct().collect()  # few
     return replace(inputs, model_names=tuple(sorted(row[0] for row in names)))
 
 
@@ -206,20 +210,6 @@ def _without_fault(name: str, checks: Iterable[str], n_rows: int) -> list[Fact]:
 
 def _counted(tallies: Iterable[Tally]) -> list[Fact]:
     return [(check.HELD_OUT, one.check, one.count, one.total, one.sample_keys) for one in tallies]
-
-
-def column_facts(sources: Sources) -> list[Row]:
-    """Name the columns that nothing reads: one is harmless, and may be one whose name is misspelt."""
-    return [
-        Row(
-            input=one.name,
-            check=check.EXTRA_COLUMNS,
-            count=len(one.unread),
-            total=one.n_columns,
-            sample_keys=list(one.unread[:MOST_COLUMNS]),
-        )
-        for one in sources.all()
-    ]
 
 
 def unreadable_of(items: DataFrame) -> str | None:

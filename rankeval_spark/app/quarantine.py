@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankeval_spark.app.inputs import inputs_of, unreadable_of
+from rankeval_spark.result_rows import check_rows
 from rankeval_spark.sources import RAW
 from rankeval_spark.stages import check, flags
 from rankeval_spark.stages.clean import SEGMENT_KEYS
@@ -12,15 +13,16 @@ from rankeval_spark.stages.clean import SEGMENT_KEYS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
     from rankeval_spark.config.request import Request
+    from rankeval_spark.result_rows.check_rows import Fact
     from rankeval_spark.sources import Sources
 
 
-def is_needed(facts: Iterable[Row]) -> bool:
+def is_needed(facts: Iterable[Fact]) -> bool:
     """Whether there is such a row, by what the checks counted: where there is none, none is looked for."""
-    return any(fact["count"] and fact["check"] in flags.REFUSALS for fact in facts)
+    return any(fact.count and fact.check in check_rows.REFUSALS for fact in facts)
 
 
 def to_rows(sources: Sources, request: Request, *, sample_share: float = 1.0) -> DataFrame:

@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,9 +19,10 @@ from rankeval_spark.cli.published import ANY_SLICE, Filter, comparison_rows_of, 
 from rankeval_spark.cli.runs import run_one, session_for
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.config import Gate, load_config
-from rankeval_spark.demo import prepare
+from rankeval_spark.demo import TRAINING, prepare
 from rankeval_spark.demo.results import forget_results_of_other_tables
 from rankeval_spark.results import results_of
+from rankeval_spark.session.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +44,8 @@ def run_demo(workspace: Path, config_path: Path) -> None:
     out, started = console(), time.perf_counter()
     config = load_config(config_path)
     allowed.demand(("--workspace", str(workspace)), ("results.root", config.results.location))
-    spark = session_for(config, is_small=True)
+    # Only to train: the nights are computed in this process.
+    spark = on_demand(partial(session_for, config, is_small=True, settings=TRAINING))
     logs = prepare(spark, workspace, lambda line: out.print(f"  {line}", markup=False))
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
     root, newest = config.results.location, max(logs.dates).isoformat()

@@ -103,6 +103,15 @@ class Job:
         if has_facts:
             yield facts.to_row()
 
+    def lists_with_rows(
+        self, batches: Iterable[pa.RecordBatch], *, has_partials: bool
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Make both of some lists at a time: what :meth:`list_rows` makes of them, and :meth:`scored_rows`."""
+        for lists in self._lists(batches, InputFacts()):
+            rows = self.scoring.to_scored_rows(lists, has_partials=has_partials)
+            lists.pop(PACKED, None)
+            yield pa.RecordBatch.from_pydict(lists), rows
+
     def partials(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make partial moments by slice, see :meth:`Scoring.to_partials`, and the counts of the rows that came in."""
         facts = InputFacts()

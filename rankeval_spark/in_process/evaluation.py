@@ -27,10 +27,9 @@ from rankeval_spark.in_process.leaderboard import to_leaderboard
 from rankeval_spark.in_process.means import to_metrics
 from rankeval_spark.in_process.memory import refuse_large
 from rankeval_spark.in_process.tables import Source, Tables
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.result_rows.gap_rows import to_gaps
-from rankeval_spark.result_rows.group_rows import to_groups
+from rankeval_spark.result_rows.group_rows import to_group_table
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
@@ -89,9 +88,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @cached_property
     @override
     def group_metrics(self) -> pa.Table:
-        batches = to_groups(self.metrics.combine_chunks().to_batches())
-        rows = pa.Table.from_batches(batches, arrow_schema(schemas.GROUP_METRICS))
-        return in_order_of(rows, METRICS_KEY)
+        return in_order_of(to_group_table(self.metrics), METRICS_KEY)
 
     @cached_property
     @override

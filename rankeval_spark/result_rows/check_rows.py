@@ -30,7 +30,34 @@ UNMATCHED_ITEMS: Final = "unmatched_items"
 SEEN_IN_TRAIN: Final = "seen_in_train"
 UNKNOWN_ROWS: Final = "unknown_rows"
 MISSING_USERS: Final = "missing_users"
+"""Judged users without a list, of the model that misses most; its one sample key is that model."""
+
 ABSENT_BASELINE: Final = "absent_baseline"
+
+EXTRA_COLUMNS: Final = "extra_columns"
+"""Columns that an input has and nothing reads."""
+
+ZERO_RANKS: Final = "zero_ranks"
+UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
+"""Checks of rows that are left out of the evaluation; a row fails one of them at most."""
+
+REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_facts")
+"""Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
+
+DRIFT: Final = "drift"
+"""The check that means stay in the band of the nights before; its input is what was measured."""
+
+VOLUME: Final = "volume"
+"""The check that an input has as many rows as on the nights before."""
+
+ABSENT_MODELS: Final = "absent_models"
+"""The check that every model of the last night has lists again."""
+
+FEWER_USERS: Final = "fewer_users"
+"""The check that no model lost many of its users with a list."""
+
+OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
+"""Checks that depend on other published nights, not on the inputs and the config alone."""
 
 _NONE_TOLERATED: Final = ((ITEMS, DUPLICATES), (ITEMS, VECTOR_LENGTHS))
 """Faults of the catalogue that are errors whatever the thresholds are."""

@@ -20,6 +20,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.result_rows import metric_rows
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
 from rankeval_spark.statistics import gaps, intervals
 
@@ -53,6 +54,13 @@ def to_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = pa.Table.from_batches(held)
         yield from to_rows(rows.filter(pc.not_equal(rows[C.SLICE], C.ALL_USERS)))
         yield from to_item_rows(rows)
+
+
+def to_group_table(metrics: pa.Table) -> pa.Table:
+    """Make the rows of :func:`to_groups` of all rows of ``metrics``, in the columns of ``schemas.GROUP_METRICS``."""
+    names = [field.name for field in schemas.METRICS.fields if field.name not in C.RUN_KEY]
+    batches = to_groups(metrics.select(names).combine_chunks().to_batches())
+    return pa.Table.from_batches(batches, arrow_schema(schemas.GROUP_METRICS))
 
 
 def to_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:

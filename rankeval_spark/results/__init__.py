@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.reader import Results, results_at, results_of
     from rankeval_spark.results.run import Run
     from rankeval_spark.results.staged import Rehearsal, StagedRun
-    from rankeval_spark.results.store import ResultsStore
+    from rankeval_spark.results.store import ResultsStore, can_be_written_here
 
 __all__ = [
     "Event",
@@ -29,6 +29,7 @@ __all__ = [
     "Run",
     "RunFacts",
     "StagedRun",
+    "can_be_written_here",
     "read_events",
     "results_at",
     "results_of",
@@ -42,7 +43,7 @@ _HOMES: Final = {
     **dict.fromkeys(("Results", "results_at", "results_of"), "reader"),
     **dict.fromkeys(("Rehearsal", "StagedRun"), "staged"),
     "Run": "run",
-    "ResultsStore": "store",
+    **dict.fromkeys(("ResultsStore", "can_be_written_here"), "store"),
 }
 
 

@@ -26,13 +26,13 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from rankeval_spark import allowed, columns as C
 from rankeval_spark.errors import ConfigError, Fault, first_line
+from rankeval_spark.results.facts import Night
 from rankeval_spark.results.filters import require_columns
 from rankeval_spark.results.storage import LocalStorage, Storage, inside
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-    from rankeval_spark.results.facts import Night
     from rankeval_spark.results.filters import Filters
 
 PARTITIONS: Final = [C.EVALUATION, C.EVALUATION_DATE]
@@ -142,6 +142,31 @@ def write_new(storage: LocalStorage, table: str, rows: pa.Table) -> None:
     )
 
 
+def commit_new(storage: LocalStorage, table: str, columns: str, night: Night) -> None:
+    """Make a table of the Parquet files that lie in the folder of a night, in one commit.
+
+    Parameters
+    ----------
+    columns : str
+        As ``StructType.json()`` writes them, those of the night among them.
+    """
+    path, folder = inside(storage.root, table), folder_of(night)
+    files = sorted(file.name for file in Path(path, folder).glob("*.parquet"))
+    adds = [
+        _added(path, f"{folder}/{name}", _values(night), stats=_counted(Path(path, folder, name))) for name in files
+    ]
+    schema = deltalake.Schema.from_json(columns)
+    create_table_with_add_actions(path, schema, adds, mode="error", partition_by=PARTITIONS)
+
+
+def files_of(storage: LocalStorage, table: str, night: Night, version: int) -> list[dict[str, Any]]:
+    """Return the files with the rows of a night at some version, as :func:`replace_night` takes them."""
+    location = inside(storage.root, table)
+    found = _opened(storage, table, version).file_uris(file_pruning_predicate=_only(night))
+    paths = sorted(os.path.relpath(os.path.realpath(file), os.path.realpath(location)) for file in found)
+    return [{"path": path, "location": location, "stats": _counted(Path(location, path))} for path in paths]
+
+
 def replace_night(
     storage: LocalStorage, table: str, night: Night, *, files: Sequence[Mapping[str, Any]], tag: str
 ) -> None:
@@ -154,8 +179,7 @@ def replace_night(
         files get a second name in this table, so that either table can be deleted.
     """
     opened = _opened(storage, table)
-    values = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date.isoformat()}
-    folder = inside(storage.root, table)
+    values, folder = _values(night), inside(storage.root, table)
     adds: list[AddAction | RemoveAction] = [
         _added(folder, _linked(file, folder), values, stats=file.get("stats") or "{}") for file in files
     ]
@@ -164,7 +188,7 @@ def replace_night(
         mode="overwrite",
         schema=opened.schema(),
         partition_by=PARTITIONS,
-        partition_filters=[(name, "=", value) for name, value in values.items()],
+        partition_filters=_only(night),
         commit_properties=_tagged(tag),
     )
 
@@ -176,8 +200,16 @@ def add_columns(storage: LocalStorage, table: str, fields: Iterable[str]) -> Non
 
 def has_rows(storage: LocalStorage, table: str, night: Night) -> bool:
     """Whether a table has a file with rows of a night."""
-    values = [(C.EVALUATION, "=", night.evaluation), (C.EVALUATION_DATE, "=", night.evaluation_date.isoformat())]
-    return bool(_opened(storage, table).file_uris(file_pruning_predicate=values))
+    return bool(_opened(storage, table).file_uris(file_pruning_predicate=_only(night)))
+
+
+def folder_of(night: Night) -> str:
+    """Where the files of a night are within a table.
+
+    As Spark names folders: Polars takes the values from them, not from the log.
+    """
+    values = {name: _ESCAPED.sub(_percent, value) for name, value in _values(night).items()}
+    return "/".join(f"{name}={value}" for name, value in values.items())
 
 
 def _expression(schema: pa.Schema, table: str, name: str, how: str, value: object) -> pc.Expression:
@@ -225,21 +257,33 @@ def _written(rows: pa.Table, folder: str) -> list[AddAction]:
     By pyarrow, which reports a full disk as Python does; where deltalake writes rows, a thread of its own panics.
     """
     adds = []
-    for night in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
-        evaluation, day = (night[name] for name in PARTITIONS)
-        own = rows.filter((pc.field(C.EVALUATION) == evaluation) & (pc.field(C.EVALUATION_DATE) == day))
-        # As Spark names folders: Polars takes the values from them, not from the log.
-        folders = f"{C.EVALUATION}={_ESCAPED.sub(_percent, evaluation)}/{C.EVALUATION_DATE}={day.isoformat()}"
-        path = f"{folders}/{uuid.uuid4().hex}.parquet"
+    for values in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
+        night = Night(*(values[name] for name in PARTITIONS))
+        is_own = (pc.field(C.EVALUATION) == night.evaluation) & (pc.field(C.EVALUATION_DATE) == night.evaluation_date)
+        own = rows.filter(is_own)
+        path = f"{folder_of(night)}/{uuid.uuid4().hex}.parquet"
         Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
         try:
             pq.write_table(own.drop_columns(PARTITIONS), Path(folder, path))
         except OSError:
             Path(folder, path).unlink(missing_ok=True)
             raise
-        values = {C.EVALUATION: evaluation, C.EVALUATION_DATE: day.isoformat()}
-        adds.append(_added(folder, path, values, stats=json.dumps({"numRecords": own.num_rows})))
+        adds.append(_added(folder, path, _values(night), stats=json.dumps({"numRecords": own.num_rows})))
     return adds
+
+
+def _values(night: Night) -> dict[str, str]:
+    """Write the partition of a night as the log does."""
+    return {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date.isoformat()}
+
+
+def _only(night: Night) -> list[tuple[str, str, Any]]:
+    return [(name, "=", value) for name, value in _values(night).items()]
+
+
+def _counted(file: Path) -> str:
+    """Return what the log says of the rows of a file, from its footer."""
+    return json.dumps({"numRecords": pq.read_metadata(file).num_rows})
 
 
 def _percent(found: re.Match[str]) -> str:

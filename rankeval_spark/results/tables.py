@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types a
 
 from rankeval_spark import allowed, schemas
 from rankeval_spark.errors import Fault, ResultsError
-from rankeval_spark.results import delta_log, local_tables
+from rankeval_spark.results import constraints, delta_log, local_tables
 from rankeval_spark.results.storage import inside
 from rankeval_spark.stages.frames import data_type, struct_field, struct_type
 
@@ -36,30 +36,9 @@ PROPERTIES: Final[Mapping[str, str]] = {
 }
 
 CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
-    "runs": {"sample_share": "sample_share IS NULL OR (sample_share > 0 AND sample_share <= 1)"},
-    "lists": {"counts": "n_recommended >= 0 AND n_duplicates >= 0"},
-    "user_metrics": {"counts": "k >= 0 AND n_judged >= 0 AND n_relevant >= 0 AND n_recommended >= 0 AND n_hits >= 0"},
-    "metrics": {
-        "counts": "k >= 0 AND n_users >= 0",
-        "lists": "n_lists IS NULL OR n_lists >= 0",
-        "judged_counts": "(n_undefined IS NULL OR n_undefined >= 0) AND (n_missing IS NULL OR n_missing >= 0)",
-        "tie_share": "tie_share IS NULL OR (tie_share >= 0 AND tie_share <= 1)",
-        # NaN is greater than infinity in Spark, so this refuses both.
-        "value": "value IS NULL OR (value > double('-Infinity') AND value < double('Infinity'))",
-    },
-    "group_metrics": {
-        "counts": "k >= 0 AND n_users >= 0 AND n_left_out >= 0",
-        "value": "value IS NULL OR (value > double('-Infinity') AND value < double('Infinity'))",
-    },
-    "comparisons": {
-        "counts": "k >= 0 AND n_users >= 0 AND (n_wins IS NULL OR (n_wins >= 0 AND n_ties >= 0 AND n_losses >= 0))",
-        "p": "(p_value IS NULL OR (p_value >= 0 AND p_value <= 1)) AND "
-        "(p_adjusted IS NULL OR (p_adjusted >= 0 AND p_adjusted <= 1))",
-        "delta": "delta IS NULL OR (delta > double('-Infinity') AND delta < double('Infinity'))",
-    },
-    "checks": {"share": "share IS NULL OR (share >= 0 AND share <= 1)"},
+    table: {name: str(rule) for name, rule in rules.items()} for table, rules in constraints.CONSTRAINTS.items()
 }
-"""CHECK constraints by table. NULL fails a CHECK unless it is let through; NaN fails every upper bound."""
+"""CHECK constraints by table, as Delta is told them."""
 
 
 def path_of(storage: Storage, table: str) -> str:

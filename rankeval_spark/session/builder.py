@@ -100,6 +100,13 @@ def is_under_spark_submit() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
+def is_chosen(master: str | None) -> bool:
+    """Return True if someone chose a Spark: an active session, a server, ``spark-submit``, or a master."""
+    if SparkSession.getActiveSession() is not None or is_under_spark_submit() or os.environ.get("SPARK_REMOTE"):
+        return True
+    return bool(master or spark_defaults().get("spark.master"))
+
+
 def is_local(master: str) -> bool:
     """Return True if a master's executors are on this machine, started by the driver."""
     return master == "local" or master.startswith(("local[", "local-cluster["))

@@ -40,7 +40,7 @@ ITEMS: Final = check_rows.ITEMS
 ROWS: Final = check_rows.ROWS
 """The check that only counts the rows of an input; it has no thresholds."""
 
-EXTRA_COLUMNS: Final = "extra_columns"
+EXTRA_COLUMNS: Final = check_rows.EXTRA_COLUMNS
 """The check of columns that an input has and nothing reads."""
 
 DUPLICATES: Final = check_rows.DUPLICATES
@@ -65,19 +65,7 @@ MISSING_USERS: Final = check_rows.MISSING_USERS
 ABSENT_BASELINE: Final = check_rows.ABSENT_BASELINE
 """The check that the model that others are compared with has lists."""
 
-DRIFT: Final = "drift"
-"""The check that means stay in the band of the nights before; its input is what was measured."""
-
-VOLUME: Final = "volume"
-"""The check that an input has as many rows as on the nights before."""
-
-ABSENT_MODELS: Final = "absent_models"
-"""The check that every model of the last night has lists again."""
-
-FEWER_USERS: Final = "fewer_users"
-"""The check that no model lost many of its users with a list."""
-
-OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
+OF_NIGHTS: Final = check_rows.OF_NIGHTS
 """Checks that depend on other published nights, not on the inputs and the config alone."""
 
 _MOST_ALIKE: Final = 3

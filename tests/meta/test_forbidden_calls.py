@@ -69,7 +69,7 @@ JVM_ALLOWED: Final = {
     "rankeval_spark/app/failures.py": "a failure of the JVM is translated",
 }
 SQL_ALLOWED: Final[Mapping[str, str]] = {
-    "rankeval_spark/results/audit.py": "constraints of the tables, as Delta is told them",
+    "rankeval_spark/results/audited_on_spark.py": "constraints of the tables, as Delta is told them",
     "rankeval_spark/results/tables.py": "tables with comments and partitions on a path are created by SQL only",
     "rankeval_spark/results/statements.py": "without Delta's Python package all that it does to a table is SQL only",
     "rankeval_spark/sources/probes.py": "versions of a table likewise; its name is quoted, and is not taken as SQL",

@@ -17,10 +17,11 @@ from rankeval_spark.statistics.drift import LEAST_NIGHTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.app.gates import Previous
     from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.result_rows.check_rows import Fact
     from rankeval_spark.results import RunFacts
 
 
@@ -39,11 +40,11 @@ class Before:
     facts: RunFacts
     is_alone: bool = False
 
-    def volume(self, counts: Mapping[str, int]) -> list[Row]:
+    def volume(self, counts: Mapping[str, int]) -> list[Fact]:
         """Hold the rows of the inputs against those of the nights before; no fact where these are too few."""
         return recent.to_volume_facts(counts, self.facts, self._within(self.config.checks.volume.window_days))
 
-    def of_means(self, metrics: DataFrame) -> list[Row]:
+    def of_means(self, metrics: DataFrame) -> list[Fact]:
         """Count the means of a run that left the band of the nights before, and models that are absent or shrank.
 
         No fact where these nights are too few.

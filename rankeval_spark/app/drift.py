@@ -7,11 +7,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-from pyspark.sql import Row
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.stages import check
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.statistics.drift import LEAST_NIGHTS, Band, band_of, has_drifted
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MOST_SHOWN: Final = 3
 
 def to_fact(
     facts: RunFacts, tonight: Sequence[Numbers], earlier: Sequence[Numbers], recent: Sequence[PastNight]
-) -> Row | None:
+) -> Fact | None:
     """Hold the means of a night over all users against those of the nights before; None where these are too few.
 
     Parameters
@@ -39,8 +39,7 @@ def to_fact(
 
     Returns
     -------
-    Row or None
-        A fact as :mod:`rankeval_spark.stages.check` makes them.
+    Fact or None
     """
     if len(recent) < LEAST_NIGHTS:
         return None
@@ -55,7 +54,7 @@ def to_fact(
     return fact_of(tonight, rows, linked={one.measure for one in facts.measures if one.link != "identity"})
 
 
-def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: Collection[str] = ()) -> Row:
+def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: Collection[str] = ()) -> Fact:
     """Count the means that left their band.
 
     Parameters
@@ -67,7 +66,7 @@ def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: C
 
     Returns
     -------
-    Row
+    Fact
         ``count`` of the ``total`` means that have a value and a band; ``sample_keys`` name a few of them.
     """
     keys = [_key(row) for row in tonight]
@@ -80,13 +79,9 @@ def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: C
             past[place], errors[place] = _number(row[C.VALUE]), _std_error(row, linked)
     values, band = np.array([_number(row[C.VALUE]) for row in tonight]), band_of(past, errors)
     is_outside = has_drifted(values, band)
-    return Row(
-        input=schemas.METRICS.name,
-        check=check.DRIFT,
-        count=int(is_outside.sum()),
-        total=int((~np.isnan(values) & ~np.isnan(band.low)).sum()),
-        sample_keys=[_in_words(keys[place], values[place], band, place) for place in _farthest(values, band)],
-    )
+    total = int((~np.isnan(values) & ~np.isnan(band.low)).sum())
+    named = [_in_words(keys[place], values[place], band, place) for place in _farthest(values, band)]
+    return Fact(schemas.METRICS.name, check_rows.DRIFT, int(is_outside.sum()), total, named)
 
 
 def _key(row: Numbers) -> tuple[str, str, int]:

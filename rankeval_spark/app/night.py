@@ -10,7 +10,7 @@ from datetime import date, datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import DataFrame, Row, SparkSession, functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import __version__, columns as C, pipeline, schemas
 from rankeval_spark.app import gates, quarantine
@@ -20,6 +20,7 @@ from rankeval_spark.app.failures import told, translated
 from rankeval_spark.app.inputs import (
     can_be_seen,
     column_facts,
+    computed_facts,
     exposures_of,
     inputs_of,
     list_facts,
@@ -35,6 +36,7 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.engine.unusable import EXPECTED, FIX
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, interruption, nearest, visible
 from rankeval_spark.measures.groups import OF_GROUP, rule_of
+from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
 from rankeval_spark.sources import Sources, is_wholly_empty, read_all
 from rankeval_spark.stages import check, flags
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig, Policies
     from rankeval_spark.measures import Measure, MeasureSet
     from rankeval_spark.pipeline import Inputs
+    from rankeval_spark.result_rows.check_rows import Fact
 
 _MODELS_SHOWN: Final = 20
 
@@ -54,11 +57,10 @@ def _columns_of(schema: schemas.Schema) -> str:
 
 
 GATE_SCHEMA: Final = _columns_of(schemas.GATES)
-CHECK_SCHEMA: Final = _columns_of(schemas.CHECKS)
 
 _OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
-    check.DUPLICATES: ("each item once", "keep one row an item in the catalogue"),
-    check.VECTOR_LENGTHS: ("vectors of one length", "give each item a vector of one length"),
+    check_rows.DUPLICATES: ("each item once", "keep one row an item in the catalogue"),
+    check_rows.VECTOR_LENGTHS: ("vectors of one length", "give each item a vector of one length"),
 }
 """Of checks of the catalogue of which none is tolerated: what is expected, and the fix."""
 
@@ -173,7 +175,7 @@ def rehearse_night(
 ) -> NightResult:
     """Compute a night as :func:`run_night` does, and publish nothing.
 
-    The nights before it are not asked, so there is none of the checks that do (:data:`check.OF_NIGHTS`), and rules
+    The nights before it are not asked, so there is none of the checks that do (:data:`check_rows.OF_NIGHTS`), and rules
     against the previous night are not judged.
 
     Raises
@@ -226,9 +228,9 @@ class _Night:
     steps: Steps
     is_alone: bool = False
     sources: Sources | None = None
-    facts: list[Row] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    judged: list[Row] = field(default_factory=list)
+    judged: list[dict[str, Any]] = field(default_factory=list)
     gates: list[dict[str, Any]] = field(default_factory=list)
 
     @cached_property
@@ -291,7 +293,7 @@ class _Night:
                 self._measure(inputs, scored)
             else:
                 self.recorded.discard()
-        self.recorded.stage(schemas.CHECKS.name, self.spark.createDataFrame(self.judged, CHECK_SCHEMA))
+        self.recorded.stage(schemas.CHECKS.name, self.spark.createDataFrame(self.judged, check.VERDICT_TYPES))
         return reason
 
     def _score(self, inputs: Inputs, kept: ExitStack) -> tuple[DataFrame, SeenInputs | None]:
@@ -321,10 +323,10 @@ class _Night:
         """Count what can be seen in the rows, and refuse them where a check says so; return why there are none."""
         with self.steps.step("check") as step:
             self._count(inputs, seen)
-            step.n_rows = sum(row["count"] for row in self.facts if row["check"] == check.ROWS)
+            step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
-                self.facts = [fact for fact in self.facts if fact["check"] != check.UNMATCHED_ITEMS]
+                self.facts = [fact for fact in self.facts if fact.check != check_rows.UNMATCHED_ITEMS]
             self._quarantine()
             self._refuse(*self._unusable())
         return reason
@@ -333,9 +335,9 @@ class _Night:
         """Count what can be seen in the rows; how many the segments have is for `runs` alone."""
         segments = self._sources.segments
         of_segments = [check.to_segment_facts(segments.frame)] if segments else []
-        facts = check.union(*row_facts(inputs, self.request, seen), *of_segments).collect()
-        self.counts = {row["input"]: row["count"] for row in facts if row["check"] == check.ROWS}
-        self.facts = [row for row in facts if (row["input"], row["check"]) != (check.SEGMENTS, check.ROWS)]
+        facts = computed_facts(*row_facts(inputs, self.request, seen), *of_segments)
+        self.counts = {fact.input: fact.count for fact in facts if fact.check == check_rows.ROWS}
+        self.facts = [fact for fact in facts if (fact.input, fact.check) != (check_rows.SEGMENTS, check_rows.ROWS)]
         self.facts += [*column_facts(self._sources), *self.before.volume(self.counts)]
 
     def _quarantine(self) -> None:
@@ -347,7 +349,7 @@ class _Night:
 
     def _measure(self, inputs: Inputs, scored: DataFrame) -> None:
         """Look at the lists, and stage what follows from the rows of users."""
-        self.facts += list_facts(scored, self.request).collect()
+        self.facts += computed_facts(list_facts(scored, self.request))
         exposures = exposures_of(inputs, self.request)
         frames = pipeline.Frames(scored, self.request, inputs.has_one_list, exposures)
         stage_results(self.recorded, frames, steps=self.steps)
@@ -372,8 +374,7 @@ class _Night:
 
     def _refuse(self, *unusable_inputs: Fault) -> None:
         """Stop where a check says so, or an input cannot be used."""
-        facts = self.spark.createDataFrame(self.facts, check.FACT_TYPES)
-        self.judged = check.with_verdicts(facts, checks=self.config.checks).collect()
+        self.judged = check_rows.to_rows(self.facts, self.config.checks).to_pylist()
         failed = [row for row in self.judged if row["verdict"] == "error"]
         if failed or unusable_inputs:
             kept = self.recorded.quarantine_path if self.config.results.quarantine else ""
@@ -384,7 +385,7 @@ class _Night:
         """Find inputs that have rows and none that can be used, whatever the thresholds of the checks are."""
         faults = []
         for name, n_rows in self.counts.items():
-            found = {row["check"]: row["count"] for row in self.facts if row["input"] == name and row["count"]}
+            found = {fact.check: fact.count for fact in self.facts if fact.input == name and fact.count}
             reasons = {reason: found[reason] for reason in flags.UNUSABLE if reason in found}
             if n_rows and sum(reasons.values()) == n_rows:
                 counted = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
@@ -392,9 +393,9 @@ class _Night:
                 faults.append(Fault(f"inputs.{name}", text, EXPECTED[name], FIX))
         return faults
 
-    def _without_lists(self, row: Row) -> Fault | None:
+    def _without_lists(self, row: Mapping[str, Any]) -> Fault | None:
         """Say that a model has no list at all, and which ones have: its name may be misspelt."""
-        if row["check"] != check.MISSING_USERS or row["share"] < 1:
+        if row["check"] != check_rows.MISSING_USERS or row["share"] < 1:
             return None
         (model,) = row["sample_keys"]
         log = self._sources.recommendations.frame
@@ -476,21 +477,21 @@ def with_all_columns(lists: DataFrame) -> DataFrame:
     return with_columns(lists, {field.name: F.lit(None).cast(field.type) for field in absent})
 
 
-def _check_fault(row: Row, quarantined: str) -> Fault:
+def _check_fault(row: Mapping[str, Any], quarantined: str) -> Fault:
     """Say what was refused, and where its rows are kept, if they are."""
     expected = f"at most {row['threshold']:.2%}"
     kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in flags.REFUSALS else ""
     fix = f"mend the input{kept}, or raise checks.{row['check']}.error"
     if row["check"] == flags.ZERO_RANKS:
-        expected, fix = "ranks that count from 1", f"write ranks_from: 0 in inputs.{check.RECOMMENDATIONS}, or {fix}"
-    if row["input"] == check.ITEMS and row["check"] in _OF_CATALOGUE:
+        expected, fix = "ranks that count from 1", f"write ranks_from: 0 in inputs.{row['input']}, or {fix}"
+    if row["input"] == check_rows.ITEMS and row["check"] in _OF_CATALOGUE:
         expected, fix = _OF_CATALOGUE[row["check"]]
-    if row["check"] in check.OF_NIGHTS:
+    if row["check"] in check_rows.OF_NIGHTS:
         fix = f"find out what changed; if the change is meant, raise checks.{row['check']}.error"
     return Fault(f"{row['input']}, {row['check']}", _counted(row), expected, fix)
 
 
-def _counted(row: Row) -> str:
+def _counted(row: Mapping[str, Any]) -> str:
     """Write how often a check met its case, with a few of the keys concerned."""
     examples = f", for example {'; '.join(map(visible, row['sample_keys']))}" if row["sample_keys"] else ""
     return f"{row['count']:,} ({row['share']:.2%}){examples}"

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Row
-
 from rankeval_spark import columns as C
 from rankeval_spark.config.thresholds import LEAST_COUNTED
-from rankeval_spark.stages import check
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.check_rows import Fact
 
 if TYPE_CHECKING:
     from datetime import date
@@ -30,7 +29,7 @@ _NOT_ROWS: Final = ("version", "timestamp", "ranks_from")
 """Keys of an input that do not say which table, and which of its rows, are read."""
 
 
-def to_volume_facts(counts: Mapping[str, int], facts: RunFacts, nights: Sequence[PastNight]) -> list[Row]:
+def to_volume_facts(counts: Mapping[str, int], facts: RunFacts, nights: Sequence[PastNight]) -> list[Fact]:
     """Hold the rows of each input against their median on the nights before.
 
     Parameters
@@ -43,8 +42,8 @@ def to_volume_facts(counts: Mapping[str, int], facts: RunFacts, nights: Sequence
 
     Returns
     -------
-    list of Row
-        A fact for each input that enough nights have rows of: ``count`` of the ``total`` rows, of the night with more,
+    list of Fact
+        One for each input that enough nights have rows of: ``count`` of the ``total`` rows, of the night with more,
         are the difference.
     """
     asked = json.loads(facts.config)
@@ -55,23 +54,23 @@ def to_volume_facts(counts: Mapping[str, int], facts: RunFacts, nights: Sequence
     return [_volume(name, n, past[name]) for name, n in counts.items() if len(past[name]) >= LEAST_COUNTED]
 
 
-def _volume(name: str, n_rows: int, past: Sequence[int]) -> Row:
+def _volume(name: str, n_rows: int, past: Sequence[int]) -> Fact:
     usual = round(median(past))
     off = abs(n_rows - usual)
     words = f"{n_rows:,} rows, {usual:,} by the median of {len(past)} nights"
-    return _fact(name, check.VOLUME, off, max(n_rows, usual), [words] if off else [])
+    return Fact(name, check_rows.VOLUME, off, max(n_rows, usual), [words] if off else [])
 
 
 def last_alike(facts: RunFacts, nights: Sequence[PastNight]) -> PastNight | None:
     """Return the newest night whose config reads the log alike, whichever models it asks for."""
     asked = json.loads(facts.config)
-    alike = (night for night in reversed(nights) if _is_alike(asked, night, check.RECOMMENDATIONS))
+    alike = (night for night in reversed(nights) if _is_alike(asked, night, check_rows.RECOMMENDATIONS))
     return next(alike, None)
 
 
 def to_model_facts(
     facts: RunFacts, tonight: Sequence[Numbers], before: Sequence[Numbers], last: PastNight
-) -> list[Row]:
+) -> list[Fact]:
     """Count the models that had lists on the last night and have none, and the users that the others lost.
 
     A model that tonight's config does not name any more was taken out on purpose.
@@ -94,17 +93,19 @@ def to_model_facts(
         return []
     now = users_with_list(tonight, asked)
     absent = sorted(model for model in then if not now.get(model))
-    gone = _fact(check.RECOMMENDATIONS, check.ABSENT_MODELS, len(absent), len(then), absent[:MOST_SHOWN])
+    gone = Fact(check_rows.RECOMMENDATIONS, check_rows.ABSENT_MODELS, len(absent), len(then), absent[:MOST_SHOWN])
     return [gone, _fewer({model: (then[model], now[model]) for model in then if now.get(model)}, last.evaluation_date)]
 
 
-def _fewer(users: Mapping[str, tuple[int, int]], last: date) -> Row:
+def _fewer(users: Mapping[str, tuple[int, int]], last: date) -> Fact:
     """Name the model that lost most, by its share: another model must not hide it."""
     lost = {model: max(0, then - now) for model, (then, now) in users.items()}
     worst = max(users, key=lambda model: (lost[model] / users[model][0], model), default="")
     then, now = users.get(worst, (0, 0))
     words = f"{worst}: {now:,} users with a list, {then:,} on {last}"
-    return _fact(check.RECOMMENDATIONS, check.FEWER_USERS, lost.get(worst, 0), then, [words] if lost.get(worst) else [])
+    return Fact(
+        check_rows.RECOMMENDATIONS, check_rows.FEWER_USERS, lost.get(worst, 0), then, [words] if lost.get(worst) else []
+    )
 
 
 def users_with_list(rows: Sequence[Numbers], config: Mapping[str, Any]) -> dict[str, int]:
@@ -130,7 +131,7 @@ def _is_alike(asked: Mapping[str, Any], night: PastNight, name: str, *, with_mod
     if name not in night.n_input_rows:
         return False
     then = night.recorded_config
-    is_narrowed_alike = not with_models or name != check.RECOMMENDATIONS or _models(asked) == _models(then)
+    is_narrowed_alike = not with_models or name != check_rows.RECOMMENDATIONS or _models(asked) == _models(then)
     return is_narrowed_alike and _reading(asked, name) == _reading(then, name)
 
 
@@ -143,7 +144,3 @@ def _reading(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Take from a config which rows of an input are read; keys without a value are left out, newer ones come so."""
     section = config["inputs"].get(name) or {}
     return {key: value for key, value in section.items() if value and key not in _NOT_ROWS}
-
-
-def _fact(name: str, check_: str, count: int, total: int, sample_keys: list[str]) -> Row:
-    return Row(input=name, check=check_, count=count, total=total, sample_keys=sample_keys)

@@ -35,8 +35,8 @@ def facts(**changes: Any) -> RunFacts:  # noqa: ANN401 - as above
 def volumes(n_rows: int, *nights: PastNight, **changes: Any) -> list[tuple[int, int, list[str]]]:  # noqa: ANN401 - as above
     """Count, total and samples; the input has rows tonight, and so has one that no night before had."""
     rows = recent.to_volume_facts({"recommendations": n_rows, "train": 5}, facts(**changes), nights)
-    assert all((row["input"], row["check"]) == ("recommendations", "volume") for row in rows)
-    return [(row["count"], row["total"], row["sample_keys"]) for row in rows]
+    assert all((row.input, row.check) == ("recommendations", "volume") for row in rows)
+    return [(row.count, row.total, [*row.sample_keys]) for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def of_models(
     **changes: Any,  # noqa: ANN401 - as above
 ) -> dict[str, tuple[int, int, list[str]]]:
     rows = recent.to_model_facts(facts(**changes), tonight, before, night(8, 1))
-    assert {row["input"] for row in rows} <= {"recommendations"}
-    return {row["check"]: (row["count"], row["total"], row["sample_keys"]) for row in rows}
+    assert {row.input for row in rows} <= {"recommendations"}
+    return {row.check: (row.count, row.total, [*row.sample_keys]) for row in rows}
 
 
 def test_models_without_a_list_tonight_are_absent_whether_they_are_named_or_not() -> None:

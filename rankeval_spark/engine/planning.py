@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine import rows
 from rankeval_spark.engine.job import Job
 from rankeval_spark.engine.results import Scoring
 from rankeval_spark.engine.rules import ListRules
@@ -18,6 +19,32 @@ if TYPE_CHECKING:
 SECOND_STEP = frozenset((N.ITEM_FAMILIARITY, N.ITEM_PAIRS))
 """Facts that are made of ranked items: lists are ranked once more for them."""
 
+_OF_ITEM: Final = {
+    N.PROFILE_CATEGORIES: N.ITEM_CATEGORIES,
+    N.PROFILE_VECTORS: N.ITEM_VECTORS,
+    N.PROFILE_INTERACTIONS: N.ITEM_INTERACTIONS,
+    N.JUDGED_CATEGORIES: N.ITEM_CATEGORIES,
+    N.CATEGORY_GROUP: N.ITEM_CATEGORIES,
+    N.POPULARITY_GROUP: N.ITEM_POPULARITY_GROUP,
+}
+"""The fact of items that a fact of users or judgements is made of."""
+
+COUNTED_FACTS: Final = frozenset(
+    {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_LEVEL, N.ITEM_PLACE, N.ITEM_QUANTILE}
+    | {N.ITEM_POPULARITY_GROUP}
+)
+"""Facts of items that follow from counts of the training data."""
+
+CATALOGUE_FACTS: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
+"""Facts of items that the catalogue has."""
+
+_OF_CATALOGUE: Final = {
+    rows.LOG: CATALOGUE_FACTS,
+    rows.HELD_OUT: frozenset((N.JUDGED_CATEGORIES, N.CATEGORY_GROUP)),
+    rows.TRAIN: frozenset((N.PROFILE_CATEGORIES, N.PROFILE_VECTORS)),
+}
+"""What is made of the facts that the catalogue has of the items of an input."""
+
 
 def scoring_of(request: Request) -> Scoring:
     """Take from a request how lists become values and moments."""
@@ -28,6 +55,22 @@ def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:
     """Name the facts that the measures, and the check of seen items, read."""
     seen = {N.ITEM_SEEN} if request.counts_seen and has_train else set()
     return request.measures.needs | seen
+
+
+def item_needs(needs: frozenset[str]) -> frozenset[str]:
+    """Add the facts of items that facts of users and judgements are made of."""
+    return needs | {_OF_ITEM[name] for name in needs if name in _OF_ITEM}
+
+
+def described_inputs(needs: frozenset[str]) -> tuple[int, ...]:
+    """List the inputs about whose items something is needed that the catalogue knows."""
+    return tuple(kind for kind, read in _OF_CATALOGUE.items() if needs & read)
+
+
+def reads_train(request: Request, needs: frozenset[str]) -> bool:
+    """Return True if workers read what each user has in the training data."""
+    profiles = {N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS}
+    return not needs.isdisjoint({N.ITEM_SEEN, *profiles}) or request.policies.seen_in_train == "drop"
 
 
 def is_described(needs: frozenset[str]) -> bool:
@@ -103,4 +146,5 @@ def job_of(
         needs=needs,
         depth=depth_of(request.measures),
         has_lists=has_lists,
+        described=described_inputs(needs),
     )

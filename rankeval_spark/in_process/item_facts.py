@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.engine.codes import to_codes
+from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.in_process.catalogue import to_catalogue
 from rankeval_spark.in_process.interactions import Train, given, interactions_of
 from rankeval_spark.in_process.joins import full_join
@@ -18,11 +19,6 @@ from rankeval_spark.measures import needs as N
 
 if TYPE_CHECKING:
     from datetime import date
-
-_COUNTED: Final = frozenset(
-    {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_LEVEL, N.ITEM_PLACE, N.ITEM_QUANTILE}
-)
-_FROM_CATALOGUE: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
 
 
 def to_item_table(
@@ -58,10 +54,10 @@ def to_item_table(
         The catalogue has an item twice, or vectors of two lengths.
     """
     tables = []
-    if needs & _COUNTED:
+    if needs & COUNTED_FACTS:
         tables.append(to_popularity(interactions_of(train), needs=needs, n_places=n_places))
-    if needs & _FROM_CATALOGUE:
-        of_items = needs & _FROM_CATALOGUE
+    if needs & CATALOGUE_FACTS:
+        of_items = needs & CATALOGUE_FACTS
         tables.append(to_catalogue(given(items), needs=of_items, evaluation_date=evaluation_date))
     return full_join(tables, on=C.ITEM_ID) if tables else None
 

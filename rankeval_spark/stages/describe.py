@@ -16,17 +16,14 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import needs as N
-from rankeval_spark.stages import profiles, trained
+from rankeval_spark.stages import trained
 from rankeval_spark.stages.clean import has_keys, input_failure, is_finite_vector, quoted
 
 if TYPE_CHECKING:
     from datetime import date
 
-_COUNTED: Final = frozenset(
-    {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_LEVEL, N.ITEM_PLACE, N.ITEM_QUANTILE}
-)
-_FROM_CATALOGUE: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
 _COUNTED_TOTALS: Final = (N.TOTAL_INTERACTIONS, N.MOST_INTERACTIONS, N.LEAST_INTERACTIONS)
 _N, _USERS, _LEVEL = "_n_interactions", "_n_users", "_level"
 
@@ -74,52 +71,18 @@ def to_item_table(knowledge: Knowledge, *, needs: frozenset[str], n_places: int)
         How many of the most popular items must know their place.
     """
     frames = []
-    if needs & _COUNTED:
+    if needs & COUNTED_FACTS:
         frames.append(_to_counted(given(knowledge.train), needs=needs, n_places=n_places))
-    if needs & _FROM_CATALOGUE and knowledge.has_small_catalogue:
-        frames.append(_to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE))
+    if needs & CATALOGUE_FACTS and knowledge.has_small_catalogue:
+        frames.append(_to_catalogue(knowledge, needs=needs & CATALOGUE_FACTS))
     return reduce(lambda left, right: left.join(right, on=[C.ITEM_ID], how="full"), frames) if frames else None
 
 
 def to_catalogue_facts(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | None:
     """Make one row per item of a large catalogue, for a join with the log; None where that is not needed."""
-    if not needs & _FROM_CATALOGUE or knowledge.has_small_catalogue:
+    if not needs & CATALOGUE_FACTS or knowledge.has_small_catalogue:
         return None
-    return _to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE)
-
-
-def to_profiles(
-    knowledge: Knowledge, *, needs: frozenset[str], judgements: DataFrame | None = None
-) -> DataFrame | None:
-    """Make one row per user: ``user_id`` and the struct ``_profile``; None where none is needed.
-
-    A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
-    that the catalogue describes. Judged items are added to it.
-    """
-    names: list[str] = [name for name in (N.PROFILE_CATEGORIES, N.PROFILE_VECTORS) if name in needs]
-    frames = _to_catalogue_profiles(knowledge, names=names) if names else []
-    if N.PROFILE_INTERACTIONS in needs:
-        names.append(N.PROFILE_INTERACTIONS)
-        train = given(knowledge.train)
-        counts = _to_counts(train)
-        frames.append(profiles.to_popularity(_to_pairs(train), counts=counts, interactions=_N))
-    if N.JUDGED_CATEGORIES in needs:
-        names.append(N.JUDGED_CATEGORIES)
-        catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
-        frames.append(profiles.to_judged_categories(given(judgements), catalogue=catalogue))
-    if not frames:
-        return None
-    per_user = reduce(lambda left, right: left.join(right, on=[C.USER_ID], how="full"), frames)
-    return per_user.select(C.USER_ID, F.struct(*names).alias(C.PROFILE))
-
-
-def _to_catalogue_profiles(knowledge: Knowledge, *, names: Iterable[str]) -> list[DataFrame]:
-    """Make a frame of one row per user for each of the profiles that are made of categories or vectors."""
-    of_item = {N.PROFILE_CATEGORIES: N.ITEM_CATEGORIES, N.PROFILE_VECTORS: N.ITEM_VECTORS}
-    catalogue = _to_catalogue(knowledge, needs=frozenset(of_item[name] for name in names))
-    pairs = _to_pairs(given(knowledge.train)).join(catalogue, on=[C.ITEM_ID], how="inner")
-    make = {N.PROFILE_CATEGORIES: profiles.to_categories, N.PROFILE_VECTORS: profiles.to_vectors}
-    return [make[name](pairs) for name in names]
+    return _to_catalogue(knowledge, needs=needs & CATALOGUE_FACTS)
 
 
 def to_categories(knowledge: Knowledge) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,7 @@ from rankeval_spark.measures.needs import CATEGORY_GROUP, LIST_NAMES, POPULARITY
 if TYPE_CHECKING:
     from rankeval_spark.engine.differing import Aggregator
     from rankeval_spark.engine.keys import ListKeys
+    from rankeval_spark.engine.parity import Parity
     from rankeval_spark.engine.results import Scoring
     from rankeval_spark.engine.rules import ListRules
     from rankeval_spark.measures.arrays import IntVector
@@ -133,6 +135,12 @@ class Job:
                 is_last = places + 1 == (ranked.start + ranked.length)[ranked.list_code]
                 places = places[(ranked.rank_at(places) <= self.depth) | is_last]
             yield pa.RecordBatch.from_pydict(_item_columns(batch, judgements, ranked, places, self.has_lists))
+
+    def parity(self, batches: Iterable[pa.RecordBatch], *, counter: Parity) -> Iterator[pa.RecordBatch]:
+        """Add up what measures of parity count, see :meth:`Parity.add_up`."""
+        segments_of = partial(to_segments, names=self.segments, absent=self.absent)
+        for _, judgements, ranked in self._ranked(batches, InputFacts()):
+            yield from counter.add_up(judgements, ranked, segments_of)
 
     def _lists(self, batches: Iterable[pa.RecordBatch], facts: InputFacts) -> Iterator[dict[str, pa.Array]]:
         """Make compact lists with all that is read of them, so many at a time as are scored in one go."""

@@ -25,7 +25,6 @@ from rankeval_spark.engine.planning import (
 from rankeval_spark.in_process import item_facts
 from rankeval_spark.in_process.cooccurrence import to_familiarity, to_pairs
 from rankeval_spark.in_process.interactions import Interactions
-from rankeval_spark.in_process.judgements import to_judgements
 from rankeval_spark.in_process.row_flags import (
     refuse_unusable_inputs,
     usable_held_out,
@@ -38,6 +37,7 @@ from rankeval_spark.measures import needs as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.parity import Parity
     from rankeval_spark.in_process.tables import Tables
 
 
@@ -87,12 +87,6 @@ class Usable:
     def held_out(self) -> pa.Table:
         """Usable judgements."""
         return usable_held_out(self.tables.held_out)
-
-    @cached_property
-    def judgements(self) -> pa.Table:
-        """One judgement per user and item."""
-        policy = self.request.policies.held_out_duplicates
-        return to_judgements(self.held_out, duplicates=policy)
 
     @cached_property
     def train(self) -> pa.Table | None:
@@ -151,6 +145,11 @@ class Usable:
         batches = plain.with_job(replace(plain.job, depth=depth, needs=frozenset())).run(lambda job: job.ranked_items)
         return pa.Table.from_batches(batches) if batches else _no_ranked_items(self)
 
+    def parity_counts(self, counter: Parity) -> list[pa.RecordBatch]:
+        """Count what measures of parity read, see :meth:`Job.parity`."""
+        needs = frozenset(need for one in counter.measures for need in one.needs)
+        return self._united(needs).run(lambda job: lambda batches: job.parity(batches, counter=counter))
+
     def _united(self, needs: frozenset[str]) -> UserRows:
         request, has_lists = self.request, not self.tables.has_one_list
         names = [name for name in log_columns(self.log.column_names, request, has_lists=has_lists)]
@@ -198,7 +197,7 @@ class Usable:
         if of_items is not None:
             structs = of_items.to_struct_array().combine_chunks()
             found[rows.ITEMS] = pa.ListArray.from_arrays(pa.array([0, len(structs)], pa.int32()), structs)
-        totals = item_facts.to_totals(self.trained, self.items, needs=needs)
+        totals = item_facts.to_totals(self.trained, self.items, needs=item_needs(needs))
         if totals is not None:
             found[C.TOTALS] = totals
         return found

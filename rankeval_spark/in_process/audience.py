@@ -14,9 +14,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.codes import to_codes
 from rankeval_spark.engine.failures import quoted, refuse_input
-from rankeval_spark.engine.hashes import hashes_of
+from rankeval_spark.engine.hashes import N_GROUPS, jackknife_groups
 from rankeval_spark.in_process.counting import changes, codes_among, counted, lengths_of
-from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +47,7 @@ class Audience:
     @cached_property
     def group(self) -> IntVector:
         """Group of the jackknife of each user, by a hash of their id: int64, shape (n_users,)."""
-        return hashes_of(self.users) % N_GROUPS
+        return jackknife_groups(self.users)
 
 
 def to_audience(ranked: pa.Table) -> Audience:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.engine.codes import starts_of_runs
+from rankeval_spark.engine.hashes import N_GROUPS
 from rankeval_spark.in_process.audience import Slice, to_audience, to_slices
 from rankeval_spark.in_process.counting import compact, counted, lengths_of, summed
 from rankeval_spark.in_process.pair_sums import PairSums, pair_sums
@@ -24,7 +25,7 @@ from rankeval_spark.measures import needs
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.exposure_rows import ExposureRows
 from rankeval_spark.result_rows.histograms import COUNTS
-from rankeval_spark.result_rows.jackknife_rows import N_GROUPS, JackknifeRows
+from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
 from rankeval_spark.result_rows.metric_rows import slice_names
 
 if TYPE_CHECKING:

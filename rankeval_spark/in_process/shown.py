@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import in_one_piece, to_numpy
 from rankeval_spark.engine.codes import starts_of_runs, to_codes
+from rankeval_spark.engine.hashes import N_GROUPS
 from rankeval_spark.in_process.counting import counted, lengths_of
-from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
 
 if TYPE_CHECKING:
     from rankeval_spark.in_process.audience import Slice

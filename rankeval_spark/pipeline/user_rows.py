@@ -37,7 +37,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     inputs: Inputs,
     request: Request,
     *,
-    is_described: bool = True,
+    needs: frozenset[str] | None = None,
     are_merged: bool = False,
     are_kept: bool = False,
     counts_rows: bool = False,
@@ -46,8 +46,8 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
 
     Parameters
     ----------
-    is_described : bool
-        Whether facts of items and users are collected where measures read them.
+    needs : frozenset of str, optional
+        Facts that are collected; those that measures with a value for each list read where left out.
     are_merged : bool
         Whether what the workers make of their rows meets in one place, where unusable rows are counted in the end. For
         other results the first of them are counted before the inputs are read.
@@ -56,7 +56,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     counts_rows : bool
         Whether unusable rows reach the workers, who count them, although checks look at the inputs.
     """
-    needs = needs_of(request, has_train=inputs.train is not None) if is_described else frozenset()
+    needs = needs_of(request, has_train=inputs.train is not None) if needs is None else needs
     knowledge = _knowledge(inputs, request)
     usable = _usable_log(inputs, request)
     is_numbered = (counts_rows or not inputs.are_checked) and can_number_log(request)
@@ -202,7 +202,7 @@ def _second_step(inputs: Inputs, request: Request, knowledge: Knowledge, needs: 
         return {}
     depth, found = depth_of(request.measures), {}
     plain, once = replace(request, slices=()), replace(inputs, are_checked=True)  # unusable rows are counted elsewhere
-    ranked = to_user_rows(once, plain, is_described=False).to_ranked_items(depth=depth)
+    ranked = to_user_rows(once, plain, needs=frozenset()).to_ranked_items(depth=depth)
     if N.ITEM_FAMILIARITY in needs:
         familiarity = describe.to_familiarity(ranked, knowledge=knowledge, depth=depth)
         found[rows.FAMILIARITY] = familiarity.withColumnRenamed(N.ITEM_FAMILIARITY, rows.SIMILARITY)
@@ -227,7 +227,7 @@ def _constants(
     items = describe.to_item_table(knowledge, needs=item_needs(needs), n_places=n_places(request.measures))
     if items is not None:
         frames.append(items.agg(F.collect_list(F.struct(*items.columns)).alias(rows.ITEMS)))
-    totals = describe.to_totals(knowledge, needs=needs)
+    totals = describe.to_totals(knowledge, needs=item_needs(needs))
     if totals is not None:
         frames.append(totals)
     if not frames:

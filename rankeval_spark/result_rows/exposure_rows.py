@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.hashes import N_GROUPS
 from rankeval_spark.result_rows.histograms import Histograms
-from rankeval_spark.result_rows.jackknife_rows import N_GROUPS, JackknifeRows
 from rankeval_spark.result_rows.metric_rows import to_batch
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
+    from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.hashes import N_GROUPS
 from rankeval_spark.measures import of_groups
 from rankeval_spark.result_rows import metric_rows
-from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
 from rankeval_spark.statistics import gaps, links
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.hashes import N_GROUPS
 from rankeval_spark.measures.exposure import Exposure
-from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, Window, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import needs as N
+from rankeval_spark.measures.groups import BY_POPULARITY, TAIL
 from rankeval_spark.stages import trained
 from rankeval_spark.stages.clean import has_keys, input_failure, is_finite_vector, quoted
 
@@ -73,22 +74,31 @@ def to_item_table(knowledge: Knowledge, *, needs: frozenset[str], n_places: int)
     frames = []
     if needs & COUNTED_FACTS:
         frames.append(_to_counted(given(knowledge.train), needs=needs, n_places=n_places))
-    if needs & CATALOGUE_FACTS and knowledge.has_small_catalogue:
-        frames.append(_to_catalogue(knowledge, needs=needs & CATALOGUE_FACTS))
-    return reduce(lambda left, right: left.join(right, on=[C.ITEM_ID], how="full"), frames) if frames else None
+    if knowledge.has_small_catalogue or knowledge.items is None:
+        frames += _of_catalogue(knowledge, needs)
+    return _joined(frames) if frames else None
 
 
 def to_catalogue_facts(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | None:
     """Make one row per item of a large catalogue, for a join with the log; None where that is not needed."""
-    if not needs & CATALOGUE_FACTS or knowledge.has_small_catalogue:
-        return None
-    return _to_catalogue(knowledge, needs=needs & CATALOGUE_FACTS)
+    frames = [] if knowledge.has_small_catalogue or knowledge.items is None else _of_catalogue(knowledge, needs)
+    return _joined(frames) if frames else None
 
 
-def to_categories(knowledge: Knowledge) -> DataFrame:
-    """Make one row per item of the catalogue with its ``categories``, each once."""
-    catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
-    return catalogue.select(C.ITEM_ID, F.col(N.ITEM_CATEGORIES).alias(C.CATEGORIES))
+def _of_catalogue(knowledge: Knowledge, needs: frozenset[str]) -> list[DataFrame]:
+    """Make frames of what the catalogue knows."""
+    frames = [_to_catalogue(knowledge, needs=needs & CATALOGUE_FACTS)] if needs & CATALOGUE_FACTS else []
+    return [*frames, _to_known(knowledge)] if N.ITEM_KNOWN in needs else frames
+
+
+def _to_known(knowledge: Knowledge) -> DataFrame:
+    """Make one row per item of the catalogue, however often it occurs there."""
+    known = knowledge.catalogue.select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct()
+    return known.withColumn(N.ITEM_KNOWN, F.lit(1.0))
+
+
+def _joined(frames: Iterable[DataFrame]) -> DataFrame:
+    return reduce(lambda left, right: left.join(right, on=[C.ITEM_ID], how="full"), frames)
 
 
 def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, depth: int) -> DataFrame:
@@ -145,7 +155,7 @@ def _to_similarities(train: DataFrame) -> DataFrame:
 
 def to_totals(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | None:
     """Make one row with the struct ``_totals``; None where none is needed."""
-    names = [name for name in N.TOTALS if name in needs]
+    names = [name for name in (*N.TOTALS, *N.GROUP_SIZES) if name in needs]
     if not names:
         return None
     frames = []
@@ -162,8 +172,9 @@ def to_totals(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | Non
         users = _to_pairs(given(knowledge.train)).select(C.USER_ID).distinct()
         frames.append(users.agg(F.count("*").alias(N.TOTAL_USERS)))
     if N.CATALOGUE_ITEMS in needs:
-        known = knowledge.catalogue.select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct()
-        frames.append(known.agg(F.count("*").alias(N.CATALOGUE_ITEMS)))
+        frames.append(_to_known(knowledge).agg(F.count("*").alias(N.CATALOGUE_ITEMS)))
+    if not needs.isdisjoint(N.GROUP_SIZES):
+        frames.append(_to_group_sizes(knowledge))
     if N.TOTAL_CATEGORIES in needs:
         catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
         categories = catalogue.select(F.explode(N.ITEM_CATEGORIES).alias("_category")).distinct()
@@ -178,9 +189,13 @@ def to_owned(train: DataFrame) -> DataFrame:
     return _to_pairs(train).select(C.USER_ID, C.ITEM_ID)
 
 
-def to_popularity_groups(knowledge: Knowledge) -> DataFrame:
-    """Make one row per item of the training data with the number of its group of popularity."""
-    return _to_counted(given(knowledge.train), needs=frozenset({N.ITEM_POPULARITY_GROUP}), n_places=0)
+def _to_group_sizes(knowledge: Knowledge) -> DataFrame:
+    """Count the items of the catalogue in each group of popularity: one row; what is not in `train` is in the tail."""
+    needs = frozenset({N.ITEM_POPULARITY_GROUP})
+    of_train = _to_counted(given(knowledge.train), needs=needs, n_places=0)
+    group = F.coalesce(N.ITEM_POPULARITY_GROUP, F.lit(float(BY_POPULARITY.index(TAIL))))
+    sizes = (F.count_if(group == place).alias(name) for place, name in enumerate(N.GROUP_SIZES))
+    return _to_known(knowledge).join(of_train, on=[C.ITEM_ID], how="left").agg(*sizes)
 
 
 def _to_pairs(train: DataFrame) -> DataFrame:

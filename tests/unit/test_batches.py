@@ -136,11 +136,7 @@ SLICE_FIELDS: Final = {
 }
 ROWS: Final = JackknifeRows(("all",), 1, 0.95)
 HISTOGRAMS: Final = pa.schema(
-    {
-        **SLICE_FIELDS,
-        "_entries": pa.list_(pa.struct(dict.fromkeys(("without", "times", *COUNTS), pa.float64()))),
-        "catalogue_size": pa.float64(),
-    }
+    {**SLICE_FIELDS, **dict.fromkeys(("without", "times", *COUNTS, "catalogue_size"), pa.float64())}
 )
 RATES: Final = pa.schema(
     {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
@@ -14,6 +14,8 @@ from rankeval_spark.engine import input_facts, rows
 from rankeval_spark.engine.input_facts import Tally
 from rankeval_spark.measures import needs
 from rankeval_spark.pipeline import Inputs
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.sources import IS_UNPARSABLE, Sources, estimated_bytes, kept_partitions
 from rankeval_spark.stages import bands, check, clean, flags, unusable
 
@@ -27,9 +29,6 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.unusable import RowCounts
     from rankeval_spark.sources import Source
 
-
-Fact: TypeAlias = tuple[str, str, int, int, list[str]]
-"""A row of facts: input, check, count, total, sample keys."""
 
 SMALL_CATALOGUE: Final = 32 << 20
 """Bytes up to which the catalogue is sent to every task: some 100,000 items with 32 numbers each."""
@@ -74,7 +73,7 @@ def _segments_of(sources: Sources, request: Request) -> DataFrame | None:
     """Take the segments of the users, numbers in bands, and how active they were where that is asked for."""
     frames = {name: bands.with_bands(frame, bands=rules) for name, frame, rules in _numbers(sources, request)}
     plain = sources.segments.frame if sources.segments else None
-    return bands.with_activity(frames.get(check.SEGMENTS, plain), activity=frames.get(check.TRAIN))
+    return bands.with_activity(frames.get(check_rows.SEGMENTS, plain), activity=frames.get(check_rows.TRAIN))
 
 
 def _numbers(sources: Sources, request: Request) -> list[tuple[str, DataFrame, Mapping[str, Band]]]:
@@ -83,10 +82,10 @@ def _numbers(sources: Sources, request: Request) -> list[tuple[str, DataFrame, M
     rules = {name: band for name, band in request.bands.items() if name not in counted}
     found: list[tuple[str, DataFrame, Mapping[str, Band]]] = []
     if rules and sources.segments:
-        found.append((check.SEGMENTS, sources.segments.frame, rules))
+        found.append((check_rows.SEGMENTS, sources.segments.frame, rules))
     if counted and sources.train:
         activity = bands.to_activity(sources.train.frame, names=counted)
-        found.append((check.TRAIN, activity, {name: request.bands[name] for name in counted}))
+        found.append((check_rows.TRAIN, activity, {name: request.bands[name] for name in counted}))
     return found
 
 
@@ -147,6 +146,11 @@ def with_model_names(inputs: Inputs, request: Request, *, are_usable: bool = Fal
     return replace(inputs, model_names=tuple(sorted(row[0] for row in names)))
 
 
+def computed_facts(*frames: DataFrame) -> list[Fact]:
+    """Compute facts of the checks: some thirty rows."""
+    return [check_rows.whole(Fact(*row)) for row in check.union(*frames).collect()]
+
+
 def row_facts(inputs: Inputs, request: Request, seen: SeenInputs | None = None) -> list[DataFrame]:
     """Count what can be seen in the rows of the inputs.
 
@@ -189,27 +193,27 @@ def _seen_facts(inputs: Inputs, seen: SeenInputs) -> list[DataFrame]:
     log, held_out, of_users = inputs.recommendations, inputs.held_out, ("duplicates", "zero_relevant")
     has_bad_log, has_bad_held_out = (seen.counts.has_unusable(kind) for kind in (rows.LOG, rows.HELD_OUT))
     n_log, n_judged = (int(seen.counts.by_kind[kind]) for kind in (rows.LOG, rows.HELD_OUT))
-    counted = [] if has_bad_log else _without_fault(check.RECOMMENDATIONS, flags.of_recommendations(log), n_log)
+    counted = [] if has_bad_log else _without_fault(check_rows.RECOMMENDATIONS, flags.of_recommendations(log), n_log)
     if not has_bad_held_out:
         found = {name: seen.tallies[name] for name in flags.of_held_out(held_out) if name in seen.tallies}
         absent = [name for name in flags.of_held_out(held_out) if name not in found]
-        counted += [*_without_fault(check.HELD_OUT, absent, n_judged), *_counted(found.values())]
+        counted += [*_without_fault(check_rows.HELD_OUT, absent, n_judged), *_counted(found.values())]
     counted += _counted(seen.tallies.get(name, Tally(name, 0, 0)) for name in of_users)
     return [
         *([check.to_recommendation_facts(log)] if has_bad_log else []),
         *([check.to_held_out_facts(held_out)] if has_bad_held_out else []),
         check.to_unmatched_facts(seen.items),
-        log.sparkSession.createDataFrame(counted, check.FACT_TYPES),
+        log.sparkSession.createDataFrame([vars(fact) for fact in counted], check.FACT_TYPES),
     ]
 
 
 def _without_fault(name: str, checks: Iterable[str], n_rows: int) -> list[Fact]:
     """Say how many rows an input has, and that all of them pass these checks."""
-    return [(name, check.ROWS, n_rows, n_rows, []), *((name, one, 0, n_rows, []) for one in checks)]
+    return [Fact(name, check_rows.ROWS, n_rows, n_rows), *(Fact(name, one, 0, n_rows) for one in checks)]
 
 
 def _counted(tallies: Iterable[Tally]) -> list[Fact]:
-    return [(check.HELD_OUT, one.check, one.count, one.total, one.sample_keys) for one in tallies]
+    return [Fact(check_rows.HELD_OUT, one.check, one.count, one.total, one.sample_keys) for one in tallies]
 
 
 def unreadable_of(items: DataFrame) -> str | None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from rankeval_spark.app.inputs import inputs_of, unreadable_of
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.sources import RAW
-from rankeval_spark.stages import check, flags
+from rankeval_spark.stages import flags
 from rankeval_spark.stages.clean import SEGMENT_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from pyspark.sql import DataFrame
 
     from rankeval_spark.config.request import Request
     from rankeval_spark.result_rows.check_rows import Fact
@@ -39,14 +40,14 @@ def to_rows(sources: Sources, request: Request, *, sample_share: float = 1.0) ->
     inputs = inputs_of(marked, request, sample_share=sample_share)
     log, judged, items = inputs.recommendations, inputs.held_out, inputs.items
     found = [
-        flags.to_refused(log, check.RECOMMENDATIONS, flags.of_recommendations(log), row=RAW),
-        flags.to_refused(judged, check.HELD_OUT, flags.of_held_out(judged), row=RAW),
+        flags.to_refused(log, check_rows.RECOMMENDATIONS, flags.of_recommendations(log), row=RAW),
+        flags.to_refused(judged, check_rows.HELD_OUT, flags.of_held_out(judged), row=RAW),
     ]
     if marked.segments is not None:
-        found.append(flags.to_refused(marked.segments.frame, check.SEGMENTS, flags.of_keys(SEGMENT_KEYS), row=RAW))
+        found.append(flags.to_refused(marked.segments.frame, check_rows.SEGMENTS, flags.of_keys(SEGMENT_KEYS), row=RAW))
     if inputs.train is not None:
-        found.append(flags.to_refused(inputs.train, check.TRAIN, flags.of_train(), row=RAW))
+        found.append(flags.to_refused(inputs.train, check_rows.TRAIN, flags.of_train(), row=RAW))
     if items is not None:
         rules = flags.of_items(unreadable=unreadable_of(items))
-        found.append(flags.to_refused(items, check.ITEMS, rules, row=RAW))
-    return check.union(*found)
+        found.append(flags.to_refused(items, check_rows.ITEMS, rules, row=RAW))
+    return reduce(DataFrame.unionByName, found)

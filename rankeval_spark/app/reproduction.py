@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import Fault, FaultsError, InputError
+from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import Rehearsal, Results, results_at
 from rankeval_spark.sources import explain
-from rankeval_spark.stages import check, unlike
+from rankeval_spark.stages import unlike
 
 if TYPE_CHECKING:
     from rankeval_spark.app.past import PastNight
@@ -87,7 +88,7 @@ def left_out(run: RecordedRun) -> tuple[str, ...]:
         return (f"{' and '.join(CARRIED)}, which `rankeval score` took over from the run before",)
     rules = ", ".join(map(str, _previous_rules(run.night)))
     of_gates = [f"rules {rules} of gates, which look at the night before"] if rules else []
-    of_checks = f"the checks {', '.join(check.OF_NIGHTS)}, which look at the nights before"
+    of_checks = f"the checks {', '.join(check_rows.OF_NIGHTS)}, which look at the nights before"
     return (of_checks, *of_gates)
 
 
@@ -136,7 +137,7 @@ def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Sche
         published = published.drop(C.N_LISTS)
     pair = [published, published.limit(0) if staged is None else staged]
     if schema is schemas.CHECKS:
-        pair = [frame.where(~F.col("check").isin(*check.OF_NIGHTS)) for frame in pair]
+        pair = [frame.where(~F.col("check").isin(*check_rows.OF_NIGHTS)) for frame in pair]
     if schema is schemas.GATES:
         pair = [frame.where(~F.col("gate").isin(*_previous_rules(run.night))) for frame in pair]
     return unlike.to_rows(*pair, key=schema.key)

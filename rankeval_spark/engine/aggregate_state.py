@@ -113,7 +113,7 @@ class State:
         """
         spread = rows.filter(pc.is_valid(rows[SPREAD])) if SPREAD in rows.column_names else None
         rows = rows.filter(pc.is_valid(rows[STATE]))
-        first, group = _groups_of(rows)
+        first, group = rows_by_key(rows)
         # Sums depend on the order of their terms in the last bits, and rows arrive in any order.
         order = np.lexsort((_order_of(rows[STATE]), group))
         numbers, counts = np.split(from_bytes(rows[STATE]), [len(self.parts) * self.n_measures], axis=1)
@@ -143,7 +143,7 @@ class State:
 
     def _drawn(self, keys: pa.Table, spread: pa.Table) -> dict[str, np.ndarray]:
         """Give what the bootstrap made of each group, NaN where it made nothing."""
-        _, place = _groups_of(pa.concat_tables([keys, spread.select(GROUP)]))
+        _, place = rows_by_key(pa.concat_tables([keys, spread.select(GROUP)]))
         found = np.full((place.max(initial=-1) + 1, len(DRAWN), self.n_measures), np.nan)
         found[place[keys.num_rows :]] = from_bytes(spread[SPREAD]).reshape(-1, len(DRAWN), self.n_measures)
         return dict(zip(DRAWN, found[place[: keys.num_rows]].transpose(1, 0, 2), strict=True))
@@ -185,15 +185,18 @@ def from_bytes(cells: pa.ChunkedArray) -> np.ndarray:
     return numbers.reshape(len(cells), -1) if len(cells) else np.empty((0, 0))
 
 
-def _groups_of(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Give the first row of each group, and the group of each row."""
-    lists = in_one_piece(rows[C.SLICE_VALUES])
-    values = lists.values.dictionary_encode(null_encoding="encode").indices.cast(pa.string())
-    names = (rows[C.MODEL_ID], pc.binary_join(pa.ListArray.from_arrays(lists.offsets, values), to_texts([","])[0]))
-    numbers = [to_numpy(rows[name]).astype(np.int64) for name in ("slice_index", C.K)]
+def rows_by_key(rows: pa.Table, key: Sequence[str] = GROUP) -> tuple[np.ndarray, np.ndarray]:
+    """Give the first row of each key, of the columns of GROUP or some of them, and the key of each row."""
     code = np.zeros(rows.num_rows, dtype=np.int64)
-    for column in (*map(_order_of, names), *numbers):
-        code = code * (column.max(initial=0) + 1) + column
+    for name in key:
+        column = rows[name]
+        if name == C.SLICE_VALUES:
+            lists = in_one_piece(column)
+            values = lists.flatten().dictionary_encode(null_encoding="encode").indices.cast(pa.string())
+            ends = to_arrow(np.append(0, np.cumsum(to_numpy(pc.list_value_length(lists)))).astype(np.int32))
+            column = pc.binary_join(pa.ListArray.from_arrays(ends, values), to_texts([","])[0])
+        own = to_numpy(column) if pa.types.is_integer(column.type) else _order_of(column)
+        code = code * (own.max(initial=0) + 1) + own
     _, first, group = np.unique(code, return_index=True, return_inverse=True)
     return first, group
 

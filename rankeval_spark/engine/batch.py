@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -67,7 +68,7 @@ class Batch:
         Names of all models of the evaluation; ``model`` holds positions in it.
     model : int64, shape (n_log_rows,)
         Model of each row of the log.
-    log, held_out, train, segments, profiles, familiarity, pairs : Table
+    log, held_out, train, segments, familiarity, pairs : Table
         The inputs, see :mod:`rows`; those that are not given have no rows.
     constants : mapping of str to pa.Array
         What is the same for all users, an array of one cell each, by its column.
@@ -81,7 +82,6 @@ class Batch:
     held_out: Table
     train: Table
     segments: Table
-    profiles: Table
     familiarity: Table
     pairs: Table
     constants: Mapping[str, pa.Array]
@@ -89,6 +89,22 @@ class Batch:
     def with_log(self, chosen: np.ndarray) -> Batch:
         """Keep only some rows of the log, by a mask."""
         return replace(self, log=self.log.at(chosen), model=self.model[chosen])
+
+    @cached_property
+    def known_items(self) -> dict[str, pa.Array]:
+        """Facts of the distinct items, by name, from the constants and from rows; NULL where nothing is known."""
+        found = {}
+        if rows.ITEMS in self.constants:
+            facts = fields(self.constants[rows.ITEMS].flatten())
+            place = pc.index_in(self.items, value_set=facts.pop(C.ITEM_ID).cast(self.items.type))
+            found = {name: pc.take(column, place) for name, column in facts.items()}
+        tables = [one for one in (self.log, self.held_out, self.train) if rows.FACTS in one.columns]
+        if tables:
+            row = np.full(self.n_items, -1)
+            row[np.concatenate([one.item for one in tables])] = np.arange(sum(map(len, tables)))
+            of_rows = pa.concat_arrays([one.columns[rows.FACTS] for one in tables])
+            found |= fields(pc.take(of_rows, to_arrow(row, is_null=row < 0)))
+        return found
 
     @property
     def n_users(self) -> int:
@@ -103,10 +119,9 @@ class Batch:
 
 COLUMNS_OF = {
     rows.LOG: (C.LIST_ID, C.SCORE, C.RANK, rows.FACTS),
-    rows.HELD_OUT: (C.GAIN, C.VALUE, C.GROUPS, C.INTERACTED_AT),
-    rows.TRAIN: (),
+    rows.HELD_OUT: (C.GAIN, C.VALUE, C.INTERACTED_AT, rows.FACTS),
+    rows.TRAIN: (rows.FACTS,),
     rows.SEGMENTS: (rows.SEGMENT_VALUES,),
-    rows.PROFILES: (C.PROFILE,),
     rows.FAMILIARITY: (rows.SIMILARITY,),
     rows.PAIRS: (C.MODEL_ID, C.LIST_ID, C.PAIRS),
 }
@@ -117,7 +132,7 @@ CONSTANTS = (rows.MODELS, rows.SHARED)
 
 NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
 
-_WITHOUT_ITEMS = (rows.SEGMENTS, rows.PROFILES, rows.PAIRS)
+_WITHOUT_ITEMS = (rows.SEGMENTS, rows.PAIRS)
 
 
 def without_constants(
@@ -135,7 +150,13 @@ def without_constants(
     return found, (batch.drop_columns(names) for batch in chain([first], rest))
 
 
-def to_batch(table: pa.Table, *, models: Sequence[str] | None, constants: Mapping[str, pa.Array] = NOTHING) -> Batch:
+def to_batch(
+    table: pa.Table,
+    *,
+    models: Sequence[str] | None,
+    constants: Mapping[str, pa.Array] = NOTHING,
+    described: Collection[int] = (rows.LOG,),
+) -> Batch:
     """Encode rows of :mod:`rows`, all rows of their users.
 
     Parameters
@@ -147,13 +168,16 @@ def to_batch(table: pa.Table, *, models: Sequence[str] | None, constants: Mappin
         The models expected; None: those in the log, whose names are in ``constants``.
     constants : mapping of str to pa.Array
         What is the same for all users, see :func:`without_constants`.
+    described : collection of int
+        Inputs whose rows have the facts of their items, where there is a column of these.
     """
     users, items = in_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
     kind = to_numpy(table[rows.KIND])
     names = tuple(_names_in(constants) if models is None else models)
     of = {one: _places_of(kind, one) for one in COLUMNS_OF}
-    log, held_out, train, segments, profiles, familiarity, pairs = (
-        _table(table, of[one], one, users, items) for one in COLUMNS_OF
+    others = {one: table if one in described else _without_facts(table) for one in COLUMNS_OF}
+    log, held_out, train, segments, familiarity, pairs = (
+        _table(others[one], of[one], one, users, items) for one in COLUMNS_OF
     )
     return Batch(
         users.values,
@@ -164,7 +188,6 @@ def to_batch(table: pa.Table, *, models: Sequence[str] | None, constants: Mappin
         held_out,
         train,
         segments,
-        profiles,
         familiarity,
         pairs,
         constants=constants,
@@ -173,6 +196,15 @@ def to_batch(table: pa.Table, *, models: Sequence[str] | None, constants: Mappin
 
 def _places_of(kind: np.ndarray, one: int) -> IntVector:
     return np.flatnonzero(kind == one)
+
+
+def _without_facts(table: pa.Table) -> pa.Table:
+    return table.drop_columns(rows.FACTS) if rows.FACTS in table.column_names else table
+
+
+def fields(structs: pa.StructArray) -> dict[str, pa.Array]:
+    """Split a struct column into its fields; NULL structs have NULL fields."""
+    return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))
 
 
 def _table(table: pa.Table, places: IntVector, kind: int, users: Codes, items: Codes) -> Table:

@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch import fields
 from rankeval_spark.engine.ranking import is_in_train
 from rankeval_spark.measures import needs as N
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.batch import Batch, Table
+    from rankeval_spark.engine.batch import Batch
     from rankeval_spark.engine.ranking import Ranked
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
@@ -37,7 +38,7 @@ def to_features(
     needs: frozenset[str],
     depth: int,
     other_models: tuple[str, ...],
-    constants: Mapping[str, pa.Array],
+    profiles: pa.StructArray | None,
 ) -> dict[str, pa.Array]:
     """Make the columns of :data:`columns.FACTS` that are needed, and :data:`columns.SEEN`.
 
@@ -49,22 +50,23 @@ def to_features(
         Last rank whose items are described; 0 for whole lists.
     other_models : tuple of str
         Models whose lists measures compare with.
-    constants : mapping of str to pa.Array
-        What is the same for all users, by name: :data:`rows.ITEMS` (one list) and :data:`columns.TOTALS` (one struct).
+    profiles : pa.StructArray or None
+        What is known of each user, see :func:`profiles.to_profiles`.
     """
     columns: dict[str, pa.Array] = {}
+    constants = ranked.entries.batch.constants
     n_lists, is_empty = ranked.keys.n_lists, ranked.length == 0
     if C.TOTALS in constants:
         columns[C.TOTALS] = pc.take(constants[C.TOTALS], to_arrow(np.zeros(n_lists, dtype=np.int64)))
     if needs.isdisjoint(N.DESCRIBED - set(N.TOTALS)):
         return columns
     places = _described(ranked, depth)
-    facts = _item_facts(ranked, places, needs, constants)
+    facts = _item_facts(ranked, places, needs)
     structs = pa.StructArray.from_arrays(list(facts.values()), names=list(facts))
     offsets = _offsets(ranked.list_code[places], n_lists)
     columns[C.ITEM_FACTS] = pa.ListArray.from_arrays(to_arrow(offsets), structs, mask=to_arrow(is_empty))
-    if C.PROFILE in ranked.entries.batch.profiles.columns:
-        columns[C.PROFILE] = _of_users(ranked, ranked.entries.batch.profiles, is_empty)
+    if profiles is not None:
+        columns[C.PROFILE] = pc.take(profiles, to_arrow(ranked.keys.user, is_null=is_empty))
     if N.ITEM_PAIRS in needs:
         columns[C.PAIRS] = _pairs(ranked)
     if other_models:
@@ -84,9 +86,7 @@ def _offsets(owner: IntVector, n_lists: int) -> IntVector:
     return np.append(0, np.cumsum(np.bincount(owner, minlength=n_lists))).astype(np.int32)
 
 
-def _item_facts(
-    ranked: Ranked, places: IntVector, needs: frozenset[str], constants: Mapping[str, pa.Array]
-) -> dict[str, pa.Array]:
+def _item_facts(ranked: Ranked, places: IntVector, needs: frozenset[str]) -> dict[str, pa.Array]:
     """Rank and facts of the items at some positions, by name."""
     entries = ranked.entries
     batch, row = entries.batch, ranked.row[places]
@@ -97,33 +97,13 @@ def _item_facts(
         N.ITEM_FAMILIARITY: lambda: _familiarity(batch, user, item),
         N.ITEM_COPIES: lambda: to_arrow(_copies(ranked)[row].astype(np.float64)),
     }
-    known = _known_items(batch, constants)
-    of_rows = _fields(batch.log.columns[rows.FACTS]) if rows.FACTS in batch.log.columns else {}
+    known = batch.known_items
     for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS):
         if name in needs:
-            if name in of_users:
-                facts[name] = of_users[name]()
-            elif name in of_rows:
-                facts[name] = pc.take(of_rows[name], to_arrow(row))
-            else:
-                facts[name] = _taken(known[name], item, UNSEEN.get(name))
+            facts[name] = of_users[name]() if name in of_users else _taken(known[name], item, UNSEEN.get(name))
     if N.OTHER_LISTS in needs:
         facts[C.ITEM_ID] = to_arrow(item)
     return facts
-
-
-def _known_items(batch: Batch, constants: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-    """Facts of the distinct items of the batch, by name; NULL where nothing is known."""
-    if rows.ITEMS not in constants:
-        return {}
-    columns = _fields(constants[rows.ITEMS].flatten())
-    place = pc.index_in(batch.items, value_set=columns.pop(C.ITEM_ID).cast(batch.items.type))
-    return {name: pc.take(column, place) for name, column in columns.items()}
-
-
-def _fields(structs: pa.StructArray) -> dict[str, pa.Array]:
-    """Split a struct column into its fields; NULL structs have NULL fields."""
-    return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))
 
 
 def _taken(of_items: pa.Array, item: IntVector, unseen: float | None) -> pa.Array:
@@ -147,14 +127,6 @@ def _copies(ranked: Ranked) -> IntVector:
     return n_copies
 
 
-def _of_users(ranked: Ranked, table: Table, is_empty: BoolVector) -> pa.Array:
-    """Give each list the profile of its user."""
-    row_of = np.full(ranked.entries.batch.n_users, -1)
-    row_of[table.user] = np.arange(len(table))
-    place = row_of[ranked.keys.user]
-    return pc.take(in_one_piece(table.columns[C.PROFILE]), to_arrow(place, is_null=(place < 0) | is_empty))
-
-
 def _pairs(ranked: Ranked) -> pa.Array:
     """Give each list its similar items; NULL where it has none."""
     batch = ranked.entries.batch
@@ -173,7 +145,7 @@ def _other_lists(ranked: Ranked, items: pa.ListArray, models: tuple[str, ...]) -
     """
     keys, names = ranked.keys, ranked.entries.batch.models
     has_items = ranked.length > 0
-    facts = _fields(items.flatten())
+    facts = fields(items.flatten())
     offsets = np.append(0, np.cumsum(to_numpy(pc.list_value_length(items), null=0))).astype(np.int32)
     lists = pa.StructArray.from_arrays(
         [

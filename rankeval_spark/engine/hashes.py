@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,20 @@ from rankeval_spark.engine.arrays import in_one_piece
 from rankeval_spark.statistics.hashing import hashes_of_bytes
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import IntVector
     from rankeval_spark.statistics.hashing import Hashes
+
+
+N_GROUPS: Final = 20
+"""Groups of users that the jackknife leaves out in turn."""
+
+GROUP: Final = "_group"
+"""Column of the group of the jackknife that a user belongs to."""
+
+
+def jackknife_groups(users: pa.Array) -> IntVector:
+    """Give each user a group of the jackknife, by a hash of their id: int64, shape (n_users,)."""
+    return hashes_of(users) % N_GROUPS
 
 
 def hashes_of(users: pa.Array | pa.ChunkedArray) -> Hashes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,20 +21,24 @@ from rankeval_spark.engine.comparison_state import to_batches
 from rankeval_spark.engine.failures import quoted
 from rankeval_spark.engine.features import to_features
 from rankeval_spark.engine.input_facts import InputFacts
+from rankeval_spark.engine.item_groups import bits_of_items
 from rankeval_spark.engine.judgements import Judgements, to_judgements
 from rankeval_spark.engine.lists import to_lists
+from rankeval_spark.engine.profiles import to_profiles
 from rankeval_spark.engine.ranking import Ranked, to_ranked
 from rankeval_spark.engine.results import LISTS_AT_ONCE
 from rankeval_spark.engine.segments import to_segments
 from rankeval_spark.engine.slices import PACKED
 from rankeval_spark.engine.unusable import refuse_unusable
-from rankeval_spark.measures.needs import LIST_NAMES
+from rankeval_spark.measures.needs import CATEGORY_GROUP, LIST_NAMES, POPULARITY_GROUP
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.differing import Aggregator
     from rankeval_spark.engine.keys import ListKeys
+    from rankeval_spark.engine.parity import Parity
     from rankeval_spark.engine.results import Scoring
     from rankeval_spark.engine.rules import ListRules
+    from rankeval_spark.measures.arrays import IntVector
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class Job:
         Last rank whose items are described; 0 for whole lists.
     has_lists : bool
         Whether users can have several lists of a model.
+    described : tuple of int
+        Inputs whose rows have the facts of their items, where the catalogue is too large to be among the constants.
     constants : mapping of str to pa.Array
         What is the same for all users, an array of one cell each, by its column; where it is known before the rows.
     """
@@ -70,6 +77,7 @@ class Job:
     needs: frozenset[str] = frozenset()
     depth: int = 0
     has_lists: bool = False
+    described: tuple[int, ...] = ()
     constants: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def list_rows(self, batches: Iterable[pa.RecordBatch], *, has_facts: bool = False) -> Iterator[pa.RecordBatch]:
@@ -137,12 +145,19 @@ class Job:
                 places = places[(ranked.rank_at(places) <= self.depth) | is_last]
             yield pa.RecordBatch.from_pydict(_item_columns(batch, judgements, ranked, places, self.has_lists))
 
+    def parity(self, batches: Iterable[pa.RecordBatch], *, counter: Parity) -> Iterator[pa.RecordBatch]:
+        """Add up what measures of parity count, see :meth:`Parity.add_up`."""
+        segments_of = partial(to_segments, names=self.segments, absent=self.absent)
+        for _, judgements, ranked in self._ranked(batches, InputFacts()):
+            yield from counter.add_up(judgements, ranked, segments_of)
+
     def _lists(self, batches: Iterable[pa.RecordBatch], facts: InputFacts) -> Iterator[dict[str, pa.Array]]:
         """Make compact lists with all that is read of them, so many at a time as are scored in one go."""
         keeps_scores = C.HIT_SCORES in self.scoring.measures.needs
         for batch, judgements, ranked in self._ranked(batches, facts):
             lists = to_lists(ranked, judgements, rules=self.rules, keeps_scores=keeps_scores)
-            others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked)}
+            profiles = to_profiles(batch, judgements, needs=self.needs)
+            others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked, profiles)}
             for start, n_lists in self._parts(ranked.keys):
                 part = {name: column.slice(start, n_lists) for name, column in others.items()}
                 yield {**part, **lists.part(start, n_lists)}
@@ -161,15 +176,21 @@ class Job:
             yield start, end - start
             start = end
 
-    def _facts(self, batch: Batch, ranked: Ranked) -> dict[str, pa.Array]:
+    def _facts(self, batch: Batch, ranked: Ranked, profiles: pa.StructArray | None) -> dict[str, pa.Array]:
         """Describe the lists: segments, what is known of their items and users, and their names for messages."""
         measures = self.scoring.measures
         segments = to_segments(batch, ranked.keys, names=self.segments, absent=self.absent)
         features = to_features(
-            ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, constants=batch.constants
+            ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, profiles=profiles
         )
         names = {LIST_NAMES: _list_names(batch, ranked.keys)} if LIST_NAMES in measures.needs else {}
         return {**segments, **features, **names}
+
+    def _item_groups(self, batch: Batch) -> IntVector | None:
+        """Give the bits of the groups of each item, where measures read them."""
+        if self.needs.isdisjoint((POPULARITY_GROUP, CATEGORY_GROUP)):
+            return None
+        return bits_of_items(batch.known_items, self.scoring.measures.groups, n_items=batch.n_items)
 
     def _ranked(
         self, batches: Iterable[pa.RecordBatch], facts: InputFacts
@@ -180,8 +201,13 @@ class Job:
             refuse_unusable(constants[rows.COUNTS])
         usable = facts.counts.usable(rest)
         for table in in_buckets(usable, most_rows=self.rules.max_rows_per_user):
-            batch = to_batch(table, models=self.models, constants=constants)
-            judgements = to_judgements(batch.held_out, n_items=batch.n_items, duplicates=self.rules.held_out_duplicates)
+            batch = to_batch(table, models=self.models, constants=constants, described=self.described)
+            judgements = to_judgements(
+                batch.held_out,
+                n_items=batch.n_items,
+                duplicates=self.rules.held_out_duplicates,
+                item_groups=self._item_groups(batch),
+            )
             facts.add(batch, judgements)
             yield batch, judgements, to_ranked(batch, judgements, rules=self.rules)
 

@@ -60,7 +60,9 @@ class Judgements:
         return Judgements(self.pair[places], self.user[places], self.gain[places], value, groups)
 
 
-def to_judgements(held_out: Table, *, n_items: int, duplicates: str) -> Judgements:
+def to_judgements(
+    held_out: Table, *, n_items: int, duplicates: str, item_groups: IntVector | None = None
+) -> Judgements:
     """Make one judgement per (user, item).
 
     Parameters
@@ -70,10 +72,12 @@ def to_judgements(held_out: Table, *, n_items: int, duplicates: str) -> Judgemen
     duplicates : {"max", "sum", "last", "error"}
         Gain of a pair with several rows: the largest, their sum in ascending order, that of the newest
         ``interacted_at`` (of several the largest; NULL is the oldest), or an error. Values follow the same rule.
+    item_groups : int64, shape (n_items,), optional
+        Bits of the groups of each item, where a measure reads them.
     """
     pair = held_out.user * n_items + held_out.item
     order = np.argsort(pair)
-    rows = _rows(held_out, pair).at(order)
+    rows = _rows(held_out, pair, item_groups).at(order)
     is_first = starts_of_runs(rows.pair)
     if is_first.all():
         return rows
@@ -94,15 +98,14 @@ def to_judgements(held_out: Table, *, n_items: int, duplicates: str) -> Judgemen
     return Judgements(best.pair, best.user, best.gain, None if value.value is None else value.value[last], best.groups)
 
 
-def _rows(held_out: Table, pair: IntVector) -> Judgements:
+def _rows(held_out: Table, pair: IntVector, item_groups: IntVector | None) -> Judgements:
     columns = held_out.columns
     gain = np.zeros(0) if not len(pair) else to_numpy(columns[C.GAIN])
-    value = groups = None
+    value = None
     if C.VALUE in columns:  # the judgement stays, because other measures do not read its value
         found = to_numpy(columns[C.VALUE])
         value = np.where(np.isfinite(found), found, 0.0)
-    if C.GROUPS in columns:
-        groups = to_numpy(columns[C.GROUPS]).astype(np.int64)
+    groups = None if item_groups is None else item_groups[held_out.item]
     return Judgements(pair, held_out.user, gain.astype(np.float64, copy=False), value, groups)
 
 

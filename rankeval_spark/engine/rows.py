@@ -16,11 +16,9 @@ TRAIN: Final = 2
 """An interaction in the training data."""
 SEGMENTS: Final = 3
 """The segments of a user: an array of texts in :data:`SEGMENT_VALUES`."""
-PROFILES: Final = 4
-"""What the training data say of a user: a struct in :data:`columns.PROFILE`."""
-FAMILIARITY: Final = 5
+FAMILIARITY: Final = 4
 """Mean similarity of an item to those that the user has in the training data: a double in :data:`SIMILARITY`."""
-PAIRS: Final = 6
+PAIRS: Final = 5
 """Similar items of a list: structs in :data:`columns.PAIRS`."""
 
 SEGMENT_VALUES: Final = "_segment_values"
@@ -35,7 +33,7 @@ ITEMS: Final = "_item_facts"
 """What is known of items: structs of ``item_id`` and facts."""
 
 FACTS: Final = "_facts_of_row"
-"""Facts of the item of a row of the log, where the catalogue is too large for every worker to have it."""
+"""Facts of the item of a row, where the catalogue is too large for every worker to have it."""
 
 NAMES: Final[Mapping[int, str]] = {LOG: "recommendations", HELD_OUT: "held_out", SEGMENTS: "segments"}
 """Name of each input whose unusable rows are counted."""

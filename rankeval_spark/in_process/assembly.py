@@ -11,12 +11,20 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
-from rankeval_spark.engine.planning import SECOND_STEP, depth_of, is_described, job_of, log_columns, n_places, needs_of
-from rankeval_spark.in_process import item_facts, profiles
+from rankeval_spark.engine.planning import (
+    SECOND_STEP,
+    depth_of,
+    is_described,
+    item_needs,
+    job_of,
+    log_columns,
+    n_places,
+    needs_of,
+    reads_train,
+)
+from rankeval_spark.in_process import item_facts
 from rankeval_spark.in_process.cooccurrence import to_familiarity, to_pairs
 from rankeval_spark.in_process.interactions import Interactions
-from rankeval_spark.in_process.item_groups import with_groups
-from rankeval_spark.in_process.judgements import to_judgements
 from rankeval_spark.in_process.row_flags import (
     refuse_unusable_inputs,
     usable_held_out,
@@ -29,6 +37,7 @@ from rankeval_spark.measures import needs as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.parity import Parity
     from rankeval_spark.in_process.tables import Tables
 
 
@@ -78,15 +87,8 @@ class Usable:
 
     @cached_property
     def held_out(self) -> pa.Table:
-        """Judgements with the groups of their items, where measures read these."""
-        held_out, groups = usable_held_out(self.tables.held_out), self.request.measures.groups
-        return with_groups(held_out, self.trained, self.items, groups=groups) if groups else held_out
-
-    @cached_property
-    def judgements(self) -> pa.Table:
-        """One judgement per user and item."""
-        policy = self.request.policies.held_out_duplicates
-        return to_judgements(usable_held_out(self.tables.held_out), duplicates=policy)
+        """Usable judgements."""
+        return usable_held_out(self.tables.held_out)
 
     @cached_property
     def train(self) -> pa.Table | None:
@@ -145,6 +147,11 @@ class Usable:
         batches = plain.with_job(replace(plain.job, depth=depth, needs=frozenset())).run(lambda job: job.ranked_items)
         return pa.Table.from_batches(batches) if batches else _no_ranked_items(self)
 
+    def parity_counts(self, counter: Parity) -> list[pa.RecordBatch]:
+        """Count what measures of parity read, see :meth:`Job.parity`."""
+        needs = frozenset(need for one in counter.measures for need in one.needs)
+        return self._united(needs).run(lambda job: lambda batches: job.parity(batches, counter=counter))
+
     def _united(self, needs: frozenset[str]) -> UserRows:
         request, has_lists = self.request, not self.tables.has_one_list
         names = [name for name in log_columns(self.log.column_names, request, has_lists=has_lists)]
@@ -159,16 +166,12 @@ class Usable:
         request = self.request
         when = request.policies.held_out_duplicates == "last"
         judged = [C.USER_ID, C.ITEM_ID, C.GAIN, *([C.VALUE] if N.VALUES in request.measures.needs else [])]
-        judged += [*([C.INTERACTED_AT] if when else []), *([C.GROUPS] if request.measures.groups else [])]
+        judged += [C.INTERACTED_AT] if when else []
         found = {rows.HELD_OUT: self.held_out.select(judged)}
         if self.segments is not None:
             found[rows.SEGMENTS] = to_segment_rows(self.segments, request.segments)
-        if self.train is not None and (N.ITEM_SEEN in needs or request.policies.seen_in_train == "drop"):
+        if self.train is not None and reads_train(request, needs):
             found[rows.TRAIN] = self.train.select([C.USER_ID, C.ITEM_ID])
-        judgements = self.judgements if N.JUDGED_CATEGORIES in needs else None
-        of_users = profiles.to_profiles(self.trained, self.items, judgements, needs=needs)
-        if of_users is not None:
-            found[rows.PROFILES] = of_users
         return found | self._second_step(needs)
 
     def _second_step(self, needs: frozenset[str]) -> dict[int, pa.Table]:
@@ -187,12 +190,16 @@ class Usable:
         """Facts of items and totals, a cell each."""
         day, found = self.request.evaluation_date, {}
         of_items = item_facts.to_item_table(
-            self.trained, self.items, needs=needs, n_places=n_places(self.request.measures), evaluation_date=day
+            self.trained,
+            self.items,
+            needs=item_needs(needs),
+            n_places=n_places(self.request.measures),
+            evaluation_date=day,
         )
         if of_items is not None:
             structs = of_items.to_struct_array().combine_chunks()
             found[rows.ITEMS] = pa.ListArray.from_arrays(pa.array([0, len(structs)], pa.int32()), structs)
-        totals = item_facts.to_totals(self.trained, self.items, needs=needs)
+        totals = item_facts.to_totals(self.trained, self.items, needs=item_needs(needs))
         if totals is not None:
             found[C.TOTALS] = totals
         return found

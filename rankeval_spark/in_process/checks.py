@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, SupportsInt
+from typing import TYPE_CHECKING, SupportsInt
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from rankeval_spark.in_process import row_flags, sample_keys
 from rankeval_spark.in_process.list_facts import list_facts
 from rankeval_spark.measures import needs as N
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.result_rows.check_rows import HELD_OUT, ITEMS, RECOMMENDATIONS, SEGMENTS, Fact
+from rankeval_spark.result_rows.check_rows import HELD_OUT, ITEMS, RECOMMENDATIONS, Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.in_process.tables import Source, Tables
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
-
-_MOST_SHOWN: Final = 3
-"""Values that are alike, and lengths of vectors, that a check names."""
-
-_BLANKS: Final = (
-    "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
-)
-"""The characters that Unicode calls white space; ``str.strip`` alone takes four separators of data for blanks too."""
 
 
 def to_checks(
@@ -213,24 +205,14 @@ def _item_facts(items: Source, *, has_vectors: bool) -> Iterator[Fact]:
 
 
 def _vector_fact(items: pa.Table) -> Fact:
-    """Count the items whose vector has another length than most, and name one item of each of the commonest lengths.
-
-    A vector some of whose numbers are no numbers is unknown and has no length.
-    """
+    """Count the items by the length of their vector; one some of whose numbers are no numbers has no length."""
     vectors = in_one_piece(items[C.VECTOR])
     has_vector = to_numpy(pc.is_valid(vectors)) & ~row_flags.has_invalid_number(items[C.VECTOR])
     length = to_numpy(pc.list_value_length(vectors), null=0)[has_vector]
     ids = in_one_piece(items[C.ITEM_ID]).filter(to_arrow(has_vector))
-    lengths, n_items = np.unique(length, return_counts=True)
-    commonest = np.lexsort((lengths, -n_items))[:_MOST_SHOWN]
-    shown = [_length_text(ids, length, each) for each in lengths[commonest].tolist()]
-    n_others = len(length) - int(n_items.max(initial=0))
-    return Fact(ITEMS, check_rows.VECTOR_LENGTHS, n_others, len(length), shown if len(lengths) > 1 else [])
-
-
-def _length_text(ids: pa.Array, length: IntVector, wanted: int) -> str:
-    first, *_ = sample_keys.of_values(ids, length == wanted)
-    return f"{first}: {wanted} {'number' if wanted == 1 else 'numbers'}"
+    lengths, n_items = (each.tolist() for each in np.unique(length, return_counts=True))
+    first = [sample_keys.of_values(ids, length == each)[0] for each in lengths]
+    return check_rows.vector_lengths(zip(lengths, n_items, first, strict=True))
 
 
 def _seen_fact(log: pa.Table, train: Source) -> Fact:
@@ -249,12 +231,5 @@ def _seen_fact(log: pa.Table, train: Source) -> Fact:
 
 
 def _alike_fact(segments: pa.Table, names: Sequence[str]) -> Fact:
-    """Count the values of segments that differ from another one by case or surrounding blanks only."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for name in names:
-        for value in sorted(pc.unique(segments[name]).drop_null().to_pylist()):  # the values are few
-            alike.setdefault((name, value.strip(_BLANKS).lower()), []).append(value)
-    found = {key: values for key, values in alike.items() if len(values) > 1}
-    texts = [f"{name}: " + ", ".join(f"'{one}'" for one in values[:_MOST_SHOWN]) for (name, _), values in found.items()]
-    count, total = (sum(map(len, each.values())) for each in (found, alike))
-    return Fact(SEGMENTS, "alike_values", count, total, list(dict.fromkeys((min(texts), max(texts)))) if texts else [])
+    values = ((name, pc.unique(segments[name]).drop_null().to_pylist()) for name in names)  # a few of each
+    return check_rows.alike_values((name, value) for name, some in values for value in some)

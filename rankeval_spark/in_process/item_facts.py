@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, SupportsInt
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import to_arrow
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.codes import to_codes
+from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.in_process.catalogue import to_catalogue
-from rankeval_spark.in_process.interactions import Train, given, interactions_of
-from rankeval_spark.in_process.joins import full_join
+from rankeval_spark.in_process.interactions import Interactions, Train, given, interactions_of
+from rankeval_spark.in_process.joins import full_join, places_in
 from rankeval_spark.in_process.popularity import to_popularity
 from rankeval_spark.measures import needs as N
+from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
 
 if TYPE_CHECKING:
     from datetime import date
 
-_COUNTED: Final = frozenset(
-    {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_LEVEL, N.ITEM_PLACE, N.ITEM_QUANTILE}
-)
-_FROM_CATALOGUE: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
+    from rankeval_spark.measures.arrays import IntVector
 
 
 def to_item_table(
@@ -58,11 +58,14 @@ def to_item_table(
         The catalogue has an item twice, or vectors of two lengths.
     """
     tables = []
-    if needs & _COUNTED:
+    if needs & COUNTED_FACTS:
         tables.append(to_popularity(interactions_of(train), needs=needs, n_places=n_places))
-    if needs & _FROM_CATALOGUE:
-        of_items = needs & _FROM_CATALOGUE
+    if needs & CATALOGUE_FACTS:
+        of_items = needs & CATALOGUE_FACTS
         tables.append(to_catalogue(given(items), needs=of_items, evaluation_date=evaluation_date))
+    if N.ITEM_KNOWN in needs:
+        ids = pc.unique(_catalogue_of(train, items).drop_null())
+        tables.append(pa.Table.from_pydict({C.ITEM_ID: ids, N.ITEM_KNOWN: to_arrow(np.ones(len(ids)))}))
     return full_join(tables, on=C.ITEM_ID) if tables else None
 
 
@@ -74,14 +77,31 @@ def to_totals(train: Train | None, items: pa.Table | None, *, needs: frozenset[s
     train, items : pa.Table or None
         As for :func:`to_item_table`; items of the catalogue are those of ``train`` where there is no ``items``.
     """
-    names = [name for name in N.TOTALS if name in needs]
-    values = [to_arrow(np.array([_total(name, train, items)], dtype=np.float64)) for name in names]
-    return pa.StructArray.from_arrays(values, names=names) if names else None
+    totals: dict[str, SupportsInt] = {name: _total(name, train, items) for name in N.TOTALS if name in needs}
+    if not needs.isdisjoint(N.GROUP_SIZES):
+        totals |= dict(
+            zip(N.GROUP_SIZES, _group_sizes(interactions_of(train), _catalogue_of(train, items)), strict=True)
+        )
+    values = [to_arrow(np.array([int(total)], dtype=np.float64)) for total in totals.values()]
+    return pa.StructArray.from_arrays(values, names=list(totals)) if totals else None
+
+
+def _catalogue_of(train: Train | None, items: pa.Table | None) -> pa.Array | pa.ChunkedArray:
+    """Take the ids of the catalogue: those of the training data where there is no other."""
+    return interactions_of(train).items if items is None else items[C.ITEM_ID]
+
+
+def _group_sizes(trained: Interactions, catalogue: pa.Array | pa.ChunkedArray) -> IntVector:
+    """Count the items of the catalogue in each group of popularity."""
+    of_train = to_popularity(trained, needs=frozenset({N.ITEM_POPULARITY_GROUP}), n_places=0)
+    groups = to_numpy(of_train[N.ITEM_POPULARITY_GROUP]).astype(np.int64)
+    place = places_in(pc.unique(catalogue.drop_null()), trained.items)
+    return np.bincount(np.append(groups, BY_POPULARITY.index(TAIL))[place], minlength=len(BY_POPULARITY))
 
 
 def _total(name: str, train: Train | None, items: pa.Table | None) -> int:
     if name == N.CATALOGUE_ITEMS:
-        return interactions_of(train).n_items if items is None else to_codes(items[C.ITEM_ID]).n_values
+        return to_codes(_catalogue_of(train, items)).n_values
     if name == N.TOTAL_CATEGORIES:
         catalogue = to_catalogue(given(items), needs=[N.ITEM_CATEGORIES])
         return to_codes(catalogue[N.ITEM_CATEGORIES].combine_chunks().flatten()).n_values

@@ -95,16 +95,13 @@ class _Lists:
         return Fact(RECOMMENDATIONS, check_rows.ABSENT_BASELINE, int(is_absent), 1, [baseline] if is_absent else [])
 
     def of_missing_users(self) -> Fact:
-        """Count the judged users without a list for the model that misses most: another model must not hide it."""
+        """Count the judged users of each model, and those of them without a list."""
         models, is_judged = to_codes(self.table[C.MODEL_ID]), self._is_judged
         n_judged, n_missing = (
             np.bincount(models.code[one], minlength=models.n_values) for one in (is_judged, is_judged & ~self._has_list)
         )
         found = zip(models.values.to_pylist(), n_missing.tolist(), n_judged.tolist(), strict=True)
-        # The name too, so that of two models that miss as many it is always the same.
-        worst = max(found, key=lambda one: (one[1] / one[2] if one[2] else -1.0, one[0]), default=("", 0, 0))
-        model, count, total = worst
-        return Fact(RECOMMENDATIONS, check_rows.MISSING_USERS, count, total, [model] if count else [])
+        return check_rows.missing_users(found)
 
     def _flagged(self, check: str, total: int, flag: BoolVector) -> Fact:
         return self._fact(check, np.count_nonzero(flag), total, flag)

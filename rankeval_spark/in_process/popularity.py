@@ -43,11 +43,6 @@ def to_popularity(train: Train, *, needs: frozenset[str], n_places: int) -> pa.T
     return pa.Table.from_pydict({C.ITEM_ID: trained.items, **facts})
 
 
-def to_popularity_groups(train: Train) -> pa.Table:
-    """Make one row per item of the training data: ``item_id`` and ``item_popularity_group``, a double."""
-    return to_popularity(train, needs=frozenset({N.ITEM_POPULARITY_GROUP}), n_places=0)
-
-
 class _Order(NamedTuple):
     """Items by interactions, the most popular first and ties by id; arrays of shape (n_items,).
 

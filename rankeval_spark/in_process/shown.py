@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import in_one_piece, to_numpy
 from rankeval_spark.engine.codes import starts_of_runs, to_codes
-from rankeval_spark.in_process.counting import counted, lengths_of
-from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
+from rankeval_spark.engine.hashes import N_GROUPS
+from rankeval_spark.result_rows.counting import counted, lengths_of
+from rankeval_spark.result_rows.histograms import Times
 
 if TYPE_CHECKING:
     from rankeval_spark.in_process.audience import Slice
@@ -137,8 +138,8 @@ def _catalogued(items: pa.Array, catalogue: pa.Table | None) -> tuple[FloatVecto
     return to_numpy(pc.is_in(items, value_set=known)).astype(np.float64), float(len(known))
 
 
-class Times(NamedTuple):
-    """In how many lists each item is, by group of users: sorted by cell, item and group.
+class AllTimes(NamedTuple):
+    """In how many lists each item is, by group of users, at all cutoffs: sorted by cell, item and group.
 
     Attributes
     ----------
@@ -146,7 +147,7 @@ class Times(NamedTuple):
         ``cell * n_items + item``.
     group : int64, shape (n,)
         Group of users.
-    times : int64, shape (n,) or, of all cutoffs, (n, n_bands)
+    times : int64, shape (n, n_bands)
         Lists of the group that hold the item.
     """
 
@@ -161,7 +162,7 @@ class Times(NamedTuple):
         return Times(self.holder[kept], self.group[kept], times[kept])
 
 
-def to_times(shown: Shown, one: Slice) -> Times:
+def to_times(shown: Shown, one: Slice) -> AllTimes:
     """Count the lists of each group of users that hold an item, for each cell of a slice, at all cutoffs."""
     n_bands, width = shown.n_bands, N_GROUPS * shown.n_bands
     base = one.cell * (shown.n_items * width) + one.group * n_bands
@@ -173,4 +174,4 @@ def to_times(shown: Shown, one: Slice) -> Times:
     times = np.zeros((np.count_nonzero(is_first), n_bands), dtype=np.int64)
     times[np.cumsum(is_first) - 1, band] = count
     holder, group = np.divmod(triple[is_first], N_GROUPS)
-    return Times(holder, group, np.cumsum(times, axis=1, out=times))
+    return AllTimes(holder, group, np.cumsum(times, axis=1, out=times))

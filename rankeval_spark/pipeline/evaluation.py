@@ -11,18 +11,19 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
-from rankeval_spark.engine.planning import scoring_of
+from rankeval_spark.engine.planning import parity_of, scoring_of
 from rankeval_spark.engine.results import IS_EVALUATED
 from rankeval_spark.engine.scoring import RELEVANT
 from rankeval_spark.measures.needs import TRAINED_ITEMS
 from rankeval_spark.pipeline.user_rows import to_user_rows
 from rankeval_spark.result_rows import comparison_rows
+from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
+from rankeval_spark.result_rows.metric_rows import slice_names
+from rankeval_spark.result_rows.parity_rows import ParityRows
 from rankeval_spark.stages import (
-    clean,
     compare,
     exposure,
     fairness,
-    judgements,
     lots,
     parity,
     population,
@@ -99,7 +100,7 @@ def to_lists(inputs: Inputs, *, request: Request, has_facts: bool = False) -> Da
     has_facts : bool
         As for :func:`to_scored`.
     """
-    rows = to_user_rows(inputs, request, is_described=False, are_kept=has_facts, counts_rows=has_facts)
+    rows = to_user_rows(inputs, request, needs=frozenset(), are_kept=has_facts, counts_rows=has_facts)
     return rows.to_lists(has_facts=has_facts)
 
 
@@ -178,7 +179,7 @@ def to_ranked_items(inputs: Inputs, *, request: Request) -> DataFrame:
     ``is_relevant`` is true from a gain of 1 on.
     """
     plain = replace(request, slices=())
-    ranked = to_user_rows(inputs, plain, is_described=False).to_ranked_items(depth=0)
+    ranked = to_user_rows(inputs, plain, needs=frozenset()).to_ranked_items(depth=0)
     list_id = F.col(C.LIST_ID) if C.LIST_ID in ranked.columns else F.lit(C.ONE_LIST)
     return ranked.select(
         *(C.MODEL_ID, C.USER_ID, list_id.alias(C.LIST_ID), C.ITEM_ID, C.RANK, C.GAIN),
@@ -191,9 +192,6 @@ def to_exposures(inputs: Inputs, *, request: Request) -> DataFrame | None:
     requested = request.measures.exposures
     if not requested:
         return None
-    cutoffs = [one.k for one in requested]
-    depth = 0 if C.WHOLE_LIST in cutoffs else max(cutoffs)
-    ranked = to_user_rows(inputs, replace(request, slices=()), is_described=False).to_ranked_items(depth=depth)
     options: dict[str, Any] = {
         "segments": inputs.segments,
         "absent": request.absent,
@@ -201,19 +199,23 @@ def to_exposures(inputs: Inputs, *, request: Request) -> DataFrame | None:
         "min_slice_size": request.min_slice_size,
         "confidence": request.confidence,
     }
-    kinds = ("exposure", "parity")
-    shown, offered = ([one for one in requested if one.entry.kind == kind] for kind in kinds)
+    parities = parity_of(request)
+    shown = [one for one in requested if one not in parities.measures]
     of_train = [one for one in shown if TRAINED_ITEMS in one.needs]
     others = [one for one in shown if TRAINED_ITEMS not in one.needs]
-    catalogue = inputs.catalogue if any(one.needs_catalogue for one in requested) else None
+    catalogue = inputs.catalogue if any(one.needs_catalogue for one in shown) else None
     by_catalogue = ((others, catalogue), (of_train, inputs.train))  # a histogram knows the items of one catalogue
-    frames = [exposure.to_rows(ranked, measures=some, catalogue=of, **options) for some, of in by_catalogue if some]
-    if offered and inputs.train is not None:
-        of_catalogue = catalogue if any(one.needs_catalogue for one in offered) else None
-        usable = inputs.held_out.transform(clean.keep_usable_held_out)
-        judged = judgements.to_judgements(usable, duplicates=request.policies.held_out_duplicates)
-        offer = parity.Offer(judged, inputs.train, of_catalogue, inputs.items)
-        frames.append(parity.to_rows(ranked, measures=offered, offer=offer, **options))
+    frames = []
+    if shown:
+        cutoffs = [one.k for one in shown]
+        depth = 0 if C.WHOLE_LIST in cutoffs else max(cutoffs)
+        ranked = to_user_rows(inputs, replace(request, slices=()), needs=frozenset()).to_ranked_items(depth=depth)
+        frames = [exposure.to_rows(ranked, measures=some, catalogue=of, **options) for some, of in by_catalogue if some]
+    if parities.measures:
+        needs = frozenset(need for one in parities.measures for need in one.needs)
+        counts = to_user_rows(inputs, request, needs=needs).to_parity(parities)
+        jackknife = JackknifeRows(slice_names(request.every_slice), request.min_slice_size, request.confidence)
+        frames.append(parity.to_rows(counts, rows=ParityRows(parities.measures, jackknife)))
     return reduce(DataFrame.unionByName, frames)
 
 

@@ -14,14 +14,17 @@ from rankeval_spark.engine import rows
 from rankeval_spark.engine.planning import (
     SECOND_STEP,
     depth_of,
+    described_inputs,
     is_described,
+    item_needs,
     job_of,
     log_columns,
     n_places,
     needs_of,
+    reads_train,
 )
 from rankeval_spark.measures import needs as N
-from rankeval_spark.stages import clean, describe, dropped, flags, groups, judgements, segment, unusable
+from rankeval_spark.stages import clean, describe, dropped, flags, segment, unusable
 from rankeval_spark.stages.describe import Knowledge
 from rankeval_spark.stages.user_rows import UserRows, in_bytes, type_of, unite
 
@@ -34,7 +37,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     inputs: Inputs,
     request: Request,
     *,
-    is_described: bool = True,
+    needs: frozenset[str] | None = None,
     are_merged: bool = False,
     are_kept: bool = False,
     counts_rows: bool = False,
@@ -43,8 +46,8 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
 
     Parameters
     ----------
-    is_described : bool
-        Whether facts of items and users are collected where measures read them.
+    needs : frozenset of str, optional
+        Facts that are collected; those that measures with a value for each list read where left out.
     are_merged : bool
         Whether what the workers make of their rows meets in one place, where unusable rows are counted in the end. For
         other results the first of them are counted before the inputs are read.
@@ -53,20 +56,20 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     counts_rows : bool
         Whether unusable rows reach the workers, who count them, although checks look at the inputs.
     """
-    needs = needs_of(request, has_train=inputs.train is not None) if is_described else frozenset()
+    needs = needs_of(request, has_train=inputs.train is not None) if needs is None else needs
     knowledge = _knowledge(inputs, request)
     usable = _usable_log(inputs, request)
     is_numbered = (counts_rows or not inputs.are_checked) and can_number_log(request)
-    log = _log_rows(_numbered_log(inputs, request) if is_numbered else usable, inputs, request, needs)
+    log = _log_rows(_numbered_log(inputs, request) if is_numbered else usable, inputs, request)
     names = _model_names(inputs, request)
     if names is not None and len(names) == 1:
         log = log.drop(C.MODEL_ID)
-    judged = _held_out_rows(inputs, request, knowledge, is_numbered=counts_rows or not inputs.are_checked)
+    judged = _held_out_rows(inputs, request, is_numbered=counts_rows or not inputs.are_checked)
     if C.SCORE in log.columns and type_of(log, C.SCORE) == "double":  # one column less for every row to carry
         judged = judged.withColumnRenamed(C.GAIN, C.SCORE)
     by_kind = {rows.LOG: log, rows.HELD_OUT: judged}
-    by_kind |= _of_users(inputs, request, knowledge, needs)
-    by_kind |= _second_step(inputs, request, knowledge, needs)
+    by_kind |= _of_users(inputs, request, needs)
+    by_kind = _with_facts(by_kind, knowledge, needs) | _second_step(inputs, request, knowledge, needs)
     counted = _counted_first(inputs, request, needs, are_merged=are_merged)
     constants = _constants(usable if names is None else None, knowledge, request, needs, counted)
     return UserRows(
@@ -144,38 +147,40 @@ def _counted_first(
     return found
 
 
-def _log_rows(log: DataFrame, inputs: Inputs, request: Request, needs: frozenset[str]) -> DataFrame:
+def _log_rows(log: DataFrame, inputs: Inputs, request: Request) -> DataFrame:
     """Keep the rows that enter lists, in the columns that decide about them."""
-    policies, knowledge = request.policies, _knowledge(inputs, request)
-    if policies.unknown_items == "drop":
+    if request.policies.unknown_items == "drop":
         is_small = inputs.has_small_catalogue and inputs.items is not None
-        log = log.transform(dropped.keep_known, catalogue=knowledge.catalogue, is_small=is_small)
-    of_items = describe.to_catalogue_facts(knowledge, needs=needs)
-    if of_items is not None:  # a catalogue too large for every worker: its facts travel with the rows of the log
-        names = [name for name in of_items.columns if name != C.ITEM_ID]
-        facts = of_items.select(C.ITEM_ID, F.struct(*names).alias(rows.FACTS))
-        log = log.join(facts, on=[C.ITEM_ID], how="left")
+        log = log.transform(dropped.keep_known, catalogue=_knowledge(inputs, request).catalogue, is_small=is_small)
     names = log_columns(log.columns, request, has_lists=not inputs.has_one_list)
-    names += [rows.KIND] if rows.KIND in log.columns else []
-    return log.select(*names, *([rows.FACTS] if of_items is not None else []))
+    return log.select(*names, *([rows.KIND] if rows.KIND in log.columns else []))
 
 
-def _held_out_rows(inputs: Inputs, request: Request, knowledge: Knowledge, *, is_numbered: bool) -> DataFrame:
+def _with_facts(by_kind: dict[int, DataFrame], knowledge: Knowledge, needs: frozenset[str]) -> dict[int, DataFrame]:
+    """Let the facts of a catalogue that is too large for every worker travel with the rows of its items."""
+    of_items = describe.to_catalogue_facts(knowledge, needs=item_needs(needs))
+    if of_items is None:
+        return by_kind
+    names = [name for name in of_items.columns if name != C.ITEM_ID]
+    facts = of_items.select(C.ITEM_ID, F.struct(*names).alias(rows.FACTS))
+    described = {kind: by_kind[kind].join(facts, on=[C.ITEM_ID], how="left") for kind in described_inputs(needs)}
+    return by_kind | described
+
+
+def _held_out_rows(inputs: Inputs, request: Request, *, is_numbered: bool) -> DataFrame:
     measures, judged = request.measures, inputs.held_out
     if is_numbered:
         judged = judged.transform(unusable.with_kind, kind=rows.HELD_OUT, rules=flags.of_held_out(judged))
     else:
         judged = judged.transform(clean.keep_usable_held_out)
-    judged = judged.transform(groups.with_groups, knowledge=knowledge, groups=measures.groups)
     values = [C.VALUE] if N.VALUES in measures.needs else []
     when = [C.INTERACTED_AT] if request.policies.held_out_duplicates == "last" else []
     kind = [rows.KIND] if is_numbered else []
-    in_groups = [C.GROUPS] if measures.groups else []
-    return judged.select(C.USER_ID, C.ITEM_ID, C.GAIN, *values, *when, *in_groups, *kind)
+    return judged.select(C.USER_ID, C.ITEM_ID, C.GAIN, *values, *when, *kind)
 
 
-def _of_users(inputs: Inputs, request: Request, knowledge: Knowledge, needs: frozenset[str]) -> dict[int, DataFrame]:
-    """Rows of segments, training data and profiles, each only where something reads it."""
+def _of_users(inputs: Inputs, request: Request, needs: frozenset[str]) -> dict[int, DataFrame]:
+    """Rows of segments and training data, each only where something reads it."""
     found: dict[int, DataFrame] = {}
     if inputs.segments is not None and request.segments:
         values = F.array(*(F.col(segment.quoted_name(name)).cast("string") for name in request.segments))
@@ -185,17 +190,9 @@ def _of_users(inputs: Inputs, request: Request, knowledge: Knowledge, needs: fro
         else:
             rules = flags.of_keys(clean.SEGMENT_KEYS)
             found[rows.SEGMENTS] = users.transform(unusable.with_kind, kind=rows.SEGMENTS, rules=rules)
-    if N.ITEM_SEEN in needs or request.policies.seen_in_train == "drop":
+    if reads_train(request, needs):
         train = describe.given(inputs.train)
         found[rows.TRAIN] = train.select(*clean.TRAIN_KEYS).where(clean.has_keys(clean.TRAIN_KEYS))
-    if N.JUDGED_CATEGORIES in needs:
-        duplicates = request.policies.held_out_duplicates
-        judged = judgements.to_judgements(inputs.held_out.transform(clean.keep_usable_held_out), duplicates=duplicates)
-    else:
-        judged = None
-    profiles = describe.to_profiles(knowledge, needs=needs, judgements=judged)
-    if profiles is not None:
-        found[rows.PROFILES] = profiles
     return found
 
 
@@ -205,7 +202,7 @@ def _second_step(inputs: Inputs, request: Request, knowledge: Knowledge, needs: 
         return {}
     depth, found = depth_of(request.measures), {}
     plain, once = replace(request, slices=()), replace(inputs, are_checked=True)  # unusable rows are counted elsewhere
-    ranked = to_user_rows(once, plain, is_described=False).to_ranked_items(depth=depth)
+    ranked = to_user_rows(once, plain, needs=frozenset()).to_ranked_items(depth=depth)
     if N.ITEM_FAMILIARITY in needs:
         familiarity = describe.to_familiarity(ranked, knowledge=knowledge, depth=depth)
         found[rows.FAMILIARITY] = familiarity.withColumnRenamed(N.ITEM_FAMILIARITY, rows.SIMILARITY)
@@ -227,10 +224,10 @@ def _constants(
         frames.append(log.select(C.MODEL_ID).distinct().agg(F.to_json(F.collect_list(C.MODEL_ID)).alias(rows.MODELS)))
     if counted:
         frames.append(unusable.to_row_counts(counted))
-    items = describe.to_item_table(knowledge, needs=needs, n_places=n_places(request.measures))
+    items = describe.to_item_table(knowledge, needs=item_needs(needs), n_places=n_places(request.measures))
     if items is not None:
         frames.append(items.agg(F.collect_list(F.struct(*items.columns)).alias(rows.ITEMS)))
-    totals = describe.to_totals(knowledge, needs=needs)
+    totals = describe.to_totals(knowledge, needs=item_needs(needs))
     if totals is not None:
         frames.append(totals)
     if not frames:

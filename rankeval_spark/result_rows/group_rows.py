@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.hashes import N_GROUPS
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
-from rankeval_spark.result_rows.jackknife_rows import N_GROUPS
 from rankeval_spark.statistics import gaps, intervals
 
 if TYPE_CHECKING:

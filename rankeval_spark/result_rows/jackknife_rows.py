@@ -19,10 +19,6 @@ from rankeval_spark.statistics import intervals
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
 
-N_GROUPS: Final = 20
-"""Groups of users that the jackknife leaves out in turn."""
-
-GROUP: Final = "_group"
 SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)
 """Key of a slice of a model."""
 

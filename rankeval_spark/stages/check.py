@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.results import N_LISTED
 from rankeval_spark.engine.scoring import RELEVANT
 from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.check_rows import (
+    ABSENT_BASELINE,
+    ALIKE_VALUES,
+    DUPLICATES,
+    HELD_OUT,
+    ITEMS,
+    MISSING_USERS,
+    RECOMMENDATIONS,
+    ROWS,
+    SEEN_IN_TRAIN,
+    SEGMENTS,
+    TRAIN,
+    UNKNOWN_ROWS,
+    UNMATCHED_ITEMS,
+    VECTOR_LENGTHS,
+)
 from rankeval_spark.stages import describe, flags
 from rankeval_spark.stages.clean import (
     HELD_OUT_KEYS,
@@ -29,55 +45,17 @@ from rankeval_spark.stages.segment import quoted_name
 if TYPE_CHECKING:
     from datetime import date
 
+    import pyarrow as pa
+
     from rankeval_spark.config import Checks
 
-RECOMMENDATIONS: Final = check_rows.RECOMMENDATIONS
-HELD_OUT: Final = check_rows.HELD_OUT
-SEGMENTS: Final = check_rows.SEGMENTS
-TRAIN: Final = check_rows.TRAIN
-ITEMS: Final = check_rows.ITEMS
-
-ROWS: Final = check_rows.ROWS
-"""The check that only counts the rows of an input; it has no thresholds."""
-
-EXTRA_COLUMNS: Final = check_rows.EXTRA_COLUMNS
-"""The check of columns that an input has and nothing reads."""
-
-DUPLICATES: Final = check_rows.DUPLICATES
-"""The check of rows that repeat another; in the catalogue none is tolerated, because either would be a guess."""
-
-VECTOR_LENGTHS: Final = check_rows.VECTOR_LENGTHS
-"""The check of items whose vector has another length than most, where a measure reads vectors; none is tolerated, for
-there is no angle between them."""
-
-UNMATCHED_ITEMS: Final = check_rows.UNMATCHED_ITEMS
-"""The check of the join: judgements whose item is in no list."""
-
-SEEN_IN_TRAIN: Final = check_rows.SEEN_IN_TRAIN
-"""The check of recommended items that the user has in the training data; it costs a join, so it is made on demand."""
-
-UNKNOWN_ROWS: Final = check_rows.UNKNOWN_ROWS
-"""The check of recommendations of items that the catalogue does not have, made where these are dropped."""
-
-MISSING_USERS: Final = check_rows.MISSING_USERS
-"""The check of judged users without a list, of the model that misses most; its one sample key is that model."""
-
-ABSENT_BASELINE: Final = check_rows.ABSENT_BASELINE
-"""The check that the model that others are compared with has lists."""
-
-OF_NIGHTS: Final = check_rows.OF_NIGHTS
-"""Checks that depend on other published nights, not on the inputs and the config alone."""
-
-_MOST_ALIKE: Final = 3
-"""Values that are alike and that the check of them names."""
-
-_MOST_LENGTHS: Final = 3
-"""Lengths of vectors that the check of them names."""
-
-FACTS: Final = check_rows.FACTS
+VERDICT_TYPES: Final = ", ".join(
+    f"{field.name} {field.type}" for field in schemas.CHECKS.fields if field.name not in C.RUN_KEY
+)
+"""Columns of judged facts, as Spark writes their types."""
 
 FACT_TYPES: Final = "input string, check string, count bigint, total bigint, sample_keys array<string>"
-"""Columns of facts, as Spark writes their types."""
+"""Columns of facts, likewise."""
 
 
 def to_recommendation_facts(recommendations: DataFrame) -> DataFrame:
@@ -113,18 +91,10 @@ def to_segment_facts(segments: DataFrame) -> DataFrame:
 
 
 def to_alike_facts(segments: DataFrame, *, names: Sequence[str]) -> DataFrame:
-    """Count the values of these segments that differ from another one of it by case or surrounding blanks only."""
-    each = F.array(
-        *(F.struct(F.lit(name).alias("_segment"), F.col(quoted_name(name)).alias("_value")) for name in names)
-    )
-    values = segments.where(has_keys(SEGMENT_KEYS)).select(F.inline(each)).where(F.col("_value").isNotNull()).distinct()
-    folded = F.lower(F.regexp_replace("_value", r"(?U)^\s+|\s+$", ""))
-    groups = values.groupBy("_segment", folded).agg(F.array_sort(F.collect_list("_value")).alias("_values"))
-    n_values, is_alike = F.size("_values"), F.size("_values") > 1
-    shown = F.transform(F.slice("_values", 1, _MOST_ALIKE), lambda value: F.concat(F.lit("'"), value, F.lit("'")))
-    text = F.concat("_segment", F.lit(": "), F.array_join(shown, ", "))
-    n_alike = F.sum(F.when(is_alike, n_values))
-    return _stacked(groups.agg(_fact(SEGMENTS, "alike_values", n_alike, F.sum(n_values), is_alike, text)))
+    """Collect the values of these segments, for the check of those that are alike."""
+    each = F.array(*(F.struct(F.lit(name).alias("segment"), F.col(quoted_name(name)).alias("value")) for name in names))
+    values = segments.where(has_keys(SEGMENT_KEYS)).select(F.inline(each)).where(F.col("value").isNotNull()).distinct()
+    return _in_parts(values, SEGMENTS, ALIKE_VALUES)
 
 
 def to_item_facts(items: DataFrame, *, unreadable: str | None = None) -> DataFrame:
@@ -143,23 +113,14 @@ def to_item_facts(items: DataFrame, *, unreadable: str | None = None) -> DataFra
 
 
 def to_vector_facts(items: DataFrame) -> DataFrame:
-    """Count the items whose vector has another length than most, and name one item of each of the commonest lengths.
+    """Count the items by the length of their vector, for the check that all have one length.
 
     As in the plan of the lists, a vector some of whose numbers are no numbers is unknown and has no length.
     """
     named = items.where(has_keys(ITEM_KEYS)).where(is_finite_vector(F.col(C.VECTOR)))
-    lengths = named.groupBy(F.size(C.VECTOR).alias("_length")).agg(
-        F.count("*").alias("_n_items"), F.min(F.col(C.ITEM_ID).cast("string")).alias("_item")
-    )
-    most_first = F.array_sort(F.collect_list(F.struct(-F.col("_n_items"), "_length", "_item")))
-    shown = F.transform(F.slice(most_first, 1, _MOST_LENGTHS), lambda one: _length_text(one["_item"], one["_length"]))
-    n_others = F.sum("_n_items") - F.max("_n_items")
-    keys = F.when(F.count("*") > 1, shown)
-    return _stacked(lengths.agg(_struct(ITEMS, VECTOR_LENGTHS, n_others, F.sum("_n_items"), keys)))
-
-
-def _length_text(item: Column, length: Column) -> Column:
-    return F.concat(item, F.lit(": "), length, F.when(length == 1, " number").otherwise(" numbers"))
+    first = F.min(F.col(C.ITEM_ID).cast("string"))
+    lengths = named.groupBy(F.size(C.VECTOR).alias("length")).agg(F.count("*").alias("n_items"), first.alias("item"))
+    return _in_parts(lengths, ITEMS, VECTOR_LENGTHS)
 
 
 def to_judgement_facts(usable_held_out: DataFrame, *, duplicates: str) -> DataFrame:
@@ -299,23 +260,11 @@ def _baseline_fact(baseline: str) -> Column:
 
 def with_verdicts(facts: DataFrame, *, checks: Checks) -> DataFrame:
     """Compare each share with its thresholds: rows of ``schemas.CHECKS`` from ``input`` on."""
-    limits = {name: checks.threshold(name) for name in type(checks).model_fields}
-    warn = _by_check({name: limit.warn for name, limit in limits.items()})
-    is_ambiguous = (F.col("input") == ITEMS) & F.col("check").isin(DUPLICATES, VECTOR_LENGTHS)
-    error = F.when(is_ambiguous, 0.0).otherwise(_by_check({name: limit.error for name, limit in limits.items()}))
-    share = F.when(F.col("total") > 0, F.col("count") / F.col("total"))
-    severity = F.when(error.isNotNull(), "error").when(warn.isNotNull(), "warn").otherwise("info")
-    verdict = F.when(share > error, "error").when(share > warn, "warn").otherwise("ok")
-    return facts.select(
-        "input",
-        "check",
-        severity.alias("severity"),
-        F.col("count"),
-        F.when(F.col("check") != ROWS, share).alias("share"),
-        F.when(verdict == "error", error).otherwise(F.coalesce(warn, error)).alias("threshold"),
-        verdict.alias("verdict"),
-        "sample_keys",
-    )
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return check_rows.judged(batches, checks)
+
+    return facts.coalesce(1).mapInArrow(judge, VERDICT_TYPES)  # some thirty rows
 
 
 def union(*facts: DataFrame) -> DataFrame:
@@ -333,22 +282,17 @@ def _row_facts(frame: DataFrame, name: str, rules: Mapping[str, Column], *, key:
 
 
 def _missing_users(lists: DataFrame, is_missing: Column) -> DataFrame:
-    """Count the judged users without a list for the model that misses most: another model must not hide it."""
+    """Count the judged users of each model, and those of them without a list."""
     per_model = lists.groupBy(C.MODEL_ID).agg(
-        F.count_if(is_missing).alias("_n_missing"), F.count_if(has_judgements()).alias("_n_judged")
+        F.count_if(is_missing).alias("n_missing"), F.count_if(has_judgements()).alias("n_judged")
     )
-    share = F.col("_n_missing") / F.nullif(F.col("_n_judged"), F.lit(0))
-    order = F.struct(share, C.MODEL_ID)  # the name too, so that of two models that miss as many it is always the same
-    worst = per_model.agg(F.max_by(F.struct(C.MODEL_ID, "_n_missing", "_n_judged"), order).alias("_worst"))
-    return worst.select(
-        F.lit(RECOMMENDATIONS).alias("input"),
-        F.lit(MISSING_USERS).alias("check"),
-        F.coalesce("_worst._n_missing", F.lit(0)).alias("count"),
-        F.coalesce("_worst._n_judged", F.lit(0)).alias("total"),
-        F.when(F.col("_worst._n_missing") > 0, F.array(f"_worst.{C.MODEL_ID}"))
-        .otherwise(_no_keys())
-        .alias("sample_keys"),
-    )
+    return _in_parts(per_model, RECOMMENDATIONS, MISSING_USERS)
+
+
+def _in_parts(rows: DataFrame, name: str, check: str) -> DataFrame:
+    """Collect a few rows as parts of a fact, see :func:`check_rows.whole`."""
+    parts = F.collect_list(F.to_json(F.struct(*rows.columns)))
+    return _stacked(rows.agg(_struct(name, check, F.lit(0), F.lit(0), parts)))
 
 
 def _fact(  # noqa: PLR0913, PLR0917 - the parts of one fact, in the order of FACTS
@@ -381,11 +325,3 @@ def _key_text(keys: tuple[str, ...]) -> Column:
 
 def _no_keys() -> Column:
     return F.array().cast("array<string>")
-
-
-def _by_check(values: Mapping[str, float | None]) -> Column:
-    known = {name: value for name, value in values.items() if value is not None}
-    if not known:
-        return F.lit(None).cast("double")
-    pairs = (part for name, value in known.items() for part in (F.lit(name), F.lit(float(value))))
-    return F.create_map(*pairs)[F.col("check")]

@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import needs as N
-from rankeval_spark.stages import profiles, trained
+from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
+from rankeval_spark.stages import trained
 from rankeval_spark.stages.clean import has_keys, input_failure, is_finite_vector, quoted
 
 if TYPE_CHECKING:
     from datetime import date
 
-_COUNTED: Final = frozenset(
-    {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_LEVEL, N.ITEM_PLACE, N.ITEM_QUANTILE}
-)
-_FROM_CATALOGUE: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
 _COUNTED_TOTALS: Final = (N.TOTAL_INTERACTIONS, N.MOST_INTERACTIONS, N.LEAST_INTERACTIONS)
 _N, _USERS, _LEVEL = "_n_interactions", "_n_users", "_level"
 
@@ -74,58 +72,33 @@ def to_item_table(knowledge: Knowledge, *, needs: frozenset[str], n_places: int)
         How many of the most popular items must know their place.
     """
     frames = []
-    if needs & _COUNTED:
+    if needs & COUNTED_FACTS:
         frames.append(_to_counted(given(knowledge.train), needs=needs, n_places=n_places))
-    if needs & _FROM_CATALOGUE and knowledge.has_small_catalogue:
-        frames.append(_to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE))
-    return reduce(lambda left, right: left.join(right, on=[C.ITEM_ID], how="full"), frames) if frames else None
+    if knowledge.has_small_catalogue or knowledge.items is None:
+        frames += _of_catalogue(knowledge, needs)
+    return _joined(frames) if frames else None
 
 
 def to_catalogue_facts(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | None:
     """Make one row per item of a large catalogue, for a join with the log; None where that is not needed."""
-    if not needs & _FROM_CATALOGUE or knowledge.has_small_catalogue:
-        return None
-    return _to_catalogue(knowledge, needs=needs & _FROM_CATALOGUE)
+    frames = [] if knowledge.has_small_catalogue or knowledge.items is None else _of_catalogue(knowledge, needs)
+    return _joined(frames) if frames else None
 
 
-def to_profiles(
-    knowledge: Knowledge, *, needs: frozenset[str], judgements: DataFrame | None = None
-) -> DataFrame | None:
-    """Make one row per user: ``user_id`` and the struct ``_profile``; None where none is needed.
-
-    A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
-    that the catalogue describes. Judged items are added to it.
-    """
-    names: list[str] = [name for name in (N.PROFILE_CATEGORIES, N.PROFILE_VECTORS) if name in needs]
-    frames = _to_catalogue_profiles(knowledge, names=names) if names else []
-    if N.PROFILE_INTERACTIONS in needs:
-        names.append(N.PROFILE_INTERACTIONS)
-        train = given(knowledge.train)
-        counts = _to_counts(train)
-        frames.append(profiles.to_popularity(_to_pairs(train), counts=counts, interactions=_N))
-    if N.JUDGED_CATEGORIES in needs:
-        names.append(N.JUDGED_CATEGORIES)
-        catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
-        frames.append(profiles.to_judged_categories(given(judgements), catalogue=catalogue))
-    if not frames:
-        return None
-    per_user = reduce(lambda left, right: left.join(right, on=[C.USER_ID], how="full"), frames)
-    return per_user.select(C.USER_ID, F.struct(*names).alias(C.PROFILE))
+def _of_catalogue(knowledge: Knowledge, needs: frozenset[str]) -> list[DataFrame]:
+    """Make frames of what the catalogue knows."""
+    frames = [_to_catalogue(knowledge, needs=needs & CATALOGUE_FACTS)] if needs & CATALOGUE_FACTS else []
+    return [*frames, _to_known(knowledge)] if N.ITEM_KNOWN in needs else frames
 
 
-def _to_catalogue_profiles(knowledge: Knowledge, *, names: Iterable[str]) -> list[DataFrame]:
-    """Make a frame of one row per user for each of the profiles that are made of categories or vectors."""
-    of_item = {N.PROFILE_CATEGORIES: N.ITEM_CATEGORIES, N.PROFILE_VECTORS: N.ITEM_VECTORS}
-    catalogue = _to_catalogue(knowledge, needs=frozenset(of_item[name] for name in names))
-    pairs = _to_pairs(given(knowledge.train)).join(catalogue, on=[C.ITEM_ID], how="inner")
-    make = {N.PROFILE_CATEGORIES: profiles.to_categories, N.PROFILE_VECTORS: profiles.to_vectors}
-    return [make[name](pairs) for name in names]
+def _to_known(knowledge: Knowledge) -> DataFrame:
+    """Make one row per item of the catalogue, however often it occurs there."""
+    known = knowledge.catalogue.select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct()
+    return known.withColumn(N.ITEM_KNOWN, F.lit(1.0))
 
 
-def to_categories(knowledge: Knowledge) -> DataFrame:
-    """Make one row per item of the catalogue with its ``categories``, each once."""
-    catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
-    return catalogue.select(C.ITEM_ID, F.col(N.ITEM_CATEGORIES).alias(C.CATEGORIES))
+def _joined(frames: Iterable[DataFrame]) -> DataFrame:
+    return reduce(lambda left, right: left.join(right, on=[C.ITEM_ID], how="full"), frames)
 
 
 def to_pairs(ranked: DataFrame, *, knowledge: Knowledge, depth: int) -> DataFrame:
@@ -182,7 +155,7 @@ def _to_similarities(train: DataFrame) -> DataFrame:
 
 def to_totals(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | None:
     """Make one row with the struct ``_totals``; None where none is needed."""
-    names = [name for name in N.TOTALS if name in needs]
+    names = [name for name in (*N.TOTALS, *N.GROUP_SIZES) if name in needs]
     if not names:
         return None
     frames = []
@@ -199,8 +172,9 @@ def to_totals(knowledge: Knowledge, *, needs: frozenset[str]) -> DataFrame | Non
         users = _to_pairs(given(knowledge.train)).select(C.USER_ID).distinct()
         frames.append(users.agg(F.count("*").alias(N.TOTAL_USERS)))
     if N.CATALOGUE_ITEMS in needs:
-        known = knowledge.catalogue.select(C.ITEM_ID).where(F.col(C.ITEM_ID).isNotNull()).distinct()
-        frames.append(known.agg(F.count("*").alias(N.CATALOGUE_ITEMS)))
+        frames.append(_to_known(knowledge).agg(F.count("*").alias(N.CATALOGUE_ITEMS)))
+    if not needs.isdisjoint(N.GROUP_SIZES):
+        frames.append(_to_group_sizes(knowledge))
     if N.TOTAL_CATEGORIES in needs:
         catalogue = _to_catalogue(knowledge, needs=frozenset({N.ITEM_CATEGORIES}))
         categories = catalogue.select(F.explode(N.ITEM_CATEGORIES).alias("_category")).distinct()
@@ -215,9 +189,13 @@ def to_owned(train: DataFrame) -> DataFrame:
     return _to_pairs(train).select(C.USER_ID, C.ITEM_ID)
 
 
-def to_popularity_groups(knowledge: Knowledge) -> DataFrame:
-    """Make one row per item of the training data with the number of its group of popularity."""
-    return _to_counted(given(knowledge.train), needs=frozenset({N.ITEM_POPULARITY_GROUP}), n_places=0)
+def _to_group_sizes(knowledge: Knowledge) -> DataFrame:
+    """Count the items of the catalogue in each group of popularity: one row; what is not in `train` is in the tail."""
+    needs = frozenset({N.ITEM_POPULARITY_GROUP})
+    of_train = _to_counted(given(knowledge.train), needs=needs, n_places=0)
+    group = F.coalesce(N.ITEM_POPULARITY_GROUP, F.lit(float(BY_POPULARITY.index(TAIL))))
+    sizes = (F.count_if(group == place).alias(name) for place, name in enumerate(N.GROUP_SIZES))
+    return _to_known(knowledge).join(of_train, on=[C.ITEM_ID], how="left").agg(*sizes)
 
 
 def _to_pairs(train: DataFrame) -> DataFrame:

@@ -8,15 +8,24 @@ subtraction, and only for the items that the group was shown. Nothing that grows
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregate_state import rows_by_key
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch import fields
+from rankeval_spark.engine.codes import starts_of_runs
+from rankeval_spark.engine.hashes import GROUP, N_GROUPS
 from rankeval_spark.measures import needs
-from rankeval_spark.result_rows.exposure_rows import ExposureRows
-from rankeval_spark.result_rows.histograms import COUNTS, EVERYONE, PAIR_SUMS
+from rankeval_spark.result_rows.exposure_rows import ENTRY_TYPE, ExposureRows, to_entry_rows
+from rankeval_spark.result_rows.histograms import ByLength, Entries, Times, to_entries
 from rankeval_spark.result_rows.jackknife_rows import SLICE, JackknifeRows
 from rankeval_spark.result_rows.metric_rows import ROW_TYPE, slice_names
 from rankeval_spark.stages import jackknifed, segment
@@ -26,8 +35,11 @@ from rankeval_spark.stages.user_rows import IS_FIRST
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
 
-_PAIR_SUMS: Final = f"struct<{', '.join(f'{name}: double' for name in PAIR_SUMS)}>"
-"""Type of the sums over pairs of lists."""
+_GROUPS: Final = "_groups"
+"""Column of the counts of each group of users: a struct each."""
+
+_LENGTHS: Final = "_lengths"
+"""Field of them with the lists of a group by their lengths."""
 
 
 def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
@@ -66,9 +78,9 @@ def to_rows(  # noqa: PLR0913 - what a row of metrics is made of
         ranked.transform(_to_places, ks=ks, lengths_at=lengths_at, segments=segments, absent=absent, slices=slices)
         .transform(_to_items, ks=ks, lengths_at=lengths_at)
         .transform(_with_catalogue, catalogue=catalogue)
-        .transform(_to_histograms, ks=ks, lengths_at=lengths_at)
+        .mapInArrow(_Counted(tuple(ks), frozenset(lengths_at)).to_entries, ENTRY_TYPE)
         .transform(_with_catalogue_size, catalogue=catalogue)
-        .withColumn(C.MODEL_ID, F.col(C.MODEL_ID).cast("string"))
+        .repartition(*SLICE)
         .mapInArrow(finisher.finish, ROW_TYPE)
     )
 
@@ -121,56 +133,12 @@ def _to_items(places: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]
     ]
     names = [name(k) for k in ks for name in (_times, _n_lists, _n_users)]
     key, lengths = (*SLICE, C.ITEM_ID), [*map(_length, lengths_at)]
-    groups = places.groupBy(*key, "_group", *lengths).agg(*counts, *opened)
+    groups = places.groupBy(*key, GROUP, *lengths).agg(*counts, *opened)
     if lengths:
-        by_length = F.collect_list(F.struct(*lengths, *map(_times, lengths_at))).alias("_lengths")
-        groups = groups.groupBy(*key, "_group").agg(by_length, *(F.sum(name).alias(name) for name in names))
-    group = F.struct("_group", *names, *(["_lengths"] if lengths else []))
-    items = groups.groupBy(*key).agg(F.collect_list(group).alias("_groups"), *(F.sum(n).alias(n) for n in names))
-    if not lengths_at:  # no column at all is an error under Spark Connect
-        return items
-    by_k = with_columns(items, {_lists(k): _by_length(k) for k in lengths_at})
-    return with_columns(by_k, {_pairs_at(k): _pair_sums(F.col(_lists(k))) for k in lengths_at})
-
-
-def _by_length(k: int) -> Column:
-    """Put the numbers of lists that hold an item of all groups together, those of the shortest lists first."""
-
-    def of_group(group: Column) -> Column:
-        def entry(lists: Column) -> Column:
-            return F.struct(
-                lists[_length(k)].cast("double").alias("length"),
-                lists[_times(k)].cast("double").alias("times"),
-                group["_group"].alias("group"),
-            )
-
-        return F.transform(F.filter(group["_lengths"], lambda lists: lists[_times(k)] > 0), entry)
-
-    return F.array_sort(F.flatten(F.transform("_groups", of_group)))
-
-
-def _pair_sums(lists: Column) -> Column:
-    """Sum over the ordered pairs of lists, which come sorted by their lengths: a struct of the sums of PAIR_SUMS.
-
-    A list has the shorter length of every pair with a later one, and the root of a product is that of each factor, so
-    that one pass does. Nothing is subtracted: an item in one list adds exactly 0.
-    """
-    n_lists = F.aggregate(lists, F.lit(0.0), lambda total, one: total + one["times"])
-    nothing = F.lit(0.0)
-    start = F.struct(n_lists.alias("later"), nothing.alias("roots"), *(nothing.alias(name) for name in PAIR_SUMS))
-
-    def add(sums: Column, one: Column) -> Column:
-        later = sums["later"] - one["times"]
-        of_one_length = one["times"] * (one["times"] - 1) / one["length"]
-        root = one["times"] / F.sqrt(one["length"])
-        return F.struct(
-            later.alias("later"),
-            (sums["roots"] + root).alias("roots"),
-            (sums["shared"] + of_one_length + 2 * later * one["times"] / one["length"]).alias("shared"),
-            (sums["cosine"] + of_one_length + 2 * root * sums["roots"]).alias("cosine"),
-        )
-
-    return F.aggregate(lists, start, add, lambda sums: F.struct(*(sums[name].alias(name) for name in PAIR_SUMS)))
+        by_length = F.collect_list(F.struct(*lengths, *map(_times, lengths_at))).alias(_LENGTHS)
+        groups = groups.groupBy(*key, GROUP).agg(by_length, *(F.sum(name).alias(name) for name in names))
+    group = F.struct(GROUP, *names, *([_LENGTHS] if lengths else []))
+    return groups.groupBy(*key).agg(F.collect_list(group).alias(_GROUPS))
 
 
 def _is_within(k: int) -> Column:
@@ -193,14 +161,6 @@ def _length(k: int) -> str:
     return f"_length_{k}"
 
 
-def _lists(k: int) -> str:
-    return f"_lists_{k}"
-
-
-def _pairs_at(k: int) -> str:
-    return f"_pairs_{k}"
-
-
 def _with_catalogue(items: DataFrame, *, catalogue: DataFrame | None) -> DataFrame:
     """Add whether the catalogue holds each item; n:1 on the item."""
     if catalogue is None:
@@ -216,56 +176,54 @@ def _with_catalogue_size(histograms: DataFrame, *, catalogue: DataFrame | None) 
     return histograms.crossJoin(F.broadcast(size))
 
 
-def _to_histograms(items: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]) -> DataFrame:
-    """Count the items that are in so many lists: one row per (model, slice, k) with an array of entries.
+@dataclass(frozen=True)
+class _Counted:
+    """What the workers need to make entries of items; ``lengths_at`` are the cutoffs at which lengths are read."""
 
-    An entry (without, times, ...) says by how much the histogram without a group of users differs from everyone's.
-    """
-    entries = F.flatten(F.array(*(_entries(k, has_lengths=k in lengths_at) for k in ks)))
-    pair_sums = {name: F.col("n_items") * F.col("_pairs")[name] for name in PAIR_SUMS}  # taken away with the item
-    key = (*SLICE, C.K)
-    per_times = (
-        items.select(*SLICE, F.explode(entries).alias("_entry"))
-        .select(*SLICE, "_entry.*")
-        .where(F.col("times") > 0)
-        .transform(with_columns, pair_sums)
-        .groupBy(*key, "without", "times")
-        .agg(*(F.sum(name).cast("double").alias(name) for name in COUNTS))
-    )
-    collected = F.collect_list(F.struct("without", "times", *COUNTS)).alias("_entries")
-    return per_times.groupBy(*key).agg(collected)
+    ks: tuple[int, ...]
+    lengths_at: frozenset[int]
 
+    def to_entries(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make rows of :data:`exposure_rows.ENTRY_TYPE`, some at a time: an entry comes in parts."""
+        for batch in batches:
+            first, cell = rows_by_key(pa.Table.from_batches([batch]), SLICE)
+            keys = {name: pc.take(batch[name], to_arrow(first)) for name in SLICE}
+            row, groups = _flat(batch[_GROUPS])
+            for k in self.ks:
+                yield to_entry_rows(self._at(k, batch, cell, row, groups), keys, k=k)
 
-def _entries(k: int, *, has_lengths: bool) -> Column:
-    """Entries of one item at one cutoff: with everyone, and for each group that was shown it, without that group."""
-    times, unknown = F.col(_times(k)), F.lit(None).cast(_PAIR_SUMS)
-    pairs = F.col(_pairs_at(k)) if has_lengths else unknown
-
-    def entry(without: Column, times: Column, n: int, **sums: Column) -> Column:
-        return F.struct(
-            F.lit(k).alias(C.K),
-            without.alias("without"),
-            times.alias("times"),
-            F.lit(n).alias("n_items"),
-            (F.col("_is_known") * n).alias("n_catalogued"),
-            *(column.alias(name) for name, column in sums.items()),
+    def _at(
+        self, k: int, batch: pa.RecordBatch, cell: np.ndarray, row: np.ndarray, groups: Mapping[str, pa.Array]
+    ) -> Entries:
+        """Make the entries at a cutoff."""
+        times, n_lists, n_users = (to_numpy(groups[name(k)]) for name in (_times, _n_lists, _n_users))
+        group, n_cells = to_numpy(groups[GROUP]).astype(np.int64), cell.max(initial=-1) + 1
+        bucket = cell[row] * N_GROUPS + group
+        opened = (
+            np.bincount(bucket, weights=counts, minlength=n_cells * N_GROUPS).reshape(n_cells, N_GROUPS)
+            for counts in (n_lists, n_users)
+        )
+        shown = np.flatnonzero(times)
+        held = row[shown][starts_of_runs(row[shown])]
+        return to_entries(
+            Times(row[shown], group[shown], times[shown]),
+            cell=cell[held],
+            is_known=to_numpy(batch["_is_known"]).astype(np.float64)[held],
+            opened=(next(opened), next(opened)),
+            by_length=_by_length(k, row, group, groups[_LENGTHS]) if k in self.lengths_at else None,
         )
 
-    def left_out(group: Column) -> Column:
-        nothing = F.lit(0).cast("bigint")
-        rest = _pair_sums(F.filter(_lists(k), lambda one: one["group"] != group["_group"])) if has_lengths else unknown
-        return F.array(
-            entry(
-                group["_group"],
-                times,
-                -1,
-                n_lists=-group[_n_lists(k)],
-                n_users=-group[_n_users(k)],
-                _pairs=pairs,
-            ),
-            entry(group["_group"], times - group[_times(k)], 1, n_lists=nothing, n_users=nothing, _pairs=rest),
-        )
 
-    of_all = entry(F.lit(EVERYONE), times, 1, n_lists=F.col(_n_lists(k)), n_users=F.col(_n_users(k)), _pairs=pairs)
-    shown = F.filter(F.col("_groups"), lambda group: group[_times(k)] > 0)
-    return F.concat(F.array(of_all), F.flatten(F.transform(shown, left_out)))
+def _by_length(k: int, row: np.ndarray, group: np.ndarray, lists: pa.Array) -> ByLength:
+    """Take from the groups of each row the lists that hold its item, by their lengths."""
+    of_group, lengths = _flat(lists)
+    times = to_numpy(lengths[_times(k)])
+    some = np.flatnonzero(times)
+    own = of_group[some]
+    return ByLength.of(row[own], to_numpy(lengths[_length(k)])[some], group[own], times[some])
+
+
+def _flat(lists: pa.Array) -> tuple[np.ndarray, dict[str, pa.Array]]:
+    """Give the structs of all lists, field by field, and the list of each."""
+    lengths = to_numpy(pc.list_value_length(lists))
+    return np.repeat(np.arange(len(lists)), lengths), fields(lists.flatten())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.result_rows.jackknife_rows import GROUP, N_GROUPS
+from rankeval_spark.engine.hashes import GROUP, N_GROUPS
 from rankeval_spark.stages.clean import user_hash
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import comparison_state, input_facts, rows
+from rankeval_spark.engine import comparison_state, input_facts, parity, rows
 from rankeval_spark.engine.aggregate_state import PARTIAL
 from rankeval_spark.engine.bootstrap import STATES
 from rankeval_spark.engine.results import IS_EVALUATED, N_LISTED
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.engine.differing import Aggregator
     from rankeval_spark.engine.job import Job
+    from rankeval_spark.engine.parity import Parity
 
 IS_FIRST: Final = "_is_first"
 """Whether a ranked item is the first of its list."""
@@ -112,6 +113,10 @@ class UserRows:
         """Make the aggregates of comparisons of each partition: rows of ``comparison_state.PARTIAL``."""
         work = partial(self.job.differences, aggregator=aggregator)
         return map_in_arrow(self.frame, work, _types_in(comparison_state.PARTIAL))
+
+    def to_parity(self, counter: Parity) -> DataFrame:
+        """Count what measures of parity read of each partition: rows of ``parity.PARTIAL``."""
+        return map_in_arrow(self.frame, partial(self.job.parity, counter=counter), _types_in(parity.PARTIAL))
 
     def to_ranked_items(self, *, depth: int) -> DataFrame:
         """Make one row per list and item down to a rank, and its last item: key, rank, gain, :data:`IS_LAST`.

@@ -37,13 +37,11 @@ _TYPES: Final = {
     C.RANK: pa.int32(),
     C.GAIN: pa.float64(),
     C.VALUE: pa.float64(),
-    C.GROUPS: pa.int64(),
     C.INTERACTED_AT: pa.timestamp("us", tz="UTC"),
     rows.SEGMENT_VALUES: pa.list_(pa.string()),
     rows.MODELS: pa.string(),
     rows.SIMILARITY: pa.float64(),
     rows.FACTS: pa.struct([("item_users", pa.float64())]),
-    C.PROFILE: pa.struct([("profile_interactions", pa.float64())]),
     C.PAIRS: pa.list_(pa.struct([("later", pa.int32()), ("earlier", pa.int32()), ("similarity", pa.float64())])),
 }
 """Types of the columns of the engine's input; those of the ids are chosen."""
@@ -133,9 +131,17 @@ def models_in(table: pa.Table) -> tuple[str, ...]:
     return tuple(sorted({name for name in found if name is not None})) or ("m",)
 
 
-def judgements_of(batch: Batch, *, duplicates: str = "max") -> Judgements:
-    """Make one judgement per (user, item)."""
-    return to_judgements(batch.held_out, n_items=batch.n_items, duplicates=duplicates)
+def judgements_of(batch: Batch, *, duplicates: str = "max", groups: Mapping[str, int] | None = None) -> Judgements:
+    """Make one judgement per (user, item), with the bits of the groups of each item where these are given."""
+    bits = None if groups is None else np.array([groups.get(item, 0) for item in batch.items.to_pylist()])
+    return to_judgements(batch.held_out, n_items=batch.n_items, duplicates=duplicates, item_groups=bits)
+
+
+def known_items(facts: Mapping[str, pa.DataType], *items: tuple[Any, ...], ids: str = "string") -> dict[str, pa.Array]:
+    """Write the constants of a job that say what is known of items: (item, fact, fact, ...)."""
+    kind = pa.struct({C.ITEM_ID: ID_TYPES[ids], **facts})
+    cells = [dict(zip((C.ITEM_ID, *facts), item, strict=True)) for item in items]
+    return {rows.ITEMS: pa.array([cells], pa.list_(kind))}
 
 
 def ranked_of(table: pa.Table, rules: ListRules) -> Ranked:
@@ -166,7 +172,7 @@ def job(
 def judgement_rows(batch: Batch, judgements: Judgements) -> list[Row]:
     """Read judgements back: user, item, gain and, where they have one, value and groups."""
     users, items = batch.users.to_pylist(), batch.items.to_pylist()
-    named = ((C.GAIN, judgements.gain), (C.VALUE, judgements.value), (C.GROUPS, judgements.groups))
+    named = ((C.GAIN, judgements.gain), (C.VALUE, judgements.value), ("groups", judgements.groups))
     facts = {name: numbers.tolist() for name, numbers in named if numbers is not None}
     return [
         {C.USER_ID: users[user], C.ITEM_ID: items[pair % batch.n_items]}

@@ -16,10 +16,11 @@ from rankeval_spark.config import Policies, validate
 from rankeval_spark.config.bands import Band
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine import rows
-from rankeval_spark.in_process import cooccurrence, item_facts, item_groups, popularity, profiles, segments
+from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
+from rankeval_spark.in_process import cooccurrence, item_facts, segments
 from rankeval_spark.in_process.bands import rounded, text_of
 from rankeval_spark.measures import MeasureSet, needs as N
-from rankeval_spark.stages import bands, describe, groups
+from rankeval_spark.stages import bands, describe
 from rankeval_spark.stages.describe import Knowledge
 
 if TYPE_CHECKING:
@@ -121,41 +122,16 @@ Drawn = tuple[np.random.Generator, str, pa.Table, pa.Table]
 def test_facts_of_items_and_totals_are_the_same(spark: SparkSession, tables: Drawn) -> None:
     _, _, train, items = tables
     knowledge = Knowledge(on_spark(spark, train), on_spark(spark, items), DAY, has_small_catalogue=True)
-    counted = {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_LEVEL, N.ITEM_PLACE, N.ITEM_QUANTILE}
-    described = {N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS}
+    counted, described = COUNTED_FACTS, CATALOGUE_FACTS | {N.ITEM_KNOWN}
     for needs in (counted | described, {N.ITEM_PLACE, N.ITEM_TAIL}, described):
         frozen = frozenset(needs)
         found = item_facts.to_item_table(train, items, needs=frozen, n_places=4, evaluation_date=DAY)
         assert_same(found, describe.to_item_table(knowledge, needs=frozen, n_places=4), C.ITEM_ID)
-    totals = describe.to_totals(knowledge, needs=frozenset(N.TOTALS))
+    totals = describe.to_totals(knowledge, needs=frozenset({*N.TOTALS, *N.GROUP_SIZES}))
     assert totals is not None
-    in_total = item_facts.to_totals(train, items, needs=frozenset(N.TOTALS))
+    in_total = item_facts.to_totals(train, items, needs=frozenset({*N.TOTALS, *N.GROUP_SIZES}))
     assert in_total is not None
     assert in_total.to_pylist() == totals.toArrow()[C.TOTALS].to_pylist()
-    assert_same(popularity.to_popularity_groups(train), describe.to_popularity_groups(knowledge), C.ITEM_ID)
-
-
-def test_profiles_are_the_same(spark: SparkSession, tables: Drawn) -> None:
-    random, kind, train, items = tables
-    pairs = np.unique(random.integers(0, 20 * 50, 100))
-    judged = {C.USER_ID: ids_of(kind, pairs // 50), C.ITEM_ID: ids_of(kind, pairs % 50)}
-    judgements = pa.table({**judged, C.GAIN: random.random(len(pairs)).round(1)})
-    knowledge = Knowledge(on_spark(spark, train), on_spark(spark, items), DAY)
-    every = (N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS, N.JUDGED_CATEGORIES)
-    for needs in (*(frozenset({one}) for one in every), frozenset(every), frozenset(every[:2])):
-        found = profiles.to_profiles(train, items, judgements, needs=needs)
-        frame = describe.to_profiles(knowledge, needs=needs, judgements=on_spark(spark, judgements))
-        assert_same(found, frame, C.USER_ID)
-
-
-def test_groups_of_judgements_are_the_same(spark: SparkSession, tables: Drawn) -> None:
-    random, kind, train, items = tables
-    number = np.arange(60)
-    held_out = pa.table({C.USER_ID: ids_of(kind, random.integers(0, 9, 60)), C.ITEM_ID: ids_of(kind, number)})
-    knowledge = Knowledge(on_spark(spark, train), on_spark(spark, items))
-    for names in (["tail", "rock", "head"], ["middle"], ["", "none", "Zoo"]):
-        frame = groups.with_groups(on_spark(spark, held_out), knowledge=knowledge, groups=names)
-        assert_same(item_groups.with_groups(held_out, train, items, groups=names), frame, C.ITEM_ID)
 
 
 def ranked_of(random: np.random.Generator, kind: str, *, has_lists: bool) -> pa.Table:

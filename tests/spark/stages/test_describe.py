@@ -11,7 +11,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.features import UNSEEN
@@ -118,34 +117,6 @@ def test_facts_of_the_catalogue_are_cleaned_and_the_unknown_is_null(spark: Spark
         (-2, [], None),
         (None, None, None),
     ]
-
-
-def test_profile_takes_each_item_once_and_only_those_that_the_catalogue_describes(spark: SparkSession) -> None:
-    train = table(spark, "user_id item_id", *(("u", "a"), ("u", "a"), ("u", "b"), ("u", "x"), ("v", "x"), ("w", "c")))
-    items = spark.createDataFrame(
-        [("a", ["g", "h"], [3.0, 4.0]), ("b", ["g"], [0.0, -2.0]), ("c", None, [0.0, 0.0])],
-        "item_id string, categories array<string>, vector array<double>",
-    ).withColumn(C.PUBLISHED_AT, F.lit(None).cast("date"))
-    needs = frozenset({N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS, N.JUDGED_CATEGORIES})
-    judgements = table(
-        spark,
-        "user_id item_id gain",
-        ("u", "a", 1.0),
-        ("u", "b", 0.0),
-        ("u", "x", 1.0),
-        ("z", "c", 1.0),
-        ("y", "b", 2.0),
-    )
-    profiles = describe.to_profiles(Knowledge(train, items), needs=needs, judgements=judgements)
-    assert profiles is not None
-    found = by(profiles, C.USER_ID, value=C.PROFILE)
-    popularity = {user: found[user][N.PROFILE_INTERACTIONS] for user in found}
-    assert popularity == {"u": (2 + 1 + 2) / 3, "v": 2, "w": 1, "y": None}
-    judged = {user: [tuple(one) for one in found[user][N.JUDGED_CATEGORIES] or ()] for user in found}
-    assert judged == {"u": [(0, ["g"]), (1, ["g", "h"])], "v": [], "w": [], "y": [(2, ["g"])]}
-    assert {user for user in found if found[user][N.PROFILE_CATEGORIES]} == {"u"}
-    assert [tuple(label) for label in found["u"][N.PROFILE_CATEGORIES]] == [("g", 1, 1), ("g", 2, 1), ("h", 2, 1)]
-    assert found["u"][N.PROFILE_VECTORS] == pytest.approx([(3 / 5 + 0) / 2, (4 / 5 - 1) / 2], rel=0, abs=1e-15)
 
 
 def test_totals_of_an_empty_table_are_zero(spark: SparkSession) -> None:

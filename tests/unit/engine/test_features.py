@@ -27,16 +27,6 @@ _TYPES: Final = {
     C.VALUE: pa.float64(),
     rows.FACTS: pa.struct(_FACTS),
     rows.SIMILARITY: pa.float64(),
-    C.PROFILE: pa.struct(
-        {
-            N.PROFILE_CATEGORIES: pa.list_(
-                pa.struct({"category": pa.string(), "n_categories": pa.int32(), "n_items": pa.int64()})
-            ),
-            N.PROFILE_VECTORS: _NUMBERS,
-            N.PROFILE_INTERACTIONS: pa.float64(),
-            N.JUDGED_CATEGORIES: pa.list_(pa.struct({"gain": pa.float64(), "categories": _TEXTS})),
-        }
-    ),
     C.PAIRS: pa.list_(pa.struct({"later": pa.int32(), "earlier": pa.int32(), "similarity": pa.float64()})),
 }
 """Columns of facts that some users of a run have, though none of the partition."""
@@ -46,9 +36,8 @@ JUDGED: Final = held_out("user_id item_id gain", ("v", "a", 1.0), ("v", "c", 0.0
 
 
 def partition(*inputs: list[Row], has_small_catalogue: bool) -> pa.Table:
-    """Put rows together with all columns of facts, NULL or 0; those of items are in the first row or in each."""
-    in_no_group = [{C.GROUPS: 0, **row} for one in inputs for row in one]
-    table = input_table(in_no_group, also=[C.SCORE, C.RANK, C.GAIN])
+    """Put rows together with all columns of facts, NULL; those of items are in the first row or in each."""
+    table = input_table(*inputs, also=[C.SCORE, C.RANK, C.GAIN])
     kept = {name: type_ for name, type_ in _TYPES.items() if name != rows.FACTS or not has_small_catalogue}
     for name, type_ in kept.items():
         table = table.append_column(name, pa.nulls(table.num_rows, type_))
@@ -68,7 +57,7 @@ def test_every_measure_is_scored_where_the_users_of_a_partition_have_no_rows_of_
 ) -> None:
     """Users with lists alone, with judgements alone, and both; nothing is known of their items."""
     asked = MeasureSet.of([Measure.parse(name)])
-    work = job(measures=[name], needs=asked.needs | {N.ITEM_SEEN})
+    work = job(measures=[name], needs=asked.needs | {N.ITEM_SEEN}, described=(rows.LOG, rows.HELD_OUT, rows.TRAIN))
     n_rows = {}
     for users, inputs in (("u", [ITEMS]), ("v", [JUDGED]), ("uv", [ITEMS, JUDGED])):
         table = partition(*inputs, has_small_catalogue=has_small_catalogue)

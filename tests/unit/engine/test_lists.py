@@ -22,6 +22,7 @@ from tests.support.engine_rows import (
     input_table,
     job,
     judgements_of,
+    known_items,
     list_rows,
     log,
     ranked_of,
@@ -29,6 +30,7 @@ from tests.support.engine_rows import (
     tuples,
 )
 
+CATEGORIES = {"item_categories": pa.list_(pa.string())}
 COMPACT = ("n_recommended", "n_duplicates", "hit_ranks", "hit_gains", "judged_gains", "tied_ranks")
 
 
@@ -275,9 +277,12 @@ def test_a_partition_whose_users_have_no_lists_has_the_columns_of_all_others() -
 def test_values_and_groups_stay_with_the_gains() -> None:
     """In the order of the ranks, and of descending gains; of equal gains the larger value is first."""
     items = log("user_id item_id score", ("u", "a", 0.9), ("u", "b", 0.8), ("u", "c", 0.7))
-    given = [("u", "c", 1.0, 5.0, 1), ("u", "a", 1.0, 7.0, 2), ("u", "z", 3.0, 2.0, 4)]
-    table = input_table(items, held_out("user_id item_id gain value _groups", *given))
-    (row,) = list_rows(job(), table)
+    table = input_table(
+        items, held_out("user_id item_id gain value", ("u", "c", 1.0, 5.0), ("u", "a", 1.0, 7.0), ("u", "z", 3.0, 2.0))
+    )
+    known = known_items(CATEGORIES, ("c", ["one"]), ("a", ["two"]), ("z", ["four"]))
+    in_groups = [f"R(group='{name}')@5" for name in ("one", "two", "four")]
+    (row,) = list_rows(job(measures=in_groups, constants=known), table)
     assert [row[name] for name in ("hit_ranks", C.HIT_VALUES, C.HIT_GROUPS)] == [[1, 3], [7.0, 5.0], [2, 1]]
     assert [row[name] for name in ("judged_gains", C.JUDGED_VALUES, C.JUDGED_GROUPS)] == [
         [3.0, 1.0, 1.0],
@@ -289,7 +294,8 @@ def test_values_and_groups_stay_with_the_gains() -> None:
 @pytest.mark.parametrize("measure", ["CG(gains='value')@5", "R(group='drama')@5"])
 def test_a_partition_whose_users_have_no_judgements_is_scored_with_values_and_groups(measure: str) -> None:
     items = log("user_id item_id score", ("u", "a", 0.9))
-    (row,) = scored_rows(job(measures=[measure]), input_table(items, also=[C.GAIN, C.VALUE, C.GROUPS]))
+    work = job(measures=[measure], constants=known_items(CATEGORIES))
+    (row,) = scored_rows(work, input_table(items, also=[C.GAIN, C.VALUE]))
     assert (row["n_recommended"], row["n_judged"]) == (1, 0)
 
 
@@ -298,7 +304,7 @@ def test_a_partition_whose_users_have_no_judgements_is_scored_with_values_and_gr
 
 def test_facts_that_travel_with_the_log_may_be_missing_where_no_user_of_a_partition_has_a_list() -> None:
     table = input_table(judged(("u", "a", 1.0)), also=[C.SCORE, rows.FACTS])
-    (row,) = scored_rows(job(needs=frozenset({"item_users"})), table)
+    (row,) = scored_rows(job(needs=frozenset({"item_users"}), described=(rows.LOG,)), table)
     assert (row["n_recommended"], row["p"]) == (0, 0.0)
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings, strategies as st
 
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.in_process import exposures
-from rankeval_spark.in_process.counting import changes, codes_of_runs, codes_together, counted, summed
-from rankeval_spark.in_process.pair_sums import pair_sums
 from rankeval_spark.measures import Measure
+from rankeval_spark.result_rows.counting import counted, summed
+from rankeval_spark.result_rows.pair_sums import pair_sums
 from tests.support.ranked_items import Lists, assert_row, by_key, exposure_of, ranked_items, texts
 
 MEASURES = (
@@ -63,7 +63,7 @@ def tier_of(user: str) -> str:
 def test_values_and_errors_are_those_of_plain_python(lists: Lists, small: int) -> None:
     segments = texts("user_id country tier", [(u, country_of(u), tier_of(u)) for u in USERS if int(u[1:]) % 3])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rankeval_spark.in_process.counting._SMALL", small)
+        patch.setattr("rankeval_spark.result_rows.counting._SMALL", small)
         rows = rows_of(
             ranked_items(lists),
             segments=segments,
@@ -159,7 +159,7 @@ def test_ids_may_be_whole_numbers() -> None:
 @given(st.lists(st.integers(0, 9)), st.sampled_from([1 << 20, 0]))
 def test_keys_are_counted_and_weights_added_up(keys: list[int], small: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rankeval_spark.in_process.counting._SMALL", small)
+        patch.setattr("rankeval_spark.result_rows.counting._SMALL", small)
         found, count = counted(np.array(keys, dtype=np.int64), n_keys=1000)
         same, (sums,) = summed(
             np.array(keys, dtype=np.int64), [np.arange(len(keys), dtype=np.float64) - np.float64(1)], n_keys=1000
@@ -179,17 +179,3 @@ def test_pairs_of_lists_are_summed(holders: list[dict[int, int]]) -> None:
         pairs = [(a, b) for i, a in enumerate(lengths) for j, b in enumerate(lengths) if i != j]
         assert shared == pytest.approx(sum(1 / min(pair) for pair in pairs), rel=1e-12)
         assert cosine == pytest.approx(sum(1 / np.sqrt(a * b) for a, b in pairs), rel=1e-12)
-
-
-def test_columns_share_codes() -> None:
-    columns = [
-        pa.chunked_array([["b", "a", None]]),
-        pa.chunked_array([["c"], ["a"]]),
-        pa.chunked_array([[]], pa.string()),
-    ]
-    codes, values = codes_together(columns)
-    assert [code.tolist() for code in codes] == [[0, 1, -1], [2, 1], []]
-    assert values.to_pylist() == ["b", "a", "c"]
-    runs = pa.chunked_array([["a", "a", None], [None, "x", "b"]])
-    assert codes_of_runs(runs, values).tolist() == [1, 1, -1, -1, -1, 0]
-    assert changes(pa.array(["a", "a", "b"])).tolist() == [True, False, True]

@@ -22,10 +22,7 @@ from rankeval_spark.in_process import cooccurrence
 from rankeval_spark.in_process.cooccurrence import to_familiarity, to_pairs
 from rankeval_spark.in_process.interactions import Interactions
 from rankeval_spark.in_process.item_facts import to_item_table, to_totals
-from rankeval_spark.in_process.item_groups import with_groups
-from rankeval_spark.in_process.profiles import to_profiles
 from rankeval_spark.measures import needs as N
-from rankeval_spark.measures.item_groups import BY_POPULARITY
 
 DAY: Final = dt.date(2026, 1, 31)
 COUNTED: Final = frozenset(
@@ -152,23 +149,6 @@ def test_pairs_are_those_with_users_in_common(most: int, pairs: list[Pair], list
     assert by(table, C.USER_ID) == expected
 
 
-@given(interactions)
-def test_groups_of_popularity_and_categories_are_bits(pairs: list[Pair]) -> None:
-    train = train_of(*((str(user), f"{item:02}") for user, item in pairs))
-    items = items_of(("00", ["rock", "tail"], None, None), ("01", None, None, None), ("20", [None, "rock"], None, None))
-    names = ("rock", *BY_POPULARITY, "pop")
-    held_out = pa.table({C.ITEM_ID: [f"{item:02}" for item in (20, *range(14), 0)]})
-    found = with_groups(held_out, train, items, groups=names)
-    assert found.column_names == [C.ITEM_ID, C.GROUPS]
-    numbered = [(user, f"{item:02}") for user, item in pairs]
-    top, upper = (head_of(numbered, Fraction(share, 5)) for share in (1, 4))  # type: ignore[arg-type]  # items as texts
-    for row in found.to_pylist():
-        item = row[C.ITEM_ID]
-        group = "head" if item in top else "middle" if item in upper else "tail"
-        expected = {group, *(["rock"] if item in ("00", "20") else [])}
-        assert {name for place, name in enumerate(names) if row[C.GROUPS] >> place & 1} == expected
-
-
 # ---- by hand --------------------------------------------------------------------------------------------------------
 
 
@@ -190,8 +170,6 @@ def test_facts_of_the_catalogue_are_cleaned_and_the_unknown_is_null() -> None:
 def test_nothing_is_made_where_nothing_is_needed() -> None:
     assert to_item_table(None, None, needs=frozenset(), n_places=0, evaluation_date=None) is None
     assert to_totals(None, None, needs=frozenset()) is None
-    assert to_profiles(None, None, None, needs=frozenset()) is None
-    assert with_groups(train_of(("u", "a")), None, None, groups=()).column_names == [C.USER_ID, C.ITEM_ID]
 
 
 def test_an_input_that_is_needed_must_be_there() -> None:
@@ -215,47 +193,6 @@ def test_totals_of_an_empty_table_are_zero() -> None:
     totals = to_totals(train_of(), None, needs=frozenset(N.TOTALS[:4]))
     assert totals is not None
     assert totals.to_pylist() == [dict.fromkeys(N.TOTALS[:4], 0.0)]
-
-
-def test_profile_takes_each_item_once_and_only_those_that_the_catalogue_describes() -> None:
-    train = train_of(("u", "a"), ("u", "a"), ("u", "b"), ("u", "x"), ("v", "x"), ("w", "c"))
-    items = items_of(
-        ("a", ["g", "h"], [3.0, 4.0], None), ("b", ["g"], [0.0, -2.0], None), ("c", None, [0.0, 0.0], None)
-    )
-    judged = [("u", "a", 1.0), ("u", "b", 0.0), ("u", "x", 1.0), ("z", "c", 1.0), ("y", "b", 2.0)]
-    judgements = pa.table(dict(zip((C.USER_ID, C.ITEM_ID, C.GAIN), map(list, zip(*judged, strict=True)), strict=True)))
-    needs = frozenset({N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS, N.JUDGED_CATEGORIES})
-    found = {
-        user: row[C.PROFILE] for user, row in by(to_profiles(train, items, judgements, needs=needs), C.USER_ID).items()
-    }
-    assert {user: profile[N.PROFILE_INTERACTIONS] for user, profile in found.items()} == {
-        "u": (2 + 1 + 2) / 3,
-        "v": 2,
-        "w": 1,
-        "y": None,
-    }
-    assert found["u"][N.JUDGED_CATEGORIES] == [
-        {"gain": 0, "categories": ["g"]},
-        {"gain": 1, "categories": ["g", "h"]},
-    ]
-    assert found["y"][N.JUDGED_CATEGORIES] == [{"gain": 2, "categories": ["g"]}]
-    assert {user for user, profile in found.items() if profile[N.PROFILE_CATEGORIES]} == {"u"}
-    assert [tuple(label.values()) for label in found["u"][N.PROFILE_CATEGORIES]] == [
-        ("g", 1, 1),
-        ("g", 2, 1),
-        ("h", 2, 1),
-    ]
-    assert found["u"][N.PROFILE_VECTORS] == [(3 / 5 + 0) / 2, (4 / 5 - 1) / 2]
-
-
-def test_vectors_are_added_up_in_the_order_of_the_items_and_keep_the_sign_of_zero() -> None:
-    vectors = {"a": [0.1, -0.0], "b": [0.3, -0.0], "ä": [0.7, -0.0]}
-    items = items_of(*((item, None, vector, None) for item, vector in vectors.items()))
-    train = train_of(("u", "ä"), ("u", "b"), ("u", "a"), ("v", "b"), ("v", "c"))
-    found = by(to_profiles(train, items, None, needs=frozenset({N.PROFILE_VECTORS})), C.USER_ID)
-    units = [x / math.sqrt(x * x) for x in (0.1, 0.3, 0.7)]
-    total = [(units[0] + units[1] + units[2]) / 3, -0.0]
-    assert list(map(float.hex, found["u"][C.PROFILE][N.PROFILE_VECTORS])) == list(map(float.hex, total))
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
+from rankeval_spark import evaluate
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.in_process import parities
-from rankeval_spark.in_process.parity_counts import Offer
-from rankeval_spark.measures import Measure, needs
+from rankeval_spark.measures import Measure
 from tests.support import naive_exposures, naive_parity
 from tests.support.ranked_items import assert_row, by_key, groups_of, ranked_items, table_of, texts
 
@@ -30,9 +28,14 @@ CATEGORIES = {
     item: [name for name, step in (("Drama", 3), ("O'Brien", 4), ("Rare", 19)) if int(item[1:]) % step == 0] or None
     for item in sorted(CATALOGUE)
 }
+ITEMS = table_of(
+    [*CATEGORIES.items(), (None, ["Drama"]), (None, None)],
+    pa.schema({"item_id": pa.string(), "categories": pa.list_(pa.string())}),
+)
 USERS = [f"u{number}" for number in range(40)]
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1 << 20))
 def test_values_and_errors_are_those_of_plain_python(seed: int) -> None:
     draw = random.Random(seed)
@@ -47,7 +50,7 @@ def test_values_and_errors_are_those_of_plain_python(seed: int) -> None:
         if number % 3
     }
     segments = texts("user_id country", [(user, country_of(user)) for user in USERS])
-    found = by_key(rows_of(lists, train, gains, segments=segments, slices=[(), ("country",)]))
+    found = by_key(rows_of(lists, train, gains, segments=segments, slices=["country"]))
     n_compared = 0
     for measure in map(Measure.parse, MEASURES):
         for model, by_user in lists.items():
@@ -61,26 +64,22 @@ def test_values_and_errors_are_those_of_plain_python(seed: int) -> None:
 
 def test_possible_items_count_for_each_list_of_a_user() -> None:
     """Of a, b and c, one of each group of popularity, {a} and {b} are found in two lists, c in none."""
-    ranked = ranked_items({"m": {"ann 1": "a", "ann 2": "b"}})
-    ranked = ranked.set_column(1, "user_id", pa.array(["ann", "ann"])).append_column("list_id", pa.array(["1", "2"]))
-    judged = dict.fromkeys("abc", 1.0)
-    ranked = ranked.set_column(4, "gain", pa.array([1.0, 1.0]))
-    offer = replace(
-        offer_of([("cat", item) for item in "abc"], {"ann": judged}), popularity_groups=groups("a", "b", "c")
-    )
-    (row,) = to_rows(ranked, ("PopREO@1",), offer).to_pylist()
+    log = texts("user_id list_id item_id", [("ann", "1", "a"), ("ann", "2", "b")])
+    log = log.append_column("rank", pa.array([1, 1]))
+    train = [("cat", item) for item in "a" * 8 + "b" * 4 + "c" * 3]  # a and b hold 80 % of them
+    judged = texts("user_id item_id", [("ann", item) for item in "abc"])
+    found = evaluate(log, judged, measures=["PopREO@1"], train=texts("user_id item_id", train), min_slice_size=5)
+    (row,) = found.metrics.to_pylist()
     assert (row["n_users"], row["n_lists"]) == (1, 2)
     assert row["value"] == pytest.approx(naive_parity.spread([Fraction(1, 2), Fraction(1, 2), Fraction(0)]), abs=1e-12)
 
 
 def test_an_item_described_twice_is_refused_where_its_categories_are_read() -> None:
-    offer = offer_of([("u1", "i1")], {})
-    assert offer.items is not None
-    twice = pa.concat_tables([offer.items, offer.items.slice(3, 1)])
-    ranked = ranked_items({"m": {"u1": ["i1"]}})
-    assert to_rows(ranked, ("PopREO",), replace(offer, items=twice)).num_rows == 1
+    items = pa.concat_tables([ITEMS, ITEMS.slice(3, 1)])
+    lists, train = {"m": {"u1": ["i1"]}}, [("u1", "i1")]
+    assert rows_of(lists, train, {}, measures=["PopREO", "PopRSP"], items=items).num_rows == 2
     with pytest.raises(RefusedError, match="twice in the catalogue; expected each item once"):
-        to_rows(ranked, ("BiasDisparity(category='Drama')",), replace(offer, items=twice))
+        rows_of(lists, train, {}, measures=["BiasDisparity(category='Drama')"], items=items)
 
 
 def test_an_empty_table_has_no_rows() -> None:
@@ -93,37 +92,14 @@ def rows_of(
     lists: Mapping[str, Mapping[str, Sequence[str]]],
     train: Sequence[tuple[str, str]],
     gains: Mapping[str, Mapping[str, float]],
-    **options: Any,  # noqa: ANN401 - of to_rows
+    **options: Any,  # noqa: ANN401 - of evaluate
 ) -> pa.Table:
-    return to_rows(ranked_items(lists, gains), MEASURES, offer_of(train, gains), **options)
-
-
-def to_rows(ranked: pa.Table, measures: Iterable[str], offer: Offer, **options: Any) -> pa.Table:  # noqa: ANN401 - likewise
-    chosen = {
-        **{"segments": None, "absent": {}, "slices": [()], "min_slice_size": 5, "confidence": 0.95},
-        **options,
-    }
-    return parities.to_rows(ranked, measures=[Measure.parse(one) for one in measures], offer=offer, **chosen)
-
-
-def offer_of(train: Sequence[tuple[str, str]], gains: Mapping[str, Mapping[str, float]]) -> Offer:
-    judgements = [(user, item, float(gain)) for user, by_item in gains.items() for item, gain in by_item.items()]
-    names = pa.schema({"user_id": pa.string(), "item_id": pa.string(), "gain": pa.float64()})
-    described = pa.schema({"item_id": pa.string(), "categories": pa.list_(pa.string())})
-    by_popularity = popularity(train)
-    known = {item for _, item in train}
-    return Offer(
-        table_of(judgements, names),
-        texts("user_id item_id", train),
-        groups(*(sorted(items & known) for items in by_popularity)),
-        texts("item_id", [(item,) for item in (*CATALOGUE, "i3", None)]),
-        table_of([*CATEGORIES.items(), (None, ["Drama"]), (None, None)], described),
-    )
-
-
-def groups(*items: Iterable[str]) -> pa.Table:
-    rows = [(item, float(place)) for place, own in enumerate(items) for item in own]
-    return table_of(rows, pa.schema({"item_id": pa.string(), needs.ITEM_POPULARITY_GROUP: pa.float64()}))
+    log = ranked_items(lists).select(["model_id", "user_id", "item_id", "rank"])
+    judged = [(user, item, float(gain)) for user, by_item in gains.items() for item, gain in by_item.items()]
+    columns = {"user_id": pa.string(), "item_id": pa.string(), "gain": pa.float64()}
+    chosen: dict[str, Any] = {"measures": MEASURES, "items": ITEMS, "min_slice_size": 5, **options}
+    held_out = table_of(judged, pa.schema(columns))
+    return evaluate(log, held_out, train=texts("user_id item_id", train), **chosen).metrics
 
 
 def popularity(train: Iterable[tuple[str, str]]) -> list[set[str]]:

@@ -1,20 +1,17 @@
-"""Counts and sums by integer key, and codes that several columns of ids share."""
+"""Counts and sums by integer key."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
-from rankeval_spark.engine.codes import Codes, starts_of_runs, to_codes
+from rankeval_spark.engine.codes import starts_of_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+    from rankeval_spark.measures.arrays import FloatVector, IntVector
 
 _ROOM: Final = 4
 """Cells of a dense count for each key: with more than these, sorting the keys takes less time and memory."""
@@ -119,50 +116,3 @@ def compact(numbers: IntVector) -> tuple[IntVector, IntVector]:
     occurs = np.zeros(numbers.max(initial=-1) + 1, dtype=np.bool_)
     occurs[numbers] = True
     return (np.cumsum(occurs) - 1)[numbers], np.flatnonzero(occurs)
-
-
-def changes(ids: pa.Array) -> BoolVector:
-    """Mark the rows whose id differs from that of the row before, or either is NULL: bool, shape (n_rows,).
-
-    Ids of users and models come in runs: to compare neighbours takes a fiftieth of the time of encoding every row.
-    """
-    is_change = np.ones(len(ids), dtype=np.bool_)
-    if len(ids):
-        is_change[1:] = to_numpy(pc.not_equal(ids.slice(1), ids.slice(0, len(ids) - 1)), null=1)
-    return is_change
-
-
-def codes_together(columns: Sequence[pa.ChunkedArray]) -> tuple[list[IntVector], pa.Array]:
-    """Encode several columns of one type by the same codes.
-
-    Returns
-    -------
-    codes : list of int64, shape (n_rows,)
-        Of each column; -1 where it is NULL.
-    values : pa.Array
-        Distinct values of all columns.
-    """
-    own = [to_codes(column) for column in columns]
-    joint = to_codes(pa.concat_arrays([one.values for one in own]))
-    ends = np.cumsum([one.n_values for one in own])
-    return [
-        _renumbered(one, code) for one, code in zip(own, np.split(joint.code, ends[:-1]), strict=True)
-    ], joint.values
-
-
-def _renumbered(own: Codes, code: IntVector) -> IntVector:
-    return np.append(code, -1)[own.code]  # the code of NULL is -1: the last
-
-
-def codes_among(column: pa.Array | pa.ChunkedArray, values: pa.Array) -> IntVector:
-    """Find the values of a column in others: int64, shape (n_rows,); -1 where they are not among them, or NULL."""
-    found: IntVector = to_numpy(pc.index_in(in_one_piece(column), value_set=values), null=-1).astype(np.int64)
-    return found
-
-
-def codes_of_runs(column: pa.ChunkedArray, values: pa.Array) -> IntVector:
-    """Do as :func:`codes_among`, faster where equal values follow one another."""
-    whole = in_one_piece(column)
-    starts = np.flatnonzero(changes(whole))
-    code = codes_among(pc.take(whole, to_arrow(starts)), values)
-    return np.repeat(code, lengths_of(starts, n_rows=len(column)))

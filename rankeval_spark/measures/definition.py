@@ -24,7 +24,7 @@ K = TypeVar("K", bound="Kernel")
 Link: TypeAlias = Literal["identity", "log", "square"]
 """Function of the value that is averaged; what is published is the inverse of the mean."""
 
-Need: TypeAlias = Literal["required", "optional", "forbidden"]
+CutoffNeed: TypeAlias = Literal["required", "optional", "forbidden"]
 """Whether a measure takes a cutoff."""
 
 Options: TypeAlias = Mapping[str, OptionValue]
@@ -41,14 +41,14 @@ class Cutoff:
     ('required', 'optional', "required (optional with denom='len')")
     """
 
-    default: Need
-    exceptions: tuple[tuple[Need, str, OptionValue], ...] = ()
+    default: CutoffNeed
+    exceptions: tuple[tuple[CutoffNeed, str, OptionValue], ...] = ()
 
-    def but(self, need: Need, **option: OptionValue) -> Cutoff:
+    def but(self, need: CutoffNeed, **option: OptionValue) -> Cutoff:
         """Return the rule with an exception for one value of an option."""
         return replace(self, exceptions=(*self.exceptions, *((need, name, value) for name, value in option.items())))
 
-    def need(self, options: Options) -> Need:
+    def need(self, options: Options) -> CutoffNeed:
         """Return the rule for a full set of options."""
         hits = (need for need, name, value in self.exceptions if options.get(name) == value)
         return next(hits, self.default)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LEVELS: Final = tuple(tenths / 10 for tenths in range(11))
 """The levels of recall of the 11-point curve."""
 
-Need: TypeAlias = Annotated[
+NeededItems: TypeAlias = Annotated[
     Literal["ceil", "v9", "v10"],
     Meaning(
         "How many relevant items a level of recall needs: the smallest whole number that is at least recall times R; "
@@ -31,7 +31,7 @@ Need: TypeAlias = Annotated[
     ),
 ]
 
-Levels: TypeAlias = Annotated[
+RecallLevels: TypeAlias = Annotated[
     float, Between(2, 1001), Meaning("Number of levels of recall, a whole one: 0, 1 / (levels - 1), ..., 1.")
 ]
 
@@ -54,7 +54,7 @@ _WHOLE_LEVELS: Final = Rule(
 def interpolated_precision(
     cut: CutLists,
     *,
-    need: Need = "ceil",
+    need: NeededItems = "ceil",
     recall: Annotated[
         float,
         Between(0, 1),
@@ -90,7 +90,7 @@ def interpolated_precision(
     rules=(_WHOLE_LEVELS,),
 )
 def mean_interpolated_precision(
-    cut: CutLists, *, levels: Levels = 11, need: Need = "ceil", rel: Level = 1
+    cut: CutLists, *, levels: RecallLevels = 11, need: NeededItems = "ceil", rel: Level = 1
 ) -> FloatMatrix:
     """Mean of the 11-point curve: interpolated precision at recall 0, 0.1, ..., 1.
 
@@ -115,7 +115,7 @@ def mean_interpolated_precision(
     rules=(_WHOLE_LEVELS,),
 )
 def interpolated_precision_area(
-    cut: CutLists, *, levels: Levels = 11, need: Need = "ceil", rel: Level = 1
+    cut: CutLists, *, levels: RecallLevels = 11, need: NeededItems = "ceil", rel: Level = 1
 ) -> FloatMatrix:
     """Area under the 11-point curve of interpolated precision, by the trapezoid rule.
 

@@ -17,7 +17,7 @@ from rankeval_spark.measures.shared_options import Level
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
 
-Relevance: TypeAlias = Annotated[Literal["on", "off"], Meaning("Which items count: those that are relevant; all.")]
+CountedItems: TypeAlias = Annotated[Literal["on", "off"], Meaning("Which items count: those that are relevant; all.")]
 
 _NO_DATA: Final = "the user has no list, or train is empty"
 _ZHOU: Final = "Zhou et al. (2010), Solving the apparent diversity-accuracy dilemma"
@@ -92,7 +92,7 @@ def self_information(cut: CutLists) -> FloatMatrix:
     needs=(needs.ITEM_USERS, needs.TOTAL_USERS),
     ties=_TIES,
 )
-def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: Relevance = "on") -> FloatMatrix:
+def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
     """How many users do not know a recommended item, the first places counting most.
 
     ``sum_{i<=m} D(i) w_i (1 - U(i) / |U|) / sum_{i<=m} D(i)``, w_i = r_i or 1: in [0, 1]. NaN without a list; 0, not
@@ -119,7 +119,7 @@ def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: 
     needs=(needs.ITEM_INTERACTIONS, needs.TOTAL_INTERACTIONS, needs.LEAST_INTERACTIONS),
     ties=_TIES,
 )
-def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: Relevance = "on") -> FloatMatrix:
+def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
     """How rare an interaction with a recommended item was, in bits, the first places counting most.
 
     ``sum_{i<=m} D(i) w_i -log2(c(i) / C) / sum_{i<=m} D(i)``, w_i = r_i or 1: at least 0, at most log2 C. NaN without a

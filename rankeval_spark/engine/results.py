@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 LISTS_AT_ONCE: Final = 16_384
 """Lists that are scored in one go: little enough that 36 measures at six cutoffs take some 100 MB."""
 
+JUDGED_AT_ONCE: Final = 1 << 22
+"""Judgements that they are compared with: those of a user are repeated for each of their lists."""
+
 IS_EVALUATED: Final = "_is_evaluated"
 """Whether a scored row belongs to the population; the others are only counted."""
 
@@ -87,7 +90,7 @@ class Scoring:
         Parameters
         ----------
         parts
-            Some lists at a time as for :meth:`to_partials`, with ``user_id``; all lists of a user in one part.
+            Some lists at a time as for :meth:`to_partials`, with ``user_id``; those of a user follow one another.
         aggregator : Aggregator
             What is compared.
 

@@ -84,7 +84,9 @@ def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
     for number, rows in by_number.items():
         ordered = sorted(rows, key=lambda row: (rank[_tone(row["verdict"])], row[C.MODEL_ID], row[C.SLICE_VALUE]))
         sentences = [
-            Sentence(_without_verdict(row["explanation"]), _tone(row["verdict"]), WORDS.get(row["verdict"], row["verdict"]))
+            Sentence(
+                _without_verdict(row["explanation"]), _tone(row["verdict"]), WORDS.get(row["verdict"], row["verdict"])
+            )
             for row in ordered
         ]
         tones = Counter(one.tone for one in sentences)
@@ -142,5 +144,3 @@ def _sentence(text: str) -> str:
     """Begin with a capital and end with a full stop."""
     text = text.strip()
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
-
-

@@ -30,7 +30,9 @@ class Drawer:
         self.look = look
         self.specs: dict[str, Any] = {}
 
-    def draw(self, make: Callable[[], Any], title: str, summary: str, *, note: str = "", is_wide: bool = False) -> FigureView:
+    def draw(
+        self, make: Callable[[], Any], title: str, summary: str, *, note: str = "", is_wide: bool = False
+    ) -> FigureView:
         """Draw a figure; ``make`` returns the chart."""
         with unchecked():
             spec = make().to_dict(validate=False)

@@ -213,7 +213,9 @@ class Night:
                 bound = rule.get(key)
                 if bound is not None:
                     text = f"{words} {bound:g}{models}"
-                    found.append({"date": day.isoformat(), "bound": float(bound), "text": text, "rule": f"{number} {key}"})
+                    found.append(
+                        {"date": day.isoformat(), "bound": float(bound), "text": text, "rule": f"{number} {key}"}
+                    )
         return found
 
     def _changes(self, measure: Named) -> dict[date, str]:
@@ -262,7 +264,9 @@ def _difference(before: str, after: str) -> str:
     gone, new = [part for part in was if part not in now], [part for part in now if part not in was]
     if not gone and not new:
         return "its options are written otherwise"
-    return "; ".join([*([f"was {wording.listed(gone)}"] if gone else []), *([f"is {wording.listed(new)}"] if new else [])])
+    return "; ".join(
+        [*([f"was {wording.listed(gone)}"] if gone else []), *([f"is {wording.listed(new)}"] if new else [])]
+    )
 
 
 def _evaluation(events: Sequence[Row], wanted: str | None) -> str:

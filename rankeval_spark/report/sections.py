@@ -22,6 +22,8 @@ Builder: TypeAlias = Callable[[Night, Drawer], Section]
 
 MOST_USER_MODELS: Final = 8
 """Models of which single users are drawn."""
+OPEN_FORESTS: Final = 2
+"""Candidates whose forest is open, the best ones; others are folded."""
 MOST_SLICINGS: Final = 6
 MOST_TRADEOFFS: Final = 6
 MOST_CURVES: Final = 6
@@ -53,7 +55,11 @@ def leaderboard(night: Night, drawer: Drawer) -> Section:
     ]
     level = next((row["ci_level"] for row in rows_of(whole(night.metrics), ["ci_level"])), 0.95)
     n_measures = len(night.known)
-    left = "" if n_measures == len(drawn) else f" {len(drawn)} of {n_measures} measures are drawn, the table below has all."
+    left = (
+        ""
+        if n_measures == len(drawn)
+        else f" {len(drawn)} of {n_measures} measures are drawn, the table below has all."
+    )
     lead = (
         f"Means over all users with {100 * level:.4g} % intervals, best first. Overlapping intervals do not say that two "
         f"models are alike: the comparisons below pair the same users.{left}"
@@ -78,7 +84,9 @@ def _board(night: Night) -> TableView:
         cells = [Cell(model, note="baseline" if model == night.baseline else "")]
         for one in night.headlines:
             row = by_model[one].get(model)
-            cells.append(_mean_cell(row, is_best=bool(row) and row is not None and row["place"] == 1 and len(boards[one]) > 1))
+            cells.append(
+                _mean_cell(row, is_best=bool(row) and row is not None and row["place"] == 1 and len(boards[one]) > 1)
+            )
         users = max((own[model]["users"] for own in by_model.values() if model in own), default=0)
         rows.append([*cells, Cell(wording.count(users), users)])
     headings = [Heading("model"), *(Heading(with_cutoff(*one), is_number=True) for one in night.headlines)]
@@ -113,19 +121,26 @@ def comparison(night: Night, drawer: Drawer) -> Section:
     """Show each candidate against the baseline, slice by slice."""
     id_, title = "comparison", "Candidate against baseline"
     if night.first is None or night.baseline is None:
-        return Section(id_, title, hint="No comparisons: set `comparisons.baseline` in the config and run the night again.")
+        return Section(
+            id_, title, hint="No comparisons: set `comparisons.baseline` in the config and run the night again."
+        )
     compared = choices.measures_of(night.comparisons)
     first = night.first if night.first in compared else choices.headline(compared, night.requested)
     if first is None:
         return Section(id_, title, hint="No comparisons: none of the measures is a mean over users.")
     name = with_cutoff(*first)
     blocks = []
-    for model in night.models:
+    for row in leaderboard_rows(night.metrics, first):
+        model = row["model"]
         rows = forest_rows(night.comparisons, first, model=model, baseline=night.baseline)
-        if any(row["delta"] is not None for row in rows):
-            blocks.append(_forest(night, drawer, model, name, rows))
+        if any(own["delta"] is not None for own in rows):
+            blocks.append(_forest(night, drawer, model, name, rows, is_folded=len(blocks) >= OPEN_FORESTS))
     row = rows_of(night.comparisons.slice(0, 1))[0]
-    corrected = "not adjusted" if row["correction"] == "none" else f"adjusted by {row['correction']} for {row['family_size']:,} tests"
+    corrected = (
+        "not adjusted"
+        if row["correction"] == "none"
+        else f"adjusted by {row['correction']} for {row['family_size']:,} tests"
+    )
     lead = (
         f"Mean difference of {name} on the same users, with {100 * row['ci_level']:.4g} % intervals, p by the paired t test, "
         f"{corrected}. ▲ filled: significantly better; ▼ filled: significantly worse; ○ hollow: undecided. Intervals are not "
@@ -136,8 +151,12 @@ def comparison(night: Night, drawer: Drawer) -> Section:
     return Section(id_, title, lead, [*blocks, Block(tables=[_comparison_table(night, first)])])
 
 
-def _forest(night: Night, drawer: Drawer, model: str, name: str, rows: Sequence[Row]) -> Block:
-    counts = {word: sum(row["outcome"] == word for row in rows) for word in ("better", "worse", "undecided", "not tested")}
+def _forest(  # noqa: PLR0913 - a block of its own
+    night: Night, drawer: Drawer, model: str, name: str, rows: Sequence[Row], *, is_folded: bool
+) -> Block:
+    counts = {
+        word: sum(row["outcome"] == word for row in rows) for word in ("better", "worse", "undecided", "not tested")
+    }
     said = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
     figure = drawer.draw(
         lambda: figures.forest(night.comparisons, measure=name, model=model, baseline=night.baseline, look=drawer.look),
@@ -146,6 +165,8 @@ def _forest(night: Night, drawer: Drawer, model: str, name: str, rows: Sequence[
         note=f"{wording.count(len(rows), 'slice')}: {said}",
         is_wide=True,
     )
+    if is_folded:
+        return Block(f"{model} − {night.baseline}, {name}: {said}", figures=[figure], is_folded=True)
     return Block(figures=[figure])
 
 
@@ -181,7 +202,9 @@ def curves(night: Night, drawer: Drawer) -> Section:
     id_, title = "curves", "Measures over k"
     labels = [label for label in curve_labels(night.known, night.requested) if choices.one_of_many(label) is None]
     if not labels:
-        return Section(id_, title, hint="No curves: request a measure at two cutoffs or more, such as `cutoffs: [1, 5, 10, 20]`.")
+        return Section(
+            id_, title, hint="No curves: request a measure at two cutoffs or more, such as `cutoffs: [1, 5, 10, 20]`."
+        )
     drawn = [
         drawer.draw(
             lambda label=label: figures.curves(  # type: ignore[misc]  # as above
@@ -205,7 +228,8 @@ def history(night: Night, drawer: Drawer) -> Section:
     if first is None:
         return Section(id_, title, hint="No history: no night of this evaluation has means yet.")
     measures = [one for one in (night.headlines or [first]) if one in known]
-    drawn, notes = [], []
+    drawn = []
+    changes: dict[tuple[Any, str], list[str]] = {}
     for one in measures:
         marks = night.marks(one)
         name = with_cutoff(*one)
@@ -218,14 +242,19 @@ def history(night: Night, drawer: Drawer) -> Section:
                 f"{name} over {wording.count(night.n_nights, 'night')}, a line a model.",
             )
         )
-        notes += [f"{day}: the definition of {name} changed ({what})." for day, what in marks.changes.items()]
+        for change in marks.changes.items():
+            changes.setdefault(change, []).append(name)
+    notes = [
+        f"{day}: the definition of {wording.listed(names)} changed ({what})."
+        for (day, what), names in sorted(changes.items(), key=lambda each: each[0][0])
+    ]
     failed = [f"{day}: the night failed ({why})." for day, why in night.failures.items()]
     only = "One night so far; more nights make a line. " if night.n_nights == 1 else ""
     lead = (
         f"{only}Means over all users with the bands of their intervals. Dotted lines are bounds of the gates, ✕ is a night "
         "that failed, and a dashed upright line is a night from which on a measure is defined otherwise."
     )
-    return Section(id_, title, lead, [Block(figures=drawn, notes=[*dict.fromkeys(notes), *failed], has_legend=True)])
+    return Section(id_, title, lead, [Block(figures=drawn, notes=[*notes, *failed], has_legend=True)])
 
 
 # ---- users ---------------------------------------------------------------------------------------------------------
@@ -372,7 +401,9 @@ def _gap_table(night: Night, measure: Named) -> TableView:
             found.setdefault((row[C.SLICE], row[C.MODEL_ID]), {})[parts[0]] = row
     rows = []
     for (slicing, model), own in sorted(found.items()):
-        gap, ratio, worst = (own.get(kind) for kind in (of_groups.GROUP_GAP, of_groups.GROUP_RATIO, of_groups.WORST_GROUP))
+        gap, ratio, worst = (
+            own.get(kind) for kind in (of_groups.GROUP_GAP, of_groups.GROUP_RATIO, of_groups.WORST_GROUP)
+        )
         ends = "" if gap is None else wording.interval(gap["ci_low"], gap["ci_high"])
         rows.append(
             [
@@ -465,7 +496,9 @@ def health(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the ot
 def _check_table(night: Night) -> TableView:
     rank = {"error": 0, "warn": 1, "ok": 2}
     tones: Mapping[str, Tone] = {"error": "bad", "warn": "open", "ok": "good"}
-    ordered = sorted(night.checks, key=lambda row: (rank.get(row["verdict"], 0), not row["count"], row["input"], row["check"]))
+    ordered = sorted(
+        night.checks, key=lambda row: (rank.get(row["verdict"], 0), not row["count"], row["input"], row["check"])
+    )
     rows = [
         [
             Cell(row["verdict"], float(rank.get(row["verdict"], 0)), tone=tones.get(row["verdict"], "open")),
@@ -479,7 +512,9 @@ def _check_table(night: Night) -> TableView:
         for row in ordered
     ]
     numbers = [Heading(name, is_number=True) for name in ("count", "share", "threshold")]
-    return TableView.of("checks-table", "Checks of the inputs", ["verdict", "input", "check", *numbers, "for example"], rows)
+    return TableView.of(
+        "checks-table", "Checks of the inputs", ["verdict", "input", "check", *numbers, "for example"], rows
+    )
 
 
 def _health_table(night: Night) -> TableView:
@@ -515,7 +550,12 @@ def _term(named: str, label: str, recorded: str | None) -> Term:
     if measure is not None:
         entry = measure.entry
         better = "lower is better" if entry.definition.better == "lower" else ""
-        facts = [f"Range {entry.range}", f"undefined: {entry.definition.undefined}", better, f"source: {entry.definition.source}"]
+        facts = [
+            f"Range {entry.range}",
+            f"undefined: {entry.definition.undefined}",
+            better,
+            f"source: {entry.definition.source}",
+        ]
         lines = [entry.summary, f"{'; '.join(filter(None, facts))}."]
         code = entry.definition.formula
     else:

@@ -109,6 +109,7 @@ class Block:
     terms: Sequence[Term] = ()
     code: str = ""
     has_legend: bool = False
+    is_folded: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import choices, wording
 from rankeval_spark.report.choices import Named
-from rankeval_spark.report.figures.look import NOTEBOOK, Look, Palette, axis, finish, inline, library
+from rankeval_spark.report.figures.look import NOTEBOOK, Look, Palette, axis, finish, inline, layer, library, panel
 from rankeval_spark.report.tables import PAIRED, Row, demand_columns, distinct, keep, rows_of, to_arrow
 
 NEEDED: Final = (
     *(C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, "n_users", "delta"),
     *("ci_low", "ci_high", "ci_level", "test", "p_adjusted", "relative_delta", "is_small", "verdict", "reason"),
 )
-ROW_HEIGHT: Final = 24
+ROW_HEIGHT: Final = 22
 GAINS: Final = ("better", "worse", "undecided", "not tested")
 DECIDED: Final = ("better", "worse")
 SHAPES: Final = ("triangle-up", "triangle-down", "circle", "stroke")
@@ -130,23 +130,23 @@ def _forest(rows: Sequence[Row], measure: Named, pair: tuple[str, str], look: Lo
     legend = alt.Legend(title=None, orient="top", symbolSize=80) if look.has_legend else None
     colour = alt.Color("outcome:N", scale=alt.Scale(domain=outcomes, range=colours), legend=legend)
     shape = alt.Shape("outcome:N", scale=alt.Scale(domain=outcomes, range=list(SHAPES)), legend=legend)
-    zero = alt.Chart(inline([{"zero": 0}])).mark_rule(color=palette.line, strokeWidth=1.5).encode(x="zero:Q")
-    layers = [zero]
+    layers = [layer("rule", [{"zero": 0}], {"color": palette.line, "strokeWidth": 1.5}, x="zero:Q")]
     for is_decided in (False, True):
-        base = alt.Chart(inline([row for row in known if (row["outcome"] in DECIDED) == is_decided])).encode(y=y)
-        lines = base.mark_rule(strokeCap="round", strokeWidth=2.8 if is_decided else 1.4)
+        own = [row for row in known if (row["outcome"] in DECIDED) == is_decided]
+        if not own:
+            continue
+        data = inline(own)
         filling = {"filled": True} if is_decided else {"fill": palette.surface}
-        points = base.mark_point(size=85, opacity=1, strokeWidth=1.6, **filling)
+        line = {"strokeCap": "round", "strokeWidth": 2.8 if is_decided else 1.4}
+        point = {"size": 85, "opacity": 1, "strokeWidth": 1.6, **filling}
         layers += [
-            lines.encode(x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
-            points.encode(x=x, color=colour, shape=shape, tooltip=_tooltips(measure)),
+            layer("rule", data, line, y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
+            layer("point", data, point, y=y, x=x, color=colour, shape=shape, tooltip=_tooltips(measure)),
         ]
-    main = alt.layer(*layers)
-    return (
-        alt.layer(main, _notes(rows, palette))
-        .resolve_scale(y="independent")
-        .properties(title=name, **shown)
-    )
+    height = ROW_HEIGHT * max(len(order), 2)
+    both = panel([alt.layer(*layers), _notes(rows, palette)], look, height=height, title=name)
+    both.resolve = alt.Resolve(scale={"y": "independent"})
+    return both
 
 
 def _notes(rows: Sequence[Row], palette: Palette) -> Any:  # noqa: ANN401
@@ -171,11 +171,8 @@ def _notes(rows: Sequence[Row], palette: Palette) -> Any:  # noqa: ANN401
         grid=False,
     )
     scale = alt.Scale(domain=places)
-    return (
-        alt.Chart(inline([{"place": place} for place in places]))
-        .mark_point(opacity=0, size=0)
-        .encode(y=alt.Y("place:O", sort=places, scale=scale, axis=ticks))
-    )
+    y = alt.Y("place:O", sort=places, scale=scale, axis=ticks)
+    return layer("point", [{"place": place} for place in places], {"opacity": 0, "size": 0}, y=y)
 
 
 def _bold_first() -> Any:  # noqa: ANN401 - as above

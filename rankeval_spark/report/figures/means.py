@@ -21,7 +21,9 @@ from rankeval_spark.report.figures.look import (
     dashes,
     finish,
     inline,
+    layer,
     library,
+    panel,
     styles,
 )
 from rankeval_spark.report.tables import Row, demand_columns, rows_of, to_arrow, whole
@@ -31,6 +33,10 @@ READ: Final = (*NEEDED, C.EVALUATION_DATE, "ci_level")
 ROW_HEIGHT: Final = 36
 PANEL_HEIGHT: Final = 220
 MOST_TICKS: Final = 5
+MANY_PLACES: Final = 12
+"""Nights or cutoffs from which on points are smaller."""
+_THICK: Final = {"strokeWidth": 2.5, "strokeCap": "round"}
+_POINT: Final = {"filled": True, "size": 100, "opacity": 1}
 LEAST_CURVE: Final = 2
 """Cutoffs that a curve needs."""
 
@@ -94,26 +100,21 @@ def _leaderboard(rows: Sequence[Row], measure: Named, baseline: str | None, look
     encoded = {name: each.legend(None) for name, each in by_model(found, look).items()}
     y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=axis(labelColor=look.palette.ink))
     x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=14), axis=axis())
-    base = alt.Chart(inline(known)).encode(y=y)
-    lines = base.mark_rule(strokeWidth=2.5, strokeCap="round").encode(
-        x=alt.X("low:Q", title=None), x2="high:Q", color=encoded["color"]
-    )
-    points = base.mark_point(filled=True, size=100, opacity=1).encode(x=x, tooltip=tooltips(measure), **encoded)
-    texts = base.mark_text(dy=-12, fontSize=11.5, color=look.palette.ink).encode(x=x, text="text:N")
+    data = inline(known)
+    colour = encoded["color"]
+    layers = [
+        layer("rule", data, _THICK, y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
+        layer("point", data, _POINT, y=y, x=x, tooltip=tooltips(measure), **encoded),
+        layer("text", data, {"dy": -12, "fontSize": 11.5, "color": look.palette.ink}, y=y, x=x, text="text:N"),
+    ]
     without = [{"model": row["model"], "text": wording.UNDEFINED} for row in rows if row["value"] is None]
-    nothing = (
-        alt.Chart(inline(without))
-        .mark_text(align="left", fontStyle="italic", color=look.palette.muted)
-        .encode(y=y, x=alt.value(4), text="text:N")
-    )
-    layers = [lines, points, texts, *([nothing] if without else [])]
-    size = {"width": look.width, "height": ROW_HEIGHT * max(len(order), 1)}
-    return alt.layer(*layers).properties(title=with_cutoff(*measure), **size)
+    if without:
+        words = {"align": "left", "fontStyle": "italic", "color": look.palette.muted}
+        layers.append(layer("text", without, words, y=y, x={"value": 4}, text="text:N"))
+    return panel(layers, look, height=ROW_HEIGHT * max(len(order), 1), title=with_cutoff(*measure))
 
 
-def curves(
-    metrics: object, *, measures: Sequence[str] = (), baseline: str | None = None, look: Look = NOTEBOOK
-) -> Any:  # noqa: ANN401 - as above
+def curves(metrics: object, *, measures: Sequence[str] = (), baseline: str | None = None, look: Look = NOTEBOOK) -> Any:  # noqa: ANN401 - as above
     """Draw means over cutoffs with their intervals, a line a model: a panel a measure.
 
     Parameters
@@ -159,7 +160,7 @@ def _curve(rows: Sequence[Row], label: str, baseline: str | None, look: Look) ->
     ticks = axis("k", values=ks, format="d", grid=False, labelOverlap="greedy")
     x = alt.X("k:Q", scale=alt.Scale(type="log", nice=False, padding=10), axis=ticks)
     lines = _lines(rows, x, found, look, shown=[alt.Tooltip("k:Q"), *tooltips((label, C.WHOLE_LIST))])
-    return alt.layer(*lines).properties(title=label, width=look.width, height=PANEL_HEIGHT)
+    return panel(lines, look, height=PANEL_HEIGHT, title=label)
 
 
 def history(
@@ -215,7 +216,7 @@ def _history(  # noqa: PLR0913, PLR0917 - a panel of its own
     shown = [alt.Tooltip("date:N", title="night"), *tooltips(measure)]
     lines = _lines(rows, x, found, look, shown=shown)
     layers = [*_bounds(marks.bounds, x, palette), *lines, *_events(marks, x, palette)]
-    return alt.layer(*layers).properties(title=with_cutoff(*measure), width=look.width, height=PANEL_HEIGHT)
+    return panel(layers, look, height=PANEL_HEIGHT, title=with_cutoff(*measure))
 
 
 def _ticks(days: set[str]) -> list[Any]:
@@ -230,14 +231,14 @@ def _bounds(bounds: Sequence[Row], x: Any, palette: Any) -> list[Any]:  # noqa: 
     if not bounds:
         return []
     alt = library()
-    base = alt.Chart(inline(bounds)).encode(x=x, y=alt.Y("bound:Q", title=None))
-    line = base.mark_line(interpolate="step-after", strokeDash=[2, 3], strokeWidth=1.5, color=palette.ink)
+    dotted = {"interpolate": "step-after", "strokeDash": [2, 3], "strokeWidth": 1.5, "color": palette.ink}
     newest = {row["rule"]: row for row in sorted(bounds, key=lambda row: str(row["date"]))}
-    text = alt.Chart(inline(list(newest.values()))).mark_text(
-        align="right", dy=-6, fontSize=11, color=palette.ink, limit=180
-    )
-    named = text.encode(x=alt.value("width"), y=alt.Y("bound:Q"), text="text:N")
-    return [line.encode(detail="rule:N"), named]
+    words = {"align": "right", "dy": -6, "fontSize": 11, "color": palette.ink, "limit": 180}
+    y = alt.Y("bound:Q", title=None)
+    return [
+        layer("line", bounds, dotted, x=x, y=y, detail="rule:N"),
+        layer("text", list(newest.values()), words, x={"value": "width"}, y=y, text="text:N"),
+    ]
 
 
 def _events(marks: Marks, x: Any, palette: Any) -> list[Any]:  # noqa: ANN401
@@ -248,18 +249,17 @@ def _events(marks: Marks, x: Any, palette: Any) -> list[Any]:  # noqa: ANN401
             {"date": day.isoformat(), "text": "definition changed", "what": what} for day, what in marks.changes.items()
         ]
         shown = [alt.Tooltip("date:N", title="from"), alt.Tooltip("what:N", title="changed")]
-        base = alt.Chart(inline(rows)).encode(x=x, tooltip=shown)
+        dashed = {"strokeDash": [6, 3], "strokeWidth": 1.5, "color": palette.ink}
+        words = {"align": "left", "baseline": "top", "dx": 5, "fontSize": 11, "color": palette.ink}
         layers += [
-            base.mark_rule(strokeDash=[6, 3], strokeWidth=1.5, color=palette.ink),
-            base.mark_text(align="left", baseline="top", dx=5, fontSize=11, color=palette.ink).encode(
-                y=alt.value(0), text="text:N"
-            ),
+            layer("rule", rows, dashed, x=x, tooltip=shown),
+            layer("text", rows, words, x=x, y={"value": 0}, text="text:N", tooltip=shown),
         ]
     if marks.failures:
         rows = [{"date": day.isoformat(), "what": what} for day, what in marks.failures.items()]
         shown = [alt.Tooltip("date:N", title="failed night"), alt.Tooltip("what:N", title="why")]
-        base = alt.Chart(inline(rows)).encode(x=x, y=alt.value(PANEL_HEIGHT - 8), tooltip=shown)
-        layers.append(base.mark_text(text="✕", fontSize=15, fontWeight="bold", color=palette.worse))
+        cross = {"text": "✕", "fontSize": 15, "fontWeight": "bold", "color": palette.worse}
+        layers.append(layer("text", rows, cross, x=x, y={"value": PANEL_HEIGHT - 8}, tooltip=shown))
     return layers
 
 
@@ -275,13 +275,15 @@ def _lines(
     alt = library()
     encoded = by_model(found, look)
     y = alt.Y("value:Q", scale=alt.Scale(zero=False, nice=True), axis=axis())
-    base = alt.Chart(inline(rows)).encode(x=x)
-    band = base.mark_area(opacity=0.13).encode(y=alt.Y("low:Q", title=None), y2="high:Q", color=encoded["color"])
-    line = base.mark_line(strokeWidth=2, strokeJoin="round").encode(
-        y=y, color=encoded["color"], strokeDash=dashes(found)
-    )
-    points = base.mark_point(filled=True, size=46, opacity=1).encode(y=y, tooltip=list(shown), **encoded)
-    return [band, line, points]
+    data, colour = inline(rows), encoded["color"]
+    n_places = len({(row.get("date"), row.get("k")) for row in rows})
+    line = {"strokeWidth": 2, "strokeJoin": "round"}
+    low = alt.Y("low:Q", title=None)
+    return [
+        layer("area", data, {"opacity": 0.13}, x=x, y=low, y2="high:Q", color=colour),
+        layer("line", data, line, x=x, y=y, color=colour, strokeDash=dashes(found)),
+        layer("point", data, {**_POINT, "size": 46 if n_places <= MANY_PLACES else 20}, x=x, y=y, tooltip=list(shown), **encoded),
+    ]
 
 
 def read(metrics: object) -> Any:  # noqa: ANN401 - an Arrow table
@@ -330,5 +332,3 @@ def _estimate(row: Row, places: int) -> dict[str, Any]:
         "interval": wording.interval(low, high, places) or "none",
         "users": row["n_users"],
     }
-
-

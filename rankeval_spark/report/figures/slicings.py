@@ -12,7 +12,18 @@ from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import choices, wording
 from rankeval_spark.report.choices import Named
-from rankeval_spark.report.figures.look import NOTEBOOK, Look, axis, by_model, finish, inline, library, styles
+from rankeval_spark.report.figures.look import (
+    NOTEBOOK,
+    Look,
+    axis,
+    by_model,
+    finish,
+    inline,
+    layer,
+    library,
+    panel,
+    styles,
+)
 from rankeval_spark.report.figures.means import chosen, places_of, read
 from rankeval_spark.report.tables import distinct, rows_of, whole
 
@@ -52,10 +63,7 @@ def groups(
         expected = f"some of: {', '.join(known)}" if known else "slices, but there are none"
         fix = nearest(unknown[0], known) if known else "evaluate(..., segments=, slices=)"
         raise ConfigError(Fault("groups(slices=)", ", ".join(unknown) or "none", expected, fix))
-    panels = [
-        _groups(group_rows(table, wanted, name), wanted, baseline, look).properties(title=wording.crossed(name))
-        for name in list(slices) or known
-    ]
+    panels = [_groups(group_rows(table, wanted, name), name, wanted, baseline, look) for name in list(slices) or known]
     return finish(panels, look)
 
 
@@ -91,7 +99,9 @@ def group_rows(metrics: pa.Table, measure: Named, slicing: str) -> list[dict[str
     return sorted(rows, key=lambda row: (row["model"], row["value"], row["group"]))
 
 
-def _groups(rows: Sequence[dict[str, Any]], measure: Named, baseline: str | None, look: Look) -> Any:  # noqa: ANN401
+def _groups(  # noqa: PLR0913, PLR0917 - a panel of its own
+    rows: Sequence[dict[str, Any]], slicing: str, measure: Named, baseline: str | None, look: Look
+) -> Any:  # noqa: ANN401
     alt, palette = library(), look.palette
     order = sorted({row["model"] for row in rows})
     found = styles(order, palette, baseline=baseline)
@@ -106,30 +116,23 @@ def _groups(rows: Sequence[dict[str, Any]], measure: Named, baseline: str | None
         for model in order
         if (values := [row["value"] for row in large if row["model"] == model])
     ]
-    range_line = (
-        alt.Chart(inline(ranges))
-        .mark_rule(strokeWidth=5, opacity=0.22, strokeCap="round")
-        .encode(y=y, x=alt.X("low:Q", title=with_cutoff(*measure)), x2="high:Q", color=encoded["color"])
-    )
-    points = alt.Chart(inline(large)).mark_point(filled=True, size=55, opacity=0.9)
-    small = alt.Chart(inline([row for row in rows if row["is_small"]])).mark_point(size=40, strokeDash=[2, 1])
     ends = [row for row in rows if row["is_end"]]
     lowest = [row for row in ends if row["value"] == min(e["value"] for e in ends if e["model"] == row["model"])]
     highest = [row for row in ends if row not in lowest]
-    texts = [
-        alt.Chart(inline(own))
-        .mark_text(dy=13, align=align, fontSize=10.5, color=palette.muted, limit=NAME_LIMIT)
-        .encode(y=y, x=x, text="group:N")
-        for own, align in ((lowest, "right"), (highest, "left"))
-        if own
-    ]
+    thick = {"strokeWidth": 5, "opacity": 0.22, "strokeCap": "round"}
+    low, colour = alt.X("low:Q", title=with_cutoff(*measure)), encoded["color"]
     layers = [
-        range_line,
-        points.encode(y=y, x=x, tooltip=shown, **encoded),
-        *([small.encode(y=y, x=x, tooltip=shown, color=encoded["color"])] if len(large) < len(rows) else []),
-        *texts,
+        layer("rule", ranges, thick, y=y, x=low, x2="high:Q", color=colour),
+        layer("point", large, {"filled": True, "size": 55, "opacity": 0.9}, y=y, x=x, tooltip=shown, **encoded),
     ]
-    return alt.layer(*layers).properties(width=look.width, height=ROW_HEIGHT * max(len(order), 1))
+    small = [row for row in rows if row["is_small"]]
+    if small:
+        layers.append(layer("point", small, {"size": 40, "strokeDash": [2, 1]}, y=y, x=x, tooltip=shown, color=colour))
+    words = {"dy": 13, "fontSize": 10.5, "color": palette.muted, "limit": NAME_LIMIT}
+    for own, align in ((lowest, "right"), (highest, "left")):
+        layers += [layer("text", own, {**words, "align": align}, y=y, x=x, text="group:N")] if own else []
+    height = ROW_HEIGHT * max(len(order), 1)
+    return panel(layers, look, height=height, title=wording.crossed(slicing))
 
 
 def tradeoffs(
@@ -204,17 +207,14 @@ def _tradeoff(  # noqa: PLR0913, PLR0917 - a panel of its own
     found = styles([row["model"] for row in rows], look.palette, baseline=baseline)
     encoded = by_model(found, look)
     names = with_cutoff(*accuracy), with_cutoff(*other)
-    base = alt.Chart(inline(rows))
     x = alt.X("x:Q", scale=alt.Scale(zero=False, padding=16), axis=axis(names[0]))
     y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=16), axis=axis())
     shown = [alt.Tooltip("model:N"), alt.Tooltip("x_text:N", title=names[0]), alt.Tooltip("y_text:N", title=names[1])]
-    across = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(
-        x=alt.X("x_low:Q", title=names[0]), x2="x_high:Q", y=y, color=encoded["color"]
-    )
-    upright = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(
-        x=x, y=alt.Y("y_low:Q", title=None), y2="y_high:Q", color=encoded["color"]
-    )
-    points = base.mark_point(filled=True, size=100, opacity=1).encode(x=x, y=y, tooltip=shown, **encoded)
-    return alt.layer(across, upright, points).properties(
-        title=names[1], width=look.width, height=POINT_HEIGHT
-    )
+    data, thin, colour = inline(rows), {"strokeWidth": 1.5, "opacity": 0.6}, encoded["color"]
+    x_low, y_low = alt.X("x_low:Q", title=names[0]), alt.Y("y_low:Q", title=None)
+    layers = [
+        layer("rule", data, thin, x=x_low, x2="x_high:Q", y=y, color=colour),
+        layer("rule", data, thin, x=x, y=y_low, y2="y_high:Q", color=colour),
+        layer("point", data, {"filled": True, "size": 100, "opacity": 1}, x=x, y=y, tooltip=shown, **encoded),
+    ]
+    return panel(layers, look, height=POINT_HEIGHT, title=names[1])

@@ -15,7 +15,7 @@ from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import Measure, of_groups, with_cutoff
 from rankeval_spark.report import choices, wording
 from rankeval_spark.report.choices import Named
-from rankeval_spark.report.figures.look import NOTEBOOK, Look, axis, finish, inline, library, styles
+from rankeval_spark.report.figures.look import NOTEBOOK, Look, axis, finish, inline, layer, library, panel, styles
 from rankeval_spark.report.figures.means import read as read_metrics
 from rankeval_spark.report.tables import demand_columns, distinct, keep, rows_of, to_arrow, whole
 
@@ -66,7 +66,7 @@ def pr_curve(
         own = [row for row in means if row["model"] == model]
         sample = [] if users is None else user_curves(users, model)
         ceiling = None if users is None else recall_ceiling(users, model)
-        panels.append(_pr_curve(own, sample, ceiling, found[model].colour, look).properties(title=model))
+        panels.append(_pr_curve(model, own, sample, ceiling, found[model].colour, look))
     return finish(panels, look)
 
 
@@ -142,6 +142,7 @@ def recall_ceiling(users: pa.Table, model: str) -> float | None:
 
 
 def _pr_curve(  # noqa: PLR0913, PLR0917 - a panel of its own
+    model: str,
     means: Sequence[Mapping[str, Any]],
     sample: Sequence[Mapping[str, Any]],
     ceiling: float | None,
@@ -154,29 +155,28 @@ def _pr_curve(  # noqa: PLR0913, PLR0917 - a panel of its own
     y = alt.Y("precision:Q", scale=span, axis=axis("precision", format=".1f"))
     layers = []
     if sample:
-        faint = alt.Chart(inline(sample)).mark_line(strokeWidth=1, opacity=0.16, color=palette.ink)
-        layers.append(faint.encode(x=x, y=y, detail="user:N"))
-    base = alt.Chart(inline(means)).encode(x=x)
+        faint = {"strokeWidth": 1, "opacity": 0.16, "color": palette.ink}
+        layers.append(layer("line", sample, faint, x=x, y=y, detail="user:N"))
     shown = [
         alt.Tooltip("recall:Q"),
         alt.Tooltip("text:N", title="precision"),
         alt.Tooltip("interval:N", title="interval"),
     ]
+    data, low = inline(means), alt.Y("low:Q", title="precision")
+    point = {"filled": True, "size": 40, "color": colour, "opacity": 1}
     layers += [
-        base.mark_area(opacity=0.2, color=colour).encode(y=alt.Y("low:Q", title="precision"), y2="high:Q"),
-        base.mark_line(strokeWidth=2.5, color=colour).encode(y=y),
-        base.mark_point(filled=True, size=40, color=colour, opacity=1).encode(y=y, tooltip=shown),
+        layer("area", data, {"opacity": 0.2, "color": colour}, x=x, y=low, y2="high:Q"),
+        layer("line", data, {"strokeWidth": 2.5, "color": colour}, x=x, y=y),
+        layer("point", data, point, x=x, y=y, tooltip=shown),
     ]
     if ceiling is not None:
-        note = f"lists reach {ceiling:.2f}"
-        rule = alt.Chart(inline([{"recall": ceiling, "text": note}])).encode(x=x)
+        rows = [{"recall": ceiling, "text": f"lists reach {ceiling:.2f}"}]
+        words = {"align": "right", "baseline": "top", "dx": -5, "fontSize": 11, "color": palette.ink}
         layers += [
-            rule.mark_rule(strokeDash=[5, 3], color=palette.ink),
-            rule.mark_text(align="right", baseline="top", dx=-5, fontSize=11, color=palette.ink).encode(
-                y=alt.value(2), text="text:N"
-            ),
+            layer("rule", rows, {"strokeDash": [5, 3], "color": palette.ink}, x=x),
+            layer("text", rows, words, x=x, y={"value": 2}, text="text:N"),
         ]
-    return alt.layer(*layers).properties(width=look.width, height=CURVE_HEIGHT)
+    return panel(layers, look, height=CURVE_HEIGHT, title=model)
 
 
 # ---- distributions -------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def user_values(
     found = styles(list(values), look.palette, baseline=baseline)
     edges = bin_edges(list(values.values()))
     panels = [
-        _bars(value_bins(values[model], edges), found[model].colour, wanted, look).properties(title=model)
+        _bars(model, value_bins(values[model], edges), found[model].colour, wanted, look)
         for model in list(models) or sorted(values)
     ]
     if not panels:
@@ -247,8 +247,8 @@ def user_differences(
         raise ConfigError(Fault("user_metrics", f"no user with {measure} of {baseline} and another model", "some"))
     edges = difference_edges(list(found.values()))
     panels = [
-        _difference_bars(difference_bins(found[model], edges, wanted), wanted, look).properties(
-            title=f"{model}: {spoken(found[model], wanted)}"
+        _difference_bars(
+            f"{model}: {spoken(found[model], wanted)}", difference_bins(found[model], edges, wanted), wanted, look
         )
         for model in list(models) or sorted(found)
     ]
@@ -359,43 +359,42 @@ def _bin(low: float, high: float, n: int, n_users: int) -> dict[str, Any]:
     return {"low": float(low), "high": float(high), "share": share, "kind": "some", **named}
 
 
-def _bars(rows: Sequence[Mapping[str, Any]], colour: str, measure: Named, look: Look) -> Any:  # noqa: ANN401
+def _bars(  # noqa: PLR0913, PLR0917 - a panel of its own
+    model: str, rows: Sequence[Mapping[str, Any]], colour: str, measure: Named, look: Look
+) -> Any:  # noqa: ANN401
     alt, palette = library(), look.palette
+    x = alt.X("low:Q", bin="binned", axis=axis(with_cutoff(*measure), grid=False))
     y = alt.Y("share:Q", axis=axis("users", format=".0%", tickCount=3))
     shown = _tooltips(measure)
-    some = (
-        alt.Chart(inline([row for row in rows if row["kind"] == "some"]))
-        .mark_bar(color=colour, opacity=0.85, binSpacing=1)
-        .encode(x=alt.X("low:Q", bin="binned", axis=axis(with_cutoff(*measure), grid=False)), x2="high:Q", y=y)
-        .encode(tooltip=shown)
-    )
-    zeros = [row for row in rows if row["kind"] == "zero"]
-    base = alt.Chart(inline(zeros)).encode(x=alt.X("low:Q"), y=y, tooltip=shown)
-    at_zero = base.mark_bar(size=7, color=palette.surface, stroke=colour, strokeWidth=1.5, xOffset=-6)
-    note = base.mark_text(align="left", dx=3, dy=6, fontSize=11, color=palette.ink).encode(
-        text="note:N"
-    )
-    noted = note.transform_calculate(note="datum.part + ' at 0'")
-    layers = [some, *([at_zero, noted] if zeros else [])]
-    return alt.layer(*layers).properties(width=look.width, height=BAR_HEIGHT)
+    some = [row for row in rows if row["kind"] == "some"]
+    zeros = [{**row, "note": f"{row['part']} at 0"} for row in rows if row["kind"] == "zero"]
+    layers = [
+        layer("bar", some, {"color": colour, "opacity": 0.85, "binSpacing": 1}, x=x, x2="high:Q", y=y, tooltip=shown)
+    ]
+    if zeros:
+        hollow = {"size": 7, "color": palette.surface, "stroke": colour, "strokeWidth": 1.5, "xOffset": -6}
+        words = {"align": "left", "dx": 3, "dy": 6, "fontSize": 11, "color": palette.ink}
+        layers += [
+            layer("bar", zeros, hollow, x="low:Q", y=y, tooltip=shown),
+            layer("text", zeros, words, x="low:Q", y=y, text="note:N"),
+        ]
+    return panel(layers, look, height=BAR_HEIGHT, title=model)
 
 
-def _difference_bars(rows: Sequence[Mapping[str, Any]], measure: Named, look: Look) -> Any:  # noqa: ANN401
+def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], measure: Named, look: Look) -> Any:  # noqa: ANN401
     alt, palette = library(), look.palette
     scale = alt.Scale(domain=["better", "worse"], range=[palette.better, palette.worse])
-    bars = (
-        alt.Chart(inline(rows))
-        .mark_bar(opacity=0.85, binSpacing=1)
-        .encode(
-            x=alt.X("low:Q", bin="binned", axis=axis(f"difference of {with_cutoff(*measure)}", grid=False)),
-            x2="high:Q",
-            y=alt.Y("share:Q", axis=axis("users", format=".0%", tickCount=3)),
-            color=alt.Color("kind:N", scale=scale, legend=None),
-            tooltip=_tooltips(measure),
-        )
-    )
-    zero = alt.Chart(inline([{"low": 0}])).mark_rule(color=palette.ink, strokeWidth=1.2).encode(x="low:Q")
-    return alt.layer(bars, zero).properties(width=look.width, height=BAR_HEIGHT)
+    channels = {
+        "x": alt.X("low:Q", bin="binned", axis=axis(f"difference of {with_cutoff(*measure)}", grid=False)),
+        "y": alt.Y("share:Q", axis=axis("users", format=".0%", tickCount=3)),
+        "color": alt.Color("kind:N", scale=scale, legend=None),
+        "tooltip": _tooltips(measure),
+    }
+    layers = [
+        layer("bar", rows, {"opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels),
+        layer("rule", [{"low": 0}], {"color": palette.ink, "strokeWidth": 1.2}, x="low:Q"),
+    ]
+    return panel(layers, look, height=BAR_HEIGHT, title=title)
 
 
 def _tooltips(measure: Named) -> list[Any]:

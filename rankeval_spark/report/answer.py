@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rankeval_spark import columns as C
@@ -27,6 +27,7 @@ WORDS: Final = {
     "no_baseline": "not judged",
     "too_few_users": "not judged",
 }
+TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad"}
 SHORT: Final = 4
 """Sentences of a rule that are all open; of more, those that passed are folded."""
 MOST_SENTENCES: Final = 20
@@ -91,7 +92,7 @@ def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
         ]
         tones = Counter(one.tone for one in sentences)
         tone: Tone = "bad" if tones["bad"] else "open" if tones["open"] else "good"
-        words = (("bad", "failed"), ("open", "not judged"), ("good", "passed"))
+        words: Sequence[tuple[Tone, str]] = (("bad", "failed"), ("open", "not judged"), ("good", "passed"))
         summary = ", ".join(f"{tones[one]} {word}" for one, word in words if tones[one])
         is_short = len(sentences) <= SHORT
         n_open = len(sentences) if is_short else min(tones["bad"] + tones["open"], MOST_SENTENCES)
@@ -134,8 +135,9 @@ def _highlights(night: Night) -> list[Sentence]:
         whole_row = next((row for row in compared if row["is_all"]), None)
         if whole_row is None or whole_row["delta"] is None:
             continue
-        tone: Tone = {"better": "good", "worse": "bad"}.get(whole_row["outcome"], "open")  # type: ignore[assignment]  # of a literal
-        text = f"{model} against {night.baseline}, {name}: {whole_row['text']} ({whole_row['interval']}), adjusted p {whole_row['p']}."
+        tone = TONES.get(whole_row["outcome"], "open")
+        numbers = f"{whole_row['text']} ({whole_row['interval']}), adjusted p {whole_row['p']}"
+        text = f"{model} against {night.baseline}, {name}: {numbers}."
         found.append(Sentence(text, tone, whole_row["outcome"]))
     return found
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
-from rankeval_spark.report.figures.look import BASELINE_DASH, BASELINE_SHAPE, PAGE, Look, library, styles
+from rankeval_spark.report.figures.look import BASELINE_SHAPE, PAGE, Look, NothingToDrawError, library, styles
 from rankeval_spark.report.views import FigureView, Swatch
 
 DEFAULT_HEIGHT: Final = 220
@@ -23,30 +24,41 @@ _PATHS: Final = {
 """Shapes of the charts as paths in a square of 16, for the legend."""
 
 
+@dataclass(frozen=True)
+class Caption:
+    """What stands next to a figure as text: its title, a note, and what it shows for those who do not see it."""
+
+    title: str
+    summary: str
+    note: str = ""
+    is_wide: bool = False
+
+
 class Drawer:
     """Draws the figures of one page and keeps their specifications."""
 
     def __init__(self, look: Look = PAGE) -> None:
-        self.look = look
+        self._look = look
         self.specs: dict[str, Any] = {}
 
-    def draw(
-        self, make: Callable[[], Any], title: str, summary: str, *, note: str = "", is_wide: bool = False
-    ) -> FigureView:
-        """Draw a figure; ``make`` returns the chart."""
+    def draw(self, make: Callable[..., Any], *frames: object, caption: Caption, **options: object) -> list[FigureView]:
+        """Draw a figure by one of :mod:`rankeval_spark.report.figures`; none where there is nothing to draw."""
         with unchecked():
-            spec = make().to_dict(validate=False)
-        for name in ("$schema", "config"):
+            try:
+                spec = make(*frames, look=self._look, **options).to_dict(validate=False)
+            except NothingToDrawError:
+                return []
+        for name in ("$schema", "config", "title"):
             spec.pop(name, None)
-        spec.pop("title", None)
         number = f"figure-{len(self.specs) + 1}"
         self.specs[number] = spec
-        return FigureView(number, title, summary, int(spec.get("height") or DEFAULT_HEIGHT), note, is_wide)
+        height = int(spec.get("height") or DEFAULT_HEIGHT)
+        return [FigureView(number, caption.title, caption.summary, height, caption.note, caption.is_wide)]
 
 
 @contextmanager
 def unchecked() -> Iterator[None]:
-    """Build charts without a check of each part, which the tests make: half of the time goes into it."""
+    """Build charts without a check of each part, which the tests make: it takes a third of the time."""
     library()
     from altair.utils import schemapi  # noqa: PLC0415 - an extra
 
@@ -54,7 +66,7 @@ def unchecked() -> Iterator[None]:
         yield
 
 
-def swatches(models: list[str], *, baseline: str | None) -> list[Swatch]:
+def swatches(models: Sequence[str], *, baseline: str | None) -> list[Swatch]:
     """Describe each model for the legend."""
     found = styles(models, PAGE.palette, baseline=baseline)
     return [
@@ -63,7 +75,7 @@ def swatches(models: list[str], *, baseline: str | None) -> list[Swatch]:
             own.colour,
             _PATHS[own.shape],
             ",".join(map(str, own.dash)),
-            role="baseline" if (own.shape, own.dash) == (BASELINE_SHAPE, BASELINE_DASH) else "",
+            role="baseline" if own.shape == BASELINE_SHAPE else "",
         )
         for name, own in found.items()
     ]

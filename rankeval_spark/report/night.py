@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest
 from rankeval_spark.report import choices, wording
-from rankeval_spark.report.choices import Named
 from rankeval_spark.report.figures.means import Marks
 from rankeval_spark.report.tables import PAIRED, ReportTables, Row, distinct, keep, rows_of, whole
+
+if TYPE_CHECKING:
+    from rankeval_spark.report.choices import Named
 
 PUBLISHED: Final = "PUBLISHED"
 FAILED: Final = "FAILED"
@@ -203,7 +205,7 @@ class Night:
         What was judged is in ``gates``; that it was the value itself, not a difference, is in the config of the night.
         """
         wanted = {C.EVALUATION: self.evaluation, C.MEASURE: measure[0], C.K: measure[1], C.SLICE: C.ALL_USERS}
-        judged = {(row[C.EVALUATION_DATE], row["gate"]) for row in rows_of(self.tables.gates, **wanted)}
+        judged = {(row[C.EVALUATION_DATE], row["gate"]) for row in rows_of(keep(self.tables.gates, **wanted))}
         found = []
         for day, number in sorted(judged):
             rules = _config_of(self._nights.get(day, {})).get("gates") or []

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import date
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import EnvironmentFaultError, Fault
@@ -15,8 +15,10 @@ from rankeval_spark.report.answer import answer
 from rankeval_spark.report.drawing import Drawer, swatches
 from rankeval_spark.report.figures.look import DARK, LIGHT, PAGE, Palette, config_of
 from rankeval_spark.report.night import Night
-from rankeval_spark.report.tables import ReportTables
 from rankeval_spark.report.views import Page
+
+if TYPE_CHECKING:
+    from rankeval_spark.report.tables import ReportTables
 
 _IN_CODE: Final = re.compile(r"`([^`]+)`")
 _UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -112,7 +114,7 @@ def _safe(text: str) -> Any:  # noqa: ANN401 - of markupsafe, which comes with t
     """Mark a text of ours as markup: styles, scripts, and JSON without characters of markup."""
     from markupsafe import Markup  # noqa: PLC0415 - an extra
 
-    return Markup(text)  # noqa: S704
+    return Markup(text)
 
 
 def _variables() -> str:

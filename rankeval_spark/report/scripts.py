@@ -1,4 +1,4 @@
-"""The scripts of a page: the library that draws, and our own few lines, with the sums by which a browser admits them."""
+"""The scripts of a page: the library that draws, and our own lines, with the sums by which a browser admits them."""
 
 from __future__ import annotations
 

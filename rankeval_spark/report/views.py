@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -61,14 +61,21 @@ class TableView:
         cls,
         id_: str,
         caption: str,
-        headings: Iterable[Heading | str],
+        headings: Iterable[str],
         rows: Iterable[Sequence[Cell | str]],
         *,
+        numbers: Collection[str] = (),
         is_folded: bool = False,
     ) -> TableView:
-        """Make a table of cells and plain texts; of a very long one the first 1,000 rows are kept."""
+        """Make a table of cells and plain texts; of a very long one the first 1,000 rows are kept.
+
+        Parameters
+        ----------
+        numbers : collection of str
+            Headings of the columns that hold numbers.
+        """
         found = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
-        columns = [one if isinstance(one, Heading) else Heading(one) for one in headings]
+        columns = [Heading(name, is_number=name in numbers) for name in headings]
         return cls(id_, caption, columns, found[:MOST_ROWS], len(found), is_folded)
 
     @property

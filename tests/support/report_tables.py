@@ -95,7 +95,7 @@ class Plan:
         return EvaluationConfig.model_construct(gates=rules, comparisons=compared, min_slice_size=20)
 
 
-def nights(plan: Plan = Plan()) -> ReportTables:  # noqa: B008 - it is frozen
+def nights(plan: Plan = Plan()) -> ReportTables:
     """Evaluate every night of a plan, and put the tables together as they are published."""
     return together([night(plan, number) for number in range(plan.n_nights)])
 

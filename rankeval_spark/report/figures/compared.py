@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import choices, wording
-from rankeval_spark.report.choices import Named
-from rankeval_spark.report.figures.look import NOTEBOOK, Look, Palette, axis, finish, inline, layer, library, panel
+from rankeval_spark.report.figures.look import (
+    NOTEBOOK,
+    Look,
+    NothingToDrawError,
+    Palette,
+    axis,
+    finish,
+    inline,
+    layer,
+    library,
+    panel,
+    some,
+)
 from rankeval_spark.report.tables import PAIRED, Row, demand_columns, distinct, keep, rows_of, to_arrow
+
+if TYPE_CHECKING:
+    from rankeval_spark.report.choices import Named
 
 NEEDED: Final = (
     *(C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, "n_users", "delta"),
@@ -53,7 +67,9 @@ def forest(
     known = choices.measures_of(table)
     first = choices.headline(known) if measure is None else choices.named(measure, known)
     if first is None or not pairs:
-        raise ConfigError(Fault("comparisons", "no row", "at least one", "compare with evaluate(..., baseline=...)"))
+        raise NothingToDrawError(
+            Fault("comparisons", "no row", "at least one", "compare with evaluate(..., baseline=...)")
+        )
     panels = [
         _forest(forest_rows(table, first, model=one, baseline=other), first, (one, other), look) for other, one in pairs
     ]
@@ -111,6 +127,8 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
         "text": wording.signed(delta, places),
         "interval": wording.interval(row["ci_low"], row["ci_high"], places, has_sign=True) or "none",
         "relative": "" if row["relative_delta"] is None else f"{100 * row['relative_delta']:+.3g} %",
+        "relative_delta": row["relative_delta"],
+        "p_adjusted": row["p_adjusted"],
         "p": p or (row["reason"] or "").replace("_", " ") or "none",
         "users": row["n_users"],
         "is_all": row[C.SLICE] == C.ALL_USERS,
@@ -118,10 +136,10 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
     }
 
 
-def _forest(rows: Sequence[Row], measure: Named, pair: tuple[str, str], look: Look) -> Any:  # noqa: ANN401
+def _forest(rows: Sequence[dict[str, Any]], measure: Named, pair: tuple[str, str], look: Look) -> Any:  # noqa: ANN401
     alt, palette = library(), look.palette
     order = [row["slice"] for row in rows]
-    known = [row for row in rows if row["delta"] is not None]
+    known = some([row for row in rows if row["delta"] is not None], f"difference of {with_cutoff(*measure)}")
     ticks = axis(labelColor=palette.ink, labelFontSize=11.5, labelFontWeight=_bold_first())
     y = alt.Y("slice:N", sort=order, scale=alt.Scale(domain=order), axis=ticks)
     name = f"{pair[0]} − {pair[1]}"

@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
-from rankeval_spark.errors import EnvironmentFaultError, Fault
+from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif'
 LABEL_LIMIT: Final = 150
 """Pixels of a label; a longer name is cut there and is whole in the tooltip and in the tables."""
+
+
+class NothingToDrawError(ConfigError):
+    """There is no value that a figure could show."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,7 @@ def library() -> Any:  # noqa: ANN401 - a module
         If it is not installed.
     """
     try:
-        import altair  # noqa: ICN001, PLC0415 - an extra
+        import altair  # noqa: PLC0415 - an extra
     except ImportError as error:
         fix = "pip install 'rankeval-spark[report]'"
         raise EnvironmentFaultError(Fault("figures", "no Altair", "the library that draws them", fix)) from error
@@ -214,6 +218,19 @@ def _channel(name: str, value: Any) -> Any:  # noqa: ANN401 - as above
 def panel(layers: Sequence[Any], look: Look, *, height: int, title: str) -> Any:  # noqa: ANN401 - as above
     """Put layers on top of one another."""
     return library().layer(*layers, title=title, width=look.width, height=height)
+
+
+def some(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
+    """Return rows of which there is at least one.
+
+    Raises
+    ------
+    NothingToDrawError
+        If there is none: no model has the measure, or it is undefined for every user.
+    """
+    if not rows:
+        raise NothingToDrawError(Fault(what, "no value: not computed, or undefined for every user", "at least one"))
+    return rows
 
 
 def axis(title: str | None = None, **options: Any) -> Any:  # noqa: ANN401 - as above

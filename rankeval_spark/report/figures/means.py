@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import choices, wording
-from rankeval_spark.report.choices import Named
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
     Look,
+    NothingToDrawError,
     Style,
     axis,
     by_model,
@@ -24,9 +24,13 @@ from rankeval_spark.report.figures.look import (
     layer,
     library,
     panel,
+    some,
     styles,
 )
 from rankeval_spark.report.tables import Row, demand_columns, rows_of, to_arrow, whole
+
+if TYPE_CHECKING:
+    from rankeval_spark.report.choices import Named
 
 NEEDED: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, C.VALUE, "ci_low", "ci_high", "n_users")
 READ: Final = (*NEEDED, C.EVALUATION_DATE, "ci_level")
@@ -76,7 +80,9 @@ def leaderboard(
     """
     table = choices.one_night(read(metrics), what="metrics")
     wanted = chosen(table, measures)
-    panels = [_leaderboard(leaderboard_rows(table, one), one, baseline, look) for one in wanted]
+    panels = [
+        _leaderboard(some(leaderboard_rows(table, one), with_cutoff(*one)), one, baseline, look) for one in wanted
+    ]
     return finish(panels, look)
 
 
@@ -102,11 +108,15 @@ def _leaderboard(rows: Sequence[Row], measure: Named, baseline: str | None, look
     x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=14), axis=axis())
     data = inline(known)
     colour = encoded["color"]
-    layers = [
-        layer("rule", data, _THICK, y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
-        layer("point", data, _POINT, y=y, x=x, tooltip=tooltips(measure), **encoded),
-        layer("text", data, {"dy": -12, "fontSize": 11.5, "color": look.palette.ink}, y=y, x=x, text="text:N"),
-    ]
+    layers = (
+        []
+        if not known
+        else [
+            layer("rule", data, _THICK, y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
+            layer("point", data, _POINT, y=y, x=x, tooltip=tooltips(measure), **encoded),
+            layer("text", data, {"dy": -12, "fontSize": 11.5, "color": look.palette.ink}, y=y, x=x, text="text:N"),
+        ]
+    )
     without = [{"model": row["model"], "text": wording.UNDEFINED} for row in rows if row["value"] is None]
     if without:
         words = {"align": "left", "fontStyle": "italic", "color": look.palette.muted}
@@ -128,10 +138,12 @@ def curves(metrics: object, *, measures: Sequence[str] = (), baseline: str | Non
     """
     table = choices.one_night(read(metrics), what="metrics")
     labels = list(measures) or curve_labels(choices.measures_of(whole(table)))
-    panels = [_curve(curve_rows(table, label), label, baseline, look) for label in labels]
+    panels = [_curve(some(curve_rows(table, label), label), label, baseline, look) for label in labels]
     if not panels:
         expected = "a measure at two cutoffs or more"
-        raise ConfigError(Fault("curves", "measures of one cutoff", expected, "request several, such as nDCG@5, @10"))
+        raise NothingToDrawError(
+            Fault("curves", "measures of one cutoff", expected, "request several, such as nDCG@5, @10")
+        )
     return finish(panels, look)
 
 
@@ -189,7 +201,10 @@ def history(
         fix = "a history is drawn of Results(...).metrics(), which has several nights"
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
     wanted = chosen(table, measures)
-    panels = [_history(history_rows(table, one), one, baseline, marks or Marks(), look) for one in wanted]
+    panels = [
+        _history(some(history_rows(table, one), with_cutoff(*one)), one, baseline, marks or Marks(), look)
+        for one in wanted
+    ]
     return finish(panels, look)
 
 
@@ -205,9 +220,7 @@ def history_rows(metrics: Any, measure: Named) -> list[dict[str, Any]]:  # noqa:
     return sorted(rows, key=lambda row: (row["model"], row["date"]))
 
 
-def _history(  # noqa: PLR0913, PLR0917 - a panel of its own
-    rows: Sequence[Row], measure: Named, baseline: str | None, marks: Marks, look: Look
-) -> Any:  # noqa: ANN401
+def _history(rows: Sequence[Row], measure: Named, baseline: str | None, marks: Marks, look: Look) -> Any:  # noqa: ANN401
     alt, palette = library(), look.palette
     found = styles([row["model"] for row in rows], palette, baseline=baseline)
     # A day is a day everywhere: in the zone of the reader it could be the one before.
@@ -282,7 +295,15 @@ def _lines(
     return [
         layer("area", data, {"opacity": 0.13}, x=x, y=low, y2="high:Q", color=colour),
         layer("line", data, line, x=x, y=y, color=colour, strokeDash=dashes(found)),
-        layer("point", data, {**_POINT, "size": 46 if n_places <= MANY_PLACES else 20}, x=x, y=y, tooltip=list(shown), **encoded),
+        layer(
+            "point",
+            data,
+            {**_POINT, "size": 46 if n_places <= MANY_PLACES else 20},
+            x=x,
+            y=y,
+            tooltip=list(shown),
+            **encoded,
+        ),
     ]
 
 

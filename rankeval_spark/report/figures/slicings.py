@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import choices, wording
-from rankeval_spark.report.choices import Named
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
     Look,
+    NothingToDrawError,
     axis,
     by_model,
     finish,
@@ -22,10 +20,16 @@ from rankeval_spark.report.figures.look import (
     layer,
     library,
     panel,
+    some,
     styles,
 )
 from rankeval_spark.report.figures.means import chosen, places_of, read
 from rankeval_spark.report.tables import distinct, rows_of, whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.report.choices import Named
 
 ROW_HEIGHT: Final = 44
 POINT_HEIGHT: Final = 230
@@ -63,7 +67,10 @@ def groups(
         expected = f"some of: {', '.join(known)}" if known else "slices, but there are none"
         fix = nearest(unknown[0], known) if known else "evaluate(..., segments=, slices=)"
         raise ConfigError(Fault("groups(slices=)", ", ".join(unknown) or "none", expected, fix))
-    panels = [_groups(group_rows(table, wanted, name), name, wanted, baseline, look) for name in list(slices) or known]
+    panels = [
+        _groups(some(group_rows(table, wanted, name), with_cutoff(*wanted)), name, wanted, baseline, look)
+        for name in list(slices) or known
+    ]
     return finish(panels, look)
 
 
@@ -99,9 +106,7 @@ def group_rows(metrics: pa.Table, measure: Named, slicing: str) -> list[dict[str
     return sorted(rows, key=lambda row: (row["model"], row["value"], row["group"]))
 
 
-def _groups(  # noqa: PLR0913, PLR0917 - a panel of its own
-    rows: Sequence[dict[str, Any]], slicing: str, measure: Named, baseline: str | None, look: Look
-) -> Any:  # noqa: ANN401
+def _groups(rows: Sequence[dict[str, Any]], slicing: str, measure: Named, baseline: str | None, look: Look) -> Any:  # noqa: ANN401
     alt, palette = library(), look.palette
     order = sorted({row["model"] for row in rows})
     found = styles(order, palette, baseline=baseline)
@@ -121,10 +126,14 @@ def _groups(  # noqa: PLR0913, PLR0917 - a panel of its own
     highest = [row for row in ends if row not in lowest]
     thick = {"strokeWidth": 5, "opacity": 0.22, "strokeCap": "round"}
     low, colour = alt.X("low:Q", title=with_cutoff(*measure)), encoded["color"]
-    layers = [
-        layer("rule", ranges, thick, y=y, x=low, x2="high:Q", color=colour),
-        layer("point", large, {"filled": True, "size": 55, "opacity": 0.9}, y=y, x=x, tooltip=shown, **encoded),
-    ]
+    layers = (
+        []
+        if not large
+        else [
+            layer("rule", ranges, thick, y=y, x=low, x2="high:Q", color=colour),
+            layer("point", large, {"filled": True, "size": 55, "opacity": 0.9}, y=y, x=x, tooltip=shown, **encoded),
+        ]
+    )
     small = [row for row in rows if row["is_small"]]
     if small:
         layers.append(layer("point", small, {"size": 40, "strokeDash": [2, 1]}, y=y, x=x, tooltip=shown, color=colour))
@@ -162,8 +171,11 @@ def tradeoffs(
     others = [choices.named(text, known, where="against") for text in against] or beyond_accuracy(known)
     if not others:
         fix = "request measures such as CatalogCoverage@10 or MIUF@10, with train="
-        raise ConfigError(Fault("tradeoffs", "no measure beyond accuracy", "at least one", fix))
-    panels = [_tradeoff(tradeoff_rows(table, accuracy, one), accuracy, one, baseline, look) for one in others]
+        raise NothingToDrawError(Fault("tradeoffs", "no measure beyond accuracy", "at least one", fix))
+    panels = [
+        _tradeoff(some(tradeoff_rows(table, accuracy, one), with_cutoff(*one)), accuracy, one, baseline, look)
+        for one in others
+    ]
     return finish(panels, look)
 
 
@@ -200,9 +212,7 @@ def tradeoff_rows(metrics: pa.Table, accuracy: Named, other: Named) -> list[dict
     ]
 
 
-def _tradeoff(  # noqa: PLR0913, PLR0917 - a panel of its own
-    rows: Sequence[dict[str, Any]], accuracy: Named, other: Named, baseline: str | None, look: Look
-) -> Any:  # noqa: ANN401
+def _tradeoff(rows: Sequence[dict[str, Any]], accuracy: Named, other: Named, baseline: str | None, look: Look) -> Any:  # noqa: ANN401
     alt = library()
     found = styles([row["model"] for row in rows], look.palette, baseline=baseline)
     encoded = by_model(found, look)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,23 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import Measure, of_groups, with_cutoff
 from rankeval_spark.report import choices, wording
-from rankeval_spark.report.choices import Named
-from rankeval_spark.report.figures.look import NOTEBOOK, Look, axis, finish, inline, layer, library, panel, styles
+from rankeval_spark.report.figures.look import (
+    NOTEBOOK,
+    Look,
+    NothingToDrawError,
+    axis,
+    finish,
+    inline,
+    layer,
+    library,
+    panel,
+    styles,
+)
 from rankeval_spark.report.figures.means import read as read_metrics
 from rankeval_spark.report.tables import demand_columns, distinct, keep, rows_of, to_arrow, whole
+
+if TYPE_CHECKING:
+    from rankeval_spark.report.choices import Named
 
 NEEDED: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.K)
 N_CURVES: Final = 50
@@ -57,7 +70,7 @@ def pr_curve(
     means = curve_means(table)
     if not means:
         fix = "request IPrec@0, IPrec@0.1, ..., IPrec@1"
-        raise ConfigError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
+        raise NothingToDrawError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
     users = None if user_metrics is None else choices.one_night(read(user_metrics), what="user_metrics")
     everyone = sorted({row["model"] for row in means})
     found = styles(everyone, look.palette, baseline=baseline)
@@ -213,7 +226,7 @@ def user_values(
         for model in list(models) or sorted(values)
     ]
     if not panels:
-        raise ConfigError(Fault("user_metrics", f"no user with a value of {measure}", "at least one"))
+        raise NothingToDrawError(Fault("user_metrics", f"no user with a value of {measure}", "at least one"))
     return finish(panels, look)
 
 
@@ -244,7 +257,9 @@ def user_differences(
     wanted = parsed(measure)
     found = differences_of(table, wanted, baseline=baseline)
     if not found:
-        raise ConfigError(Fault("user_metrics", f"no user with {measure} of {baseline} and another model", "some"))
+        raise NothingToDrawError(
+            Fault("user_metrics", f"no user with {measure} of {baseline} and another model", "some")
+        )
     edges = difference_edges(list(found.values()))
     panels = [
         _difference_bars(
@@ -312,7 +327,7 @@ def bin_edges(values: Sequence[Any]) -> Any:  # noqa: ANN401 - of numpy
     if not together.size:
         return np.linspace(0, 1, N_BINS + 1)
     low, high = min(float(together.min()), 0.0), max(float(together.max()), 0.0)
-    if 0 <= low and high <= 1:
+    if low >= 0 and high <= 1:
         return np.linspace(0, 1, N_BINS + 1)
     return np.linspace(low, high if high > low else low + 1, N_BINS + 1)
 
@@ -359,9 +374,7 @@ def _bin(low: float, high: float, n: int, n_users: int) -> dict[str, Any]:
     return {"low": float(low), "high": float(high), "share": share, "kind": "some", **named}
 
 
-def _bars(  # noqa: PLR0913, PLR0917 - a panel of its own
-    model: str, rows: Sequence[Mapping[str, Any]], colour: str, measure: Named, look: Look
-) -> Any:  # noqa: ANN401
+def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, measure: Named, look: Look) -> Any:  # noqa: ANN401
     alt, palette = library(), look.palette
     x = alt.X("low:Q", bin="binned", axis=axis(with_cutoff(*measure), grid=False))
     y = alt.Y("share:Q", axis=axis("users", format=".0%", tickCount=3))

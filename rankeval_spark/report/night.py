@@ -10,9 +10,6 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest
 from rankeval_spark.report import choices, wording
@@ -20,12 +17,17 @@ from rankeval_spark.report.figures.means import Marks
 from rankeval_spark.report.tables import PAIRED, ReportTables, Row, distinct, keep, rows_of, whole
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rankeval_spark.report.choices import Named
 
 PUBLISHED: Final = "PUBLISHED"
 FAILED: Final = "FAILED"
 MOST_HEADLINES: Final = 6
 """Measures that are drawn; the tables hold all of them."""
+
+MOST_NIGHTS: Final = 60
+"""Nights of a history."""
 
 _OF_A_DEFINITION: Final = re.compile(r"[(),;]\s*")
 
@@ -52,29 +54,15 @@ class Night:
     def of(
         cls, tables: ReportTables, *, evaluation: str | None, day: date | None, baseline: str | None = None
     ) -> Night:
-        """Find the night: the newest that was published where no date is given.
+        """Find the night, as :func:`chosen_run` does.
 
         Raises
         ------
-        InputError
-            If there is no such night.
         ConfigError
-            If several evaluations are there and none is named, or the baseline is none of those compared with.
+            If the baseline is none of those compared with.
         """
-        events = [row for row in rows_of(tables.runs) if row["status"] in (PUBLISHED, FAILED)]
-        name = _evaluation(events, evaluation)
-        own = sorted((row for row in events if row[C.EVALUATION] == name), key=lambda row: row["recorded_at"])
-        published = [row for row in own if row["status"] == PUBLISHED]
-        if day is None:
-            day = max((row[C.EVALUATION_DATE] for row in published or own), default=None)
-        of_day = [row for row in own if row[C.EVALUATION_DATE] == day]
-        if day is None or not of_day:
-            known = sorted({row[C.EVALUATION_DATE] for row in own})
-            expected = f"a night from {known[0]} to {known[-1]}" if known else "at least one"
-            fix = f"run it: rankeval run CONFIG --date {day}" if day else ""
-            raise InputError(Fault("--date", f"no night of {name} on {day}", expected, fix))
-        run = ([row for row in of_day if row["status"] == PUBLISHED] or of_day)[-1]
-        night = cls(tables, name, day, run, baseline)
+        run = chosen_run(tables.runs, evaluation=evaluation, day=day)
+        night = cls(tables, run[C.EVALUATION], run[C.EVALUATION_DATE], run, baseline)
         night._check_baseline()
         return night
 
@@ -127,9 +115,10 @@ class Night:
 
     @cached_property
     def history(self) -> pa.Table:
-        """Rows of ``metrics`` over all users, of this and earlier nights."""
+        """Rows of ``metrics`` over all users, of this night and those before it, 60 at most."""
         own = keep(self.tables.metrics, **{C.EVALUATION: self.evaluation, C.SLICE: C.ALL_USERS})
-        return own.filter(pc.less_equal(own[C.EVALUATION_DATE], pa.scalar(self.day, pa.date32())))
+        days = [day for (day,) in distinct(own, C.EVALUATION_DATE) if day <= self.day]
+        return keep(own, **{C.EVALUATION_DATE: days[-MOST_NIGHTS:]})
 
     @cached_property
     def known(self) -> list[Named]:
@@ -242,6 +231,32 @@ class Night:
             if row[C.EVALUATION_DATE] <= self.day and row[C.EVALUATION_DATE] not in self._nights:
                 found[row[C.EVALUATION_DATE]] = failure_of(row)
         return found
+
+
+def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> dict[str, Any]:
+    """Find the event of ``runs`` that a night is known by: PUBLISHED, or FAILED where nothing was.
+
+    Without a date the newest night that was published, or that failed where none was.
+
+    Raises
+    ------
+    InputError
+        If there is no such night.
+    ConfigError
+        If several evaluations are there and none is named.
+    """
+    events = rows_of(runs, status=(PUBLISHED, FAILED))
+    name = _evaluation(events, evaluation)
+    own = sorted((row for row in events if row[C.EVALUATION] == name), key=lambda row: row["recorded_at"])
+    published = [row for row in own if row["status"] == PUBLISHED]
+    if day is None:
+        day = max(row[C.EVALUATION_DATE] for row in published or own)
+    of_day = [row for row in own if row[C.EVALUATION_DATE] == day]
+    if not of_day:
+        known = sorted({row[C.EVALUATION_DATE] for row in own})
+        expected = f"a night from {known[0]} to {known[-1]}"
+        raise InputError(Fault("--date", f"no night of {name} on {day}", expected, f"rankeval run CONFIG --date {day}"))
+    return ([row for row in of_day if row["status"] == PUBLISHED] or of_day)[-1]
 
 
 def failure_of(run: Row) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.input_columns import kind_of
 from rankeval_spark.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from rankeval_spark.schemas import Schema
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -48,6 +51,29 @@ class ReportTables:
     user_metrics: pa.Table
     user_share: float = 1.0
 
+    @classmethod
+    def of_runs(cls, runs: pa.Table) -> ReportTables:
+        """Make tables without rows for runs of which none published anything."""
+        names = (schemas.METRICS, schemas.GROUP_METRICS, schemas.COMPARISONS, schemas.GATES, schemas.CHECKS)
+        return cls(runs, *map(empty_table, (*names, schemas.USER_METRICS)))
+
+
+_TYPES: Final = {
+    "string": pa.string(),
+    "date": pa.date32(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "array<string>": pa.list_(pa.string()),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
+}
+
+
+def empty_table(schema: Schema) -> pa.Table:
+    """Make a published table without rows."""
+    return pa.schema([(field.name, _TYPES[field.type]) for field in schema.fields]).empty_table()
+
 
 def to_arrow(frame: object, *, what: str = "frame") -> pa.Table:
     """Read a result frame of Spark, pandas, polars, DuckDB or Arrow.
@@ -67,9 +93,17 @@ def to_arrow(frame: object, *, what: str = "frame") -> pa.Table:
         table: pa.Table = to_arrow_table()
         return table
     if hasattr(frame, "__arrow_c_stream__"):
-        return pa.table(frame)
+        return pa.RecordBatchReader.from_stream(frame).read_all()
     expected = "a frame of Spark, pandas, polars, DuckDB or Arrow"
     raise ConfigError(Fault(what, f"a {kind_of(frame)}", expected, "pass a result such as evaluate(...).metrics"))
+
+
+def pruned(frame: Any, columns: Sequence[str], *, k: int) -> Any:  # noqa: ANN401 - a frame of any library
+    """Leave only some columns, and the rows of one cutoff, of a DataFrame of Spark; other frames are here already."""
+    if not callable(getattr(frame, "toArrow", None)):
+        return frame
+    there = [name for name in columns if name in frame.columns]
+    return frame.where(frame[C.K] == k).select(*there)
 
 
 def keep(table: pa.Table, **wanted: object) -> pa.Table:

@@ -57,7 +57,7 @@ class TableView:
     is_folded: bool = False
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913 - what a table is made of
         cls,
         id_: str,
         caption: str,

@@ -15,15 +15,11 @@ from rankeval_spark import __version__, columns as C, evaluate, schemas
 from rankeval_spark.app.gates import judge_rows
 from rankeval_spark.config import Comparisons, EvaluationConfig, Gate
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.report.tables import ReportTables
+from rankeval_spark.report.tables import ReportTables, empty_table
 
 FIRST_NIGHT: Final = date(2026, 1, 1)
 EVALUATION: Final = "nightly"
 POLICIES: Final = "population=truth, ties=item_asc"
-STRUCTS: Final = {
-    "inputs": "list<struct<name,location,format,version:int,n_rows:int>>",
-}
-
 ACCURACY: Final = ("nDCG", "P", "R", "RR")
 BEYOND: Final = ("CatalogCoverage", "MIUF", "ARP", "Personalization")
 CURVE: Final = tuple(f"IPrec@{level / 10:g}" for level in range(11))
@@ -136,7 +132,7 @@ def night(plan: Plan, number: int = 0, *, seed: int = 7) -> ReportTables:
         runs=runs(published(plan, run)),
         metrics=_of_run(result.metrics, run),
         group_metrics=_of_run(result.group_metrics, run),
-        comparisons=empty(schemas.COMPARISONS) if comparisons is None else _of_run(comparisons, run),
+        comparisons=empty_table(schemas.COMPARISONS) if comparisons is None else _of_run(comparisons, run),
         gates=_of_run(pa.Table.from_pylist(rows, schema=_body(schemas.GATES)), run),
         checks=_of_run(result.checks, run),
         user_metrics=_of_run(result.user_metrics, run),
@@ -192,16 +188,7 @@ def failed(number: int, *, message: str = "no row in data/held_out") -> ReportTa
     run = {C.EVALUATION: EVALUATION, C.EVALUATION_DATE: day, C.RUN_ID: f"run-{number:03}"}
     error = {"stage": "read", "type": "InputError", "message": message}
     row = published(Plan(), run, status="FAILED", error=error, failed_checks=["held_out, volume"], table_versions=[])
-    return replace(empty_tables(), runs=runs(row))
-
-
-def empty_tables() -> ReportTables:
-    """Give every table without rows."""
-    of_tables = {
-        name: empty(getattr(schemas, name.upper()))
-        for name in ("metrics", "group_metrics", "comparisons", "gates", "checks", "user_metrics")
-    }
-    return ReportTables(runs=runs(), **of_tables)
+    return ReportTables.of_runs(runs(row))
 
 
 def runs(*rows: Mapping[str, Any]) -> pa.Table:
@@ -211,14 +198,8 @@ def runs(*rows: Mapping[str, Any]) -> pa.Table:
     return pa.Table.from_pylist([dict(row) for row in rows], schema=pa.schema(fields))
 
 
-def empty(schema: schemas.Schema) -> pa.Table:
-    """Make a published table without rows."""
-    types = {**RUNS_TYPES, "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_()}
-    return pa.schema([(one.name, types[one.type]) for one in schema.fields]).empty_table()
-
-
 def _body(schema: schemas.Schema) -> pa.Schema:
-    return pa.schema([one for one in empty(schema).schema if one.name not in C.RUN_KEY])
+    return pa.schema([one for one in empty_table(schema).schema if one.name not in C.RUN_KEY])
 
 
 def _of_run(table: pa.Table, run: Mapping[str, Any]) -> pa.Table:

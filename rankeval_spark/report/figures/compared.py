@@ -12,6 +12,7 @@ from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import choices, wording
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
+    Chart,
     Look,
     NothingToDrawError,
     Palette,
@@ -26,6 +27,8 @@ from rankeval_spark.report.figures.look import (
 from rankeval_spark.report.tables import PAIRED, Row, demand_columns, distinct, keep, rows_of, to_arrow
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rankeval_spark.report.choices import Named
 
 NEEDED: Final = (
@@ -47,7 +50,7 @@ def forest(
     model: str | None = None,
     baseline: str | None = None,
     look: Look = NOTEBOOK,
-) -> Any:  # noqa: ANN401 - a chart of Altair, which is not loaded for types
+) -> Chart:
     """Draw the differences of a model from the baseline with their intervals, by slice, the greatest gain first.
 
     A filled triangle that points up is significantly better, one that points down worse, a hollow circle undecided:
@@ -76,14 +79,14 @@ def forest(
     return finish(panels, look)
 
 
-def read(comparisons: object) -> Any:  # noqa: ANN401 - an Arrow table
+def read(comparisons: object) -> Chart:
     """Read a frame of comparisons."""
     table = to_arrow(comparisons, what="comparisons")
     demand_columns(table, NEEDED, what="comparisons")
     return table
 
 
-def _pairs(table: Any, model: str | None, baseline: str | None) -> list[tuple[str, str]]:  # noqa: ANN401 - as above
+def _pairs(table: pa.Table, model: str | None, baseline: str | None) -> list[tuple[str, str]]:
     """Find the baselines and models that are wanted."""
     known = [(str(other), str(one)) for other, one in distinct(table, C.BASELINE_MODEL_ID, C.MODEL_ID)]
     found = [(other, one) for other, one in known if model in (None, one) and baseline in (None, other)]
@@ -96,7 +99,7 @@ def _pairs(table: Any, model: str | None, baseline: str | None) -> list[tuple[st
     return found
 
 
-def forest_rows(table: Any, measure: Named, *, model: str, baseline: str) -> list[dict[str, Any]]:  # noqa: ANN401
+def forest_rows(table: pa.Table, measure: Named, *, model: str, baseline: str) -> list[dict[str, Any]]:
     """Give a row a slice: all users first, then the greatest gain first; a loss is a gain below 0.
 
     Differences that are undefined come last. ``outcome`` is ``better``, ``worse``, ``undecided`` or ``not tested``.
@@ -136,7 +139,7 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
     }
 
 
-def _forest(rows: Sequence[dict[str, Any]], measure: Named, pair: tuple[str, str], look: Look) -> Any:  # noqa: ANN401
+def _forest(rows: Sequence[dict[str, Any]], measure: Named, pair: tuple[str, str], look: Look) -> Chart:
     alt, palette = library(), look.palette
     order = [row["slice"] for row in rows]
     known = some([row for row in rows if row["delta"] is not None], f"difference of {with_cutoff(*measure)}")
@@ -167,7 +170,7 @@ def _forest(rows: Sequence[dict[str, Any]], measure: Named, pair: tuple[str, str
     return both
 
 
-def _notes(rows: Sequence[Row], palette: Palette) -> Any:  # noqa: ANN401
+def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
     """Write verdict and p right of each row, as labels of a second axis.
 
     The names of rows are values of data. Only our own words, as JSON, are part of an expression.
@@ -193,7 +196,7 @@ def _notes(rows: Sequence[Row], palette: Palette) -> Any:  # noqa: ANN401
     return layer("point", [{"place": place} for place in places], {"opacity": 0, "size": 0}, y=y)
 
 
-def _bold_first() -> Any:  # noqa: ANN401 - as above
+def _bold_first() -> Chart:
     """Set the row of all users, which is the first, apart from its parts."""
     return {"condition": {"test": "datum.index == 0", "value": "bold"}, "value": "normal"}
 

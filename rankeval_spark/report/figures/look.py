@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault
+
+Chart: TypeAlias = Any
+"""A chart of Altair, or a part of one: an extra, whose types are not there for everyone."""
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif'
 LABEL_LIMIT: Final = 150
@@ -134,7 +137,7 @@ def styles(models: Sequence[str], palette: Palette, *, baseline: str | None = No
     return found
 
 
-def library() -> Any:  # noqa: ANN401 - a module
+def library() -> Chart:
     """Import Altair, which only figures need.
 
     Raises
@@ -164,7 +167,7 @@ def by_model(found: Mapping[str, Style], look: Look) -> dict[str, Any]:
     }
 
 
-def dashes(found: Mapping[str, Style]) -> Any:  # noqa: ANN401 - of Altair, which is not loaded for types
+def dashes(found: Mapping[str, Style]) -> Chart:
     """Encode models by the dash of their lines."""
     alt = library()
     ranges = [list(one.dash) for one in found.values()]
@@ -183,7 +186,7 @@ class _Rows:
         return self._rows
 
 
-def inline(rows: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - as above
+def inline(rows: Sequence[Mapping[str, Any]]) -> Chart:
     """Put rows into the chart as plain JSON."""
     return library().Data(values=_Rows([{name: _short(value) for name, value in row.items()} for row in rows]))
 
@@ -193,7 +196,7 @@ def _short(value: object) -> object:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def layer(kind: str, rows: Any, options: Mapping[str, Any], **channels: Any) -> Any:  # noqa: ANN401 - as above
+def layer(kind: str, rows: Chart, options: Mapping[str, Any], **channels: Chart) -> Chart:
     """Make one layer of a figure: a kind of mark, its data and options, and what its channels show.
 
     A channel that is a text is a field with its type; in a dictionary it is a place that does not depend on the data.
@@ -206,7 +209,7 @@ def layer(kind: str, rows: Any, options: Mapping[str, Any], **channels: Any) -> 
     return alt.Chart(data, mark=mark, encoding=alt.FacetedEncoding(**encoded))
 
 
-def _channel(name: str, value: Any) -> Any:  # noqa: ANN401 - as above
+def _channel(name: str, value: Chart) -> Chart:
     alt = library()
     if isinstance(value, str):
         return getattr(alt, f"{name[0].upper()}{name[1:]}")(value)
@@ -215,7 +218,7 @@ def _channel(name: str, value: Any) -> Any:  # noqa: ANN401 - as above
     return value
 
 
-def panel(layers: Sequence[Any], look: Look, *, height: int, title: str) -> Any:  # noqa: ANN401 - as above
+def panel(layers: Sequence[Any], look: Look, *, height: int, title: str) -> Chart:
     """Put layers on top of one another."""
     return library().layer(*layers, title=title, width=look.width, height=height)
 
@@ -233,7 +236,7 @@ def some(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
     return rows
 
 
-def axis(title: str | None = None, **options: Any) -> Any:  # noqa: ANN401 - as above
+def axis(title: str | None = None, **options: Chart) -> Chart:
     """Make an axis with few ticks."""
     return library().Axis(**{"title": title, "tickCount": 5, **options})
 
@@ -275,7 +278,7 @@ def config_of(look: Look) -> dict[str, Any]:
     }
 
 
-def finish(panels: Sequence[Any], look: Look) -> Any:  # noqa: ANN401 - as above
+def finish(panels: Sequence[Any], look: Look) -> Chart:
     """Put panels below one another and set what they share; a page sets that itself, once for all of its charts."""
     chart = panels[0] if len(panels) == 1 else library().vconcat(*panels, spacing=26)
     if look.width != "container":

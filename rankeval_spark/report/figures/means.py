@@ -13,8 +13,10 @@ from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import choices, wording
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
+    Chart,
     Look,
     NothingToDrawError,
+    Palette,
     Style,
     axis,
     by_model,
@@ -30,6 +32,8 @@ from rankeval_spark.report.figures.look import (
 from rankeval_spark.report.tables import Row, demand_columns, rows_of, to_arrow, whole
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rankeval_spark.report.choices import Named
 
 NEEDED: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, C.VALUE, "ci_low", "ci_high", "n_users")
@@ -66,7 +70,7 @@ class Marks:
 
 def leaderboard(
     metrics: object, *, measures: Sequence[str] = (), baseline: str | None = None, look: Look = NOTEBOOK
-) -> Any:  # noqa: ANN401 - a chart of Altair, which is not loaded for types
+) -> Chart:
     """Draw each model's mean over all users with its interval, best first: a panel a measure.
 
     Parameters
@@ -86,7 +90,7 @@ def leaderboard(
     return finish(panels, look)
 
 
-def leaderboard_rows(metrics: Any, measure: Named) -> list[dict[str, Any]]:  # noqa: ANN401 - an Arrow table
+def leaderboard_rows(metrics: pa.Table, measure: Named) -> list[dict[str, Any]]:
     """Give a row a model, best first; ``value`` is None where the measure is undefined for every user."""
     found = rows_of(whole(metrics), READ, measure=measure[0], k=measure[1])
     by_name = {row[C.MODEL_ID]: row for row in found}
@@ -98,7 +102,7 @@ def leaderboard_rows(metrics: Any, measure: Named) -> list[dict[str, Any]]:  # n
     ]
 
 
-def _leaderboard(rows: Sequence[Row], measure: Named, baseline: str | None, look: Look) -> Any:  # noqa: ANN401
+def _leaderboard(rows: Sequence[Row], measure: Named, baseline: str | None, look: Look) -> Chart:
     alt = library()
     order = [row["model"] for row in rows]
     found = styles(order, look.palette, baseline=baseline)
@@ -124,7 +128,9 @@ def _leaderboard(rows: Sequence[Row], measure: Named, baseline: str | None, look
     return panel(layers, look, height=ROW_HEIGHT * max(len(order), 1), title=with_cutoff(*measure))
 
 
-def curves(metrics: object, *, measures: Sequence[str] = (), baseline: str | None = None, look: Look = NOTEBOOK) -> Any:  # noqa: ANN401 - as above
+def curves(
+    metrics: object, *, measures: Sequence[str] = (), baseline: str | None = None, look: Look = NOTEBOOK
+) -> Chart:
     """Draw means over cutoffs with their intervals, a line a model: a panel a measure.
 
     Parameters
@@ -157,7 +163,7 @@ def _cutoffs(label: str, known: Sequence[Named]) -> list[int]:
     return sorted(k for name, k in known if name == label and k != C.WHOLE_LIST)
 
 
-def curve_rows(metrics: Any, label: str) -> list[dict[str, Any]]:  # noqa: ANN401 - an Arrow table
+def curve_rows(metrics: pa.Table, label: str) -> list[dict[str, Any]]:
     """Give a row a model and cutoff at which the measure has a value."""
     found = [row for row in rows_of(whole(metrics), READ, measure=label) if row[C.K] != C.WHOLE_LIST]
     places = places_of(found)
@@ -165,7 +171,7 @@ def curve_rows(metrics: Any, label: str) -> list[dict[str, Any]]:  # noqa: ANN40
     return sorted(rows, key=lambda row: (row["model"], row["k"]))
 
 
-def _curve(rows: Sequence[Row], label: str, baseline: str | None, look: Look) -> Any:  # noqa: ANN401
+def _curve(rows: Sequence[Row], label: str, baseline: str | None, look: Look) -> Chart:
     alt = library()
     found = styles([row["model"] for row in rows], look.palette, baseline=baseline)
     ks = sorted({row["k"] for row in rows})
@@ -182,7 +188,7 @@ def history(
     baseline: str | None = None,
     marks: Marks | None = None,
     look: Look = NOTEBOOK,
-) -> Any:  # noqa: ANN401 - as above
+) -> Chart:
     """Draw means over nights with their intervals, a line a model: a panel a measure.
 
     Parameters
@@ -208,7 +214,7 @@ def history(
     return finish(panels, look)
 
 
-def history_rows(metrics: Any, measure: Named) -> list[dict[str, Any]]:  # noqa: ANN401 - an Arrow table
+def history_rows(metrics: pa.Table, measure: Named) -> list[dict[str, Any]]:
     """Give a row a model and night on which the measure has a value."""
     found = rows_of(whole(metrics), READ, measure=measure[0], k=measure[1])
     places = places_of(found)
@@ -220,7 +226,7 @@ def history_rows(metrics: Any, measure: Named) -> list[dict[str, Any]]:  # noqa:
     return sorted(rows, key=lambda row: (row["model"], row["date"]))
 
 
-def _history(rows: Sequence[Row], measure: Named, baseline: str | None, marks: Marks, look: Look) -> Any:  # noqa: ANN401
+def _history(rows: Sequence[Row], measure: Named, baseline: str | None, marks: Marks, look: Look) -> Chart:
     alt, palette = library(), look.palette
     found = styles([row["model"] for row in rows], palette, baseline=baseline)
     # A day is a day everywhere: in the zone of the reader it could be the one before.
@@ -240,7 +246,7 @@ def _ticks(days: set[str]) -> list[Any]:
     return [alt.DateTime(year=day.year, month=day.month, date=day.day, utc=True) for day in some]
 
 
-def _bounds(bounds: Sequence[Row], x: Any, palette: Any) -> list[Any]:  # noqa: ANN401
+def _bounds(bounds: Sequence[Row], x: Chart, palette: Palette) -> list[Any]:
     if not bounds:
         return []
     alt = library()
@@ -254,7 +260,7 @@ def _bounds(bounds: Sequence[Row], x: Any, palette: Any) -> list[Any]:  # noqa: 
     ]
 
 
-def _events(marks: Marks, x: Any, palette: Any) -> list[Any]:  # noqa: ANN401
+def _events(marks: Marks, x: Chart, palette: Palette) -> list[Any]:
     alt = library()
     layers = []
     if marks.changes:
@@ -278,7 +284,7 @@ def _events(marks: Marks, x: Any, palette: Any) -> list[Any]:  # noqa: ANN401
 
 def _lines(
     rows: Sequence[Row],
-    x: Any,  # noqa: ANN401
+    x: Chart,
     found: Mapping[str, Style],
     look: Look,
     *,
@@ -307,14 +313,14 @@ def _lines(
     ]
 
 
-def read(metrics: object) -> Any:  # noqa: ANN401 - an Arrow table
+def read(metrics: object) -> Chart:
     """Read a frame of means."""
     table = to_arrow(metrics, what="metrics")
     demand_columns(table, NEEDED, what="metrics")
     return table
 
 
-def chosen(table: Any, measures: Sequence[str]) -> list[Named]:  # noqa: ANN401 - as above
+def chosen(table: pa.Table, measures: Sequence[str]) -> list[Named]:
     """Find the measures that are named, or the one that is looked at first."""
     known = choices.measures_of(whole(table))
     if measures:

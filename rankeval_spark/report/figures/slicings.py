@@ -11,6 +11,7 @@ from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import choices, wording
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
+    Chart,
     Look,
     NothingToDrawError,
     axis,
@@ -43,7 +44,7 @@ def groups(
     slices: Sequence[str] = (),
     baseline: str | None = None,
     look: Look = NOTEBOOK,
-) -> Any:  # noqa: ANN401 - a chart of Altair, which is not loaded for types
+) -> Chart:
     """Draw the means of the groups of each slicing, so that the gaps between them are seen: a panel a slicing.
 
     Groups that are too small to be compared are hollow and lie outside of the range.
@@ -106,7 +107,7 @@ def group_rows(metrics: pa.Table, measure: Named, slicing: str) -> list[dict[str
     return sorted(rows, key=lambda row: (row["model"], row["value"], row["group"]))
 
 
-def _groups(rows: Sequence[dict[str, Any]], slicing: str, measure: Named, baseline: str | None, look: Look) -> Any:  # noqa: ANN401
+def _groups(rows: Sequence[dict[str, Any]], slicing: str, measure: Named, baseline: str | None, look: Look) -> Chart:
     alt, palette = library(), look.palette
     order = sorted({row["model"] for row in rows})
     found = styles(order, palette, baseline=baseline)
@@ -151,7 +152,7 @@ def tradeoffs(
     against: Sequence[str] = (),
     baseline: str | None = None,
     look: Look = NOTEBOOK,
-) -> Any:  # noqa: ANN401 - as above
+) -> Chart:
     """Draw accuracy against coverage, novelty, popularity or whatever else was measured: a panel a measure.
 
     Parameters
@@ -212,7 +213,7 @@ def tradeoff_rows(metrics: pa.Table, accuracy: Named, other: Named) -> list[dict
     ]
 
 
-def _tradeoff(rows: Sequence[dict[str, Any]], accuracy: Named, other: Named, baseline: str | None, look: Look) -> Any:  # noqa: ANN401
+def _tradeoff(rows: Sequence[dict[str, Any]], accuracy: Named, other: Named, baseline: str | None, look: Look) -> Chart:
     alt = library()
     found = styles([row["model"] for row in rows], look.palette, baseline=baseline)
     encoded = by_model(found, look)

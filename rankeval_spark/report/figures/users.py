@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +15,7 @@ from rankeval_spark.measures import Measure, of_groups, with_cutoff
 from rankeval_spark.report import choices, wording
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
+    Chart,
     Look,
     NothingToDrawError,
     axis,
@@ -28,11 +28,14 @@ from rankeval_spark.report.figures.look import (
 )
 from rankeval_spark.report.figures.means import read as read_metrics
 from rankeval_spark.report.tables import demand_columns, distinct, keep, rows_of, to_arrow, whole
+from rankeval_spark.statistics.hashing import user_hashes
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatVector
     from rankeval_spark.report.choices import Named
 
-NEEDED: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.K)
+KEY: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
+NEEDED: Final = (*KEY, C.K)
 N_CURVES: Final = 50
 """Users whose curves are drawn faintly."""
 N_BINS: Final = 20
@@ -51,7 +54,7 @@ def pr_curve(
     models: Sequence[str] = (),
     baseline: str | None = None,
     look: Look = NOTEBOOK,
-) -> Any:  # noqa: ANN401 - a chart of Altair, which is not loaded for types
+) -> Chart:
     """Draw interpolated precision over recall: the mean with its interval over curves of single users, a panel a model.
 
     Parameters
@@ -113,7 +116,7 @@ def curve_means(metrics: pa.Table) -> list[dict[str, Any]]:
 
 def user_curves(users: pa.Table, model: str, *, at_most: int = N_CURVES) -> list[dict[str, Any]]:
     """Give the curves of some users, chosen by a hash of their id: a row a user and level."""
-    columns = _level_columns(users)
+    columns = {name: level for name, level in curve_columns().items() if name in users.column_names}
     if not columns:
         return []
     own = keep(users, **{C.MODEL_ID: model})
@@ -129,16 +132,17 @@ def user_curves(users: pa.Table, model: str, *, at_most: int = N_CURVES) -> list
     ]
 
 
-def _level_columns(users: pa.Table) -> dict[str, float]:
-    """Find the columns of the levels of recall, by their names."""
-    known = {Measure.parse(f"IPrec@{step / (LEVELS - 1):g}").column: step / (LEVELS - 1) for step in range(LEVELS)}
-    return {name: level for name, level in known.items() if name in users.column_names}
+def curve_columns() -> dict[str, float]:
+    """Name the columns of the 11 levels of recall."""
+    levels = [step / (LEVELS - 1) for step in range(LEVELS)]
+    return {Measure.parse(f"IPrec@{level:g}").column: level for level in levels}
 
 
-def some_users(users: pa.Table, at_most: int) -> list[str]:
+def some_users(users: pa.Table, at_most: int) -> list[Any]:
     """Choose users by a hash of their id: the same ones every time, whatever their values are."""
     names = pc.unique(users[C.USER_ID]).to_pylist()
-    return sorted(names, key=lambda name: hashlib.blake2b(str(name).encode(), digest_size=8).digest())[:at_most]
+    hashes = user_hashes([str(name) for name in names])
+    return [names[place] for place in np.argsort(hashes, kind="stable")[:at_most]]
 
 
 def recall_ceiling(users: pa.Table, model: str) -> float | None:
@@ -161,7 +165,7 @@ def _pr_curve(  # noqa: PLR0913, PLR0917 - a panel of its own
     ceiling: float | None,
     colour: str,
     look: Look,
-) -> Any:  # noqa: ANN401
+) -> Chart:
     alt, palette = library(), look.palette
     span = alt.Scale(domain=[0, 1])
     x = alt.X("recall:Q", scale=span, axis=axis("recall", format=".1f"))
@@ -202,7 +206,7 @@ def user_values(
     models: Sequence[str] = (),
     baseline: str | None = None,
     look: Look = NOTEBOOK,
-) -> Any:  # noqa: ANN401 - as above
+) -> Chart:
     """Draw how the values of single users are spread: a panel a model, users at exactly 0 in a bar of their own.
 
     Parameters
@@ -237,7 +241,7 @@ def user_differences(
     baseline: str,
     models: Sequence[str] = (),
     look: Look = NOTEBOOK,
-) -> Any:  # noqa: ANN401 - as above
+) -> Chart:
     """Draw how the differences of single users from the baseline are spread: a panel a model.
 
     Users without a difference are counted in the title and not drawn: in most logs they are many.
@@ -321,7 +325,7 @@ def differences_of(users: pa.Table, measure: Named, *, baseline: str) -> dict[st
     return {str(model): differences[models == model] for model in sorted(set(models.tolist()) - {baseline})}
 
 
-def bin_edges(values: Sequence[Any]) -> Any:  # noqa: ANN401 - of numpy
+def bin_edges(values: Sequence[Any]) -> Chart:
     """Cut the range of all values into 20; that of values in [0, 1] is [0, 1]."""
     together = np.concatenate(values) if values else np.zeros(0)
     if not together.size:
@@ -332,14 +336,14 @@ def bin_edges(values: Sequence[Any]) -> Any:  # noqa: ANN401 - of numpy
     return np.linspace(low, high if high > low else low + 1, N_BINS + 1)
 
 
-def difference_edges(differences: Sequence[Any]) -> Any:  # noqa: ANN401 - of numpy
+def difference_edges(differences: Sequence[Any]) -> Chart:
     """Cut a range around 0, as wide to one side as to the other, into 21 of which none is both better and worse."""
     together = np.concatenate(differences) if differences else np.zeros(0)
     reach = float(np.abs(together).max()) if together.size else 0.0
     return np.linspace(-(reach or 1.0), reach or 1.0, N_BINS + 1)
 
 
-def value_bins(values: Any, edges: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of numpy
+def value_bins(values: FloatVector, edges: FloatVector) -> list[dict[str, Any]]:
     """Count users by bin, those at exactly 0 by themselves; shares are of all users with a value."""
     n_users, is_zero = len(values), values == 0
     counts, _ = np.histogram(values[~is_zero], edges)
@@ -348,7 +352,7 @@ def value_bins(values: Any, edges: Any) -> list[dict[str, Any]]:  # noqa: ANN401
     return [{**_bin(0.0, 0.0, n_zero, n_users), "kind": "zero"}, *rows] if n_zero else rows
 
 
-def difference_bins(differences: Any, edges: Any, measure: Named) -> list[dict[str, Any]]:  # noqa: ANN401 - of numpy
+def difference_bins(differences: FloatVector, edges: FloatVector, measure: Named) -> list[dict[str, Any]]:
     """Count users with a difference by bin, and say whether it is a gain."""
     n_users = len(differences)
     counts, _ = np.histogram(differences[differences != 0], edges)
@@ -360,7 +364,7 @@ def difference_bins(differences: Any, edges: Any, measure: Named) -> list[dict[s
     ]
 
 
-def spoken(differences: Any, measure: Named) -> str:  # noqa: ANN401 - of numpy
+def spoken(differences: FloatVector, measure: Named) -> str:
     """Say for how many users the model is better."""
     signs = np.sign(differences) * (-1 if choices.is_lower_better(measure[0]) else 1)
     better, same, worse = (int((signs == sign).sum()) for sign in (1, 0, -1))
@@ -374,7 +378,7 @@ def _bin(low: float, high: float, n: int, n_users: int) -> dict[str, Any]:
     return {"low": float(low), "high": float(high), "share": share, "kind": "some", **named}
 
 
-def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, measure: Named, look: Look) -> Any:  # noqa: ANN401
+def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, measure: Named, look: Look) -> Chart:
     alt, palette = library(), look.palette
     x = alt.X("low:Q", bin="binned", axis=axis(with_cutoff(*measure), grid=False))
     y = alt.Y("share:Q", axis=axis("users", format=".0%", tickCount=3))
@@ -394,7 +398,7 @@ def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, measure: N
     return panel(layers, look, height=BAR_HEIGHT, title=model)
 
 
-def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], measure: Named, look: Look) -> Any:  # noqa: ANN401
+def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], measure: Named, look: Look) -> Chart:
     alt, palette = library(), look.palette
     scale = alt.Scale(domain=["better", "worse"], range=[palette.better, palette.worse])
     channels = {

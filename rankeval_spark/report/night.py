@@ -186,7 +186,7 @@ class Night:
 
     def marks(self, measure: Named) -> Marks:
         """Say what happened in the history of a measure: bounds of gates, changed definitions, failed nights."""
-        return Marks(bounds=self._bounds(measure), changes=self._changes(measure), failures=self.failures)
+        return Marks(bounds=self._bounds(measure), redefined=self._redefined(measure), failures=self.failures)
 
     def _bounds(self, measure: Named) -> list[dict[str, Any]]:
         """Find the bounds that the mean over all users was held against, night by night.
@@ -209,7 +209,7 @@ class Night:
                     )
         return found
 
-    def _changes(self, measure: Named) -> dict[date, str]:
+    def _redefined(self, measure: Named) -> dict[date, str]:
         """Find the nights from which on the definition is another one."""
         found: dict[date, str] = {}
         before: str | None = None

@@ -93,9 +93,19 @@ def to_arrow(frame: object, *, what: str = "frame") -> pa.Table:
         table: pa.Table = to_arrow_table()
         return table
     if hasattr(frame, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(frame).read_all()
+        found = pa.RecordBatchReader.from_stream(frame).read_all()
+        return found.cast(pa.schema([(field.name, _usual(field.type)) for field in found.schema]))
     expected = "a frame of Spark, pandas, polars, DuckDB or Arrow"
     raise ConfigError(Fault(what, f"a {kind_of(frame)}", expected, "pass a result such as evaluate(...).metrics"))
+
+
+def _usual(kind: pa.DataType) -> pa.DataType:
+    """Give the usual form of a type: Arrow cannot filter texts as polars keeps them."""
+    if pa.types.is_large_string(kind) or kind == pa.string_view():
+        return pa.string()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_usual(kind.value_type))
+    return kind
 
 
 def pruned(frame: Any, columns: Sequence[str], *, k: int) -> Any:  # noqa: ANN401 - a frame of any library

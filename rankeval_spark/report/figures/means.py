@@ -57,14 +57,14 @@ class Marks:
     ----------
     bounds : sequence of mapping
         ``date``, ``bound`` and ``text`` of the gates on the mean of all users.
-    changes : mapping of date to str
+    redefined : mapping of date to str
         Nights from which on the measure is defined otherwise, with what changed.
     failures : mapping of date to str
         Nights of which nothing was published, with the reason.
     """
 
     bounds: Sequence[Row] = ()
-    changes: Mapping[date, str] = field(default_factory=dict)
+    redefined: Mapping[date, str] = field(default_factory=dict)
     failures: Mapping[date, str] = field(default_factory=dict)
 
 
@@ -263,9 +263,10 @@ def _bounds(bounds: Sequence[Row], x: Chart, palette: Palette) -> list[Any]:
 def _events(marks: Marks, x: Chart, palette: Palette) -> list[Any]:
     alt = library()
     layers = []
-    if marks.changes:
+    if marks.redefined:
         rows = [
-            {"date": day.isoformat(), "text": "definition changed", "what": what} for day, what in marks.changes.items()
+            {"date": day.isoformat(), "text": "definition changed", "what": what}
+            for day, what in marks.redefined.items()
         ]
         shown = [alt.Tooltip("date:N", title="from"), alt.Tooltip("what:N", title="changed")]
         dashed = {"strokeDash": [6, 3], "strokeWidth": 1.5, "color": palette.ink}

@@ -319,9 +319,11 @@ def differences_of(users: pa.Table, measure: Named, *, baseline: str) -> dict[st
     """Give the difference of each user who has a value under both models, by model, as numpy."""
     averaged = _averaged(users, measure)
     of_baseline = keep(averaged, **{C.MODEL_ID: baseline}).select([C.USER_ID, C.VALUE])
-    paired = averaged.join(of_baseline, keys=C.USER_ID, join_type="inner", right_suffix="_baseline")
+    places = pc.index_in(averaged[C.USER_ID], value_set=of_baseline[C.USER_ID].combine_chunks())
+    is_paired = pc.is_valid(places)
+    paired, place = averaged.filter(is_paired), places.filter(is_paired).to_numpy()
     models = paired[C.MODEL_ID].to_numpy(zero_copy_only=False)
-    differences = paired[C.VALUE].to_numpy() - paired[f"{C.VALUE}_baseline"].to_numpy()
+    differences = paired[C.VALUE].to_numpy() - of_baseline[C.VALUE].to_numpy()[place]
     return {str(model): differences[models == model] for model in sorted(set(models.tolist()) - {baseline})}
 
 

@@ -194,7 +194,7 @@ def history(night: Night, drawer: Drawer) -> Section:
         drawn += drawer.draw(
             figures.history, night.history, caption=caption, measures=[name], baseline=night.baseline, marks=marks
         )
-        for change in marks.changes.items():
+        for change in marks.redefined.items():
             changes.setdefault(change, []).append(name)
     if not drawn:
         hint = "No history: no night of this evaluation has a mean yet."

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.report.night import Night
-from tests.support import report_tables
+from rankeval_spark.report.tables import ReportTables
 from tests.support.report_tables import EVALUATION, FIRST_NIGHT, Plan, failed, published, runs, together
-
-if TYPE_CHECKING:
-    from rankeval_spark.report.tables import ReportTables
 
 
 def night_of(tables: ReportTables, **wanted: Any) -> Night:  # noqa: ANN401 - those of Night.of
@@ -76,7 +73,7 @@ def test_of_several_evaluations_one_is_named(nights: ReportTables) -> None:
 def test_nothing_that_ended_is_an_error() -> None:
     row = published(Plan(), {"evaluation": "a", "evaluation_date": FIRST_NIGHT, "run_id": "r"}, status="RUNNING")
     with pytest.raises(InputError, match="found no run that ended"):
-        night_of(report_tables.ReportTables.of_runs(runs(row)))
+        night_of(ReportTables.of_runs(runs(row)))
 
 
 def test_a_baseline_that_nothing_is_compared_with_is_refused(nights: ReportTables) -> None:
@@ -117,16 +114,16 @@ def test_a_changed_definition_is_marked_on_the_first_night_that_has_it(nights: R
 
     own = nights.runs.to_pylist()[0]["measures"]
     night = night_of(with_run(nights, 2, measures=[redefined(one) for one in own]))
-    assert night.marks(("nDCG", 10)).changes == {
+    assert night.marks(("nDCG", 10)).redefined == {
         date(2026, 1, 2): "was ties=item_asc; is ties=rank",
         date(2026, 1, 3): "was ties=rank; is ties=item_asc",
     }
-    assert night.marks(("P", 10)).changes == {}
+    assert night.marks(("P", 10)).redefined == {}
 
 
 def test_a_night_without_the_measure_is_no_change(nights: ReportTables) -> None:
     night = night_of(with_run(nights, 2, measures=[]))
-    assert night.marks(("nDCG", 10)).changes == {}
+    assert night.marks(("nDCG", 10)).redefined == {}
 
 
 def test_the_newest_run_of_a_night_counts(nights: ReportTables) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from typing_extensions import override
@@ -113,6 +113,13 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     def checks(self) -> pa.Table:
         facts = [Fact(**fact) for fact in self.usable.segments_and_facts[1]]
         return to_checks(self.usable.tables, self._scored, self.request, Checks(), facts)
+
+    @override
+    def _known_leaderboard(self) -> list[dict[str, Any]] | None:
+        if "metrics" not in vars(self):
+            return None
+        rows: list[dict[str, Any]] = self._leaderboard(self.request.measures.measures).to_pylist()
+        return rows
 
     @property
     @override

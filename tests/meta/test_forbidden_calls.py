@@ -40,6 +40,7 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/session/probe.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
     "rankeval_spark/stages/user_rows.py": "asks Spark how it writes a frame without rows as Arrow",
+    "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
 }
 IO_ALLOWED: Final = {
     "rankeval_spark/sources/": "the only place where inputs are read",

@@ -15,6 +15,7 @@ LAYERS: Final = (
     {"errors", "columns", "schemas", "allowed", "limits", "spark_version"},
     {"measures", "statistics"},
     {"config"},
+    {"report"},
     {"evaluation"},
     {"engine"},
     {"result_rows"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C
-from rankeval_spark.measures import of_groups, with_cutoff
+from rankeval_spark.measures import group_statistics, with_cutoff
 from rankeval_spark.report import figures, wording
 from rankeval_spark.report.drawing import Caption
 from rankeval_spark.report.figures.slicings import beyond_accuracy, group_rows, slicings, tradeoff_rows
@@ -51,8 +51,8 @@ def _gaps(night: Night, measure: Named) -> TableView:
     """Lay out gap, ratio and worst group of each slicing and model."""
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows_of(night.group_metrics, k=measure[1]):
-        kind, label = of_groups.parts_of(row[C.MEASURE]) or ("", "")
-        if label == measure[0] and kind in of_groups.KINDS:
+        kind, label = group_statistics.parts_of(row[C.MEASURE]) or ("", "")
+        if label == measure[0] and kind in group_statistics.KINDS:
             found.setdefault((row[C.SLICE], row[C.MODEL_ID]), {})[kind] = row
     rows: list[list[Cell | str]] = []
     for (slicing, model), own in sorted(found.items()):
@@ -73,7 +73,7 @@ def _gaps(night: Night, measure: Named) -> TableView:
     return TableView.of("gaps", f"Gaps of {with_cutoff(*measure)} between groups", headings, rows, numbers=numbers)
 
 
-_SHOWN: Final = (of_groups.GROUP_GAP, of_groups.GROUP_RATIO, of_groups.WORST_GROUP)
+_SHOWN: Final = (group_statistics.GROUP_GAP, group_statistics.GROUP_RATIO, group_statistics.WORST_GROUP)
 
 
 def _cell(row: Row | None, note: str = "") -> Cell:

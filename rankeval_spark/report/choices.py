@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, group_statistics, with_cutoff
+from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report.tables import distinct, keep
 
 Named: TypeAlias = tuple[str, int]
@@ -102,7 +103,7 @@ def headlines(known: Sequence[Named], requested: Sequence[Named], *, first: Name
 
 def one_of_many(label: str) -> str | None:
     """Name the whole that a measure is a part of: a curve, or the measure without its group of items."""
-    measure = group_statistics.measure_of(label)
+    measure = measure_of(label)
     if measure is None:
         return None
     if measure.name == CURVE:
@@ -113,7 +114,7 @@ def one_of_many(label: str) -> str | None:
 
 def family_of(label: str) -> str | None:
     """Name the family of a measure; None where this version does not know it."""
-    measure = group_statistics.measure_of(label)
+    measure = measure_of(label)
     return None if measure is None else measure.entry.family
 
 
@@ -124,7 +125,7 @@ def is_accuracy(label: str) -> bool:
 
 def is_lower_better(label: str) -> bool:
     """Say whether the lower value is the better one; of a measure that this version does not know, the higher is."""
-    measure = group_statistics.measure_of(label)
+    measure = measure_of(label)
     return measure is not None and measure.entry.definition.better == "lower"
 
 

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.measures import Measure, group_statistics, with_cutoff
+from rankeval_spark.measures import Measure, with_cutoff
+from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import choices, wording
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
@@ -88,7 +89,7 @@ def pr_curve(
 
 def level_of(label: str) -> float | None:
     """Read the level of recall of a measure; None where it is none of a curve."""
-    measure = group_statistics.measure_of(label)
+    measure = measure_of(label)
     is_level = measure is not None and measure.name == choices.CURVE and measure.group is None
     return float(str(measure.options["recall"])) if is_level and measure is not None else None
 
@@ -289,7 +290,7 @@ def parsed(measure: str) -> Named:
 
 def column_of(label: str) -> str | None:
     """Name the column of a measure in ``user_metrics``; None where users have no value of it."""
-    measure = group_statistics.measure_of(label)
+    measure = measure_of(label)
     return measure.column if measure is not None and measure.has_user_values else None
 
 

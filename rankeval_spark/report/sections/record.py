@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
-from rankeval_spark.measures import group_statistics, with_cutoff
+from rankeval_spark.measures import with_cutoff
+from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import choices, wording
 from rankeval_spark.report.figures.users import level_of
 from rankeval_spark.report.tables import rows_of, whole
@@ -95,7 +96,7 @@ def definitions(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as t
 
 def _term(label: str, recorded: str | None, n_levels: int) -> Term:
     told = [f"Recorded: {recorded}."] if recorded else []
-    measure = group_statistics.measure_of(label)
+    measure = measure_of(label)
     if measure is None:
         return Term(label, ["This version does not know the measure.", *told])
     definition, entry = measure.entry.definition, measure.entry

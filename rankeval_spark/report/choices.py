@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, group_statistics, with_cutoff
-from rankeval_spark.measures.names import measure_of
+from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.report.tables import distinct, keep
 
 Named: TypeAlias = tuple[str, int]
@@ -108,7 +108,7 @@ def one_of_many(label: str) -> str | None:
         return None
     if measure.name == CURVE:
         return CURVE
-    whole = group_statistics.whole_of(label)
+    whole = split_group(label)
     return None if whole is None else whole[0]
 
 

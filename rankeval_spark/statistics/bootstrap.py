@@ -43,14 +43,6 @@ class Replicates:
     ----------
     weights, sums, squares : float64
         Sum of the weights w of users with a defined value; sum of w x; sum of w x^2, None where not requested.
-
-    Examples
-    --------
-    A user whose value is 3 gives 3 wherever they are drawn at all:
-
-    >>> from rankeval_spark.statistics.hashing import user_hashes
-    >>> weighted_sums(np.array([[3.0]]), user_hashes(["bob"]), replicated.Draws(4, seed=0)).means
-    array([[[3., 3., 3., 3.]]])
     """
 
     weights: Sums
@@ -138,13 +130,7 @@ def spread_of(parts: Parts, level: float) -> Spread:
 
 
 def quotient(numerator: Values, denominator: Values) -> Values:
-    """Divide replicate by replicate; NaN where the denominator is 0.
-
-    Examples
-    --------
-    >>> quotient(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
-    array([0.5, nan])
-    """
+    """Divide replicate by replicate; NaN where the denominator is 0."""
     found: Values = np.divide(numerator, denominator, out=np.full(numerator.shape, np.nan), where=denominator != 0)
     return found
 
@@ -156,12 +142,6 @@ def percentile_interval(statistics: Values, level: float) -> tuple[Values, Value
     ----------
     statistics : float64, shape (..., n_replicates)
         The statistic in each replicate; undefined ones are left out, and more than 5 % of them give NaN.
-
-    Examples
-    --------
-    >>> low, high = percentile_interval(np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), 0.5)
-    >>> low.tolist(), high.tolist()
-    ([2.0], [4.0])
     """
     ends = np.array([(1 - level) / 2, (1 + level) / 2])
     ordered = np.sort(statistics, axis=-1)  # NaN last

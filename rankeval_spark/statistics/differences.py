@@ -111,13 +111,6 @@ class Differences:
     counts users by magnitude; merged counts are exact at every rung, and eps is rounded to the nearest rung (within a
     factor of 4). The tolerance covers rounding of equal values, which is 1e-16 of them. It does not mean that smaller
     differences are irrelevant.
-
-    Examples
-    --------
-    >>> pairs = PairedValues.of(np.array([[0.5], [1.0], [0.25]]), np.array([[0.5], [0.5], [0.5]]))
-    >>> found = by_group(pairs, np.array([0, 0, 0]), 1)
-    >>> [int(each[0, 0]) for each in found.wins_ties_losses]
-    [1, 1, 1]
     """
 
     moments: Ratios

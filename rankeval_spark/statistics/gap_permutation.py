@@ -70,12 +70,6 @@ def gap_p(gaps: Values, relabelled: Relabelled) -> Values:
     """Share of the random assignments whose gap is at least the observed one: shape (n_columns,).
 
     ``(1 + #{gap* >= gap - eps}) / (1 + B)``, with eps 1e-10 of the gap. ``gaps`` are the observed gaps.
-
-    Examples
-    --------
-    >>> alike = relabel(np.ones((4, 1)), np.arange(4), replicated.Draws(9, seed=0), np.array([0.5, 0.5]))
-    >>> gap_p(np.array([0.0]), alike).tolist()
-    [1.0]
     """
     n_extreme = (relabelled.gaps >= (gaps * (1 - TIE))[:, None]).sum(axis=-1)
     return np.where(np.isnan(gaps), np.nan, (1.0 + n_extreme) / (1.0 + relabelled.sums.shape[-1]))

@@ -245,13 +245,7 @@ def _quantiles(n: NDArray[np.int_], freedom: Values, level: float) -> Values:
 
 
 def _rounded_down(freedom: float) -> int:
-    """Keep the first two digits of a number above 1.
-
-    Examples
-    --------
-    >>> _rounded_down(158.7), _rounded_down(31.9), _rounded_down(np.inf)
-    (150, 31, 1000)
-    """
+    """Keep the first two digits of a number above 1."""
     whole = int(min(freedom, _MOST_FREEDOM))
     step = int(10 ** max(len(str(whole)) - 2, 0))
     return max(whole // step * step, 1)

@@ -198,25 +198,13 @@ def no_match(rule: str) -> Verdict:
 
 
 def too_few_users(what: str, n_users: int, least_users: int) -> Verdict:
-    """Verdict of a row with too few users.
-
-    Examples
-    --------
-    >>> too_few_users("als: nDCG@10, country = DE", 9, 30).sentence
-    'als: nDCG@10, country = DE has 9 users, fewer than the 30 that a verdict needs: not judged.'
-    """
+    """Verdict of a row with too few users."""
     text = f"{what} has {n_users:,} users, fewer than the {least_users} that a verdict needs: not judged."
     return Verdict("too_few_users", math.nan, math.nan, text)
 
 
 def too_few_groups(what: str, least_users: int) -> Verdict:
-    """Verdict of a comparison of groups with fewer than two groups.
-
-    Examples
-    --------
-    >>> too_few_groups("als: GroupGap(nDCG)@10 by country", 30).sentence
-    'als: GroupGap(nDCG)@10 by country has fewer than two groups of 30 users with a value: not judged.'
-    """
+    """Verdict of a comparison of groups with fewer than two groups."""
     text = f"{what} has fewer than two groups of {least_users:,} users with a value: not judged."
     return Verdict("too_few_users", math.nan, math.nan, text)
 
@@ -227,13 +215,7 @@ def missing_slice(what: str) -> Verdict:
 
 
 def no_common_users(what: str, versus: str) -> Verdict:
-    """Verdict of a slice in which no user has a value under both models.
-
-    Examples
-    --------
-    >>> no_common_users("als: nDCG@10, country = DE", "popular").sentence
-    'als: nDCG@10, country = DE has no users with a value under popular too: failed.'
-    """
+    """Verdict of a slice in which no user has a value under both models."""
     return Verdict("missing_slice", math.nan, math.nan, f"{what} has no users with a value under {versus} too: failed.")
 
 

@@ -66,11 +66,6 @@ def hashes_of_bytes(text: NDArray[np.uint8], ends: NDArray[np.integer], seed: in
         All ids as UTF-8, one after another.
     ends : int, shape (n_users + 1,)
         Offset of each id, and the end of the last one.
-
-    Examples
-    --------
-    >>> hashes_of_bytes(np.frombuffer(b"7007", dtype=np.uint8), np.array([0, 0, 1, 4])).tolist()
-    [-7444071767201028348, -7434725489921472031, 4253822561066836160]
     """
     starts, lengths = ends[:-1], np.diff(ends)
     hashes = np.empty(len(lengths), dtype=np.uint64)
@@ -89,11 +84,6 @@ def words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: in
     -----
     SplitMix64 (Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators): word i is
     ``mix(state + (i + 1) golden)``, with the state ``mix(hash xor mix(seed + (8 part + purpose) golden))``.
-
-    Examples
-    --------
-    >>> words(np.array([1]), seed=0, purpose="signs", n_words=2).shape
-    (1, 2)
     """
     stream = seed + (_MOST_PURPOSES * part + _PURPOSES[purpose]) * int(_GOLDEN)
     key = _mixed(np.array([stream % (1 << 64)], dtype=np.uint64))

@@ -132,24 +132,13 @@ def published(link: str, means: Values) -> Values:
     """Undo a link: the published value of a mean of linked values, or of an end of its interval.
 
     An interval of a mean of squares can end below 0; its root is 0.
-
-    Examples
-    --------
-    >>> published("square", np.array([4.0, -1.0]))
-    array([2., 0.])
     """
     with np.errstate(over="ignore"):  # the end of a wide interval of logarithms is infinite
         return PUBLISHED[link](means)
 
 
 def published_error(link: str, values: Values, std_errors: Values) -> Values:
-    """Error of a published value from the standard error of the mean of linked values: the delta method.
-
-    Examples
-    --------
-    >>> published_error("square", np.array([2.0, 0.0]), np.array([0.4, 0.4]))
-    array([0.1, nan])
-    """
+    """Error of a published value from the standard error of the mean of linked values: the delta method."""
     if link == "log":
         return std_errors * values
     if link == "square":

@@ -124,14 +124,6 @@ def randomized(differences: Differences, sums: Sums, *, least_users: int = LEAST
     """Test by random signs, or by all signs where the differences are few.
 
     ``sums`` are those of ``randomization.sign_sums`` of the same users.
-
-    Examples
-    --------
-    >>> from rankeval_spark.statistics.differences import PairedValues, by_group
-    >>> gain = np.where(np.arange(40) < 8, 0.5, 0.0)[:, None]
-    >>> found = by_group(PairedValues.of(gain, np.zeros((40, 1))), np.zeros(40, dtype=np.int64), 1)
-    >>> [each.tolist() for each in randomized(found, np.zeros((1, 1, 99)))]
-    [[[0.0078125]], [['exact']], [['']]]
     """
     of_few, test = _small_sample(differences)
     total = differences.n * differences.moments.numerator.mean

@@ -28,14 +28,7 @@ class Tails(NamedTuple):
 
 
 def sign_sums(differences: Matrix, hashes: NDArray[np.int64], draws: Draws, groups: Groups | None = None) -> Sums:
-    """Add up the differences with random signs; all columns and groups share a user's signs.
-
-    Examples
-    --------
-    >>> from rankeval_spark.statistics.hashing import user_hashes
-    >>> sign_sums(np.array([[3.0], [np.nan]]), user_hashes(["bob", "ann"]), replicated.Draws(4, seed=0)).tolist()
-    [[[-3.0, -3.0, 3.0, 3.0]]]
-    """
+    """Add up the differences with random signs; all columns and groups share a user's signs."""
     return replicated.sums_by_group(np.nan_to_num(differences), hashes, draws.signs, groups)
 
 
@@ -53,11 +46,6 @@ def monte_carlo_p(total: Values, absolute: Values, sums: Sums) -> Values:
     -----
     ``(1 + #{|sum*| >= |sum| - eps}) / (1 + B)``, with eps 1e-10 of ``absolute``; never 0 (Phipson & Smyth 2010).
     Fisher (1935), The design of experiments, section 21. The tolerance counts sums that are equal but for rounding.
-
-    Examples
-    --------
-    >>> monte_carlo_p(np.array([2.0]), np.array([2.0]), np.array([[2.0, -2.0, 1.0]])).tolist()
-    [0.75]
     """
     n_extreme = (np.abs(sums) >= (np.abs(total) - TIE * absolute)[..., None]).sum(axis=-1)
     return np.where(np.isnan(total), np.nan, (1.0 + n_extreme) / (1.0 + sums.shape[-1]))

@@ -67,12 +67,6 @@ def magnitudes(differences: Values, mean_absolute: float) -> Magnitudes:
 
     Such steps make ties of differences that are equal but for rounding; at most half a step is 0. ``mean_absolute`` is
     the mean of ``|d|`` over all users, not only these.
-
-    Examples
-    --------
-    >>> found = magnitudes(np.array([0.3 - 0.2, -0.1, 0.0, 0.2]), 0.1)
-    >>> found.n_positive.tolist(), found.n_negative.tolist(), found.n_zero
-    ([1, 1], [1, 0], 1)
     """
     known = differences[~np.isnan(differences)]
     steps = np.rint(known / (TIE * mean_absolute)) if mean_absolute > 0 else np.zeros_like(known)

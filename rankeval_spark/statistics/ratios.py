@@ -24,15 +24,6 @@ class Ratios:
     """Central moments of numerators and denominators, and the sum of products of their deviations.
 
     All of shape (n_groups, n_columns).
-
-    Examples
-    --------
-    Users with 1 of 2 and 3 of 4, then one with 2 of 3:
-
-    >>> left = by_group(np.array([[1.0], [3.0]]), np.array([[2.0], [4.0]]), np.array([0, 0]), 1)
-    >>> right = by_group(np.array([[2.0]]), np.array([[3.0]]), np.array([0]), 1)
-    >>> left.merge(right).cross
-    array([[2.]])
     """
 
     numerator: Moments

@@ -117,12 +117,6 @@ def distinct_columns(columns: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray
     """Keep one of equal columns; return the columns that are kept, and which of them each column is.
 
     Most measures are defined for the same users, so that one sum of weights serves many.
-
-    Examples
-    --------
-    >>> kept, which = distinct_columns(np.array([[True, False, True], [True, True, True]]))
-    >>> kept.shape, which.tolist()
-    ((2, 2), [0, 1, 0])
     """
     texts = [column.tobytes() for column in columns.T]
     firsts: dict[bytes, int] = {}

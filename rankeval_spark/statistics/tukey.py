@@ -46,11 +46,6 @@ def row_centred(values: Values) -> Values:
 
     NaN for a user and column where any model has no value. The central moments of these columns are all that the
     analysis needs: their means differ as the means of the values do, and ``sum_j m2_j`` is the residual sum of squares.
-
-    Examples
-    --------
-    >>> row_centred(np.array([[[1.0], [3.0]], [[np.nan], [3.0]]])).tolist()
-    [[[-1.0], [1.0]], [[nan], [nan]]]
     """
     centred: Values = values - values.mean(axis=1, keepdims=True)
     return centred

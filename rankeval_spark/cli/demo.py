@@ -16,7 +16,8 @@ from rankeval_spark.app.history import unchanged_dates
 from rankeval_spark.app.past import published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.published import ANY_SLICE, Filter, comparison_rows_of, rows_of
-from rankeval_spark.cli.runs import run_one, session_for
+from rankeval_spark.cli.runs import run_one
+from rankeval_spark.cli.sessions import start
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.config import Gate, load_config
 from rankeval_spark.demo import TRAINING, prepare
@@ -45,7 +46,8 @@ def run_demo(workspace: Path, config_path: Path) -> None:
     config = load_config(config_path)
     allowed.demand(("--workspace", str(workspace)), ("results.root", config.results.location))
     # Only to train: the nights are computed in this process.
-    spark = on_demand(partial(session_for, config, is_small=True, settings=TRAINING))
+    settings = {**TRAINING, **config.spark.resolved_settings()}
+    spark = on_demand(partial(start, "rankeval demo", master=config.spark.master, settings=settings, is_small=True))
     logs = prepare(spark, workspace, lambda line: out.print(f"  {line}", markup=False))
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
     root, newest = config.results.location, max(logs.dates).isoformat()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
@@ -23,7 +22,7 @@ from rankeval_spark.cli.sessions import start
 from rankeval_spark.cli.terminal import console, headline, progress
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.session.builder import is_chosen
+from rankeval_spark.session.builder import build_session, is_chosen
 from rankeval_spark.session.local_size import are_small
 from rankeval_spark.session.on_demand import on_demand
 
@@ -114,28 +113,17 @@ def _config_and_dates(
     return config, read
 
 
-def session_for(
-    config: EvaluationConfig, *, is_small: bool = False, settings: Mapping[str, str] = MappingProxyType({})
-) -> SparkSession:
-    """Build the session that a config asks for; one for small inputs begins sooner.
-
-    Parameters
-    ----------
-    settings : mapping of str to str
-        Settings where the config has none.
-    """
-    return start(
-        f"rankeval {config.evaluation}",
-        master=config.spark.master,
-        settings={**settings, **config.spark.resolved_settings()},
-        is_small=is_small,
-    )
-
-
 def session_of_nights(config: EvaluationConfig, *, is_small: bool) -> SparkSession:
     """Return the session of nights, started when one of them takes Spark, or at once where the config wants that."""
-    start = partial(session_for, config, is_small=is_small)
-    return start() if config.spark.always or is_chosen(config.spark.master) else on_demand(start)
+    name = f"rankeval {config.evaluation}"
+    options: dict[str, Any] = {
+        "master": config.spark.master,
+        "settings": config.spark.resolved_settings(),
+        "is_small": is_small,  # then it begins sooner
+    }
+    if config.spark.always or is_chosen(config.spark.master):
+        return start(name, **options)
+    return on_demand(partial(build_session, name, **options))  # the run shows meanwhile how far it is
 
 
 def _are_inputs_small(config: EvaluationConfig, dates: Sequence[date]) -> bool:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.measures import Measure, group_statistics, with_cutoff
+from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.report.tables import distinct, keep
 

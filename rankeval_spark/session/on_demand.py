@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -21,11 +21,16 @@ class SessionOnDemand:
 
     def __init__(self, start: Callable[[], SparkSession]) -> None:
         self._start = start
+        self._starting = Lock()
+        self._session: SparkSession | None = None
 
-    @cached_property
+    @property
     def session(self) -> SparkSession:
-        """The session."""
-        return self._start()
+        """The session, started once."""
+        with self._starting:
+            if self._session is None:
+                self._session = self._start()
+            return self._session
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the session has it
         """Be the session in everything else."""

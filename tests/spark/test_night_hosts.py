@@ -227,8 +227,10 @@ def test_rows_are_chosen_by_the_same_filters(spark: SparkSession, tmp_path: Path
 
 
 def test_what_is_wrong_is_reported_alike(spark: SparkSession, tmp_path: Path) -> None:
-    workspace = awkward(tmp_path, Awkward.make(2), results__quarantine=False, checks__null_keys={"error": 0})
-    workspace.change(checks__invalid_scores={"error": 0}, policies__invalid_scores="error")
+    workspace = awkward(tmp_path, Awkward.make(2))
+    workspace.change(
+        checks__null_keys={"error": 0}, checks__invalid_scores={"error": 0}, policies__invalid_scores="error"
+    )
     messages = []
     for session, config in zip((spark, on_demand(no_session)), roots(workspace), strict=True):
         with pytest.raises(ChecksFailedError) as failed:

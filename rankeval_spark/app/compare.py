@@ -13,7 +13,7 @@ from rankeval_spark import columns as C, pipeline
 from rankeval_spark.app.changes import Side, changes, slices_of
 from rankeval_spark.app.night import request_of
 from rankeval_spark.config import Comparisons
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import Results

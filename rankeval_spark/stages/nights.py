@@ -16,7 +16,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.slices import PACKED, Key, doubles, groups_of, in_chunks, unpacked
 from rankeval_spark.result_rows.metric_rows import nullable, readable, slice_names
 from rankeval_spark.stages import summarise
@@ -82,7 +83,7 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
         Whether the means of both nights are over users or over lists.
     """
     columns = measures.columns
-    denominators = tuple(map(summarise.lists_column, columns)) if unit == "list" else ()
+    denominators = tuple(map(lists_column, columns)) if unit == "list" else ()
     finisher = _Finisher(
         measures.labels,
         tuple(frozenset(measures.asked[column]) for column in measures.columns),

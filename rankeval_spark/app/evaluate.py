@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.app.arguments import Given, request_of
-from rankeval_spark.app.hosts import column_names, is_on_spark
+from rankeval_spark.app.hosts import column_names, is_on_spark, opened
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 
@@ -210,6 +210,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "correction": correction,
     }
     drawn = {"method": intervals, "replicates": replicates, "seed": seed}
+    segments = opened(segments)
     frames = {"recommendations": recommendations, "held_out": held_out}
     frames |= {"segments": segments, "train": train, "items": items}
     request = request_of(

@@ -38,6 +38,16 @@ def is_on_spark(frames: Mapping[str, object]) -> bool:
     )
 
 
+def opened(frame: object) -> object:
+    """Open an input that is nothing but a stream of Arrow, so that its columns are known before it is read, once."""
+    if not hasattr(type(frame), "__arrow_c_stream__") or hasattr(frame, "columns"):
+        return frame
+    try:
+        return pa.RecordBatchReader.from_stream(frame)
+    except (pa.ArrowException, TypeError):  # a stream of something that is no table, which is refused with the others
+        return frame
+
+
 def column_names(frame: object) -> list[str] | None:
     """Name the columns of an input, whichever library it is of; None where it is not given."""
     if frame is None:

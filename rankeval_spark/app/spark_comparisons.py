@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C, pipeline
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.population import IS_EVALUATED
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request

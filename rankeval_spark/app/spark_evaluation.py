@@ -197,7 +197,7 @@ def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int)
     if log is None or judged is None or faults:
         raise InputError(*faults)
     sources = Sources(log, judged, users, trained, catalogue)
-    check_id_types(sources.all())
+    check_id_types(sources.all(), is_call=True)
     return sources
 
 

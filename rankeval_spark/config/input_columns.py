@@ -93,40 +93,52 @@ def missing_faults(
     ]
     if {C.SCORE, C.RANK} <= set(names) and not faults and not {names[C.SCORE], names[C.RANK]} & set(known):
         hints = (nearest(names[name], known) for name in (C.SCORE, C.RANK))
-        fix = next(filter(None, hints), f"name one under {where}.columns; the table has {', '.join(known)}")
+        rename = f"name one under {where}.columns" if where.startswith("inputs.") else "rename the column that is one"
+        fix = next(filter(None, hints), f"{rename}; the table has {', '.join(known)}")
         faults.append(Fault(where, "neither a score nor a rank", "at least one of the two columns", fix))
     return faults
 
 
-def check_id_types(sources: Sequence[HasIds]) -> None:
+def check_id_types(sources: Sequence[HasIds], *, is_call: bool = False) -> None:
     """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match.
+
+    Parameters
+    ----------
+    is_call : bool
+        Whether the inputs are arguments of ``evaluate``, and not of a config.
 
     Raises
     ------
     ChecksFailedError
         One fault for each id that has two types.
     """
-    faults = [fault for name in IDS for fault in _id_faults(name, sources)]
+    faults = [fault for name in IDS for fault in _id_faults(name, sources, is_call=is_call)]
     if faults:
         raise ChecksFailedError(*faults)
 
 
-def _id_faults(name: str, sources: Sequence[HasIds]) -> list[Fault]:
+def _id_faults(name: str, sources: Sequence[HasIds], *, is_call: bool) -> list[Fault]:
     first, *others = [source for source in sources if name in source.id_types]
     return [
         Fault(
-            f"inputs.{other.name}",
-            f"{name} of type {other.id_types[name]}, while inputs.{first.name} has {first.id_types[name]}",
+            _place(other, is_call=is_call),
+            f"{name} of type {other.id_types[name]}, while {_place(first, is_call=is_call)} has {first.id_types[name]}",
             "one type for an id",
-            _id_fix(name, first, other),
+            _id_fix(name, first, other, is_call=is_call),
         )
         for other in others
         if other.id_types[name] != first.id_types[name]
     ]
 
 
-def _id_fix(name: str, first: HasIds, other: HasIds) -> str:
+def _place(source: HasIds, *, is_call: bool) -> str:
+    return f"evaluate({source.name}=)" if is_call else f"inputs.{source.name}"
+
+
+def _id_fix(name: str, first: HasIds, other: HasIds, *, is_call: bool) -> str:
     number, text = (first, other) if first.id_types[name] == "bigint" else (other, first)
+    if is_call:
+        return f"cast {name} of {number.name} to text, or that of {text.name} to whole numbers if 007 is to be 7"
     return (
         f"write inputs.{number.name}.types: {{{name}: string}}, "
         f"or inputs.{text.name}.types: {{{name}: integer}} if 007 is to be 7"

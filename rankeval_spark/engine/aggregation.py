@@ -9,22 +9,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import bootstrap
 from rankeval_spark.engine.aggregate_state import COUNTS, State
+from rankeval_spark.engine.arrays import to_numpy
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.slices import Key, doubles, encoded, groups_of, in_chunks, unpacked
 from rankeval_spark.statistics import ratios
 from rankeval_spark.statistics.moments import Columns, Moments, membership_of
 from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from rankeval_spark.statistics.replicates import Draws
+
+
+COUNTED: Final = (IS_EVALUATED, C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.HAS_TIES)
+"""Columns of rows of users that COUNTS are made of."""
 
 
 class Rows(NamedTuple):
@@ -65,12 +70,12 @@ class Summariser:
         return State.of(self.measures, self.weights, has_lists=bool(self.lists))
 
     def summarise(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Summarise Arrow's rows of (model, user, k)."""
+        """Summarise Arrow's rows of (model, user, k), with the columns :data:`COUNTED`."""
         yield from self.summarise_rows(map(self._to_rows, in_chunks(batches)))
 
     def _to_rows(self, chunk: pa.Table) -> Rows:
         table = unpacked(encoded(chunk, [C.MODEL_ID]))
-        counts = np.hstack([_matrix(table, COUNTS), np.nan_to_num(_matrix(table, self.lists))])
+        counts = np.hstack([_counts(table), np.nan_to_num(_matrix(table, self.lists))])
         return Rows(table, _matrix(table, self.measures), _matrix(table, self.weights.values()), counts)
 
     def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
@@ -120,6 +125,15 @@ class Summariser:
             if not any(names < other or (names == other and place < index) for place, other in enumerate(sets))
         ]
         return tuple(min((len(sets[place]), place) for place in whole if names <= sets[place])[1] for names in sets)
+
+
+def _counts(table: pa.Table) -> np.ndarray:
+    """Count each row in COUNTS: shape (n_rows, n_counts). Ties are a share where a user has several lists."""
+    is_judged, has_list = (to_numpy(table[name]) > 0 for name in (C.N_JUDGED, C.N_RECOMMENDED))
+    ties, has_both = to_numpy(table[C.HAS_TIES].cast(pa.float64()), null=0.0), is_judged & has_list
+    has_none = is_judged & (to_numpy(table[C.N_RELEVANT]) == 0)
+    flags = (to_numpy(table[IS_EVALUATED]), is_judged & ~has_list, has_none, ~is_judged, has_both, has_both * ties)
+    return np.column_stack(flags).astype(np.float64)
 
 
 def _matrix(table: pa.Table, names: Collection[str]) -> np.ndarray:

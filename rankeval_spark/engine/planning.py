@@ -85,6 +85,23 @@ def is_described(needs: frozenset[str]) -> bool:
     return not needs.isdisjoint(N.DESCRIBED)
 
 
+def lists_column(measure: str) -> str:
+    """Name the column that counts the lists of a user for which the measure of another column is defined."""
+    return f"{measure}__lists"
+
+
+def denominators(request: Request, *, has_one_list: bool) -> Mapping[str, str]:
+    """Column of the denominators, by the column of each measure that is a ratio of sums over users.
+
+    A mean over lists is the sum of the users' sums over the sum of their numbers of lists; one over single lists is one
+    over users.
+    """
+    measures = request.measures
+    if has_one_list or request.policies.unit == "user":
+        return measures.weights
+    return {name: measures.weights.get(name, lists_column(name)) for name in measures.columns}
+
+
 def parity_of(request: Request) -> Parity:
     """Assemble what the workers count for measures of parity; without measures where none is requested."""
     measures = (one for one in request.measures.exposures if one.entry.kind == "parity")

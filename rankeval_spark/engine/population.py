@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from rankeval_spark.engine.failures import refuse
 if TYPE_CHECKING:
     from rankeval_spark.config import Policies
     from rankeval_spark.measures.arrays import BoolVector, IntVector
+
+
+IS_EVALUATED: Final = "_is_evaluated"
+"""Whether a scored row belongs to the population; the others are only counted."""
 
 
 class Members(NamedTuple):

@@ -16,7 +16,7 @@ from rankeval_spark.engine.aggregation import Rows, Summariser
 from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.cubes import Values
 from rankeval_spark.engine.hashes import hashes_of
-from rankeval_spark.engine.population import Members, members_of
+from rankeval_spark.engine.population import IS_EVALUATED, Members, members_of
 from rankeval_spark.engine.scoring import COUNTS, Scored, Scorer, n_empty
 from rankeval_spark.engine.slices import PACKED, USER_HASH, encoded, segment_columns, unpacked
 
@@ -32,8 +32,6 @@ LISTS_AT_ONCE: Final = 16_384
 JUDGED_AT_ONCE: Final = 1 << 22
 """Judgements that they are compared with: those of a user are repeated for each of their lists."""
 
-IS_EVALUATED: Final = "_is_evaluated"
-"""Whether a scored row belongs to the population; the others are only counted."""
 
 N_LISTED: Final = "_n_listed"
 """Usable rows of the list in the log, copies of items included."""

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.in_process.grouping import in_order_of
 from rankeval_spark.in_process.users import to_scored

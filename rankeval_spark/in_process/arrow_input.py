@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,7 +89,7 @@ def _read(name: str, frame: Any, schema: Schema) -> tuple[pa.Table, list[Fault]]
     try:
         reader = None if project else pa.RecordBatchReader.from_stream(frame)
         known = [*map(str, frame.columns if reader is None else reader.schema.names)]
-        faults, chosen = _chosen(name, known, schema)
+        faults, chosen = _chosen(name, known, schema, getattr(getattr(frame, "index", None), "names", ()))
         if not chosen:
             raise InputError(*faults)
         if project:
@@ -100,10 +101,21 @@ def _read(name: str, frame: Any, schema: Schema) -> tuple[pa.Table, list[Fault]]
         raise InputError(Fault(f"evaluate({name}=)", found, _EXPECTED, fix)) from error
 
 
-def _chosen(name: str, known: Sequence[str], schema: Schema) -> tuple[list[Fault], list[str]]:
-    """Find the columns of a schema that a table has once, and what is wrong with the others."""
+def _chosen(
+    name: str, known: Sequence[str], schema: Schema, index_names: Collection[object]
+) -> tuple[list[Fault], list[str]]:
+    """Find the columns of a schema that a table has once, and what is wrong with the others.
+
+    Parameters
+    ----------
+    index_names : collection
+        Names of the levels of an index, which is no column.
+    """
     wanted = schema.field_names()
     faults = missing_faults(known, {one: one for one in wanted}, {}, name)
+    in_index = {f"no column {one!r}" for one in index_names}
+    fix = "call reset_index() on the frame: its index is no column"
+    faults = [replace(fault, fix=fix) if fault.found in in_index else fault for fault in faults]
     faults += [
         Fault(name, f"column {one!r} more than once", "each column once", "rename or remove one of them")
         for one in wanted
@@ -146,7 +158,7 @@ def _read_cells(column: pa.ChunkedArray, field: Field, where: str, id_fix: str, 
         return read_cells(column, field, where=where, id_fix=id_fix, ranks_from=ranks_from)
     except pa.ArrowException as error:  # a value beyond the canonical type, such as an unsigned id from 2^63 on
         found = f"{spark_name(column.type)} ({first_line(str(error))})"
-        raise InputError(type_fault(where, field, field.name, found)) from error
+        raise InputError(type_fault(where, field, field.name, found, id_fix if field.name in IDS else "")) from error
 
 
 def _id_fix(field: Field, kind: pa.DataType, frame: object) -> str:
@@ -160,8 +172,9 @@ def _fix_of(frame: object) -> str:
     """Say how an object becomes a table."""
     if _library_of(frame) == "pyspark":
         return "give every input as a DataFrame of Spark, or call toArrow() on this one"
-    if hasattr(frame, "collect"):
-        return "call collect() on it"
+    for method in ("collect", "to_table"):  # of a lazy frame of polars; of a dataset of pyarrow
+        if hasattr(frame, method):
+            return f"call {method}() on it"
     if isinstance(frame, str | os.PathLike):
         return "read the file first, with polars.read_parquet or duckdb.read_parquet"
     return "pandas.DataFrame or pyarrow.table makes one of rows or columns"

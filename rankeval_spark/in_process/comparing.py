@@ -11,11 +11,11 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.engine.comparison_state import GROUP
 from rankeval_spark.engine.hashes import hashes_of
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.planning import denominators
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.in_process.grouping import by_key, in_order_of
 from rankeval_spark.in_process.published_users import users_in_parts
-from rankeval_spark.in_process.users import denominators
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import aggregator_of, finisher_of
 

@@ -57,7 +57,7 @@ def evaluate_in_process(
         raise ConfigError(Fault("evaluate(threads=)", repr(threads), "a whole number of at least 1"))
     refuse_large(frames)
     tables = _tables(frames, request, ranks_from=ranks_from)
-    check_id_types(tables.all())
+    check_id_types(tables.all(), is_call=True)
     refuse_missing({one.name: one.given for one in tables.all()}, request)
     return ArrowEvaluation(request, Usable(tables, request, threads or os.cpu_count() or 1))
 

@@ -10,10 +10,9 @@ import pyarrow as pa
 from rankeval_spark import schemas
 from rankeval_spark.engine.aggregate_state import GROUP, State
 from rankeval_spark.engine.aggregation import Summariser
+from rankeval_spark.engine.planning import denominators, lists_column
 from rankeval_spark.engine.slices import segment_columns
 from rankeval_spark.in_process.grouping import by_key
-from rankeval_spark.in_process.means_over_lists import lists_column
-from rankeval_spark.in_process.users import denominators
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.bootstrap_intervals import BootstrapIntervals
 from rankeval_spark.result_rows.metric_rows import finisher_of
@@ -63,7 +62,7 @@ def _summariser(request: Request) -> Summariser:
     lists = tuple(map(lists_column, measures.columns))
     weights = denominators(request, has_one_list=False)
     by = tuple(segment_columns(request.every_slice))
-    return Summariser(measures.columns, weights, by, measures.ks, request.draws, lists)
+    return Summariser(measures.columns, dict(weights), by, measures.ks, request.draws, lists)
 
 
 def _with_intervals(partials: list[pa.RecordBatch], request: Request) -> list[pa.RecordBatch]:

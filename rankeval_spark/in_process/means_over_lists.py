@@ -13,17 +13,13 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.codes import to_codes
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.engine.population import IS_EVALUATED
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit
 
 FACTS = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)
-
-
-def lists_column(measure: str) -> str:
-    """Name the column that counts the lists of a user for which the measure of another column is defined."""
-    return f"{measure}__lists"
 
 
 def to_users(scored: pa.Table, *, measures: Sequence[str], weights: Mapping[str, str], unit: Unit) -> pa.Table:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.buckets import in_buckets
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.slices import PACKED
 from rankeval_spark.in_process.means_over_lists import FACTS, to_users
 

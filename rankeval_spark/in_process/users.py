@@ -8,14 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregate_state import COUNTS
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.hashes import hashes_of
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.scoring import RELEVANT
 from rankeval_spark.engine.slices import PACKED, USER_HASH
 from rankeval_spark.in_process.grouping import in_order_of
-from rankeval_spark.in_process.means_over_lists import lists_column, to_users as to_means_over_lists
+from rankeval_spark.in_process.means_over_lists import to_users as to_means_over_lists
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -42,8 +41,7 @@ def keep_population(scored: pa.Table, request: Request) -> pa.Table:
 def to_users(scored: pa.Table, request: Request, *, has_one_list: bool) -> pa.Table:
     """Make one row per (model, user, k), with the columns that aggregates are made of.
 
-    Segments are packed, see :func:`slices.unpacked`; there is a hash of each user, and a column a count of
-    ``aggregate_state.COUNTS``.
+    Segments are packed, see :func:`slices.unpacked`, and there is a hash of each user.
     """
     measures, unit = request.measures, request.policies.unit
     users = scored
@@ -51,18 +49,7 @@ def to_users(scored: pa.Table, request: Request, *, has_one_list: bool) -> pa.Ta
         users = to_means_over_lists(scored, measures=measures.columns, weights=measures.weights, unit=unit)
     if request.segments:
         users = users.append_column(PACKED, _packed(users[C.SEGMENTS]))
-    users = users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID])))
-    for name, column in zip(COUNTS, _counts(users), strict=True):
-        users = users.append_column(name, column)
-    return users
-
-
-def denominators(request: Request, *, has_one_list: bool) -> dict[str, str]:
-    """Column of the denominators of each measure that is a ratio of sums over users."""
-    measures = request.measures
-    if has_one_list or request.policies.unit == "user":
-        return dict(measures.weights)
-    return {name: measures.weights.get(name, lists_column(name)) for name in measures.columns}
+    return users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID])))
 
 
 def to_user_values(user_metrics: pa.Table, measures: MeasureSet) -> pa.Table:
@@ -100,16 +87,6 @@ def _packed(segments: pa.ChunkedArray) -> pa.Array:
     """Take the values of the map of segments as a list; every row has the same names in the same order."""
     whole = in_one_piece(segments)
     return pa.ListArray.from_arrays(whole.offsets, whole.items)
-
-
-def _counts(users: pa.Table) -> list[pa.Array]:
-    """Give each count of ``aggregate_state.COUNTS`` as a number a row; that of ties is a share with several lists."""
-    is_judged, has_list = (to_numpy(users[name]) > 0 for name in (C.N_JUDGED, C.N_RECOMMENDED))
-    is_evaluated, n_relevant = to_numpy(users[IS_EVALUATED]), to_numpy(users[C.N_RELEVANT])
-    has_both = is_judged & has_list
-    ties = to_numpy(users[C.HAS_TIES].cast(pa.float64()), null=0.0)
-    flags = (is_evaluated, is_judged & ~has_list, is_judged & (n_relevant == 0), ~is_judged, has_both, has_both * ties)
-    return [to_arrow(flag.astype(float)) for flag in flags]
 
 
 def _no_row(user_rows: UserRows) -> pa.Table:

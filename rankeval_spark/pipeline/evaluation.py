@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
-from rankeval_spark.engine.planning import parity_of, scoring_of
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.planning import denominators, parity_of, scoring_of
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.scoring import RELEVANT
 from rankeval_spark.measures.needs import TRAINED_ITEMS
 from rankeval_spark.pipeline.user_rows import to_user_rows
@@ -255,7 +255,7 @@ def _means(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFra
     options = _summary_options(request)
     if C.PARTIALS in users.columns:
         return summarise.to_metrics_of_partials(users.select(F.inline(C.PARTIALS)), **options)
-    weights = _denominators(request, has_one_list=has_one_list)
+    weights = denominators(request, has_one_list=has_one_list)
     return summarise.to_metrics(users, weights=weights, draws=request.draws, **options)
 
 
@@ -292,16 +292,11 @@ def _users(scored: DataFrame, request: Request, *, has_one_list: bool) -> DataFr
     return summarise.to_users(scored, measures=asked.columns, weights=asked.weights, unit=request.policies.unit)
 
 
-def _denominators(request: Request, *, has_one_list: bool) -> Mapping[str, str]:
-    """Column of the denominators of each measure that is a ratio of sums; a mean over single lists is one of users."""
-    return summarise.denominators(request.measures, unit="user" if has_one_list else request.policies.unit)
-
-
 def _comparisons(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame | None:
     asked = request.comparisons
     if asked is None:
         return None
-    weights = _denominators(request, has_one_list=has_one_list)
+    weights = denominators(request, has_one_list=has_one_list)
     return compare.to_comparisons(users, weights=weights, **_comparison_options(request, asked))
 
 

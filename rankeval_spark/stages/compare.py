@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.comparison_state import GROUP, PARTIAL
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.result_rows.comparison_rows import ROW_TYPE, ComparisonRows, aggregator_of, finisher_of
 from rankeval_spark.stages.clean import user_hash
@@ -51,7 +51,7 @@ def to_comparisons(  # noqa: PLR0913 - what is compared, and how
     confidence : float in (0, 1)
         Nominal coverage of the intervals; a verdict is given where the adjusted p is at most one minus it.
     weights : mapping, optional
-        As ``summarise.denominators`` gives them; those of the measures where left out.
+        As ``planning.denominators`` gives them; those of the measures where left out.
 
     Notes
     -----

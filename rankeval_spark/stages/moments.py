@@ -6,20 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame, functions as F
-
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregate_state import N_TIED, PARTIAL
-from rankeval_spark.engine.aggregation import Summariser
+from rankeval_spark.engine.aggregate_state import PARTIAL
+from rankeval_spark.engine.aggregation import COUNTED, Summariser
 from rankeval_spark.engine.bootstrap import STATES
-from rankeval_spark.engine.results import IS_EVALUATED
 from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.stages.clean import user_hash
-from rankeval_spark.stages.population import has_judgements, has_list
 from rankeval_spark.stages.slicing import segments_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from rankeval_spark.statistics.replicates import Draws
 
@@ -60,26 +57,7 @@ def to_partials(  # noqa: PLR0913 - what is summarised, and how
         return summariser.summarise(batches)
 
     hashes = [] if draws is None else [user_hash().alias(USER_HASH)]
-    counts = [*count_columns(), _n_tied()]
     numbers = dict.fromkeys((*measures, *weights.values(), *lists))
-    values = users.select(C.MODEL_ID, C.K, *segments, *counts, *numbers, *hashes)
+    values = users.select(C.MODEL_ID, C.K, *segments, *COUNTED, *numbers, *hashes)
     states = () if draws is None else STATES
     return values.mapInArrow(summarise, PARTIAL + "".join(f", {name} binary" for name in states))
-
-
-def count_columns() -> list[Column]:
-    """Give each count but that of ties as a column of 0 and 1: ``aggregate_state.COUNTS`` without the last."""
-    flags = {
-        "n_population": F.col(IS_EVALUATED),
-        "n_missing": has_judgements() & ~has_list(),
-        "n_zero_relevant": has_judgements() & (F.col(C.N_RELEVANT) == 0),
-        "n_extra_users": ~has_judgements(),
-        "n_with_list": has_judgements() & has_list(),
-    }
-    return [flag.cast("double").alias(name) for name, flag in flags.items()]
-
-
-def _n_tied() -> Column:
-    """Give the last: a share where a user has several lists."""
-    tied = F.when(has_judgements() & has_list(), F.col(C.HAS_TIES).cast("double")).otherwise(0.0)
-    return tied.alias(N_TIED)

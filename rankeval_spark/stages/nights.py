@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.slices import PACKED, in_chunks, unpacked
 from rankeval_spark.result_rows.night_rows import EARLIER, GROUP, PARTIAL, ROW_TYPE, NightChanges, earlier
 from rankeval_spark.stages import summarise
@@ -54,7 +55,7 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
         Whether the means of both nights are over users or over lists.
     """
     columns = measures.columns
-    denominators = tuple(map(summarise.lists_column, columns)) if unit == "list" else ()
+    denominators = tuple(map(lists_column, columns)) if unit == "list" else ()
     changes = NightChanges(measures, slices, min_slice_size, confidence, denominators)
 
     def aggregate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

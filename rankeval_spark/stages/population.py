@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.results import IS_EVALUATED, N_LISTED
+from rankeval_spark.engine.population import IS_EVALUATED
+from rankeval_spark.engine.results import N_LISTED
 
 
 def has_judgements() -> Column:

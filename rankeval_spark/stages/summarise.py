@@ -11,7 +11,8 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.engine import aggregate_state
 from rankeval_spark.engine.aggregate_state import State
-from rankeval_spark.engine.results import IS_EVALUATED
+from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.stages import moments, resample
 
@@ -22,21 +23,6 @@ if TYPE_CHECKING:
 
 EVERYONE: tuple[str, ...] = ()
 NO_WEIGHTS: Mapping[str, str] = MappingProxyType({})
-
-
-def lists_column(measure: str) -> str:
-    """Name the column that counts the lists of a user for which the measure of another column is defined."""
-    return f"{measure}__lists"
-
-
-def denominators(measures: MeasureSet, *, unit: Unit) -> Mapping[str, str]:
-    """Column of the denominators, by the column of each measure that is a ratio of sums over users.
-
-    A mean over lists is the sum of the users' sums over the sum of their numbers of lists.
-    """
-    if unit == "user":
-        return measures.weights
-    return {name: measures.weights.get(name, lists_column(name)) for name in measures.columns}
 
 
 def to_users(
@@ -94,7 +80,7 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
     confidence : float in (0, 1)
         Nominal coverage of the intervals.
     weights : mapping, optional
-        As :func:`denominators` gives them; those of the measures where left out.
+        As :func:`planning.denominators` gives them; those of the measures where left out.
     draws : Draws, optional
         Of a bootstrap, for standard errors and intervals; those of the moments where left out.
     """

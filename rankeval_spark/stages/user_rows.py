@@ -17,7 +17,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import comparison_state, input_facts, parity, rows
 from rankeval_spark.engine.aggregate_state import PARTIAL
 from rankeval_spark.engine.bootstrap import STATES
-from rankeval_spark.engine.results import IS_EVALUATED, N_LISTED
+from rankeval_spark.engine.population import IS_EVALUATED
+from rankeval_spark.engine.results import N_LISTED
 from rankeval_spark.engine.shared import to_bytes
 from rankeval_spark.measures.needs import ITEM_SEEN
 

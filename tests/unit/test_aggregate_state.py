@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,8 @@ import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import aggregate_state, aggregation
-from rankeval_spark.engine.slices import groups_of
+from rankeval_spark.engine.population import IS_EVALUATED
+from rankeval_spark.engine.slices import ROWS_AT_ONCE, groups_of
 from rankeval_spark.statistics.moments import Moments, by_group
 
 if TYPE_CHECKING:
@@ -23,7 +25,16 @@ COUNTRIES: Final = ("AT", "DE", None)
 DEVICES: Final = ("tv", "a,b", "", None)
 SLICES: Final = ((), ("_country",), ("_device", "_country"), ("_country",))
 
-Row = dict[str, object]
+Row = dict[str, Any]
+
+COUNTED: Final[Mapping[str, Callable[[Row], bool]]] = {
+    "n_population": lambda row: row[IS_EVALUATED],
+    "n_missing": lambda row: row[C.N_JUDGED] > 0 and row[C.N_RECOMMENDED] == 0,
+    "n_zero_relevant": lambda row: row[C.N_JUDGED] > 0 and row[C.N_RELEVANT] == 0,
+    "n_extra_users": lambda row: row[C.N_JUDGED] == 0,
+    "n_with_list": lambda row: row[C.N_JUDGED] > 0 and row[C.N_RECOMMENDED] > 0,
+    "n_tied": lambda row: row[C.N_JUDGED] > 0 and row[C.N_RECOMMENDED] > 0 and row[C.HAS_TIES] is True,
+}
 
 
 def rows(n_users: int = 200) -> list[Row]:
@@ -32,7 +43,8 @@ def rows(n_users: int = 200) -> list[Row]:
     return [
         {
             **{C.MODEL_ID: model, C.K: k, "_country": COUNTRIES[user % 3], "_device": DEVICES[user % 4]},
-            **{name: float(draw.integers(0, 2)) for name in aggregate_state.COUNTS},
+            **{name: int(draw.integers(0, 2)) for name in (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)},
+            **{IS_EVALUATED: bool(draw.integers(0, 2)), C.HAS_TIES: (None, False, True)[draw.integers(0, 3)]},
             **{"p": None if user % 7 == 0 else float(draw.random()), "same": 0.1},
             **{"r": float(draw.random()), "r__weight": float(draw.integers(1, 5))},
             **{"p__lists": None if user % 7 == 0 else user % 3 + 1.0, "r__lists": 2.0, "same__lists": 1.0},
@@ -68,7 +80,7 @@ def naive(data: list[Row]) -> dict[tuple[object, ...], Row]:
         for row in data:
             groups.setdefault((row[C.MODEL_ID], row[C.K], *(row[name] for name in names)), []).append(row)
         for (model, k, *values), own in groups.items():
-            counts: Row = {name: numbers(own, name).sum() for name in aggregate_state.COUNTS}
+            counts: Row = {name: sum(map(is_counted, own)) for name, is_counted in COUNTED.items()}
             for measure, name in enumerate(("p", "r", "same")):
                 defined = [row for row in own if row[name] is not None]
                 below = numbers(defined, "r__weight") if name == "r" else np.zeros(len(defined))
@@ -165,3 +177,47 @@ def test_denominators_stay_with_their_measures_whatever_their_order() -> None:
         found.append(own.state.pool(pa.Table.from_batches(own.summarise(iter(table.to_batches())))).to_pylist())
     assert found[0] == found[1]
     assert {row["weight_mean"] for row in found[0] if row["measure_index"] == 0} == {2.0}
+
+
+SCORED: Final = {C.MODEL_ID: "m", C.K: 1, IS_EVALUATED: True, C.N_JUDGED: 1, C.N_RELEVANT: 1, C.N_RECOMMENDED: 1}
+"""A judged user with a list of one item."""
+
+
+def pooled(table: pa.Table, slices: Sequence[tuple[str, ...]] = ((),)) -> list[Row]:
+    """Summarise rows with the measure p; in the order of slices and values."""
+    of_p = aggregation.Summariser(("p",), {}, tuple(slices), (1,), None)
+    found = of_p.state.pool(pa.Table.from_batches(of_p.summarise(iter(table.to_batches(max_chunksize=10_000)))))
+    return sorted(found.to_pylist(), key=lambda row: (row["slice_index"], row[C.SLICE_VALUES]))
+
+
+def test_a_group_without_a_defined_value_stays_with_its_counts() -> None:
+    table = pa.Table.from_pylist([{**SCORED, C.N_RELEVANT: 0, C.HAS_TIES: False}])
+    (row,) = pooled(table.append_column("p", pa.nulls(1, pa.float64())))
+    assert [row[name] for name in ("n", "mean", "m2", "n_population", "n_zero_relevant")] == [0, None, 0.0, 1.0, 1.0]
+
+
+def test_every_kind_of_user_is_counted_once() -> None:
+    users: list[Row] = [
+        {C.HAS_TIES: True},
+        {C.N_JUDGED: 0, C.N_RELEVANT: 0, C.HAS_TIES: True, IS_EVALUATED: False},
+        {C.N_RECOMMENDED: 0, C.HAS_TIES: None},
+        {C.N_RELEVANT: 0, C.HAS_TIES: False},
+    ]
+    (row,) = pooled(pa.Table.from_pylist([{**SCORED, "p": 0.5, **user} for user in users]))
+    assert [row[name] for name in aggregate_state.COUNTS] == [3.0, 1.0, 1.0, 1.0, 2.0, 1.0]
+
+
+def test_chunks_are_merged_within_a_partition() -> None:
+    """More rows than are summarised in one go; groups appear in the second chunk that the first did not have."""
+    n_rows = 2 * ROWS_AT_ONCE + 10
+    late = n_rows - ROWS_AT_ONCE - 7
+    tiers = pa.array(["early"] * (n_rows - late) + ["late"] * late)
+    table = pa.table({name: [value] * n_rows for name, value in SCORED.items()}).append_column("tier", tiers)
+    table = table.append_column("p", pa.array(np.arange(n_rows) % 2.0))
+    rows = pooled(table.append_column(C.HAS_TIES, pa.repeat(False, n_rows)), [(), ("tier",)])
+    assert [(row["slice_index"], row[C.SLICE_VALUES], row["n"], row["n_population"]) for row in rows] == [
+        (0, [], n_rows, n_rows),
+        (1, ["early"], n_rows - late, n_rows - late),
+        (1, ["late"], late, late),
+    ]
+    assert (rows[0]["mean"], rows[0]["m2"]) == (1 / 2, pytest.approx(n_rows / 4, abs=1e-6))

@@ -12,6 +12,7 @@ import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import aggregate_state, aggregation, bootstrap
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.result_rows.bootstrap_intervals import BootstrapIntervals
 from rankeval_spark.statistics import hashing
@@ -41,7 +42,8 @@ def rows() -> list[Row]:
     return [
         {
             **{C.MODEL_ID: model, C.K: k, "_segment_0": COUNTRIES[user % 3], USER_HASH: hashes[user]},
-            **dict.fromkeys(aggregate_state.COUNTS, 1.0),
+            **dict.fromkeys(aggregation.COUNTED, 1),
+            IS_EVALUATED: True,
             "p": None if user % 7 == 0 else float(draw.integers(0, 4)) / 4,
             **{"r": float(draw.random()), "r__weight": float(draw.integers(1, 5))},
         }

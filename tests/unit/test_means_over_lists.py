@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -12,11 +13,13 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import aggregate_state, aggregation
+from rankeval_spark.config import Policies
+from rankeval_spark.config.request import Request
+from rankeval_spark.engine import aggregation, planning
 from rankeval_spark.engine.aggregate_state import State
+from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import metric_rows
-from rankeval_spark.stages import summarise
 
 ASKED: Final = MeasureSet.parse(["P@1", "Success@1"])
 LEVEL: Final = 0.9
@@ -28,8 +31,8 @@ Lists = list[list[float]]
 
 def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict[str, Any]]:
     """Summarise as the workers do: a row of ``metrics`` by measure; both have the same values."""
-    weights = summarise.denominators(ASKED, unit="list" if unit == "list" else "user")
-    lists = tuple(map(summarise.lists_column, ASKED.columns))
+    weights = _denominators(ASKED, unit)
+    lists = tuple(map(planning.lists_column, ASKED.columns))
     summariser = aggregation.Summariser(ASKED.columns, dict(weights), ((),), ASKED.ks, None, lists)
     rows = [_row(own) for own in users]
     schema = pa.Table.from_pylist([_row([0.5])]).schema
@@ -54,7 +57,12 @@ def _row(own: list[float]) -> dict[str, Any]:
     """Give the row of a user, as ``summarise.to_users`` makes it; NULL without a list."""
     mean, n = (sum(own) / len(own), float(len(own))) if own else (None, None)
     values = {name: mean for name in ASKED.columns} | {f"{name}__lists": n for name in ASKED.columns}
-    return {C.MODEL_ID: "als", C.K: 1, **dict.fromkeys(aggregate_state.COUNTS, 1.0), **values}
+    return {C.MODEL_ID: "als", C.K: 1, **dict.fromkeys(aggregation.COUNTED, 1), IS_EVALUATED: True, **values}
+
+
+def _denominators(measures: MeasureSet, unit: str) -> Mapping[str, str]:
+    policies = Policies.model_validate({"unit": unit})
+    return planning.denominators(Request(measures, policies), has_one_list=False)
 
 
 def of_clusters(users: Lists) -> tuple[float, float, int]:
@@ -135,5 +143,5 @@ def test_where_all_users_have_as_many_lists_the_mean_and_its_interval_are_those_
 
 def test_denominators_of_ratios_stay_theirs_and_those_of_means_are_numbers_of_lists() -> None:
     asked = MeasureSet.parse(["P@1", "R(agg='micro')@1"])
-    assert summarise.denominators(asked, unit="user") == {"r_agg_micro": "r_agg_micro__weight"}
-    assert summarise.denominators(asked, unit="list") == {"p": "p__lists", "r_agg_micro": "r_agg_micro__weight"}
+    assert _denominators(asked, "user") == {"r_agg_micro": "r_agg_micro__weight"}
+    assert _denominators(asked, "list") == {"p": "p__lists", "r_agg_micro": "r_agg_micro__weight"}

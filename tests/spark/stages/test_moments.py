@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pyspark.sql import functions as F
 
-from rankeval_spark.engine.aggregate_state import COUNTS, STATE, State
-from rankeval_spark.engine.slices import ROWS_AT_ONCE
+from rankeval_spark.engine.aggregate_state import STATE
 from rankeval_spark.stages import moments
 from rankeval_spark.statistics.moments import Moments
 from tests.support.frames import scored_rows, tuples
@@ -42,12 +40,6 @@ def merged(frame: DataFrame) -> dict[tuple[Any, ...], Moments]:
     return found
 
 
-def pooled(frame: DataFrame) -> list[dict[str, Any]]:
-    """Unite the rows of all partitions; in the order of slices and values."""
-    rows: list[dict[str, Any]] = State(1).pool(frame.toArrow()).to_pylist()
-    return sorted(rows, key=lambda row: (row["slice_index"], row["slice_values"]))
-
-
 def expected(frame: DataFrame) -> dict[tuple[Any, ...], list[float]]:
     """Values of every group, by a loop over the rows."""
     groups: dict[tuple[Any, ...], list[float]] = defaultdict(list)
@@ -71,48 +63,6 @@ def test_partials_merge_to_the_moments_of_each_group(spark: SparkSession, n_part
         if values:
             np.testing.assert_allclose(found[key].mean.item(), np.mean(values), rtol=0, atol=1e-12)
             np.testing.assert_allclose(found[key].m2.item(), len(values) * np.var(values), rtol=0, atol=1e-12)
-
-
-def test_a_group_without_a_defined_value_stays_with_its_counts(spark: SparkSession) -> None:
-    frame = scored_rows(spark, {"user_id": "u", "n_relevant": 0, "p": None})
-    partials = moments.to_partials(frame, measures=["p"], slices=[()], ks=(1,))
-    (row,) = pooled(partials)
-    assert [row[name] for name in ("n", "mean", "m2", "n_population", "n_zero_relevant")] == [0, None, 0.0, 1.0, 1.0]
-
-
-def test_every_kind_of_user_is_counted_once(spark: SparkSession) -> None:
-    frame = scored_rows(
-        spark,
-        {"user_id": "both", "has_ties": True},
-        {"user_id": "extra", "n_judged": 0, "n_relevant": 0, "has_ties": True, "_is_evaluated": False},
-        {"user_id": "missing", "n_recommended": 0, "has_ties": None},
-        {"user_id": "zero", "n_relevant": 0},
-    )
-    partials = moments.to_partials(frame.coalesce(1), measures=["p"], slices=[()], ks=(1,))
-    (row,) = pooled(partials)
-    assert [row[name] for name in COUNTS] == [3.0, 1.0, 1.0, 1.0, 2.0, 1.0]
-
-
-def test_chunks_are_merged_within_a_partition(spark: SparkSession) -> None:
-    """More rows than are summarised in one go; groups appear in the second chunk that the first did not have."""
-    n_rows = 2 * ROWS_AT_ONCE + 10
-    tier = F.when(F.col("id") < ROWS_AT_ONCE + 7, "early").otherwise("late")
-    facts = {"n_judged": 1, "n_relevant": 1, "n_recommended": 1, "has_ties": False, "_is_evaluated": True, "k": 1}
-    frame = spark.range(0, n_rows, 1, 1).select(
-        F.lit("m").alias("model_id"),
-        F.create_map(F.lit("tier"), tier).alias("segments"),
-        (F.col("id") % 2).cast("double").alias("p"),
-        *(F.lit(value).alias(name) for name, value in facts.items()),
-    )
-    partials = moments.to_partials(frame, measures=["p"], slices=[(), ("tier",)], ks=(1,))
-    late = n_rows - ROWS_AT_ONCE - 7
-    rows = pooled(partials)
-    assert [(row["slice_index"], row["slice_values"], row["n"], row["n_population"]) for row in rows] == [
-        (0, [], n_rows, n_rows),
-        (1, ["early"], n_rows - late, n_rows - late),
-        (1, ["late"], late, late),
-    ]
-    assert (rows[0]["mean"], rows[0]["m2"]) == (1 / 2, pytest.approx(n_rows / 4, abs=1e-6))
 
 
 def test_no_row_gives_no_group(spark: SparkSession) -> None:

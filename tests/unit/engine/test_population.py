@@ -9,8 +9,8 @@ import pytest
 
 from rankeval_spark.config import Policies
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.population import Members, members_of
-from rankeval_spark.engine.results import IS_EVALUATED, Scoring
+from rankeval_spark.engine.population import IS_EVALUATED, Members, members_of
+from rankeval_spark.engine.results import Scoring
 from rankeval_spark.measures import MeasureSet
 from tests.support.engine_rows import Row, compact_lists, score
 

@@ -12,7 +12,8 @@ import pytest
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import Policies
 from rankeval_spark.engine.aggregate_state import State
-from rankeval_spark.engine.results import IS_EVALUATED, N_LISTED, Scoring
+from rankeval_spark.engine.population import IS_EVALUATED
+from rankeval_spark.engine.results import N_LISTED, Scoring
 from rankeval_spark.engine.slices import PACKED
 from rankeval_spark.measures import MeasureSet
 from tests.support.engine_rows import BY_SCORE, Row, compact_lists, held_out, input_table, job, log, read, score, tuples

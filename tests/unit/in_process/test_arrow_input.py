@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
 from rankeval_spark import schemas
@@ -440,6 +441,13 @@ def test_whole_number_beyond_64_bits_is_refused_by_its_value() -> None:
     assert fault.expected == "text or whole numbers"
 
 
+def test_index_of_pandas_that_is_needed_is_to_become_a_column() -> None:
+    faults = faults_of(schemas.TRAIN, pd.DataFrame(IDS).set_index("user_id"))
+    assert [(fault.found, fault.fix) for fault in faults] == [
+        ("no column 'user_id'", "call reset_index() on the frame: its index is no column")
+    ]
+
+
 def test_all_faults_are_reported_at_once() -> None:
     log = pa.table({"user": ["u"], "item_id": [1.5], "scores": [1.0]})
     assert [(fault.found, fault.fix) for fault in faults_of(schemas.RECOMMENDATIONS, log)] == [
@@ -475,6 +483,7 @@ NO_TABLES: Final = {
     "a list": ([], "pandas.DataFrame or pyarrow.table makes one of rows or columns"),
     "a str": ("x.parquet", "read the file first, with polars.read_parquet or duckdb.read_parquet"),
     "a polars.LazyFrame": (pl.LazyFrame(IDS), "call collect() on it"),
+    "a pyarrow.InMemoryDataset": (ds.dataset(pa.table(IDS)), "call to_table() on it"),
 }
 
 

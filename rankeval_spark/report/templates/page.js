@@ -38,7 +38,12 @@
     vegaEmbed(place, given.figures[place.id], {
       mode: "vega-lite", config, renderer: "svg", actions: false, hover: false, ast: true,
       defaultStyle: false, tooltip: showTip,
-    }).then(() => { place.style.minHeight = ""; place.dataset.drawn = ""; });
+    }).then(() => {
+      // The place has a role and a label; its marks would be read out one by one.
+      place.querySelector("svg").setAttribute("aria-hidden", "true");
+      place.style.minHeight = "";
+      place.dataset.drawn = "";
+    });
   };
   const places = [...document.querySelectorAll(".chart")];
   const watcher = new IntersectionObserver((entries) => {

@@ -203,7 +203,7 @@ def test_figures_follow_the_width_of_the_window(open_page: Opener) -> None:
     assert narrow < PHONE < wide
 
 
-def test_it_prints_everything_on_white_without_what_is_for_clicking(open_page: Opener, tmp_path: Path) -> None:
+def test_it_prints_on_white_without_what_is_for_clicking(open_page: Opener, tmp_path: Path) -> None:
     opened = open_page(color_scheme="dark").wait_until_drawn()
     printed = opened.page.pdf(path=tmp_path / "report.pdf", print_background=True)
     assert printed.startswith(b"%PDF")
@@ -214,13 +214,14 @@ def test_it_prints_everything_on_white_without_what_is_for_clicking(open_page: O
         assert not opened.page.locator(selector).first.is_visible()
 
 
-def test_what_is_folded_is_opened_and_drawn_for_paper_and_folded_again(open_page: Opener) -> None:
+def test_folded_figures_are_opened_and_drawn_for_paper_and_folded_again(open_page: Opener) -> None:
     opened = open_page().wait_until_drawn()
     n_folded = opened.run("document.querySelectorAll('details:not([open])').length")
     assert n_folded > 3
     opened.run("window.dispatchEvent(new Event('beforeprint'))")
     opened.wait_until_drawn()
-    assert opened.run("document.querySelectorAll('details:not([open])').length") == 0
+    assert opened.run("document.querySelectorAll('details[open]:has(.chart)').length") == 1
+    assert opened.run("document.querySelectorAll('details:not([open])').length") == n_folded - 1
     assert opened.run("[...document.querySelectorAll('.chart')].every((one) => one.querySelector('svg'))") is True
     opened.run("window.dispatchEvent(new Event('afterprint'))")
     assert opened.run("document.querySelectorAll('details:not([open])').length") == n_folded

@@ -27,7 +27,8 @@
     tip.style.top = `${above > 8 ? above : event.clientY + 18}px`;
   };
 
-  // ---- figures: each is drawn when it comes near, the others when the browser has time, all of them before printing
+  // ---- figures: each is drawn when it comes near, the others when the browser has time, all of them before printing;
+  // tables that are folded stay so on paper, where they would be most of it
   const drawn = new Set();
   const draw = (place) => {
     if (drawn.has(place) || !place.clientWidth) return;
@@ -61,7 +62,7 @@
 
   let folded = [];
   window.addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
+    folded = [...document.querySelectorAll("details:not([open])")].filter((each) => each.querySelector(".chart"));
     folded.forEach((each) => { each.open = true; });
     places.forEach(draw);
   });

@@ -101,7 +101,7 @@ unit: setup-test  ## The tests that start no JVM, in seconds
 # files go in their order, because the short ones come last and fill the gap at the end.
 WORKERS ?= 2
 
-pytest: setup-test  ## All tests but those of test-faults; ARGS="tests/spark/test_session.py -k delta" for some
+pytest: setup-test  ## All tests but those of test-faults; ARGS="tests/spark/session/test_session.py -k delta" for some
 	@echo "==> pytest"
 	@$(IN_VENV) -m pytest $(or $(ARGS),-m "not faults" -n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 

@@ -109,6 +109,12 @@ def without_secrets(text: str) -> str:
     return text
 
 
+def kind_of(value: object) -> str:
+    """Name a type with its library, such as ``pandas.DataFrame``."""
+    library = type(value).__module__.partition(".")[0].removeprefix("_")
+    return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
+
+
 def first_line(text: str) -> str:
     """Return the first informative line, without package names of Java, conditions of Spark, and secrets.
 

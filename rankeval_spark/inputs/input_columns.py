@@ -52,12 +52,6 @@ def segments_schema(names: tuple[str, ...], *, numbers: Collection[str] = ()) ->
     return Schema("segments", "one user", (C.USER_ID,), (user, *segments))
 
 
-def kind_of(value: object) -> str:
-    """Name a type with its library, such as ``pandas.DataFrame``."""
-    library = type(value).__module__.partition(".")[0].removeprefix("_")
-    return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
-
-
 def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = "") -> Fault:
     """Build the fault of a column that the table does not have."""
     found = f"no column {name!r}{f' (for {wanted_for})' if wanted_for and wanted_for != name else ''}"

@@ -37,12 +37,12 @@ __all__ = [
 
 # Loaded at first use: reading needs no Spark, and importing pyspark takes a second.
 _HOMES: Final = {
-    **dict.fromkeys(("InputFact", "MeasureFact", "RunFacts"), "facts"),
-    **dict.fromkeys(("Event", "read_events"), "journal"),
-    **dict.fromkeys(("Lock", "LockTimes"), "locks"),
-    **dict.fromkeys(("Results", "results_at", "results_of"), "reader"),
-    **dict.fromkeys(("Rehearsal", "StagedRun"), "staged"),
-    "Run": "run",
+    **dict.fromkeys(("InputFact", "MeasureFact", "RunFacts"), "run_facts"),
+    **dict.fromkeys(("Event", "event_frame"), "journal"),
+    **dict.fromkeys(("Lock", "LockTimes"), "storage.locks"),
+    **dict.fromkeys(("Results", "results_at", "results_of"), "published_results"),
+    **dict.fromkeys(("Rehearsal", "StagedRun"), "publishing.staged_run"),
+    "Run": "publishing.run",
     **dict.fromkeys(("ResultsStore", "can_be_written_here"), "store"),
 }
 

@@ -16,6 +16,7 @@ LAYERS: Final = (
     {"errors", "columns", "schemas", "allowed_folders", "limits", "spark"},
     {"measures", "statistics"},
     {"config"},
+    {"report"},
     {"evaluation", "inputs"},
     {"engine"},
     {"result_rows"},
@@ -44,6 +45,8 @@ WORDS: Final = LAYERS[0]
 FIRST_WITH_SPARK: Final = LEVELS["spark.spark_types"]
 SPARK: Final = ("pyspark", "delta", "py4j")
 NUMBERS_ONLY: Final = {"measures": {"numpy"}, "statistics": {"numpy", "scipy"}}
+EXAMPLES: Final = f"{PACKAGE}.measures.worked_examples"
+"""Documentation of the measures in YAML, which nothing that computes one loads."""
 MOST_MODULES: Final = 12
 
 ALL_MODULES: Final = [*modules(PACKAGE), *modules("jobs")]
@@ -112,14 +115,14 @@ def test_the_words_at_the_bottom_import_in_one_direction() -> None:
 
 
 def folder_imports(parent: str) -> dict[str, set[str]]:
-    """Which folders and modules directly below a package import which others of them."""
+    """Which folders and modules directly below a package import which others of them when the program runs."""
     names = {module.name for module in ALL_MODULES}
     found: dict[str, set[str]] = defaultdict(set)
     for module in ALL_MODULES:
         if not module.name.startswith(f"{parent}."):
             continue
         child = module.name[len(parent) + 1 :].split(".")[0]
-        for name, _ in module.imports():
+        for name, _ in module.imports(for_types=False):
             if name.startswith(f"{parent}."):
                 other = name[len(parent) + 1 :].split(".")[0]
                 if other != child and f"{parent}.{other}" in names:
@@ -174,10 +177,16 @@ def test_numbers_are_computed_with_numpy_and_scipy_alone() -> None:
         for module in ALL_MODULES
         for name, line in module.imports()
         if (part := part_of(module.name)) in NUMBERS_ONLY
+        and module.name != EXAMPLES
         and (head := name.split(".")[0]) not in {*sys.stdlib_module_names, PACKAGE}
         and head not in NUMBERS_ONLY[part or ""]
     ]
     assert faults == []
+
+
+def test_examples_of_measures_are_read_by_the_command_line_alone() -> None:
+    importers = {part_of(module.name) for module in ALL_MODULES for name, _ in module.imports() if EXAMPLES in name}
+    assert importers == {"cli"}
 
 
 def test_there_is_no_relative_import() -> None:

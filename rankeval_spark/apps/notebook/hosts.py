@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from rankeval_spark.errors import Fault, InputError
-from rankeval_spark.inputs.input_columns import kind_of
+from rankeval_spark.errors import Fault, InputError, kind_of
 
 
 def is_on_spark(frames: Mapping[str, object]) -> bool:

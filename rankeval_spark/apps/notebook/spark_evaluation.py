@@ -16,9 +16,9 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.inputs import exposures_of, inputs_of, list_facts, or_failing_at_zero_rank, row_facts
 from rankeval_spark.apps.notebook.gap_tests import gap_tests
 from rankeval_spark.config import Checks
-from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.evaluation import Evaluation, no_comparisons
-from rankeval_spark.inputs.input_columns import check_id_types, kind_of, segments_schema
+from rankeval_spark.inputs.input_columns import check_id_types, segments_schema
 from rankeval_spark.inputs.spark import Source, Sources, from_frame
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.batch.arrays import to_arrow
-from rankeval_spark.errors import Fault, InputError, first_line
+from rankeval_spark.errors import Fault, InputError, first_line, kind_of
 from rankeval_spark.inputs.arrow.arrow_types import spark_name
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells
 from rankeval_spark.inputs.arrow.input_tables import Source
-from rankeval_spark.inputs.input_columns import IDS, kind_of, missing_faults, type_fault
+from rankeval_spark.inputs.input_columns import IDS, missing_faults, type_fault
 
 if TYPE_CHECKING:
     from rankeval_spark.schemas import Field, Schema

@@ -51,6 +51,7 @@ IO_ALLOWED: Final = {
 PYTHON_ALLOWED: Final = {
     "rankeval_spark/stages/user_rows.py": "the engine: all rows of a user in, lists, values and moments out",
     "rankeval_spark/stages/moments.py": "values of users in, moments out",
+    "rankeval_spark/stages/bands.py": "numbers of users in, edges of bands by quantiles out",
     "rankeval_spark/stages/check.py": "what was counted in, rows of checks out",
     "rankeval_spark/stages/resample.py": "replicate sums of a bootstrap in, intervals out",
     "rankeval_spark/stages/summarise.py": "merged moments in, rows of metrics out",

@@ -25,14 +25,13 @@ _HOMES: Final = {
     "build_session": "rankeval_spark.session",
     "evaluate": "rankeval_spark.app.evaluate",
 }
-_OF_SPARK: Final = ("Results", "build_session")
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute of any kind
     if name not in _HOMES:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    if name in _OF_SPARK:
+    if name == "build_session":
         import_module("rankeval_spark.spark_version").require_spark()
     try:
         home = import_module(_HOMES[name])

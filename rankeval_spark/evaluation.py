@@ -12,6 +12,8 @@ from typing_extensions import TypeVar
 from rankeval_spark.config.gap_tests import gap_test_request
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import MAX_CUTOFF
+from rankeval_spark.report import notebook
+from rankeval_spark.report.plots import Plots
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,8 +40,20 @@ class Evaluation(ABC, Generic[Frame]):
         """Name what was requested and where the results are; nothing is computed for it."""
         asked = ", ".join(map(str, self.request.measures.measures))
         results = [name for name in vars(Evaluation) if isinstance(getattr(Evaluation, name), property)]
-        named = ", ".join(name for name in results if not name.startswith("_"))
+        named = ", ".join(name for name in results if not name.startswith("_") and name != "plot")
         return f"{type(self).__name__} of {asked}\nresults: leaderboard(), {named}, gap_tests(), agreement()"
+
+    def _repr_html_(self) -> str:
+        """Show in a notebook what was requested, and the leaderboard if it is known; nothing is computed for it."""
+        return notebook.summary(self.request, type(self).__name__, self._known_leaderboard())
+
+    @property
+    def plot(self) -> Plots:
+        """Figures of the results: ``plot.leaderboard()``, ``plot.forest()``, ``plot.curves()`` and more.
+
+        They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
+        """
+        return Plots(self)
 
     @property
     @abstractmethod
@@ -206,6 +220,10 @@ class Evaluation(ABC, Generic[Frame]):
         if faults:
             raise ConfigError(*faults)
         return self._agreement(baseline, k=k, p=p)
+
+    def _known_leaderboard(self) -> list[dict[str, Any]] | None:
+        """Return the rows of the leaderboard if no job has to run for them."""
+        return None
 
     @property
     @abstractmethod

@@ -11,20 +11,19 @@ from pydantic import Field, ValidationError, field_validator
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Comparisons, Intervals, Policies, validate
-from rankeval_spark.config.asked import model_faults, tie_faults, with_item_slices
 from rankeval_spark.config.bands import Band, band_faults, of_train
-from rankeval_spark.config.base import Model, Number, Whole, refuse_repeated, some_models_once
-from rankeval_spark.config.comparisons import ModelName, baseline_faults, measure_faults
+from rankeval_spark.config.base import Model, Number, Whole, refuse, repeated_faults, some_models_once
 from rankeval_spark.config.faults import faults_of
+from rankeval_spark.config.inference import ModelName, baseline_faults, measure_faults
 from rankeval_spark.config.inputs import RanksFrom
+from rankeval_spark.config.measure_selection import model_faults, tie_faults, with_item_slices
 from rankeval_spark.config.models import ItemSlice, RowsPerUser, Slice
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.presets import PresetName, measure_gap_faults, options_of, rank_gap_faults, with_preset
 from rankeval_spark.config.request import Request
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.limits import MAX_ROWS_PER_USER
+from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.statistics.least import LEAST_USERS
 
 Result = TypeVar("Result")
 
@@ -61,7 +60,7 @@ class Arguments(Model):
     @field_validator("slices")
     @classmethod
     def _slices_once(cls, slices: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-        refuse_repeated([C.CROSSING.join(sorted(names)) for names in slices], "slice")
+        refuse(repeated_faults([C.CROSSING.join(sorted(names)) for names in slices], "slice"))
         return slices
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Final
+from threading import Thread
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rankeval_spark.errors import ConfigError, DriverLostError, Fault, exit_code_of
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
 GATE_FAILED: Final = 6
 """Exit code where the results were published and a rule was not met."""
+
+SECONDS_TO_END: Final = 10
+"""Patience with a publish when somebody wants the backfill to end, out of the half minute that schedulers give."""
 
 MOST_DATES: Final = 3660
 """Ten years: more is a typing error in one of the dates."""
@@ -79,34 +84,105 @@ def chosen_dates(first: date | None, last: date | None, days: Sequence[date]) ->
     return list(dict.fromkeys([*days, *between]))
 
 
+class Prepared(Protocol):
+    """A date that is computed and not published yet."""
+
+    def publish(self) -> NightResult:
+        """Publish it, from any thread."""
+
+
 def backfill(
-    dates: Sequence[date], run: Callable[[date], NightResult], *, kept: Mapping[date, str] | None = None
+    dates: Sequence[date],
+    run: Callable[[date], NightResult | Prepared],
+    *,
+    kept: Mapping[date, str] | None = None,
 ) -> Iterator[Outcome]:
     """Run each date in turn and yield what became of it; those of ``kept`` are not run.
 
-    Without a driver no other date can be run: that of which it was lost is the last one.
+    What is only prepared is published while the next date is run; its outcome comes after that. Without a driver no
+    other date can be run: that of which it was lost is the last one.
 
     Raises
     ------
     KeyboardInterrupt
         Whoever stops one date stops them all; its outcome is yielded before.
     """
+    publishing: _Publishing | None = None
     for day in dates:
-        outcome = Outcome(day, kept=kept[day]) if kept and day in kept else _outcome(day, run)
+        started = time.perf_counter()
+        begun = Outcome(day, kept=kept[day]) if kept and day in kept else _begun(day, run)
+        is_stopped = isinstance(begun, Outcome) and isinstance(begun.error, KeyboardInterrupt)
+        found = [] if publishing is None else publishing.outcomes(is_stopped=is_stopped)
+        found += [begun] if isinstance(begun, Outcome) else []
+        yield from _until_stopped(found)
+        if any(isinstance(one.error, DriverLostError) for one in found):
+            return
+        publishing = None if isinstance(begun, Outcome) else _Publishing(day, started, _in_thread(begun.publish))
+    if publishing is not None:
+        yield from _until_stopped(publishing.outcomes())
+
+
+def _until_stopped(outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
+    for outcome in outcomes:
         yield outcome
         if isinstance(outcome.error, KeyboardInterrupt):
             raise outcome.error
-        if isinstance(outcome.error, DriverLostError):
-            return
 
 
-def _outcome(day: date, run: Callable[[date], NightResult]) -> Outcome:
+def _begun(day: date, run: Callable[[date], NightResult | Prepared]) -> Outcome | Prepared:
+    """Run a date: its outcome, or what has yet to be published."""
     started = time.perf_counter()
     try:
         result = run(day)
     except (Exception, KeyboardInterrupt) as error:  # a date that fails must not stop the others; it is reported
         return Outcome(day, error=error, seconds=time.perf_counter() - started)
+    if hasattr(result, "publish"):
+        return result
     return Outcome(day, result=result, seconds=time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class _Publishing:
+    """A date whose publish is under way."""
+
+    evaluation_date: date
+    started: float
+    future: Future[NightResult]
+
+    def outcomes(self, *, is_stopped: bool = False) -> list[Outcome]:
+        """Wait for what becomes of it, for some seconds only where the backfill is to end: none then, perhaps.
+
+        The next run finishes a publish that was announced and is not over. An interruption while waiting is one more
+        outcome.
+        """
+        stopped: KeyboardInterrupt | None = None
+        try:
+            wait([self.future], timeout=SECONDS_TO_END if is_stopped else None)
+        except KeyboardInterrupt as interruption:
+            stopped = interruption
+            wait([self.future], timeout=SECONDS_TO_END)
+        if not self.future.done():
+            return [self._outcome(error=stopped)] if stopped else []
+        error = self.future.exception()
+        own = self._outcome(error=error) if error else self._outcome(self.future.result())
+        return [own, *([self._outcome(error=stopped)] if stopped else [])]
+
+    def _outcome(self, result: NightResult | None = None, error: BaseException | None = None) -> Outcome:
+        return Outcome(self.evaluation_date, result, error, seconds=time.perf_counter() - self.started)
+
+
+def _in_thread(publish: Callable[[], NightResult]) -> Future[NightResult]:
+    """Publish in a thread that does not outlive the process."""
+    future: Future[NightResult] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(publish())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=work, name="publish", daemon=True).start()
+    return future
 
 
 def exit_code(outcomes: Sequence[Outcome]) -> int:

@@ -7,22 +7,25 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.app import changes, drift, recent
+from rankeval_spark.app.hosts import is_of_spark
 from rankeval_spark.app.past import PastNight, earlier_nights, means_of
+from rankeval_spark.results import Results
 from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from rankeval_spark.app.gates import Previous
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.result_rows.check_rows import Fact
-    from rankeval_spark.results import RunFacts
+    from rankeval_spark.results import RunFacts, StagedRun
 
 
 @dataclass(frozen=True)
@@ -33,18 +36,21 @@ class Before:
     ----------
     is_alone : bool
         Take the run for the first of its evaluation, whatever was published.
+    wait : callable, optional
+        Called before they are looked up: one of them may be about to be published.
     """
 
     spark: SparkSession
     config: EvaluationConfig
     facts: RunFacts
     is_alone: bool = False
+    wait: Callable[[], None] | None = None
 
     def volume(self, counts: Mapping[str, int]) -> list[Fact]:
         """Hold the rows of the inputs against those of the nights before; no fact where these are too few."""
         return recent.to_volume_facts(counts, self.facts, self._within(self.config.checks.volume.window_days))
 
-    def of_means(self, metrics: DataFrame) -> list[Fact]:
+    def of_means(self, metrics: pa.Table) -> list[Fact]:
         """Count the means of a run that left the band of the nights before, and models that are absent or shrank.
 
         No fact where these nights are too few.
@@ -56,7 +62,7 @@ class Before:
         if not read:
             return []
         rows = means_of(self.spark, self._root, self.facts.evaluation, read)
-        tonight = [row.asDict() for row in metrics.where(F.col(C.SLICE) == C.ALL_USERS).collect()]
+        tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
         drifted = drift.to_fact(self.facts, tonight, rows, band)
         if last is None:
             return [drifted] if drifted else []
@@ -64,19 +70,23 @@ class Before:
         of_models = recent.to_model_facts(self.facts, tonight, before, last)
         return [*([drifted] if drifted else []), *of_models]
 
-    def previous(self, user_metrics: DataFrame) -> Previous | None:
+    def previous(self, run: StagedRun) -> Previous | None:
         """Compare the users of a run with those of the last night, as far as rules ask for it."""
-        if not changes.rules_of(self.config):
+        if not changes.rules_of(self.config) or schemas.USER_METRICS.name not in run.n_rows:
             return None
         definitions = {(one.measure, one.k): one.definition for one in self.facts.measures}
-        tonight = changes.Side(definitions, changes.slices_of(self.config), user_metrics, self.config.policies.unit)
-        return changes.since_previous(self.spark, self._root, self.config, tonight, self._nights)
+        users = run.scan(schemas.USER_METRICS.name)
+        tonight = changes.Side(definitions, changes.slices_of(self.config), users, self.config.policies.unit)
+        results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)
+        return changes.since_previous(results, self.config, tonight, self._nights)
 
     @cached_property
     def _nights(self) -> list[PastNight]:
         """As many as any question looks at, oldest first."""
         if self.is_alone:
             return []
+        if self.wait is not None:
+            self.wait()
         checks = self.config.checks
         days = max(checks.drift.window_days, checks.volume.window_days)
         return earlier_nights(self.spark, self._root, self.facts, at_most=days)

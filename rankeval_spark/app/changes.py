@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.app.gates import Previous
+from rankeval_spark.app.hosts import is_of_spark
 from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.results import Results
-from rankeval_spark.stages import nights
-from rankeval_spark.stages.summarise import EVERYONE
+from rankeval_spark.results.local_tables import to_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from rankeval_spark.app.past import Definitions, PastNight
     from rankeval_spark.config import EvaluationConfig, Gate
     from rankeval_spark.config.policies import Unit
+    from rankeval_spark.results import Results
 
 
 @dataclass(frozen=True)
@@ -31,21 +29,23 @@ class Side:
         What it was asked for, by measure and cutoff.
     slices : mapping
         Segments of each of its slices, by the name of the slice.
-    user_metrics : DataFrame
-        Its rows of this table.
+    user_metrics : DataFrame or pyarrow.dataset.Dataset
+        Its rows of this table; of both nights on one host.
     unit : {"user", "list"}
         Of what its means were taken; on nights that define a measure alike, of the same.
     """
 
     definitions: Definitions
     slices: Mapping[str, tuple[str, ...]]
-    user_metrics: DataFrame
+    user_metrics: Any
     unit: Unit
 
     @classmethod
-    def of(cls, results: Results, night: PastNight) -> Side:
-        """Read a published night."""
-        user_metrics = results.user_metrics(date=night.evaluation_date, evaluation=night.evaluation)
+    def of(cls, results: Results[Any], night: PastNight, *, models: Sequence[str] = ()) -> Side:
+        """Read a published night; of some models, where any are named."""
+        equal = {C.MODEL_ID: list(models)} if models else {}
+        of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation, **equal}
+        user_metrics = results.scan(schemas.USER_METRICS.name, **of_night)
         config = night.config
         return cls(night.definitions, slices_of(config), user_metrics, config.policies.unit)
 
@@ -61,7 +61,7 @@ class Side:
 
 def slices_of(config: EvaluationConfig) -> dict[str, tuple[str, ...]]:
     """Give the segments of each slice, everyone included, by its name."""
-    return {C.ALL_USERS: EVERYONE, **{C.CROSSING.join(one): tuple(one) for one in config.slices}}
+    return {C.ALL_USERS: (), **{C.CROSSING.join(one): tuple(one) for one in config.slices}}
 
 
 def changes(  # noqa: PLR0913 - what is compared, and how
@@ -73,7 +73,7 @@ def changes(  # noqa: PLR0913 - what is compared, and how
     min_slice_size: int,
     confidence: float,
 ) -> list[dict[str, Any]]:
-    """Compare each model with itself: rows of :mod:`rankeval_spark.stages.nights`.
+    """Compare each model with itself: rows of :mod:`rankeval_spark.result_rows.night_rows`.
 
     There are none of a measure that is no mean or was defined otherwise then, nor of a slice that one of the
     nights does not have.
@@ -82,16 +82,21 @@ def changes(  # noqa: PLR0913 - what is compared, and how
     made = [now.slices[name] for name in dict.fromkeys(slices) if now.makes(name, before)]
     if not same or not made:
         return []
-    frame = nights.to_changes(
-        now.user_metrics,
-        before.user_metrics,
-        measures=MeasureSet.of(same),
-        slices=made,
-        min_slice_size=min_slice_size,
-        confidence=confidence,
-        unit=now.unit,
-    )
-    return [row.asDict() for row in frame.collect()]
+    options: dict[str, Any] = {
+        "measures": MeasureSet.of(same),
+        "slices": made,
+        "min_slice_size": min_slice_size,
+        "confidence": confidence,
+        "unit": now.unit,
+    }
+    both = now.user_metrics, before.user_metrics
+    if is_of_spark(now.user_metrics):
+        from rankeval_spark.stages import nights as on_spark  # noqa: PLC0415 - imports pyspark
+
+        return [row.asDict() for row in on_spark.to_changes(*both, **options).collect()]
+    from rankeval_spark.in_process import nights  # noqa: PLC0415 - imports the engine
+
+    return to_rows(nights.to_changes(*both, **options))
 
 
 def rules_of(config: EvaluationConfig) -> list[Gate]:
@@ -100,19 +105,21 @@ def rules_of(config: EvaluationConfig) -> list[Gate]:
 
 
 def since_previous(
-    spark: SparkSession, root: str, config: EvaluationConfig, now: Side, earlier: Sequence[PastNight]
+    results: Results[Any], config: EvaluationConfig, now: Side, earlier: Sequence[PastNight]
 ) -> Previous | None:
-    """Compare a night with the last one before it, by what the rules of the config ask for.
+    """Compare a night with the last one before it, by what the rules of the config are about.
 
     Parameters
     ----------
+    results : Results
+        The published nights, on the host that has the rows of ``now``.
     earlier : sequence of PastNight
         Published nights before it, oldest first; None comes back where there are none.
     """
     rules = rules_of(config)
     if not rules or not earlier:
         return None
-    night, results = earlier[-1], Results(spark, root)
+    night = earlier[-1]
     gone = results.deleted(date=night.evaluation_date, evaluation=night.evaluation)
     if schemas.USER_METRICS.name in gone.get((night.evaluation, night.evaluation_date), ()):
         return Previous(night.evaluation_date, (), has_users=False)

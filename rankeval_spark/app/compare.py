@@ -7,20 +7,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from rankeval_spark import columns as C, pipeline
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.app.changes import Side, changes, slices_of
-from rankeval_spark.app.night import request_of
+from rankeval_spark.app.gates import T_TESTS
+from rankeval_spark.app.hosts import is_of_spark
 from rankeval_spark.config import Comparisons
-from rankeval_spark.engine.population import IS_EVALUATED
+from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.results import Results
-from rankeval_spark.stages.compare import keep_t_tests
+from rankeval_spark.results import results_of
+from rankeval_spark.results.local_tables import to_rows
 from rankeval_spark.statistics import multiplicity
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from rankeval_spark.app.past import PastNight
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.statistics.multiplicity import Correction
@@ -84,14 +86,14 @@ class Compared:
     notes: list[str] = field(default_factory=list)
 
 
-def with_night(spark: SparkSession, root: str, now: PastNight, before: PastNight, wanted: Wanted) -> Compared:
+def with_night(spark: SparkSession | None, root: str, now: PastNight, before: PastNight, wanted: Wanted) -> Compared:
     """Compare each model with itself on another night.
 
     Returns
     -------
     Compared
-        Rows of :mod:`rankeval_spark.stages.nights` with ``test``, ``correction``, ``family_size``, ``p_adjusted``,
-        ``reason`` and ``verdict`` as ``comparisons`` has them; the family is the rows that were asked for.
+        Rows of :mod:`rankeval_spark.result_rows.night_rows` with ``test``, ``correction``, ``family_size``,
+        ``p_adjusted``, ``reason`` and ``verdict`` as ``comparisons`` has them; the family is the requested rows.
 
     Raises
     ------
@@ -99,9 +101,9 @@ def with_night(spark: SparkSession, root: str, now: PastNight, before: PastNight
         One of the nights measured nothing, or another share of the users.
     """
     _refuse_unlike(now, before)
-    config, results = now.config, Results(spark, root)
+    config, results = now.config, results_of(spark, root)
     asked, names = wanted.measures_of(now), wanted.slices_of(config)
-    sides = [_of_models(Side.of(results, night), wanted.models) for night in (now, before)]
+    sides = [Side.of(results, night, models=wanted.models) for night in (now, before)]
     rows = changes(
         *(sides[0], sides[1]),
         measures=asked,
@@ -116,7 +118,7 @@ def with_night(spark: SparkSession, root: str, now: PastNight, before: PastNight
     )
 
 
-def with_model(spark: SparkSession, root: str, night: PastNight, baseline: str, wanted: Wanted) -> Compared:
+def with_model(spark: SparkSession | None, root: str, night: PastNight, baseline: str, wanted: Wanted) -> Compared:
     """Compare the models of a night with one of them, paired by user.
 
     Returns
@@ -131,16 +133,18 @@ def with_model(spark: SparkSession, root: str, night: PastNight, baseline: str, 
         The night has no such model.
     """
     _refuse_empty(night)
-    results = Results(spark, root)
+    results = results_of(spark, root)
     of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
     names, asked = wanted.slices_of(night.config), wanted.measures_of(night)
-    _refuse_unknown(baseline, results.metrics(**of_night), night)
-    found: DataFrame | None
+    models = results.arrow(schemas.METRICS.name, columns=[C.MODEL_ID], **of_night)
+    _refuse_unknown(baseline, set(models[C.MODEL_ID].to_pylist()), night)
     if _baseline_of(night.config) == baseline:
-        found = results.comparisons(**of_night)
+        found = results.arrow(schemas.COMPARISONS.name, **of_night).to_pylist()
     else:
-        found = _computed(results.user_metrics(**of_night), night, baseline, wanted, asked)
-    rows = [] if found is None else _against(found, baseline, wanted.models, names)
+        of_models: dict[str, Any] = {C.MODEL_ID: [baseline, *wanted.models]} if wanted.models else {}
+        users = results.scan(schemas.USER_METRICS.name, **of_night, **of_models)
+        found = _computed(users, night, baseline, wanted, asked)
+    rows = _against(found, baseline, wanted.models, names)
     kept, absent = [], []
     for one in asked:
         own = [row for row in rows if (row[C.MEASURE], row[C.K]) == (one.label, one.k)]
@@ -192,47 +196,48 @@ def _verdict(row: Mapping[str, Any], p: float, alpha: float, is_lower: set[str])
     return "better" if (row["delta"] > 0) != (row[C.MEASURE] in is_lower) else "worse"
 
 
-def _of_models(side: Side, models: Sequence[str]) -> Side:
-    if not models:
-        return side
-    return replace(side, user_metrics=side.user_metrics.where(F.col(C.MODEL_ID).isin(*models)))
-
-
 def _baseline_of(config: EvaluationConfig) -> str | None:
     return config.comparisons.baseline if config.comparisons else None
 
 
 def _against(
-    comparisons: DataFrame, baseline: str, models: Sequence[str], slices: Sequence[str]
+    comparisons: Iterable[dict[str, Any]], baseline: str, models: Sequence[str], slices: Sequence[str]
 ) -> list[dict[str, Any]]:
-    of_it = comparisons.where(F.col(C.BASELINE_MODEL_ID) == F.lit(baseline)).where(F.col(C.SLICE).isin(*slices))
-    of_models = of_it.where(F.col(C.MODEL_ID).isin(*models)) if models else of_it
-    return [row.asDict() for row in of_models.transform(keep_t_tests).collect()]
+    wanted = {C.BASELINE_MODEL_ID: [baseline], C.SLICE: slices, **T_TESTS, **({C.MODEL_ID: models} if models else {})}
+    return [row for row in comparisons if all(row[name] in values for name, values in wanted.items())]
 
 
 def _computed(
-    user_metrics: DataFrame, night: PastNight, baseline: str, wanted: Wanted, asked: Sequence[Measure]
-) -> DataFrame | None:
-    """Compare from the published users, as the night itself would have; None where no measure can be."""
+    user_metrics: Any,  # noqa: ANN401 - what `Results.scan` gives
+    night: PastNight,
+    baseline: str,
+    wanted: Wanted,
+    asked: Sequence[Measure],
+) -> list[dict[str, Any]]:
+    """Compare from the published users, as the night itself would have; nothing where no measure can be."""
     config, per_user = night.config, [one for one in asked if one.has_user_values]
     if not per_user:
-        return None
+        return []
     correction = config.comparisons.correction if config.comparisons else "holm"
     made = slices_of(config)
+    comparisons = Comparisons(baseline=baseline, correction=correction)
     request = replace(
         request_of(config, night.evaluation_date),
         measures=MeasureSet.of(per_user),
         slices=[made[name] for name in wanted.slices_of(config) if name != C.ALL_USERS],
-        comparisons=Comparisons(baseline=baseline, correction=correction),
+        comparisons=comparisons,
     )
-    scored = user_metrics.where(F.col(C.K).isin(*request.measures.ks)).withColumn(IS_EVALUATED, F.lit(True))
-    if wanted.models:
-        scored = scored.where(F.col(C.MODEL_ID).isin(baseline, *wanted.models))
-    return pipeline.Frames(scored, request=request, has_one_list=False).comparisons
+    if is_of_spark(user_metrics):
+        from rankeval_spark.app import spark_comparisons  # noqa: PLC0415 - imports pyspark
+
+        return spark_comparisons.of_published_users(user_metrics, request)
+    from rankeval_spark.in_process import comparing  # noqa: PLC0415 - imports the engine
+
+    return to_rows(comparing.to_published_comparisons(user_metrics, request, comparisons))
 
 
-def _refuse_unknown(baseline: str, metrics: DataFrame, night: PastNight) -> None:
-    known = sorted(row[C.MODEL_ID] for row in metrics.select(C.MODEL_ID).distinct().collect())
+def _refuse_unknown(baseline: str, models: Iterable[str], night: PastNight) -> None:
+    known = sorted(models)
     if baseline not in known:
         expected = f"previous, a date as YYYY-MM-DD, or a model of {night}: {', '.join(known)}"
         raise ConfigError(Fault("--against", repr(baseline), expected, nearest(baseline, known)))

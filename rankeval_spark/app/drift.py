@@ -40,6 +40,7 @@ def to_fact(
     Returns
     -------
     Fact or None
+        A fact as :mod:`rankeval_spark.stages.check` makes them.
     """
     if len(recent) < LEAST_NIGHTS:
         return None
@@ -79,9 +80,13 @@ def fact_of(tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, linked: C
             past[place], errors[place] = _number(row[C.VALUE]), _std_error(row, linked)
     values, band = np.array([_number(row[C.VALUE]) for row in tonight]), band_of(past, errors)
     is_outside = has_drifted(values, band)
-    total = int((~np.isnan(values) & ~np.isnan(band.low)).sum())
-    named = [_in_words(keys[place], values[place], band, place) for place in _farthest(values, band)]
-    return Fact(schemas.METRICS.name, check_rows.DRIFT, int(is_outside.sum()), total, named)
+    return Fact(
+        input=schemas.METRICS.name,
+        check=check_rows.DRIFT,
+        count=int(is_outside.sum()),
+        total=int((~np.isnan(values) & ~np.isnan(band.low)).sum()),
+        sample_keys=[_in_words(keys[place], values[place], band, place) for place in _farthest(values, band)],
+    )
 
 
 def _key(row: Numbers) -> tuple[str, str, int]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rankeval_spark.app.cost import cost_of
 from rankeval_spark.app.inputs import inputs_of, with_model_names
-from rankeval_spark.app.night import request_of
 from rankeval_spark.config import check_roots
+from rankeval_spark.config.request import request_of
 from rankeval_spark.sources import read_all
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval_spark.app.arguments import Given, request_of
 from rankeval_spark.app.hosts import column_names, is_on_spark, opened
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.limits import MAX_ROWS_PER_USER
-from rankeval_spark.statistics.least import LEAST_USERS
+from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 
 if TYPE_CHECKING:
     from datetime import date

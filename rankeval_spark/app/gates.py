@@ -5,26 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.stages.compare import keep_t_tests
 from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, Verdict
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
 
+    from rankeval_spark.app.past import PastNight
     from rankeval_spark.config import EvaluationConfig, Gate
+    from rankeval_spark.results import Results
 
 Row: TypeAlias = Mapping[str, Any]
-"""A row of ``metrics``, ``comparisons``, ``gates`` or :mod:`rankeval_spark.stages.nights`."""
+"""A row of ``metrics``, ``comparisons``, ``gates`` or :mod:`rankeval_spark.result_rows.night_rows`."""
+
+T_TESTS: Final = {"test": ["t"]}
+"""The rows of ``comparisons`` that verdicts follow from, whichever further tests have rows."""
 
 FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
 """Verdicts that keep a model from shipping; the others pass, or leave the decision to people."""
@@ -39,7 +45,7 @@ class Previous:
     day : date
         The date of that one.
     rows : sequence of mapping
-        Rows of :func:`rankeval_spark.stages.nights.to_changes`; none of a measure that was defined otherwise then, or
+        Rows of :mod:`rankeval_spark.result_rows.night_rows`; none of a measure that was defined otherwise then, or
         of a slice that was not made.
     has_users : bool
         Whether its rows of single users are still there; ``rankeval maintain --keep-days`` deletes them.
@@ -60,9 +66,9 @@ def _key(row: Row) -> tuple[object, ...]:
 
 def judge(
     config: EvaluationConfig,
-    metrics: DataFrame | None,
-    group_metrics: DataFrame | None,
-    comparisons: DataFrame | None,
+    metrics: pa.Table | None,
+    group_metrics: pa.Table | None,
+    comparisons: pa.Table | None,
     previous: Previous | None = None,
 ) -> list[dict[str, Any]]:
     """Judge every rule of the config by the tables of one night.
@@ -71,8 +77,8 @@ def judge(
     ----------
     config : EvaluationConfig
         Its ``gates``, and who the baseline is.
-    metrics, group_metrics, comparisons : DataFrame or None
-        Rows of these tables, staged or published; only the few that a rule may ask for are fetched.
+    metrics, group_metrics, comparisons : pa.Table or None
+        Rows of these tables, as they are staged.
     previous : Previous, optional
         What the rules against the previous night go by; None where none was published.
 
@@ -81,19 +87,45 @@ def judge(
     list of dict
         Rows of ``schemas.GATES`` from ``gate`` on; at least one a rule.
     """
-    tested = None if comparisons is None else comparisons.transform(keep_t_tests)
+    read = rows_read(config)
     means, of_groups, of_pairs = (
-        [] if frame is None else _of_the_rules(frame, config) for frame in (metrics, group_metrics, tested)
+        [] if table is None else _in_order(_those(table, where).to_pylist())
+        for table, where in ((metrics, read), (group_metrics, read), (comparisons, {**read, **T_TESTS}))
     )
     return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
 
 
-def _of_the_rules(frame: DataFrame, config: EvaluationConfig) -> list[dict[str, Any]]:
+def judge_published(
+    config: EvaluationConfig, results: Results[Any], night: PastNight, previous: Previous | None = None
+) -> list[dict[str, Any]]:
+    """Judge every rule of a config by the published tables of a night."""
+    read = {**rows_read(config), C.EVALUATION: night.evaluation}
+    means, of_groups, of_pairs = (
+        _in_order(results.arrow(schema.name, date=night.evaluation_date, **where).to_pylist())
+        for schema, where in (
+            (schemas.METRICS, read),
+            (schemas.GROUP_METRICS, read),
+            (schemas.COMPARISONS, {**read, **T_TESTS}),
+        )
+    )
+    return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
+
+
+def rows_read(config: EvaluationConfig) -> dict[str, list[str]]:
+    """Name the measures and slices whose rows the rules may read, by the columns of the tables."""
     labels = {gate.label(config.preset) for gate in config.gates}
     slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
-    wanted = F.col(C.MEASURE).isin(*labels) & F.col(C.SLICE).isin(*slices)
-    found = frame.where(wanted).collect()  # in any order
-    return [row.asDict() for row in sorted(found, key=lambda row: (row[C.MODEL_ID], row[C.SLICE_VALUE]))]
+    return {C.MEASURE: sorted(labels), C.SLICE: sorted(slices)}
+
+
+def _those(table: pa.Table, where: Mapping[str, Sequence[str]]) -> pa.Table:
+    """Keep the rows that have one of the values in each column."""
+    conditions = (pc.field(name).isin(list(values)) for name, values in where.items())
+    return table.filter(reduce(and_, conditions))
+
+
+def _in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row[C.MODEL_ID], row[C.SLICE_VALUE]))
 
 
 def judge_rows(
@@ -173,7 +205,7 @@ class _Judge:
         Others are the baseline, where the model is held against it, and all models where it is not.
         """
         gate, models = self._gate, {row[C.MODEL_ID] for row in metrics if self._is_measured(row)}
-        if gate.needs_previous or gate.is_of_slicing or (gate.needs_baseline and self._baseline not in models):
+        if gate.needs_previous or gate.compares_groups or (gate.needs_baseline and self._baseline not in models):
             return []
         here = [row for row in metrics if self._is_about(row) and row["n_users"]]
         is_judged, found = {_key(row) for row in judged}, dict[tuple[object, ...], Row]()
@@ -191,7 +223,7 @@ class _Judge:
         if row["n_users"] < self._least_users:
             return arithmetic.too_few_users(what, row["n_users"], self._least_users)
         if self._gate.needs_baseline:
-            return arithmetic.nobody_in_common(what, str(self._baseline))
+            return arithmetic.no_common_users(what, str(self._baseline))
         return arithmetic.missing_slice(what)
 
     def _gone(self, row: Row) -> Verdict:
@@ -283,7 +315,7 @@ class _Judge:
         gate, name = self._gate, with_cutoff(self._label, self._measure.k)
         if gate.slice == C.ALL_USERS:
             return f"{model}: {name}"
-        is_named = slice_value or not gate.is_of_slicing
+        is_named = slice_value or not gate.compares_groups
         return f"{model}: {name}, {gate.slice} = {slice_value}" if is_named else f"{model}: {name} by {gate.slice}"
 
     def _unmatched(self, model: str, tables: Mapping[str, Sequence[Row]]) -> Verdict:

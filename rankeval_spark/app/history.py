@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import __version__, columns as C, pipeline, schemas
-from rankeval_spark.app.night import NightResult, measure_facts, new_run_id, request_of
+from rankeval_spark.app.night import NightResult, measure_facts, new_run_id
 from rankeval_spark.app.past import PastNight, published_nights
 from rankeval_spark.app.progress import Progress, Silent, Steps
 from rankeval_spark.app.staging import cached, stage_results, stage_users
-from rankeval_spark.config.asked import tie_faults
+from rankeval_spark.config.measure_selection import tie_faults
 from rankeval_spark.config.presets import measure_gap_faults
+from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
+from rankeval_spark.in_process.file_inputs import open_inputs
+from rankeval_spark.in_process.files import ForSparkError
 from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.results import InputFact, Results, ResultsStore, Run, RunFacts
+from rankeval_spark.results import InputFact, Results, ResultsStore, Run, RunFacts, results_of
 from rankeval_spark.results.reader import DELETED, FIX
 from rankeval_spark.sources import read_all
 
@@ -43,7 +46,7 @@ def past_nights(
         As :func:`published_nights`, and if one of the nights is without its lists or those facts.
     """
     nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
-    _refuse_without_lists(nights, Results(spark, root).deleted(evaluation=evaluation))
+    _refuse_without_lists(nights, results_of(spark, root).deleted(evaluation=evaluation))
     _refuse_without_facts(nights, needs)
     return nights
 
@@ -53,7 +56,7 @@ def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequen
 
     Only versioned inputs can be told to be the same; with others, no date is.
     """
-    versions = {source.name: source.version for source in read_all(spark, config, max(dates)).all()}
+    versions = _versions(spark, config, max(dates))
     if None in versions.values():
         return set()
     try:
@@ -64,6 +67,15 @@ def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequen
     return {night.evaluation_date for night in nights if night.read == expected and not night.was_scored_again} & set(
         dates
     )
+
+
+def _versions(spark: SparkSession, config: EvaluationConfig, day: date) -> dict[str, int | None]:
+    """Look up the versions of the inputs, in this process where it can."""
+    try:
+        inputs: Sequence[Any] = open_inputs(config, request_of(config, day), day)
+    except ForSparkError:
+        inputs = read_all(spark, config, day).all()
+    return {one.name: one.version for one in inputs}
 
 
 def score_night(
@@ -202,8 +214,9 @@ def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None
     """Stage the lists and checks as they were, and everything that follows from the lists anew."""
     day, evaluation = run.facts.evaluation_date, run.facts.evaluation
     with steps.step("match") as step:
-        lists = run.stage(schemas.LISTS.name, _without_run(results.lists(date=day, evaluation=evaluation)))
+        run.stage(schemas.LISTS.name, _without_run(results.lists(date=day, evaluation=evaluation)))
         step.n_rows = run.n_rows[schemas.LISTS.name]
+        lists = run.frame(schemas.LISTS.name)
         has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
     metrics = _without_run(results.metrics(date=day, evaluation=evaluation))
     labels = {one.label for one in request.measures.exposures}
@@ -212,7 +225,7 @@ def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None
     with cached(scored) as kept:
         stage_users(run, kept, steps=steps)
         frames = pipeline.Frames(kept, request=request, has_one_list=has_one_list, exposures=exposures)
-        stage_results(run, frames, steps=steps)
+        stage_results(run, frames, request, steps=steps)
     # What does not follow from the measures stays as it was; a table that is not staged would lose the night's rows.
     run.stage(schemas.GATES.name, _without_run(results.gates(date=day, evaluation=evaluation)))
     run.stage(schemas.CHECKS.name, _without_run(results.checks(date=day, evaluation=evaluation)))

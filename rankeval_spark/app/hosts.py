@@ -20,7 +20,7 @@ def is_on_spark(frames: Mapping[str, object]) -> bool:
     """
     # Those of pyspark 4.2 are streams of Arrow too, so Spark is recognised first; pyspark is not imported for it.
     given = {name: frame for name, frame in frames.items() if frame is not None}
-    of_spark = [name for name, frame in given.items() if _is_of_spark(frame)]
+    of_spark = [name for name, frame in given.items() if is_of_spark(frame)]
     others = [name for name in given if name not in of_spark]
     if not of_spark or not others:
         return bool(of_spark)
@@ -57,5 +57,6 @@ def column_names(frame: object) -> list[str] | None:
     return [str(name) for name in getattr(frame, "columns", ())]
 
 
-def _is_of_spark(frame: object) -> bool:
+def is_of_spark(frame: object) -> bool:
+    """Return True if a frame is a DataFrame of Spark; pyspark is not imported for it."""
     return any(of.__module__.partition(".")[0] == "pyspark" for of in type(frame).__mro__)

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, pipeline
 from rankeval_spark.config.bands import of_train
-from rankeval_spark.config.input_faults import refuse_missing
+from rankeval_spark.config.input_columns import refuse_missing
 from rankeval_spark.engine import input_facts, rows
 from rankeval_spark.engine.input_facts import Tally
 from rankeval_spark.measures import needs
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
 SMALL_CATALOGUE: Final = 32 << 20
 """Bytes up to which the catalogue is sent to every task: some 100,000 items with 32 numbers each."""
-
-
-MOST_COLUMNS: Final = 3
-"""Columns that a check names."""
 
 
 def inputs_of(sources: Sources, request: Request, *, sample_share: float = 1.0, are_checked: bool = True) -> Inputs:
@@ -133,12 +129,20 @@ def can_be_seen(request: Request) -> bool:
     return pipeline.can_number_log(request)
 
 
-def with_model_names(inputs: Inputs, request: Request) -> Inputs:
-    """Look up which models the log has, where they are not known: one job, and none within the jobs that follow."""
+def with_model_names(inputs: Inputs, request: Request, *, are_usable: bool = False) -> Inputs:
+    """Look up which models the log has, where they are not known: one job, and none within the jobs that follow.
+
+    Parameters
+    ----------
+    are_usable : bool
+        Whether a model counts only if it has a row that can be used: to know that, most columns are read, not one.
+    """
     if request.models is not None or not inputs.has_model_id:
         return inputs
-    usable = clean.keep_usable_recommendations(inputs.recommendations, invalid_scores="drop")
-    names = usable.select(C.MODEL_ID).distinct().collect()  # as few as there are models
+    log = inputs.recommendations
+    if are_usable:
+        log = clean.keep_usable_recommendations(log, invalid_scores="drop")
+    names = log.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct().collect()  # few
     return replace(inputs, model_names=tuple(sorted(row[0] for row in names)))
 
 
@@ -212,14 +216,6 @@ def _counted(tallies: Iterable[Tally]) -> list[Fact]:
     return [Fact(check_rows.HELD_OUT, one.check, one.count, one.total, one.sample_keys) for one in tallies]
 
 
-def column_facts(sources: Sources) -> list[Fact]:
-    """Name the columns that nothing reads: one is harmless, and may be one whose name is misspelt."""
-    return [
-        Fact(one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS])
-        for one in sources.all()
-    ]
-
-
 def unreadable_of(items: DataFrame) -> str | None:
     """Name the column that tells whether a cell of the row could not be read; None where every one could."""
     return IS_UNPARSABLE if IS_UNPARSABLE in items.columns else None
@@ -284,5 +280,5 @@ def _ordered(source: Source, *, rank_gaps: str) -> DataFrame:
 
     Where the ranks of the log are kept as they are, they order the lists too, whatever the scores say.
     """
-    has_order = {C.SCORE: source.has_score and rank_gaps != "keep", C.RANK: source.has_rank}
+    has_order = {C.SCORE: C.SCORE in source.given and rank_gaps != "keep", C.RANK: C.RANK in source.given}
     return source.frame.drop(*(name for name, is_there in has_order.items() if not is_there))

@@ -3,60 +3,45 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pyspark.sql import DataFrame, SparkSession, functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from rankeval_spark import __version__, columns as C, pipeline, schemas
+from rankeval_spark import __version__, schemas
 from rankeval_spark.app import gates, quarantine
 from rankeval_spark.app.before import Before
-from rankeval_spark.app.cost import cost_of
 from rankeval_spark.app.failures import told, translated
-from rankeval_spark.app.inputs import (
-    can_be_seen,
-    column_facts,
-    computed_facts,
-    exposures_of,
-    inputs_of,
-    list_facts,
-    row_facts,
-    seen_inputs,
-    with_model_names,
-    without_facts,
-)
+from rankeval_spark.app.night_in_process import host_here
+from rankeval_spark.app.night_on_spark import SparkHost
 from rankeval_spark.app.progress import Progress, Silent, Steps
-from rankeval_spark.app.staging import cached, stage_results, stage_users
-from rankeval_spark.config import Threshold, check_roots, least_cost
-from rankeval_spark.config.request import Request
+from rankeval_spark.app.staging import stage_results
+from rankeval_spark.config import check_roots, least_cost
+from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.unusable import EXPECTED, FIX
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, interruption, nearest, visible
-from rankeval_spark.measures.groups import OF_GROUP, rule_of
+from rankeval_spark.measures.item_groups import OF_GROUP, rule_of
 from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
-from rankeval_spark.sources import Sources, is_wholly_empty, read_all
-from rankeval_spark.stages import check, flags
-from rankeval_spark.stages.frames import with_columns
+from rankeval_spark.session.on_demand import is_on_demand
 
 if TYPE_CHECKING:
-    from rankeval_spark.app.inputs import SeenInputs
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.app.night_host import NightHost, ReadInput
     from rankeval_spark.config import EvaluationConfig, Policies
+    from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure, MeasureSet
-    from rankeval_spark.pipeline import Inputs
-    from rankeval_spark.result_rows.check_rows import Fact
 
 _MODELS_SHOWN: Final = 20
 
-
-def _columns_of(schema: schemas.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema.fields if field.name not in C.RUN_KEY)
-
-
-GATE_SCHEMA: Final = _columns_of(schemas.GATES)
 
 _OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
     check_rows.DUPLICATES: ("each item once", "keep one row an item in the catalogue"),
@@ -64,7 +49,11 @@ _OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Of checks of the catalogue of which none is tolerated: what is expected, and the fix."""
 
-IDS: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
+MOST_COLUMNS: Final = 3
+"""Columns that a check names."""
+
+Check: TypeAlias = Mapping[str, Any]
+"""A row of ``schemas.CHECKS``."""
 
 
 @dataclass(frozen=True)
@@ -98,24 +87,6 @@ class NightResult:
         return bool(gates.failed(self.gates))
 
 
-def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
-    """Take from the config what is asked of the pipeline, for one date."""
-    return Request(
-        config.measure_set(),
-        config.policies,
-        config.models,
-        config.slices,
-        config.min_slice_size,
-        config.confidence,
-        evaluation_date,
-        config.comparisons,
-        draws=config.intervals.draws,
-        bands=config.bands,
-        counts_seen=config.checks.seen_in_train != Threshold() and config.policies.seen_in_train == "keep",
-        max_rows_per_user=config.max_rows_per_user,
-    )
-
-
 def evaluation_name(config: EvaluationConfig, sample_share: float) -> str:
     """Name the evaluation; a sample is an evaluation of its own, so that it can never replace the whole."""
     return config.evaluation if sample_share >= 1 else f"{config.evaluation}.sample-{sample_share:g}"
@@ -131,6 +102,12 @@ def run_night(
 ) -> NightResult:
     """Evaluate one date and publish its results, or leave the tables as they were.
 
+    Parameters
+    ----------
+    spark : SparkSession
+        Session with Delta. One of :func:`session.on_demand.on_demand` is asked for nothing, and so not started, where
+        this process can read the inputs and compute the night.
+
     Raises
     ------
     ChecksFailedError
@@ -142,9 +119,27 @@ def run_night(
     ConfigError
         A path lies outside the folders that the environment allows.
     """
+    return prepare_night(spark, config, evaluation_date, sample_share=sample_share, progress=progress).publish()
+
+
+def prepare_night(  # noqa: PLR0913 - as of run_night, and the night before
+    spark: SparkSession,
+    config: EvaluationConfig,
+    evaluation_date: date,
+    *,
+    sample_share: float = 1.0,
+    progress: Progress | None = None,
+    after: PreparedNight | None = None,
+) -> PreparedNight:
+    """Do all of :func:`run_night` but the publish; the night stays locked until that.
+
+    Parameters
+    ----------
+    after : PreparedNight, optional
+        A night that is being published meanwhile: what depends on published nights waits for it.
+    """
     check_roots(config, evaluation_date)
     least_cost(config).require_at_most(config.results.most_rows)
-    steps = Steps(progress or Silent())
     request = request_of(config, evaluation_date)
     facts = RunFacts(
         evaluation_name(config, sample_share),
@@ -157,17 +152,57 @@ def run_night(
         measures=measure_facts(request.measures, request.policies),
     )
     results = config.results
-    with told():
+    with told(), ExitStack() as held:
         store = ResultsStore.open(spark, results.location, one_run_per_root=results.one_run_per_root)
-        with store.run_lock(
-            facts.evaluation,
-            evaluation_date,
-            facts.run_id,
-            on_busy=results.on_busy,
-            wait_seconds=results.wait_seconds,
-        ):
-            night = _Night(spark, config, request, store.start(facts), steps)
-            return night.run()
+        held.enter_context(
+            store.run_lock(
+                facts.evaluation,
+                evaluation_date,
+                facts.run_id,
+                on_busy=results.on_busy,
+                wait_seconds=results.wait_seconds,
+            )
+        )
+        recorded = store.start(facts, publishing=() if after is None else (after.run_id,))
+        host = _host(spark, config, request, evaluation_date, sample_share=sample_share)
+        before = Before(spark, config, facts, wait=None if after is None else after.wait)
+        night = _Night(host, config, request, recorded, Steps(progress or Silent()), before)
+        night.compute()
+        return PreparedNight(night, held.pop_all())
+
+
+class PreparedNight:
+    """A night that is computed, staged and audited, and holds its lock: it is published, once, by any thread."""
+
+    def __init__(self, night: _Night, held: ExitStack) -> None:
+        self._night = night
+        self._held = held
+        self._is_over = Event()
+
+    @property
+    def run_id(self) -> str:
+        """Its run."""
+        return self._night.recorded.facts.run_id
+
+    def publish(self) -> NightResult:
+        """Publish it, and give its lock back."""
+        try:
+            with told(), self._held:
+                return self._night.publish()
+        finally:
+            self._is_over.set()
+
+    def wait(self) -> None:
+        """Wait until it is published, or is not because that failed."""
+        self._is_over.wait()
+
+
+def _host(
+    spark: SparkSession, config: EvaluationConfig, request: Request, day: date, *, sample_share: float
+) -> NightHost:
+    """Let this process compute a night where it can, unless a session was started on purpose."""
+    here = host_here(spark, config, request, day, sample_share=sample_share) if is_on_demand(spark) else None
+    return here or SparkHost(spark, config, request, day, sample_share=sample_share)
 
 
 def rehearse_night(
@@ -183,7 +218,12 @@ def rehearse_night(
     ChecksFailedError, InputError
         As :func:`run_night`.
     """
-    return _Night(spark, config, request, rehearsal, Steps(progress or Silent()), is_alone=True).run()
+    facts = rehearsal.facts
+    host = SparkHost(spark, config, request, facts.evaluation_date, sample_share=facts.sample_share)
+    before = Before(spark, config, facts, is_alone=True)
+    night = _Night(host, config, request, rehearsal, Steps(progress or Silent()), before)
+    night.compute()
+    return night.publish()
 
 
 def new_run_id() -> str:
@@ -221,30 +261,47 @@ def _measure_fact(measure: Measure, rules: str, unit: str) -> MeasureFact:
 class _Night:
     """The steps of one night; what they share."""
 
-    spark: SparkSession
+    host: NightHost
     config: EvaluationConfig
     request: Request
     recorded: StagedRun
     steps: Steps
-    is_alone: bool = False
-    sources: Sources | None = None
+    before: Before
     facts: list[Fact] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    judged: list[dict[str, Any]] = field(default_factory=list)
+    checks: pa.Table | None = None
     gates: list[dict[str, Any]] = field(default_factory=list)
 
-    @cached_property
-    def before(self) -> Before:
-        """The nights before this one."""
-        return Before(self.spark, self.config, self.recorded.facts, self.is_alone)
+    reason: str | None = None
 
-    def run(self) -> NightResult:
-        try:
-            reason = self._compute()
+    def compute(self) -> None:
+        """Stage the tables and look at them; what fails is recorded."""
+        with self._recorded(), self.host:
+            self.reason = self._compute()
             with self.steps.step("audit"):
                 self.recorded.audit()
-            with self.steps.step("publish"):
-                self.recorded.publish(inputs=self._input_facts(), timings=self.steps.seconds, reason=reason)
+
+    def publish(self) -> NightResult:
+        """Publish what was staged; likewise."""
+        with self._recorded(), self.steps.step("publish"):
+            self.recorded.publish(inputs=self._input_facts(), timings=self.steps.seconds, reason=self.reason)
+        facts = self.recorded.facts
+        return NightResult(
+            facts.evaluation,
+            facts.evaluation_date,
+            facts.run_id,
+            self.recorded.n_rows,
+            self.steps.seconds,
+            self.reason,
+            tuple(self._warnings()),
+            tuple(self.gates),
+        )
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Record what goes wrong within the block, and raise it as it is told to people."""
+        try:
+            yield
         except KeyboardInterrupt as stopped:
             self._record_failure(stopped)
             raise
@@ -254,17 +311,6 @@ class _Night:
                 self._record_failure(wish)
                 raise wish from error
             raise self._failed(error) from error
-        facts = self.recorded.facts
-        return NightResult(
-            facts.evaluation,
-            facts.evaluation_date,
-            facts.run_id,
-            self.recorded.n_rows,
-            self.steps.seconds,
-            reason,
-            tuple(self._warnings()),
-            tuple(self.gates),
-        )
 
     def _compute(self) -> str | None:
         """Fill the staging area; return why there is nothing to measure, if so.
@@ -272,57 +318,33 @@ class _Night:
         The log is read once: its rows are checked while they are evaluated, and what is staged is published only if
         all checks pass.
         """
-        facts = self.recorded.facts
         with self.steps.step("read"):
-            self.sources = read_all(self.spark, self.config, facts.evaluation_date)
-            inputs = inputs_of(self.sources, self.request, sample_share=facts.sample_share)
-            inputs = with_model_names(inputs, self.request)
-            cost = cost_of(self.config, inputs)
+            cost = self.host.read()
             self.steps.listener.say(str(cost))
             cost.require_at_most(self.config.results.most_rows)
-        with ExitStack() as kept:
-            try:
-                scored, seen = self._score(inputs, kept)
-            except Exception as error:
-                if interruption(error) is not None:
-                    raise
-                self._check(inputs, None)  # what is wrong with the inputs says more than what failed for it
+        try:
+            self.host.stage_users(self.recorded, self.steps)
+        except Exception as error:
+            if interruption(error) is not None:
                 raise
-            reason = self._check(inputs, seen)
-            if reason is None:
-                self._measure(inputs, scored)
-            else:
-                self.recorded.discard()
-        self.recorded.stage(schemas.CHECKS.name, self.spark.createDataFrame(self.judged, check.VERDICT_TYPES))
+            self._check()  # what is wrong with the inputs says more than what failed for it
+            raise
+        reason = self._check()
+        if reason is None:
+            self._measure()
+        else:
+            self.recorded.discard()
+        self.recorded.stage(schemas.CHECKS.name, self._verdicts())
         return reason
 
-    def _score(self, inputs: Inputs, kept: ExitStack) -> tuple[DataFrame, SeenInputs | None]:
-        """Stage the lists, where they are published, and the rows of users; return them, and what the log has."""
-        has_facts, seen = can_be_seen(self.request), None
-        if self.config.results.lists:
-            lists = pipeline.to_lists(inputs, request=self.request, has_facts=has_facts)
-            with self.steps.step("match") as step:
-                lists = kept.enter_context(cached(with_text_ids(lists))) if has_facts else with_text_ids(lists)
-                staged = self.recorded.stage(schemas.LISTS.name, with_all_columns(without_facts(lists)))
-                step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
-            seen = seen_inputs(lists) if has_facts else None
-            if pipeline.are_lists_enough(inputs, self.request):
-                scored = pipeline.to_scored_lists(staged, request=self.request, has_one_list=inputs.has_one_list)
-                scored = kept.enter_context(cached(scored))
-                stage_users(self.recorded, scored, steps=self.steps)
-                return scored, seen
-        # Facts of items are not published: where a measure reads them, the log is ranked once more.
-        counts_rows = has_facts and seen is None
-        planned = pipeline.to_scored(inputs, request=self.request, are_kept=True, has_facts=counts_rows)
-        computed = kept.enter_context(cached(with_text_ids(planned)))
-        scored = without_facts(computed)
-        stage_users(self.recorded, scored, steps=self.steps)
-        return scored, seen_inputs(computed) if counts_rows else seen
-
-    def _check(self, inputs: Inputs, seen: SeenInputs | None) -> str | None:
+    def _check(self) -> str | None:
         """Count what can be seen in the rows, and refuse them where a check says so; return why there are none."""
         with self.steps.step("check") as step:
-            self._count(inputs, seen)
+            facts = self.host.input_facts()
+            self.counts = {fact.input: fact.count for fact in facts if fact.check == check_rows.ROWS}
+            # How many the segments have is for `runs` alone.
+            self.facts = [fact for fact in facts if (fact.input, fact.check) != (check_rows.SEGMENTS, check_rows.ROWS)]
+            self.facts += [*column_facts(self.host.inputs), *self.before.volume(self.counts)]
             step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
@@ -331,29 +353,16 @@ class _Night:
             self._refuse(*self._unusable())
         return reason
 
-    def _count(self, inputs: Inputs, seen: SeenInputs | None) -> None:
-        """Count what can be seen in the rows; how many the segments have is for `runs` alone."""
-        segments = self._sources.segments
-        of_segments = [check.to_segment_facts(segments.frame)] if segments else []
-        facts = computed_facts(*row_facts(inputs, self.request, seen), *of_segments)
-        self.counts = {fact.input: fact.count for fact in facts if fact.check == check_rows.ROWS}
-        self.facts = [fact for fact in facts if (fact.input, fact.check) != (check_rows.SEGMENTS, check_rows.ROWS)]
-        self.facts += [*column_facts(self._sources), *self.before.volume(self.counts)]
-
     def _quarantine(self) -> None:
         """Keep what cannot be used before anything is refused for it."""
-        rows = None
-        if self.config.results.quarantine and quarantine.is_needed(self.facts):
-            rows = quarantine.to_rows(self._sources, self.request, sample_share=self.recorded.facts.sample_share)
-        self.recorded.quarantine(rows)
+        is_needed = self.config.results.quarantine and quarantine.is_needed(self.facts)
+        self.recorded.quarantine(self.host.refused_rows() if is_needed else None)
 
-    def _measure(self, inputs: Inputs, scored: DataFrame) -> None:
+    def _measure(self) -> None:
         """Look at the lists, and stage what follows from the rows of users."""
-        self.facts += computed_facts(list_facts(scored, self.request))
-        exposures = exposures_of(inputs, self.request)
-        frames = pipeline.Frames(scored, self.request, inputs.has_one_list, exposures)
-        stage_results(self.recorded, frames, steps=self.steps)
-        metrics = self.recorded.staged(schemas.METRICS.name)
+        self.facts += self.host.list_facts()
+        stage_results(self.recorded, self.host, self.request, steps=self.steps)
+        metrics = self.recorded.rows(schemas.METRICS.name)
         with self.steps.step("drift"):
             self.facts += [] if metrics is None else self.before.of_means(metrics)
         self._refuse()
@@ -365,41 +374,50 @@ class _Night:
             return
         with self.steps.step("gate") as step:
             names = (schemas.METRICS.name, schemas.GROUP_METRICS.name, schemas.COMPARISONS.name)
-            metrics, group_metrics, comparisons = map(self.recorded.staged, names)
-            users = self.recorded.staged(schemas.USER_METRICS.name)
-            previous = None if users is None else self.before.previous(users)
+            metrics, group_metrics, comparisons = map(self.recorded.rows, names)
+            previous = self.before.previous(self.recorded)
             self.gates = gates.judge(self.config, metrics, group_metrics, comparisons, previous)
-            self.recorded.stage(schemas.GATES.name, self.spark.createDataFrame(self.gates, GATE_SCHEMA))
+            rows = pa.Table.from_pylist(self.gates, schema=arrow_schema(schemas.GATES))
+            self.recorded.stage(schemas.GATES.name, rows)
             step.n_rows = len(self.gates)
+
+    def _verdicts(self) -> pa.Table:
+        return check_rows.to_rows(self.facts, self.config.checks)
 
     def _refuse(self, *unusable_inputs: Fault) -> None:
         """Stop where a check says so, or an input cannot be used."""
-        self.judged = check_rows.to_rows(self.facts, self.config.checks).to_pylist()
-        failed = [row for row in self.judged if row["verdict"] == "error"]
+        self.checks = self._verdicts()
+        failed = self._of_verdict("error")
         if failed or unusable_inputs:
             kept = self.recorded.quarantine_path if self.config.results.quarantine else ""
             of_checks = (self._without_lists(row) or _check_fault(row, kept) for row in failed)
             raise ChecksFailedError(*unusable_inputs, *of_checks)
+
+    def _of_verdict(self, verdict: str) -> list[Check]:
+        """Take the rows of the checks with a verdict."""
+        if self.checks is None:
+            return []
+        rows: list[Check] = self.checks.filter(pc.field("verdict") == verdict).to_pylist()
+        return rows
 
     def _unusable(self) -> list[Fault]:
         """Find inputs that have rows and none that can be used, whatever the thresholds of the checks are."""
         faults = []
         for name, n_rows in self.counts.items():
             found = {fact.check: fact.count for fact in self.facts if fact.input == name and fact.count}
-            reasons = {reason: found[reason] for reason in flags.UNUSABLE if reason in found}
+            reasons = {reason: found[reason] for reason in check_rows.UNUSABLE if reason in found}
             if n_rows and sum(reasons.values()) == n_rows:
                 counted = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
                 text = f"{n_rows} rows and none that can be used ({counted})"
                 faults.append(Fault(f"inputs.{name}", text, EXPECTED[name], FIX))
         return faults
 
-    def _without_lists(self, row: Mapping[str, Any]) -> Fault | None:
+    def _without_lists(self, row: Check) -> Fault | None:
         """Say that a model has no list at all, and which ones have: its name may be misspelt."""
         if row["check"] != check_rows.MISSING_USERS or row["share"] < 1:
             return None
         (model,) = row["sample_keys"]
-        log = self._sources.recommendations.frame
-        names = [one[0] for one in log.select(C.MODEL_ID).distinct().orderBy(C.MODEL_ID).limit(_MODELS_SHOWN).collect()]
+        names = self.host.models(at_most=_MODELS_SHOWN)
         of_log = ", ".join(visible(str(name)) for name in names)
         found = (
             f"no list of {visible(model)} for any of {row['count']:,} judged users; the log of this date has {of_log}"
@@ -410,11 +428,10 @@ class _Night:
 
     def _why_empty(self) -> str | None:
         """Say which input has no rows for the date; an input without any row at all is an error."""
-        sources = self._sources
-        empty = [one for one in (sources.recommendations, sources.held_out) if self.counts.get(one.name) == 0]
-        others = [one for one in (sources.segments, sources.train, sources.items) if one]
-        uncounted = [one for one in others if not self.counts.get(one.name)]
-        wholly = [source for source in (*empty, *uncounted) if is_wholly_empty(source)]
+        needed = (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)
+        empty = [one for one in self.host.inputs if one.name in needed and self.counts.get(one.name) == 0]
+        others = [one for one in self.host.inputs if one.name not in needed and not self.counts.get(one.name)]
+        wholly = [one for one in (*empty, *others) if self.host.has_no_row(one.name)]
         if wholly:
             fix = "is the path right, and did the job that writes it run?"
             raise InputError(*(Fault(f"inputs.{one.name}", f"no row in {one.location}", "rows", fix) for one in wholly))
@@ -430,28 +447,18 @@ class _Night:
         limits += [f"{share:.4g} of the users"] if share < 1 else []
         return f" (looked for: {'; '.join(limits)})" if limits else ""
 
-    @property
-    def _sources(self) -> Sources:
-        if self.sources is None:
-            message = "the inputs are read first"
-            raise RuntimeError(message)
-        return self.sources
-
     def _input_facts(self) -> Sequence[InputFact]:
-        sources = self.sources.all() if self.sources else ()
         return [
             InputFact(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_columns)
-            for one in sources
+            for one in self.host.inputs
         ]
 
     def _warnings(self) -> Sequence[str]:
-        warned = [row for row in self.judged if row["verdict"] == "warn"]
-        return [f"{row['input']}, {row['check']}: {_counted(row)}" for row in warned]
+        return [f"{row['input']}, {row['check']}: {_counted(row)}" for row in self._of_verdict("warn")]
 
     def _failed(self, error: Exception) -> Exception:
         """Record the failure with its stage and cause; return the cause as it is told to people."""
-        sources = self.sources.all() if self.sources else ()
-        cause = translated(error, {source.name: source.location for source in sources})
+        cause = translated(error, {one.name: one.location for one in self.host.inputs})
         self._record_failure(cause)
         return cause
 
@@ -466,24 +473,22 @@ class _Night:
         )
 
 
-def with_text_ids(frame: DataFrame) -> DataFrame:
-    """Turn ids into text, as all published tables hold them."""
-    return frame.withColumns({name: F.col(name).cast("string") for name in IDS if name in frame.columns})
+def column_facts(inputs: Iterable[ReadInput]) -> list[Fact]:
+    """Name the columns that nothing reads: one is harmless, and may be one whose name is misspelt."""
+    return [
+        Fact(one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS])
+        for one in inputs
+    ]
 
 
-def with_all_columns(lists: DataFrame) -> DataFrame:
-    """Add the columns of ``schemas.LISTS`` that no measure of the run needs, as NULL."""
-    absent = [field for field in schemas.LISTS.fields if field.name not in (*lists.columns, *C.RUN_KEY)]
-    return with_columns(lists, {field.name: F.lit(None).cast(field.type) for field in absent})
-
-
-def _check_fault(row: Mapping[str, Any], quarantined: str) -> Fault:
+def _check_fault(row: Check, quarantined: str) -> Fault:
     """Say what was refused, and where its rows are kept, if they are."""
     expected = f"at most {row['threshold']:.2%}"
-    kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in flags.REFUSALS else ""
+    kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in check_rows.REFUSALS else ""
     fix = f"mend the input{kept}, or raise checks.{row['check']}.error"
-    if row["check"] == flags.ZERO_RANKS:
-        expected, fix = "ranks that count from 1", f"write ranks_from: 0 in inputs.{row['input']}, or {fix}"
+    if row["check"] == check_rows.ZERO_RANKS:
+        expected = "ranks that count from 1"
+        fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"
     if row["input"] == check_rows.ITEMS and row["check"] in _OF_CATALOGUE:
         expected, fix = _OF_CATALOGUE[row["check"]]
     if row["check"] in check_rows.OF_NIGHTS:
@@ -491,7 +496,7 @@ def _check_fault(row: Mapping[str, Any], quarantined: str) -> Fault:
     return Fault(f"{row['input']}, {row['check']}", _counted(row), expected, fix)
 
 
-def _counted(row: Mapping[str, Any]) -> str:
+def _counted(row: Check) -> str:
     """Write how often a check met its case, with a few of the keys concerned."""
     examples = f", for example {'; '.join(map(visible, row['sample_keys']))}" if row["sample_keys"] else ""
     return f"{row['count']:,} ({row['share']:.2%}){examples}"

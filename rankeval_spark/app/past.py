@@ -13,8 +13,9 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.measures import Measure, with_cutoff
-from rankeval_spark.measures.groups import OF_GROUP
-from rankeval_spark.results import Event, read_events, read_published
+from rankeval_spark.measures.item_groups import OF_GROUP
+from rankeval_spark.results import Event, read_events, results_of
+from rankeval_spark.results.local_tables import to_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -155,7 +156,7 @@ def _with_rule(definition: str) -> str:
 
 
 def published_nights(
-    spark: SparkSession, root: str, *, evaluation: str | None = None, dates: Sequence[date] = ()
+    spark: SparkSession | None, root: str, *, evaluation: str | None = None, dates: Sequence[date] = ()
 ) -> list[PastNight]:
     """List the published nights, oldest first.
 
@@ -201,7 +202,9 @@ def _standing(night: PastNight, config: EvaluationConfig) -> str:
     return ", ".join(filter(None, parts))
 
 
-def earlier_nights(spark: SparkSession, root: str, night: RunFacts | PastNight, *, at_most: int) -> list[PastNight]:
+def earlier_nights(
+    spark: SparkSession | None, root: str, night: RunFacts | PastNight, *, at_most: int
+) -> list[PastNight]:
     """List the newest published nights before one, of the same evaluation and share of users; oldest first.
 
     A date on which there was nothing to measure is none of them.
@@ -227,17 +230,16 @@ def _has_means(event: Event, *, sample_share: float) -> bool:
     return schemas.METRICS.name in (event["n_rows"] or {}) and event["sample_share"] == sample_share
 
 
-def means_of(spark: SparkSession, root: str, evaluation: str, nights: Sequence[PastNight]) -> list[dict[str, Any]]:
+def means_of(
+    spark: SparkSession | None, root: str, evaluation: str, nights: Sequence[PastNight]
+) -> list[dict[str, Any]]:
     """Read the rows of ``metrics`` over all users of some published nights: a few hundred a night."""
     if not nights:
         return []
     dates = [night.evaluation_date for night in nights]
-    return read_published(
-        spark,
-        root,
-        schemas.METRICS.name,
-        where=[(C.EVALUATION, "=", evaluation), (C.EVALUATION_DATE, "in", dates), (C.SLICE, "=", C.ALL_USERS)],
-    )
+    results = results_of(spark, root)
+    means = results.arrow(schemas.METRICS.name, date=dates, evaluation=evaluation, slice=C.ALL_USERS)
+    return to_rows(means)
 
 
 def _nearest(missing: Sequence[date], rows: Sequence[Event]) -> str:

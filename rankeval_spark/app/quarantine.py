@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def is_needed(facts: Iterable[Fact]) -> bool:
     """Whether there is such a row, by what the checks counted: where there is none, none is looked for."""
-    return any(fact.count and fact.check in flags.REFUSALS for fact in facts)
+    return any(fact.count and fact.check in check_rows.REFUSALS for fact in facts)
 
 
 def to_rows(sources: Sources, request: Request, *, sample_share: float = 1.0) -> DataFrame:

@@ -43,7 +43,7 @@ def to_volume_facts(counts: Mapping[str, int], facts: RunFacts, nights: Sequence
     Returns
     -------
     list of Fact
-        One for each input that enough nights have rows of: ``count`` of the ``total`` rows, of the night with more,
+        A fact for each input that enough nights have rows of: ``count`` of the ``total`` rows, of the night with more,
         are the difference.
     """
     asked = json.loads(facts.config)

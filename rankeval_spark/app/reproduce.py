@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import __version__, allowed, columns as C
-from rankeval_spark.app.night import measure_facts, new_run_id, rehearse_night, request_of
+from rankeval_spark.app.night import measure_facts, new_run_id, rehearse_night
 from rankeval_spark.app.past import PastNight
 from rankeval_spark.app.reproduction import Compared, RecordedRun, compare, left_out
 from rankeval_spark.config import EvaluationConfig, validate
+from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.results import Event, Rehearsal, RunFacts, read_events

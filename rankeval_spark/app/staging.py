@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyspark import StorageLevel
 
 from rankeval_spark import pipeline, schemas
+from rankeval_spark.result_rows.group_rows import to_group_table
 from rankeval_spark.stages import population
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from rankeval_spark.app.progress import Steps
-    from rankeval_spark.pipeline import Frames
+    from rankeval_spark.config.request import Request
     from rankeval_spark.results import StagedRun
 
 
@@ -26,16 +28,32 @@ def stage_users(run: StagedRun, scored: DataFrame, *, steps: Steps) -> None:
         step.n_rows = run.n_rows[schemas.USER_METRICS.name]
 
 
-def stage_results(run: StagedRun, frames: Frames, *, steps: Steps) -> None:
+class Tables(Protocol):
+    """What follows from the rows of users, each computed when it is used."""
+
+    @property
+    def metrics(self) -> DataFrame | pa.Table:
+        """As ``schemas.METRICS`` from the first column after the run's on."""
+
+    @property
+    def comparisons(self) -> DataFrame | pa.Table | None:
+        """As ``schemas.COMPARISONS``, likewise; None where nothing is compared."""
+
+
+def stage_results(run: StagedRun, tables: Tables, request: Request, *, steps: Steps) -> None:
     """Stage what follows from the rows of users: means, statistics of groups and comparisons."""
     with steps.step("summarise") as step:
-        metrics = run.stage(schemas.METRICS.name, frames.metrics)
+        run.stage(schemas.METRICS.name, tables.metrics)
         step.n_rows = run.n_rows[schemas.METRICS.name]
-        if pipeline.has_groups(frames.request):
-            run.stage(schemas.GROUP_METRICS.name, pipeline.to_group_metrics(metrics, request=frames.request))
-    if frames.comparisons is not None:
-        with steps.step("compare") as step:
-            run.stage(schemas.COMPARISONS.name, frames.comparisons)
+        metrics = run.rows(schemas.METRICS.name)
+        if metrics is not None and pipeline.has_groups(request):
+            run.stage(schemas.GROUP_METRICS.name, to_group_table(metrics))
+    if request.comparisons is None:
+        return
+    with steps.step("compare") as step:
+        comparisons = tables.comparisons
+        if comparisons is not None:
+            run.stage(schemas.COMPARISONS.name, comparisons)
             step.n_rows = run.n_rows[schemas.COMPARISONS.name]
 
 

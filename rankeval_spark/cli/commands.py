@@ -125,7 +125,7 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
     comparisons: Annotated[bool, typer.Option("--comparisons", help="Models against their baseline")] = False,
 ) -> None:
     """Show published metrics."""
-    from rankeval_spark.cli import published  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli import published  # noqa: PLC0415 - pyarrow takes a moment
 
     slices = slice_ or ([published.ANY_SLICE] if gaps else [])
     wanted = published.Filter(date_, evaluation, model or [], measure or [], slices, k or [])
@@ -149,7 +149,7 @@ def compare(  # noqa: PLR0913, PLR0917 - a filter each
     format_: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
 ) -> None:
     """Compare a published night with an earlier one, or its models with one of them; no input is read."""
-    from rankeval_spark.cli import comparing, published  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli import comparing, published  # noqa: PLC0415 - pyarrow takes a moment
 
     wanted = published.Filter(date_, evaluation, model or [], measures or [], slice_ or [], k or [])
     comparing.compare(results, against, wanted, format_)
@@ -165,7 +165,7 @@ def gate(
     ] = None,
 ) -> None:
     """Hold published results against rules again; exit code 6 where one is not met."""
-    from rankeval_spark.cli import gating  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli import gating  # noqa: PLC0415 - pyarrow takes a moment
 
     gating.gate(results, date_, evaluation, config)
 
@@ -178,9 +178,9 @@ def score(
     evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
 ) -> None:
     """Score the published lists of past dates with further measures."""
-    from rankeval_spark.cli import published  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli import scoring  # noqa: PLC0415 - imports pyspark
 
-    published.score(results, measures, date_ or [], evaluation)
+    scoring.score(results, measures, date_ or [], evaluation)
 
 
 @app.command()

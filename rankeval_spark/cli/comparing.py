@@ -11,10 +11,10 @@ from rankeval_spark.app.compare import Compared, Wanted, with_model, with_night
 from rankeval_spark.app.past import PastNight, earlier_nights, published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.published import ANY_SLICE, COMPARISON_COLUMNS, Filter
+from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.cli.terminal import console, write_out
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault, InputError
-from rankeval_spark.session import build_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ def compare(root: str, against: str, wanted: Filter, format_: str) -> None:
         wanted.ks,
         None if ANY_SLICE in wanted.slices else list(wanted.slices) or [C.ALL_USERS],
     )
-    spark = build_session("rankeval compare")
+    spark = session_for(root, "compare")
     night = _night(spark, root, wanted)
     before = _other(spark, root, night, against)
     found = (
@@ -61,7 +61,7 @@ def compare(root: str, against: str, wanted: Filter, format_: str) -> None:
         out.print(_table(rows, night, before, out.width))
 
 
-def _night(spark: SparkSession, root: str, wanted: Filter) -> PastNight:
+def _night(spark: SparkSession | None, root: str, wanted: Filter) -> PastNight:
     """Find the night that is meant: of the date, else the newest one."""
     dates = [parse_date(wanted.date, where="--date")] if wanted.date else []
     nights = published_nights(spark, root, evaluation=wanted.evaluation, dates=dates)
@@ -73,7 +73,7 @@ def _night(spark: SparkSession, root: str, wanted: Filter) -> PastNight:
     return newest[0]
 
 
-def _other(spark: SparkSession, root: str, night: PastNight, against: str) -> PastNight | None:
+def _other(spark: SparkSession | None, root: str, night: PastNight, against: str) -> PastNight | None:
     """Find the night to compare with; None where a model is meant."""
     if against == PREVIOUS:
         earlier = earlier_nights(spark, root, night, at_most=1)

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import allowed, columns as C, schemas
 from rankeval_spark.app import gates
 from rankeval_spark.app.history import unchanged_dates
+from rankeval_spark.app.past import published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.published import ANY_SLICE, Filter, comparison_rows_of, rows_of
-from rankeval_spark.cli.runs import run_one, session_for
+from rankeval_spark.cli.runs import run_one
+from rankeval_spark.cli.sessions import start
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.config import Gate, load_config
-from rankeval_spark.demo import prepare
+from rankeval_spark.demo import TRAINING, prepare
 from rankeval_spark.demo.results import forget_results_of_other_tables
-from rankeval_spark.results import Results
+from rankeval_spark.results import results_of
+from rankeval_spark.session.on_demand import on_demand
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
     from rankeval_spark.app.night import NightResult
     from rankeval_spark.config import EvaluationConfig
@@ -41,14 +45,17 @@ def run_demo(workspace: Path, config_path: Path) -> None:
     out, started = console(), time.perf_counter()
     config = load_config(config_path)
     allowed.demand(("--workspace", str(workspace)), ("results.root", config.results.location))
-    spark = session_for(config, is_small=True)
+    # Only to train: the nights are computed in this process.
+    settings = {**TRAINING, **config.spark.resolved_settings()}
+    spark = on_demand(partial(start, "rankeval demo", master=config.spark.master, settings=settings, is_small=True))
     logs = prepare(spark, workspace, lambda line: out.print(f"  {line}", markup=False))
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
     root, newest = config.results.location, max(logs.dates).isoformat()
     if forget_results_of_other_tables(workspace, Path(root)):
         out.print("  results of a version that declared other tables: removed, and made anew", markup=False)
-    results = [run_one(spark, config, day) for day in _to_evaluate(spark, config, logs)]
-    rows = rows_of(spark, root, Filter(newest, config.evaluation, (), (), (ANY_SLICE,), (SHOWN_K,)))
+    nights = [run_one(spark, config, day) for day in _to_evaluate(spark, config, logs)]
+    results = results_of(spark, root)
+    rows = rows_of(results, Filter(newest, config.evaluation, (), (), (ANY_SLICE,), (SHOWN_K,)))
     everyone = [row for row in rows if row[C.SLICE] == C.ALL_USERS]
     users = max(row["n_users"] for row in everyone)
     out.print()
@@ -56,13 +63,13 @@ def run_demo(workspace: Path, config_path: Path) -> None:
         tables.leaderboard(everyone, f"{newest}: models x measures at k = {SHOWN_K}, {users:,} users, 95 % intervals")
     )
     out.print()
-    compared = comparison_rows_of(spark, root, Filter(newest, config.evaluation, (), (), (), (SHOWN_K,)))
+    compared = comparison_rows_of(results, Filter(newest, config.evaluation, (), (), (), (SHOWN_K,)))
     title = f"{newest}: models against the baseline on the same users"
-    out.print(tables.comparisons([row.asDict() for row in compared], title, width=out.width))
+    out.print(tables.comparisons(compared, title, width=out.width))
     out.print()
     _print_slices(rows, everyone)
     out.print()
-    _print_gates(spark, config, results[-1])
+    _print_gates(spark, config, nights[-1])
     _print_caveats(logs)
     _print_next(root, newest, time.perf_counter() - started)
 
@@ -75,7 +82,7 @@ def _to_evaluate(spark: SparkSession, config: EvaluationConfig, logs: DemoLogs) 
     return [day for day in logs.dates if day not in earlier]
 
 
-def _print_slices(rows: Sequence[Row], everyone: Sequence[Row]) -> None:
+def _print_slices(rows: Sequence[Mapping[str, Any]], everyone: Sequence[Mapping[str, Any]]) -> None:
     whole = max((row for row in everyone if row[C.MEASURE] == PRIMARY), key=lambda row: row[C.VALUE])
     own = [row for row in rows if (row[C.MODEL_ID], row[C.MEASURE]) == (whole[C.MODEL_ID], PRIMARY)]
     large = [row for row in own if row[C.SLICE] != C.ALL_USERS and not row["is_small"]]
@@ -90,10 +97,9 @@ def _print_gates(spark: SparkSession, config: EvaluationConfig, night: NightResu
     out.print(tables.gates(night.gates))
     said = "it may ship" if not night.is_blocked else "it may not ship, and rankeval run ends with exit code 6"
     out.print(f"all rules together: {said}", markup=False)
-    results, stricter = Results(spark, config.results.location), config.model_copy(update={"gates": (STRICTER,)})
-    read = (results.metrics, results.group_metrics, results.comparisons)
-    metrics, groups, pairs = (table(date=night.evaluation_date, evaluation=night.evaluation) for table in read)
-    rows = gates.judge(stricter, metrics, groups, pairs)
+    stricter, root = config.model_copy(update={"gates": (STRICTER,)}), config.results.location
+    (published,) = published_nights(spark, root, evaluation=night.evaluation, dates=[night.evaluation_date])
+    rows = gates.judge_published(stricter, results_of(spark, root), published)
     verb = "would have kept it back" if gates.failed(rows) else "would have let it ship too"
     out.print(f"\na rule that asks for more, {STRICTER}, {verb}:", markup=False, soft_wrap=True)
     out.print(tables.gates(rows, title=None))

@@ -10,11 +10,11 @@ from rankeval_spark.app import changes, gates
 from rankeval_spark.app.backfill import GATE_FAILED
 from rankeval_spark.app.past import PastNight, earlier_nights, published_nights
 from rankeval_spark.cli import tables
+from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.cli.terminal import console
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.results import Results
-from rankeval_spark.session import build_session
+from rankeval_spark.results import results_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def gate(root: str, day: str | None, evaluation: str | None, path: Path | None) 
     """Judge a published night by its own rules, or by those of another config, and show what comes of it."""
     given = load_config(path) if path else None
     dates = [parse_date(day, where="--date")] if day else []
-    spark = build_session("rankeval gate")
+    spark = session_for(root, "gate")
     nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
     newest = max(night.evaluation_date for night in nights)
     rows = []
@@ -42,16 +42,14 @@ def gate(root: str, day: str | None, evaluation: str | None, path: Path | None) 
     raise typer.Exit(GATE_FAILED if gates.failed(rows) else 0)
 
 
-def _judged(spark: SparkSession, root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
+def _judged(spark: SparkSession | None, root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
     if not config.gates:
         raise ConfigError(Fault(str(night), "no rule", "gates in the config", "add them, or give others by --config"))
-    of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
-    results = Results(spark, root)
+    results = results_of(spark, root)
     previous = None
     if changes.rules_of(config):
         earlier = earlier_nights(spark, root, night, at_most=1)
-        previous = changes.since_previous(spark, root, config, changes.Side.of(results, night), earlier)
-    found = (results.metrics(**of_night), results.group_metrics(**of_night), results.comparisons(**of_night))
-    rows = gates.judge(config, *found, previous)
+        previous = changes.since_previous(results, config, changes.Side.of(results, night), earlier)
+    rows = gates.judge_published(config, results, night, previous)
     console().print(tables.gates(rows))
     return rows

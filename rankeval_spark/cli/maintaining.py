@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rankeval_spark.app.maintain import Maintained, Wanted, maintain as bring_into_order
+from rankeval_spark.cli.sessions import start
 from rankeval_spark.cli.terminal import console, progress
-from rankeval_spark.session import build_session
 
 
 def maintain(root: str, wanted: Wanted, *, one_run_per_root: bool) -> None:
     """Do what is wanted and print a line of each step."""
-    spark = build_session("rankeval maintain")
+    spark = start("rankeval maintain")
     with progress("maintain") as listener:
         done = bring_into_order(spark, root, wanted, one_run_per_root=one_run_per_root, progress=listener)
     out = console()

@@ -8,30 +8,25 @@ from typing import TYPE_CHECKING, Final
 
 from rich.markup import escape
 
-from rankeval_spark.cli.layout import print_facts, print_heading, reflowed
+from rankeval_spark.cli.layout import print_facts, print_heading
 from rankeval_spark.cli.tables import headed
 from rankeval_spark.cli.terminal import console
-from rankeval_spark.measures import Measure, beside, options as measure_options, registry
-from rankeval_spark.measures.golden import UNDEFINED
+from rankeval_spark.measures import Measure, group_statistics, options as measure_options, registry
+from rankeval_spark.measures.worked_examples import UNDEFINED, page_of
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from rankeval_spark.cli.layout import Fact
-    from rankeval_spark.measures import Golden
-    from rankeval_spark.measures.beside import Beside
+    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.group_statistics import GroupStatistic
     from rankeval_spark.measures.options import Option
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.worked_examples import Example
 
 _NARROW: Final = 110
 """Columns below which a table of six would hold three words a line."""
 
-_SHARED_MEANINGS: Final = {
-    registry.AGG: registry.AGG_MEANING,
-    registry.GROUP: registry.GROUP_MEANING,
-    registry.JUDGED_ONLY: registry.JUDGED_ONLY_MEANING,
-}
 _EXPLAINED_BY: Final = "rankeval measures NAME explains one: its options, notes and worked examples."
 
 
@@ -46,9 +41,9 @@ def show(name: str | None) -> None:
         out.print(_EXPLAINED_BY, markup=False, soft_wrap=True)
         return
     # A bare name is enough, also of a measure that is not computed without an option or a cutoff.
-    found, other = registry.find(name), beside.find(name)
+    found, other = registry.find(name), group_statistics.find(name)
     if found is None and other is not None:
-        _explain_beside(other)
+        _explain_statistic(other)
         return
     _explain(found.entry if found else Measure.parse(name, where="rankeval measures").entry)
 
@@ -59,8 +54,8 @@ def _listing() -> Table:
         definition = entry.definition
         cells = (definition.formula, _options(entry), entry.range, definition.undefined, definition.source)
         table.add_row(f"[bold]{entry.name}[/bold]", *map(escape, cells))
-    for one in beside.ALL:
-        cells = (one.formula, one.comes, one.range, one.undefined, one.source)
+    for one in group_statistics.ALL:
+        cells = (one.formula, one.way, one.range, one.undefined, one.source)
         table.add_row(f"[bold]{one.name}[/bold]", *map(escape, cells))
     return table
 
@@ -73,9 +68,9 @@ def _print_below_one_another(out: Console) -> None:
         options = [("options", ", ".join(_options(entry).splitlines()))]
         rest = (("range", entry.range), ("undefined", definition.undefined), ("source", definition.source))
         print_facts(out, [*(fact for fact in options if fact[1]), *rest, ("", "")])
-    for one in beside.ALL:
+    for one in group_statistics.ALL:
         print_heading(out, one.name, one.formula)
-        print_facts(out, [("how", one.comes), *_ends(one), ("", "")])
+        print_facts(out, [("how", one.way), *_ends(one), ("", "")])
 
 
 def _options(entry: Entry) -> str:
@@ -85,7 +80,7 @@ def _options(entry: Entry) -> str:
 
 
 def _values(option: Option) -> str:
-    """Write an option as it stands in a name: its default, and the other choices after it."""
+    """Write an option as a name shows it: its default, and the other choices after it."""
     if option.default is None:
         return f"{option.name}="
     shown = [measure_options.show(value) for value in (option.default, *option.choices)]
@@ -99,33 +94,33 @@ def _explain(entry: Entry) -> None:
     print_facts(out, _facts(entry))
 
 
-def _explain_beside(one: Beside) -> None:
-    """Explain what is not asked for as a measure."""
+def _explain_statistic(one: GroupStatistic) -> None:
+    """Explain a statistic of several groups, which is not requested as a measure."""
     out = console()
     print_heading(out, one.name, one.summary)
-    print_facts(out, [("formula", one.formula), ("how", one.comes), ("interval", one.interval), *_ends(one)])
+    print_facts(out, [("formula", one.formula), ("how", one.way), ("interval", one.interval), *_ends(one)])
 
 
-def _ends(one: Beside) -> list[Fact]:
+def _ends(one: GroupStatistic) -> list[Fact]:
     return [("range", one.range), ("undefined", one.undefined), ("source", one.source)]
 
 
 def _facts(entry: Entry) -> Iterator[Fact]:
-    definition, meanings = entry.definition, {**_SHARED_MEANINGS, **_meanings(entry.doc)}
+    definition, page = entry.definition, page_of(entry)
     yield "formula", definition.formula
     for option in entry.options:
-        yield "option", f"{_default(option)} ({option.expected})\n{meanings.get(option.name, '')}".strip()
+        yield "option", f"{_default(option)} ({option.expected})\n{option.meaning.replace('`', '')}"
     yield "cutoff", str(definition.cutoff)
     yield "range", entry.range
     yield "undefined", definition.undefined
-    yield "needs", entry.requires or "nothing beside the log and the judgements"
-    yield "interval", definition.interval
+    yield "needs", entry.requires or "nothing but the log and the judgements"
+    yield "interval", entry.interval
     if definition.aliases:
         yield "also called", ", ".join(definition.aliases)
     yield "source", definition.source
-    yield "notes", reflowed(_section(entry.doc, "Notes"))
-    for golden in definition.goldens:
-        yield "example", _example(golden)
+    yield "notes", page.notes.replace("``", "").replace("\n", "\n\n")
+    for example in page.examples:
+        yield "example", _example(example)
 
 
 def _default(option: Option) -> str:
@@ -135,25 +130,13 @@ def _default(option: Option) -> str:
     return f"{option.name} left out" if left_out else f"{option.name}={measure_options.show(option.default)}"
 
 
-def _example(golden: Golden) -> str:
+def _example(example: Example) -> str:
     """Write a worked example: measure, lists, exact values, the same in decimals, and what it shows."""
-    has_terms = re.search(r"[*/(]", "".join(golden.values))
+    has_terms = re.search(r"[*/(]", "".join(example.values))
     decimals = ", ".join(
         UNDEFINED if text == UNDEFINED else f"{float(value):.4f}"
-        for text, value in zip(golden.values, golden.expected, strict=True)
+        for text, value in zip(example.values, example.expected, strict=True)
     )
-    exact = f"{golden.measure} = {', '.join(golden.values)}{f' = {decimals}' if has_terms else ''}"
-    note = f"  ({golden.note})" if golden.note else ""
-    return f"{exact}{note}\n{'lists' if golden.shown else 'gains'} {golden.given}"
-
-
-def _section(doc: str, title: str) -> str:
-    """Return a section of a numpydoc docstring."""
-    found = re.search(rf"^{title}\n-+\n(?P<text>.*?)(?=\n\n\w+\n-+\n|\Z)", doc, re.MULTILINE | re.DOTALL)
-    return found["text"].strip().replace("``", "") if found else ""
-
-
-def _meanings(doc: str) -> dict[str, str]:
-    """Return what a docstring says of each parameter."""
-    parts = re.split(r"^(\w+) : .*$", _section(doc, "Parameters"), flags=re.MULTILINE)[1:]
-    return {name: reflowed(text.strip()) for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    exact = f"{example.measure} = {', '.join(example.values)}{f' = {decimals}' if has_terms else ''}"
+    note = f"  ({example.note})" if example.note else ""
+    return f"{exact}{note}\n{'gains' if example.rankings else 'lists'} {example.given}"

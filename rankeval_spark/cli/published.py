@@ -1,29 +1,30 @@
-"""``rankeval show`` and ``score``: what stands in the results root, and what can be added to it."""
+"""``rankeval show``: what the results root holds."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from pyspark.sql import DataFrame, Row, functions as F
+import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.app.history import past_nights, score_night
 from rankeval_spark.cli import tables
+from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.cli.tables import OTHER_TESTS
-from rankeval_spark.cli.terminal import console, progress, write_out
+from rankeval_spark.cli.terminal import console, write_out
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.measures import Measure, MeasureSet, of_groups
-from rankeval_spark.results import Results
+from rankeval_spark.measures import Measure, group_statistics
+from rankeval_spark.result_rows import gap_rows
+from rankeval_spark.results import results_of
 from rankeval_spark.results.reader import DELETED
-from rankeval_spark.session import build_session
-from rankeval_spark.stages import gaps
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rankeval_spark.results import Results
+
+Row: TypeAlias = dict[str, Any]
 
 View: TypeAlias = Literal["metrics", "gaps", "comparisons"]
 
@@ -78,7 +79,7 @@ COMPARISON_COLUMNS: Final = (
     OTHER_TESTS,
 )
 
-GAP_COLUMNS: Final = (*gaps.NIGHT, *gaps.COLUMNS)
+GAP_COLUMNS: Final = (*gap_rows.NIGHT, *gap_rows.COLUMNS)
 
 ANY_SLICE: Final = "any"
 
@@ -101,22 +102,24 @@ class Filter:
         """Canonical names of the measures, without cutoff."""
         return [_label_of(text) for text in self.measures]
 
-    def apply(self, metrics: DataFrame) -> DataFrame:
-        """Keep the wanted rows of one date."""
-        slices = list(self.slices) or [C.ALL_USERS]
-        wanted = {C.MODEL_ID: self.models, C.MEASURE: self.labels, C.K: self.ks}
-        if ANY_SLICE not in slices:
-            wanted[C.SLICE] = slices
-        for column, values in wanted.items():
-            metrics = metrics.where(F.col(column).isin(*values)) if values else metrics
-        return metrics
+    @property
+    def equal(self) -> dict[str, Any]:
+        """Columns that must have one of some values."""
+        slices = [] if ANY_SLICE in self.slices else list(self.slices) or [C.ALL_USERS]
+        wanted: dict[str, Sequence[Any]] = {
+            C.MODEL_ID: self.models,
+            C.MEASURE: self.labels,
+            C.K: self.ks,
+            C.SLICE: slices,
+        }
+        return {column: list(values) for column, values in wanted.items() if values}
 
 
 def _label_of(text: str) -> str:
     """Read a measure with its cutoff or without, also where it cannot be computed without one, or ``GroupGap(...)``."""
-    parts = of_groups.parts_of(text)
+    parts = group_statistics.parts_of(text)
     if parts is not None:
-        return of_groups.name_of(parts[0], _label_of(parts[1]))
+        return group_statistics.name_of(parts[0], _label_of(parts[1]))
     try:
         return Measure.parse(text, where="--measure").label
     except ConfigError as error:
@@ -139,9 +142,9 @@ def show(root: str, wanted: Filter, format_: str, view: View = "metrics") -> Non
     if format_ not in ("table", *writers):
         raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
     columns, read, lay_out = _VIEWS[view]
-    spark = build_session("rankeval show")
-    rows = read(spark, root, wanted)
-    for note in _notes(spark, root, rows):
+    results = results_of(session_for(root, "show"), root)
+    rows = read(results, wanted)
+    for note in _notes(results, rows):
         console(is_error=True).print(f"note: {note}", markup=False, soft_wrap=True)
     if not rows:
         hint = f"no row matches; without filters: rankeval show {shlex.quote(root)}"
@@ -152,10 +155,10 @@ def show(root: str, wanted: Filter, format_: str, view: View = "metrics") -> Non
         lay_out(rows)
 
 
-def _notes(spark: SparkSession, root: str, rows: Sequence[Row]) -> list[str]:
+def _notes(results: Results[Any], rows: Sequence[Row]) -> list[str]:
     """Say of which nights only what is shown is left."""
     nights = sorted({(row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows})
-    gone = Results(spark, root).deleted() if rows else {}
+    gone = results.deleted() if rows else {}
     return [
         f"{name}, {day}: {' and '.join(sorted(gone[name, day]))} were {DELETED}"
         for name, day in nights
@@ -163,63 +166,60 @@ def _notes(spark: SparkSession, root: str, rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
+def rows_of(results: Results[Any], wanted: Filter) -> list[Row]:
     """Read the wanted rows of the wanted date, or of the newest one of each evaluation."""
-    rows = _wanted(spark, root, wanted).select(*COLUMNS)
-    if any(of_groups.parts_of(label) for label in wanted.labels):
-        found = _wanted(spark, root, wanted, schemas.GROUP_METRICS.name)
-        shown = [name for name in COLUMNS if name in found.columns]
-        rows = rows.unionByName(found.select(*shown), allowMissingColumns=True)
-    return rows.orderBy(*ORDER).collect()
+    rows = _wanted(results, wanted, schemas.METRICS.name).to_pylist()
+    if any(group_statistics.parts_of(label) for label in wanted.labels):
+        rows += _wanted(results, wanted, schemas.GROUP_METRICS.name).to_pylist()
+    return in_order([{name: row.get(name) for name in COLUMNS} for row in rows], ORDER)
 
 
-def gap_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
+def gap_rows_of(results: Results[Any], wanted: Filter) -> list[Row]:
     """Read how far the groups lie apart that the wanted rows are of."""
-    order = [name for name in ORDER if name in GAP_COLUMNS]
-    metrics, group_metrics = (
-        _wanted(spark, root, replace(wanted, measures=_with_kinds(wanted.measures)), table)
-        for table in (schemas.METRICS.name, schemas.GROUP_METRICS.name)
-    )
-    return gaps.to_gaps(metrics, group_metrics).select(*GAP_COLUMNS).orderBy(*order).collect()
+    of_both = replace(wanted, measures=_with_kinds(wanted.measures))
+    read = (_wanted(results, of_both, table) for table in (schemas.METRICS.name, schemas.GROUP_METRICS.name))
+    gaps = gap_rows.to_gaps(*read).select(GAP_COLUMNS).to_pylist()
+    return in_order(gaps, [name for name in ORDER if name in GAP_COLUMNS])
 
 
 def _with_kinds(measures: Sequence[str]) -> list[str]:
     """Name each measure and the statistics of its groups; the name of a statistic is that of its measure too."""
-    wholes = [parts[1] if (parts := of_groups.parts_of(text)) else text for text in measures]
-    return [*wholes, *(of_groups.name_of(kind, one) for kind in of_groups.KINDS for one in wholes)]
+    wholes = [parts[1] if (parts := group_statistics.parts_of(text)) else text for text in measures]
+    return [*wholes, *(group_statistics.name_of(kind, one) for kind in group_statistics.KINDS for one in wholes)]
 
 
-def comparison_rows_of(spark: SparkSession, root: str, wanted: Filter) -> list[Row]:
-    """Read the comparisons of the wanted models, measures and slices: a row each, beside t the other tests."""
+def comparison_rows_of(results: Results[Any], wanted: Filter) -> list[Row]:
+    """Read the comparisons of the wanted models, measures and slices: a row each, next to t the other tests."""
     order = (*ORDER[:4], C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K)
-    names = [name for name in COMPARISON_COLUMNS if name != OTHER_TESTS]
-    rows = _wanted(spark, root, wanted, "comparisons").orderBy(*order, "test").select(*names).collect()
+    rows = in_order(_wanted(results, wanted, schemas.COMPARISONS.name).to_pylist(), (*order, "test"))
     others: dict[tuple[str, ...], dict[str, float | None]] = {}
     for row in rows:
         if row["test"] != "t":
             others.setdefault(_compared(row, order), {})[row["test"]] = row["p_adjusted"]
+    names = [name for name in COMPARISON_COLUMNS if name != OTHER_TESTS]
     of_t = (row for row in rows if row["test"] == "t")
-    return [Row(**row.asDict(), **{OTHER_TESTS: others.get(_compared(row, order), {})}) for row in of_t]
+    return [{**{name: row[name] for name in names}, OTHER_TESTS: others.get(_compared(row, order), {})} for row in of_t]
 
 
 def _compared(row: Row, key: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in key)
 
 
-def _wanted(spark: SparkSession, root: str, wanted: Filter, table: str = schemas.METRICS.name) -> DataFrame:
-    day = parse_date(wanted.date, where="--date") if wanted.date else None
-    results = Results(spark, root)
-    read = {
-        schemas.METRICS.name: results.metrics,
-        schemas.GROUP_METRICS.name: results.group_metrics,
-        schemas.COMPARISONS.name: results.comparisons,
-    }
-    published = read[table](date=day, evaluation=wanted.evaluation)
-    metrics = wanted.apply(published)
-    if day is None:
-        newest = published.groupBy(C.EVALUATION).agg(F.max(C.EVALUATION_DATE).alias(C.EVALUATION_DATE))
-        metrics = metrics.join(newest, on=[C.EVALUATION, C.EVALUATION_DATE], how="left_semi")
-    return metrics
+def in_order(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
+    """Sort rows by some columns, NULL first."""
+    return sorted(rows, key=lambda row: [(row[name] is not None, row[name]) for name in names])
+
+
+def _wanted(results: Results[Any], wanted: Filter, table: str) -> pa.Table:
+    """Read rows of the wanted date; where none is named, of the newest one of each evaluation that the table has."""
+    if wanted.date:
+        day = parse_date(wanted.date, where="--date")
+        return results.arrow(table, date=day, evaluation=wanted.evaluation, **wanted.equal)
+    nights = dict(results.nights(table))  # oldest first: the newest date of an evaluation is the last
+    newest = {name: day for name, day in nights.items() if wanted.evaluation in (None, name)}
+    rows = results.arrow(table, date=sorted(set(newest.values())), evaluation=sorted(newest), **wanted.equal)
+    cells = zip(*(rows[name].to_pylist() for name in (C.EVALUATION, C.EVALUATION_DATE)), strict=True)
+    return rows.filter(pa.array([newest[name] == day for name, day in cells], pa.bool_()))
 
 
 def _print_metrics(rows: Sequence[Row]) -> None:
@@ -227,19 +227,19 @@ def _print_metrics(rows: Sequence[Row]) -> None:
         _print_leaderboards(rows)
         return
     for title, own in _by_night(rows):
-        console().print(tables.means([row.asDict() for row in own], title))
+        console().print(tables.means(own, title))
 
 
 def _print_gaps(rows: Sequence[Row]) -> None:
     out = console()
     for title, own in _by_night(rows):
-        out.print(tables.gaps([row.asDict() for row in own], title, width=out.width))
+        out.print(tables.gaps(own, title, width=out.width))
 
 
 def _print_comparisons(rows: Sequence[Row]) -> None:
     out = console()
     for title, own in _by_night(rows):
-        out.print(tables.comparisons([row.asDict() for row in own], title, width=out.width))
+        out.print(tables.comparisons(own, title, width=out.width))
 
 
 def _print_leaderboards(rows: Sequence[Row]) -> None:
@@ -256,23 +256,6 @@ def _by_night(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     for row in rows:
         nights.setdefault(f"{row[C.EVALUATION]}, {row[C.EVALUATION_DATE]}", []).append(row)
     return list(nights.items())
-
-
-def score(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None) -> None:
-    """Add measures to published dates and show their means."""
-    asked = MeasureSet.parse(measures, where="--measures")
-    days = [parse_date(text, where="--date") for text in dates]
-    spark = build_session("rankeval score")
-    out = console()
-    for night in past_nights(spark, root, evaluation=evaluation, dates=days, needs=asked.needs):
-        name, day = night.evaluation, night.evaluation_date
-        if night.is_empty:
-            out.print(f"{night}: nothing to score, {night.row['reason']}", markup=False, soft_wrap=True)
-            continue
-        with progress(f"{name} {day}") as listener:
-            score_night(spark, root, night, asked, progress=listener)
-        rows = rows_of(spark, root, Filter(str(day), name, (), asked.labels, (), asked.ks))
-        out.print(tables.leaderboard(rows, f"{name}, {day}"))
 
 
 _VIEWS: Final[Mapping[View, tuple[Sequence[str], Callable[..., list[Row]], Callable[[Sequence[Row]], None]]]] = {

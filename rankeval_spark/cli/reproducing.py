@@ -11,12 +11,12 @@ from rich.markup import escape
 
 from rankeval_spark import __version__
 from rankeval_spark.app import reproduce as again
+from rankeval_spark.cli.sessions import start
 from rankeval_spark.cli.tables import headed
 from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import load_config
 from rankeval_spark.config.redaction import is_reference
 from rankeval_spark.errors import REDACTED
-from rankeval_spark.session import build_session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ MOST_COLUMNS: Final = 5
 def reproduce(root: str, run_id: str, path: Path | None, scratch: str | None) -> None:
     """Run a published run again, show how the two compare, and end with 7 where they differ."""
     given = load_config(path).spark if path else None
-    spark = build_session(
+    spark = start(
         "rankeval reproduce",
         master=given.master if given else None,
         settings=given.resolved_settings() if given else None,

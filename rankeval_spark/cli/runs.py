@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
 
 from rankeval_spark.app import backfill as filling, dry_run
 from rankeval_spark.app.gates import failed
-from rankeval_spark.app.night import NightResult, evaluation_name, run_night
+from rankeval_spark.app.night import NightResult, PreparedNight, evaluation_name, prepare_night, run_night
 from rankeval_spark.app.past import kept_nights
 from rankeval_spark.cli import tables
+from rankeval_spark.cli.sessions import start
 from rankeval_spark.cli.terminal import console, headline, progress
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.session import build_session
+from rankeval_spark.session.builder import build_session, is_chosen
 from rankeval_spark.session.local_size import are_small
+from rankeval_spark.session.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from rich.console import Console
 
     from rankeval_spark.config import EvaluationConfig
 
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 def run(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool) -> None:
     """Evaluate one date, or say what that would read and compute."""
     config, (evaluation_date,) = _config_and_dates(path, overrides, [("--date", day)])
-    spark = session_for(config, is_small=_are_inputs_small(config, [evaluation_date]))
+    spark = session_of_nights(config, is_small=_are_inputs_small(config, [evaluation_date]))
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share)
         return
@@ -56,17 +61,36 @@ def backfill(  # noqa: PLR0913 - the options of the command
     config, read = _config_and_dates(path, overrides, [*ends, *(("--date", day) for day in days)])
     of_range = dict(zip((where for where, _ in ends), read, strict=False))
     dates = filling.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
-    spark = session_for(config, is_small=_are_inputs_small(config, dates))
+    spark = session_of_nights(config, is_small=_are_inputs_small(config, dates))
     kept = kept_nights(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
     outcomes: list[filling.Outcome] = []
+    in_turn = _InTurn(spark, config, sample_share)
     try:
-        for one in filling.backfill(
-            dates, lambda day: run_one(spark, config, day, sample_share=sample_share), kept=kept
-        ):
+        for one in filling.backfill(dates, in_turn.prepare, kept=kept):
             outcomes.append(one)
     finally:  # who stops it in the middle wants to know how far it came
         _show_summary(outcomes, n_dates=len(dates))
     raise typer.Exit(filling.exit_code(outcomes))
+
+
+@dataclass
+class _InTurn:
+    """Nights one after another: each is prepared while the one before it is published."""
+
+    spark: SparkSession
+    config: EvaluationConfig
+    sample_share: float
+    console: Console = field(default_factory=partial(console, is_error=True))
+    last: PreparedNight | None = None
+
+    def prepare(self, day: date) -> PreparedNight:
+        """Evaluate one date and show how far it is."""
+        title = f"{self.config.evaluation} {day.isoformat()}"
+        with progress(title, self.console) as listener:
+            self.last = prepare_night(
+                *(self.spark, self.config, day), sample_share=self.sample_share, progress=listener, after=self.last
+            )
+        return self.last
 
 
 def _config_and_dates(
@@ -89,14 +113,17 @@ def _config_and_dates(
     return config, read
 
 
-def session_for(config: EvaluationConfig, *, is_small: bool = False) -> SparkSession:
-    """Build the session that a config asks for; one for small inputs begins sooner."""
-    return build_session(
-        f"rankeval {config.evaluation}",
-        master=config.spark.master,
-        settings=config.spark.resolved_settings(),
-        is_small=is_small,
-    )
+def session_of_nights(config: EvaluationConfig, *, is_small: bool) -> SparkSession:
+    """Return the session of nights, started when one of them takes Spark, or at once where the config wants that."""
+    name = f"rankeval {config.evaluation}"
+    options: dict[str, Any] = {
+        "master": config.spark.master,
+        "settings": config.spark.resolved_settings(),
+        "is_small": is_small,  # then it begins sooner
+    }
+    if config.spark.always or is_chosen(config.spark.master):
+        return start(name, **options)
+    return on_demand(partial(build_session, name, **options))  # the run shows meanwhile how far it is
 
 
 def _are_inputs_small(config: EvaluationConfig, dates: Sequence[date]) -> bool:

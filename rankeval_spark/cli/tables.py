@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rich.markup import escape
 from rich.table import Table
@@ -14,9 +14,6 @@ from rich.table import Table
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row
 
 FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")
 """A cell that begins with one of these is run as a formula by spreadsheets; some take their wide forms for them too."""
@@ -42,12 +39,12 @@ def name_of(row: Mapping[str, Any]) -> str:
     return with_cutoff(row[C.MEASURE], row[C.K])
 
 
-def leaderboard(rows: Sequence[Row], title: str) -> Table:
+def leaderboard(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
     """Lay out models x measures: a line a measure, a column a model, the best mean of each line in bold.
 
     Intervals are those of each mean by itself; overlapping ones do not say that two models are alike.
     """
-    by_cell = {(name_of(row.asDict()), row[C.MODEL_ID]): row for row in rows}
+    by_cell = {(name_of(row), row[C.MODEL_ID]): row for row in rows}
     measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
     table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
     table.add_column("measure", no_wrap=True)
@@ -73,7 +70,7 @@ def _best(measure: str, values: Sequence[float]) -> float | None:
     return (min if is_lower else max)(values, default=None)
 
 
-def slices(rows: Sequence[Row], whole: Row, title: str) -> Table:
+def slices(rows: Sequence[Mapping[str, Any]], whole: Mapping[str, Any], title: str) -> Table:
     """Lay out slices of one model beside the mean over everyone."""
     table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
     for heading in ("slice", "value", "users", "mean", "interval", "against all"):
@@ -320,7 +317,7 @@ def _compared(row: Mapping[str, Any]) -> str:
     return f"{row['n_groups']} compared\n{row['n_left_out']} left out"
 
 
-def to_csv(rows: Sequence[Row | Mapping[str, Any]], columns: Sequence[str]) -> str:
+def to_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Write rows as CSV; text that a spreadsheet would run as a formula is quoted with an apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out)
@@ -329,12 +326,12 @@ def to_csv(rows: Sequence[Row | Mapping[str, Any]], columns: Sequence[str]) -> s
     return out.getvalue()
 
 
-def to_json(rows: Sequence[Row | Mapping[str, Any]], columns: Sequence[str]) -> str:
+def to_json(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Write rows as a JSON array of objects."""
     return json.dumps([{name: row[name] for name in columns} for row in rows], default=str, indent=2) + "\n"
 
 
-def _cell(row: Row | Mapping[str, Any] | None, best: float | None) -> str:
+def _cell(row: Mapping[str, Any] | None, best: float | None) -> str:
     if row is None or row[C.VALUE] is None:
         return "-"
     text = f"{row[C.VALUE]:.4f}"
@@ -342,7 +339,7 @@ def _cell(row: Row | Mapping[str, Any] | None, best: float | None) -> str:
     return f"{shown} [dim]{_interval(row)}[/dim]"
 
 
-def _interval(row: Row | Mapping[str, Any]) -> str:
+def _interval(row: Mapping[str, Any]) -> str:
     return "-" if row["ci_low"] is None else escape(f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]")
 
 

@@ -74,6 +74,7 @@ class LiveLine:
         self._tasks = tasks
         self._stage = ""
         self._began = time.monotonic()
+        self.is_live = True
 
     def say(self, text: str) -> None:
         """Leave a line."""
@@ -82,7 +83,8 @@ class LiveLine:
     def begin(self, stage: str) -> None:
         """Show the stage that begins."""
         self._stage, self._began = stage, time.monotonic()
-        self._show("")
+        if self.is_live:  # otherwise the line is that of the next run
+            self._show("")
 
     def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
         """Leave a line of what was done."""
@@ -137,9 +139,15 @@ class LogLines:
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Progress]:
-    """Show the progress of one run."""
-    out, title = console(is_error=True), visible(title)
+def progress(title: str, out: Console | None = None) -> Iterator[Progress]:
+    """Show the progress of one run.
+
+    Parameters
+    ----------
+    out : Console, optional
+        Where it is shown; that of standard error where left out. Runs that report at the same time share one.
+    """
+    out, title = out or console(is_error=True), visible(title)
     if not out.is_terminal:
         _log_to_stderr()
         yield LogLines(title)
@@ -150,6 +158,21 @@ def progress(title: str) -> Iterator[Progress]:
         line = LiveLine(status, escape(title), tasks_counter())
         with line.kept_current():
             yield line
+    line.is_live = False
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show on a terminal what is waited for, and how long already; elsewhere nothing."""
+    out = console(is_error=True)
+    if not out.is_terminal:
+        yield
+        return
+    with out.status(what) as status:
+        line = LiveLine(status, "rankeval", lambda: None)
+        line.begin(what)
+        with line.kept_current():
+            yield
 
 
 def keep_libraries_quiet() -> None:

@@ -1,8 +1,8 @@
-"""Configuration: typed, frozen, validated; a config object that exists is valid."""
+"""Configuration: typed and frozen. A config object that exists is valid."""
 
-from rankeval_spark.config.comparisons import Comparisons
 from rankeval_spark.config.cost import Cost, least_cost
 from rankeval_spark.config.gates import Gate
+from rankeval_spark.config.inference import Comparisons, Intervals
 from rankeval_spark.config.inputs import (
     Filter,
     HeldOutInput,
@@ -13,10 +13,9 @@ from rankeval_spark.config.inputs import (
     SegmentsInput,
     TrainInput,
 )
-from rankeval_spark.config.intervals import Intervals
 from rankeval_spark.config.loading import load_config, parse_date, validate
+from rankeval_spark.config.locations import check_roots
 from rankeval_spark.config.models import EvaluationConfig, ResultsConfig, SparkConfig
-from rankeval_spark.config.places import check_roots
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PRESETS, Preset, PresetName
 from rankeval_spark.config.thresholds import Checks, Threshold

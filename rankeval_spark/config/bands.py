@@ -1,4 +1,4 @@
-"""Segments made of numbers: an age in bands, or how active a user was in the training data."""
+"""Segments made of numbers: age in bands, or a user's activity in the training data."""
 
 from __future__ import annotations
 
@@ -7,41 +7,39 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from rankeval_spark.config.base import Model, Number, Whole, fault_error
+from rankeval_spark.config.base import Model, Number, Whole, refuse
 from rankeval_spark.errors import Fault, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 NO_INTERACTION: Final = "none"
-"""Value of a user without an interaction in the training data."""
+"""Band of a user without an interaction in the training data."""
 
 TIERS: Final = ("low", "middle", "high")
-"""Values of the others, where there are three bands of them and nothing else is said."""
+"""Bands of the other users, where there are three bands and no labels are given."""
 
 BandLabel = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
 class Band(Model):
-    """How the numbers of a segment column, or the users' training interactions, become a few values."""
+    """Bands that group the numbers of a segment column, or the users' numbers of training interactions."""
 
     of: Literal["train"] | None = None
-    """`train`: the number of the user's interactions in inputs.train, `none` for a user without; without this key the
-    segment column of that name."""
+    """`train` counts the user's interactions in inputs.train; users without any are in the band `none`. Without this
+    key, the numbers are those of the segment column of the same name."""
     edges: Annotated[tuple[Number, ...], Field(min_length=1, max_length=100)] | None = None
-    """Where each band but the first begins, ascending; a band holds its edge: [18, 25, 40] is < 18, [18, 25), [25, 40),
+    """Lower edge of each band but the first, ascending: [18, 25, 40] makes the bands < 18, [18, 25), [25, 40) and
     >= 40."""
     quantiles: Annotated[Whole, Field(ge=2, le=100)] | None = None
-    """Number of bands with about as many users each; for `of: train` 3 where neither edges nor quantiles are given."""
+    """Number of bands with about as many users each. With `of: train` the default is 3."""
     labels: Annotated[tuple[BandLabel, ...], Field(min_length=1)] | None = None
-    """What the bands are called instead, the lowest first; low, middle, high for three bands of `of: train`."""
+    """Names of the bands, lowest first. Without this key, three bands of `of: train` are called low, middle and high,
+    and all others by their bounds."""
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> Band:
-        faults = [*self._rule_faults(), *self._edge_faults()]
-        faults = faults or self._label_faults()
-        if faults:
-            raise fault_error(*faults)
+    def _is_consistent(self) -> Band:
+        refuse([*self._rule_faults(), *self._edge_faults()] or self._label_faults())
         return self
 
     def _rule_faults(self) -> list[Fault]:
@@ -73,49 +71,41 @@ class Band(Model):
 
     @property
     def n_bands(self) -> int:
-        """Number of bands, that of users without an interaction left out."""
+        """Number of bands, without the band of users without an interaction."""
         return len(self.edges) + 1 if self.edges is not None else self.quantiles or len(TIERS)
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """What the bands are called; None where their bounds are their names."""
+        """Names of the bands; None where their bounds are their names."""
         if self.labels is None and self.of is not None and self.n_bands == len(TIERS):
             return TIERS
         return self.labels
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """Shares of the users below the edges, where these are quantiles."""
+        """Shares of the users below each edge, where the edges are quantiles."""
         return tuple(index / self.n_bands for index in range(1, self.n_bands))
 
 
 def band_faults(
     bands: Mapping[str, Band], *, slices: Iterable[Sequence[str]], given: Iterable[str]
 ) -> list[tuple[str, Fault]]:
-    """Return the bands that do not fit the rest of the request: the name of each, and the fault.
-
-    Parameters
-    ----------
-    slices : iterable of sequences of str
-        Segments and crossings that are reported on.
-    given : iterable of str
-        Inputs that there are.
-    """
+    """Find bands without a slice or without their input: the name of each band, and its fault."""
     sliced = list(dict.fromkeys(name for one in slices for name in one))
     inputs = set(given)
-    faults = [
+    unused = [
         (name, Fault("", f"bands of {name!r}, which no slice names", "a segment of slices", nearest(name, sliced)))
         for name in bands
         if name not in sliced
     ]
-    lacking = [(name, "train" if band.of else "segments") for name, band in bands.items()]
-    return faults + [
-        (name, Fault("", f"bands of {name!r}, but no {needed}", f"the input {needed}", f"give {needed}"))
-        for name, needed in lacking
-        if needed not in inputs
+    needed = {name: "train" if band.of else "segments" for name, band in bands.items()}
+    return unused + [
+        (name, Fault("", f"bands of {name!r}, but no {one}", f"the input {one}", f"add the input {one}"))
+        for name, one in needed.items()
+        if one not in inputs
     ]
 
 
 def of_train(bands: Mapping[str, Band]) -> tuple[str, ...]:
-    """Name the segments that are made of the training data."""
+    """Names of the segments that are made of the training data."""
     return tuple(name for name, band in bands.items() if band.of == "train")

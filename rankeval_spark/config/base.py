@@ -1,19 +1,19 @@
-"""The base of all config models, and the types of value that YAML is read into without guessing."""
+"""Base of all config models, and strict types for values from YAML."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, Strict, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from rankeval_spark.errors import Fault
 
 FOLDER_KEY = "folder"
-"""Key of the validation context that holds the folder relative paths start from."""
+"""Key of the validation context: the folder from which relative paths start."""
 
-# Strict: "30" is not a number and `true` is not 1. Text needs no strictness, pydantic never makes text of a number.
+# Strict: "30" is not a number and `true` is not 1. pydantic never converts a number to text.
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
 Flag = Annotated[bool, Strict()]
@@ -21,9 +21,9 @@ Share = Annotated[float, Strict(), Field(ge=0, le=1)]
 
 
 class Model(BaseModel):
-    """A part of the configuration: frozen, without unknown keys, and valid once it exists.
+    """Part of the configuration: frozen, without unknown keys, valid once it exists.
 
-    A key that is written without a value means the same as a key that is left out.
+    A key without a value means the same as a key that is left out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -36,13 +36,30 @@ class Model(BaseModel):
         return values
 
 
-def fault_error(*faults: Fault) -> PydanticCustomError:
-    """Pack faults into the error a validator raises; ``where`` is relative to the validated value.
+class ModelWithPaths(Model):
+    """Part of the configuration whose relative paths start from the folder of the config file."""
 
-    Where it begins with ``/``, it is another key of the file. Pydantic collects the errors of all validators, so that
-    every fault of a file is reported at once.
+    _folder: str = PrivateAttr(default="")
+
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401 - signature of pydantic
+        """Remember the folder of the config file."""
+        if context:
+            self._folder = context[FOLDER_KEY]
+
+
+def fault_error(*faults: Fault) -> PydanticCustomError:
+    """Pack faults into the error that a validator raises.
+
+    ``where`` of a fault is relative to the validated value, or another key of the file if it begins with ``/``.
+    Pydantic collects the errors of all validators, so all faults of a file are reported at once.
     """
     return PydanticCustomError("faults", "not valid", {"faults": faults})
+
+
+def refuse(faults: Sequence[Fault]) -> None:
+    """Raise the faults, if there are any."""
+    if faults:
+        raise fault_error(*faults)
 
 
 def with_faults(error: ValidationError, faults: Sequence[Fault]) -> ValidationError:
@@ -58,7 +75,7 @@ def with_faults(error: ValidationError, faults: Sequence[Fault]) -> ValidationEr
 
 
 def repeated_faults(values: Sequence[object], what: str) -> list[Fault]:
-    """Make one fault for every value that occurs in the list a second time."""
+    """Build one fault for every value that occurs in the list a second time."""
     return [
         Fault(f"[{index}]", f"{what} {value!r} a second time", "each once", "remove one of them")
         for index, value in enumerate(values)
@@ -66,16 +83,9 @@ def repeated_faults(values: Sequence[object], what: str) -> list[Fault]:
     ]
 
 
-def refuse_repeated(values: Sequence[object], what: str) -> None:
-    """Raise the faults of :func:`repeated_faults`, if there are any."""
-    faults = repeated_faults(values, what)
-    if faults:
-        raise fault_error(*faults)
-
-
 def some_models_once(models: tuple[str, ...] | None, *, every: str) -> tuple[str, ...] | None:
-    """Refuse a list of models that names none, or one of them twice; ``every`` says how to ask for all."""
+    """Refuse an empty list of models, or a model that occurs twice; ``every`` says how to request all models."""
     if models == ():
         raise fault_error(Fault("", "an empty list", "at least one model", every))
-    refuse_repeated(models or (), "model")
+    refuse(repeated_faults(models or (), "model"))
     return models

@@ -1,4 +1,4 @@
-"""Turn what pydantic found into faults with a place, what was found, what was expected and the nearest fix."""
+"""Translate errors of pydantic into faults: place, what was found, what was expected, nearest fix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Locate = Callable[[Place], str]
-"""Writes where the value of a place is."""
+"""Writes where a value is, for messages."""
 
 _EXPECTED: Final = {
     "string_type": "text",
@@ -35,17 +35,7 @@ _MAX_LENGTH: Final = 60
 
 
 def faults_of(error: ValidationError, model: type[BaseModel], locate: Locate) -> list[Fault]:
-    """Translate every error of a validation.
-
-    Parameters
-    ----------
-    error : ValidationError
-        What pydantic found.
-    model : type[BaseModel]
-        The model that was validated; it knows the keys that a misspelt one may have meant.
-    locate : callable
-        Writes where a value is.
-    """
+    """Translate every error of a validation; the keys of ``model`` serve to suggest the nearest one."""
     return [fault for details in error.errors(include_url=False) for fault in _faults(details, model, locate)]
 
 
@@ -66,7 +56,7 @@ def _faults(details: ErrorDetails, model: type[BaseModel], locate: Locate) -> li
             fix = nearest(str(details["input"]), known)
             return [Fault(locate(place), _found(details["input"], place), f"one of {', '.join(known)}", fix)]
         case "too_short":
-            # Pydantic counts the valid elements only; a list is called empty here if the file has an empty list.
+            # pydantic counts only valid elements; here only a list that is empty in the file is called empty
             return [] if details["input"] else [Fault(locate(place), "an empty list", "at least one element")]
         case _:
             return [_plain_fault(details, place, locate)]
@@ -86,7 +76,7 @@ def _plain_fault(details: ErrorDetails, place: Place, locate: Locate) -> Fault:
 
 
 def _below(fault: Fault, place: Place, locate: Locate) -> Fault:
-    """Complete a fault that a validator raised; its place is relative to the validated value, or a key of the file."""
+    """Complete the place of a fault that a validator raised, see ``base.fault_error``."""
     if fault.where.startswith("/"):
         return Fault(locate((fault.where[1:],)), fault.found, fault.expected, fault.fix)
     parts = re.findall(r"\[(\d+)\]|\.(.+)", fault.where)

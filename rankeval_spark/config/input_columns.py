@@ -1,24 +1,29 @@
-"""What both hosts know of the columns of an input: names, defaults, and the faults of those that do not fit."""
+"""Columns of the inputs: names, defaults, and faults where they do not fit; shared by Spark and in-process hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rankeval_spark import columns as C
-from rankeval_spark.errors import ChecksFailedError, Fault, nearest
+from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest
 from rankeval_spark.schemas import Field, Schema
 
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
+
+LOG: Final = "recommendations"
+HELD_OUT: Final = "held_out"
 IDS: Final = (C.USER_ID, C.ITEM_ID)
 
 DEFAULTS: Final[Mapping[str, str | float | None]] = {
     **{C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0},
     **dict.fromkeys((C.SCORE, C.RANK, C.INTERACTED_AT, C.VALUE, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)),
 }
-"""Value of a column that the table need not have."""
+"""Values of optional columns that a table does not have."""
 
 MAX_BIGINT_DIGITS: Final = 18
-"""Digits of a decimal that fits a bigint whatever they are."""
+"""Digits of a decimal that always fits a bigint."""
 
 RANK_FIX: Final = "cast it to a whole number, or order the lists by a score"
 
@@ -26,7 +31,7 @@ _EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whol
 
 
 class HasIds(Protocol):
-    """An input of which the types of its ids are known."""
+    """An input with known types of its ids."""
 
     @property
     def name(self) -> str:
@@ -38,7 +43,7 @@ class HasIds(Protocol):
 
 
 def segments_schema(names: tuple[str, ...], *, numbers: Collection[str] = ()) -> Schema:
-    """Return the schema of the segments input: ``user_id`` and a text column for each segment, or one of numbers."""
+    """Return the schema of the segments input: ``user_id``, and one column of text or numbers per segment."""
     user = Field(C.USER_ID, "string", "User", nullable=False)
     segments = (
         Field(name, "double" if name in numbers else "string", f"Segment {name} of the user; NULL is unknown")
@@ -48,7 +53,7 @@ def segments_schema(names: tuple[str, ...], *, numbers: Collection[str] = ()) ->
 
 
 def kind_of(value: object) -> str:
-    """Name a type by its library, as in ``pandas.DataFrame``."""
+    """Name a type with its library, such as ``pandas.DataFrame``."""
     library = type(value).__module__.partition(".")[0].removeprefix("_")
     return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
 
@@ -68,16 +73,16 @@ def type_fault(where: str, field: Field, name: str, found: str, fix: str = "") -
 def missing_faults(
     known: Sequence[str], names: Mapping[str, str], renames: Mapping[str, str], where: str
 ) -> list[Fault]:
-    """Find columns that a table needs and does not have.
+    """Find required columns that a table does not have.
 
     Parameters
     ----------
     known : sequence of str
         Columns of the table.
     names : mapping
-        Canonical name: name in the table, of every column of the schema.
+        Name in the table of every canonical column.
     renames : mapping
-        Those of them that the config names, which the table must have.
+        Those that the config names; the table must have them.
     where : str
         Name of the input, for messages.
     """
@@ -95,7 +100,7 @@ def missing_faults(
 
 
 def check_id_types(sources: Sequence[HasIds], *, is_call: bool = False) -> None:
-    """Refuse inputs whose ids are text in one and numbers in another: '007' and 7 would match, or not, by accident.
+    """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match.
 
     Parameters
     ----------
@@ -138,3 +143,56 @@ def _id_fix(name: str, first: HasIds, other: HasIds, *, is_call: bool) -> str:
         f"write inputs.{number.name}.types: {{{name}: string}}, "
         f"or inputs.{text.name}.types: {{{name}: integer}} if 007 is to be 7"
     )
+
+
+def refuse_missing(given: Mapping[str, Collection[str]], request: Request) -> None:
+    """Refuse inputs that lack a column or a table that the request needs.
+
+    Parameters
+    ----------
+    given : mapping
+        Canonical columns that each input has, by its name.
+
+    Raises
+    ------
+    InputError
+        All faults at once.
+    """
+    faults = [*_policy_faults(given, request), *_score_faults(given, request), *_catalogue_faults(given, request)]
+    for requirement, labels in request.measures.requiring().items():
+        name, _, column = requirement.partition(".")
+        if column and column not in given.get(name, ()):
+            fix = f"name it under {name}.columns.{column}"
+            faults.append(Fault(name, f"no column {column!r}", f"the column, for {', '.join(labels)}", fix))
+    if faults:
+        raise InputError(*faults)
+
+
+def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    log, policies = given[LOG], request.policies
+    if policies.ties == "rank" and C.RANK not in log:
+        yield Fault(LOG, "no column 'rank'", "ranks, because ties='rank' reads them", "choose other ties")
+    if policies.rank_gaps == "keep" and C.RANK not in log:
+        yield Fault(LOG, "no column 'rank'", "ranks, because rank_gaps='keep' reads them", "set rank_gaps to renumber")
+    if policies.held_out_duplicates == "last" and C.INTERACTED_AT not in given[HELD_OUT]:
+        expected = "times, because held_out_duplicates='last' reads them"
+        yield Fault(HELD_OUT, "no column 'interacted_at'", expected, "choose another policy, such as max")
+    if C.MODEL_ID not in log and request.models not in (None, (C.ONE_MODEL,)):
+        fix = "leave the models out; a log without this column has one model"
+        yield Fault(LOG, "no column 'model_id'", "this column, because models are named", fix)
+
+
+def _score_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    labels = [str(one) for one in request.measures.measures if C.HIT_SCORES in one.needs]
+    if labels and request.policies.rank_gaps == "keep":
+        fix = "set rank_gaps to renumber, or leave these measures out"
+        yield Fault("rank_gaps", "'keep', which ignores the scores", f"scores for {labels[0]}", fix)
+    elif labels and C.SCORE not in given[LOG]:
+        fix = "add the scores to the log, or leave these measures out"
+        yield Fault(LOG, "no column 'score'", f"scores, because {', '.join(labels)} read them", fix)
+
+
+def _catalogue_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    needing = ", ".join(str(measure) for measure in request.measures.measures if measure.needs_catalogue)
+    if needing and "items" not in given and "train" not in given:
+        yield Fault("measures", f"{needing} without a catalogue", "the input items, or train", "add items=")

@@ -1,4 +1,4 @@
-"""How one input is found, read and given its canonical column names."""
+"""The inputs of an evaluation: where each is, and how its columns are called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pydantic import (
     GetJsonSchemaHandler,
     PlainSerializer,
     PlainValidator,
-    PrivateAttr,
     StringConstraints,
     ValidationInfo,
     WithJsonSchema,
@@ -22,7 +21,7 @@ from pydantic import (
 )
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.base import FOLDER_KEY, Model, Whole, fault_error
+from rankeval_spark.config.base import Model, ModelWithPaths, Whole, fault_error, refuse
 from rankeval_spark.config.locations import PathText, TableName, check_placeholders, fill_date, resolve_path
 from rankeval_spark.errors import Fault, nearest
 
@@ -35,21 +34,12 @@ ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
 READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "csv": (
-        "sep",
-        "quote",
-        "escape",
-        "comment",
-        "encoding",
-        "lineSep",
-        "nullValue",
-        "emptyValue",
-        "ignoreLeadingWhiteSpace",
-        "ignoreTrailingWhiteSpace",
-        "multiLine",
+        *("sep", "quote", "escape", "comment", "encoding", "lineSep", "nullValue", "emptyValue"),
+        *("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace", "multiLine"),
     ),
     "json": ("lineSep", "multiLine"),
 }
-"""Reader options that a config may set, by format; the names are Spark's."""
+"""Options of Spark's readers that a config may set, by format."""
 
 
 def _filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - a file can hold anything
@@ -75,15 +65,15 @@ FilterValue = Annotated[
 
 
 class Filter(Model):
-    """A condition on a column of the table; rows in which the column is NULL never fulfil it."""
+    """Condition on a column of the table. Rows with NULL in the column never meet it."""
 
     column: ColumnName
-    """Column by its name in the table."""
+    """Name of the column in the table."""
     op: FilterOp
-    """Comparison; `in` takes a list."""
+    """Comparison operator; `in` takes a list."""
     value: FilterValue
-    """What the column is compared with, read as the column's type; `{date}` is the evaluation date. A number
-    compares a text column by its numeric value."""
+    """Value to compare with, converted to the type of the column; `{date}` is the evaluation date. A number is compared
+    with the numeric value of a text column."""
 
     @model_validator(mode="after")
     def _list_only_with_in(self) -> Filter:
@@ -97,7 +87,7 @@ class Filter(Model):
         return self
 
     def values(self, date: dt.date) -> tuple[Scalar, ...]:
-        """Return the values compared with, the date filled in; one unless the condition is ``in``."""
+        """Return the values to compare with, with the date filled in; one value unless the operator is ``in``."""
         values = self.value if isinstance(self.value, tuple) else (self.value,)
         return tuple(fill_date(value, date) if isinstance(value, str) else value for value in values)
 
@@ -113,13 +103,7 @@ def _timestamp(text: str) -> str:
 
 
 def parse_moment(text: str) -> dt.datetime:
-    """Read an ISO time; UTC where it has no offset.
-
-    Raises
-    ------
-    ValueError
-        If it is not one.
-    """
+    """Parse an ISO time, in UTC without an offset; raise ValueError for other text."""
     moment = dt.datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))  # Python 3.10 does not know the Z
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.timezone.utc)
 
@@ -135,37 +119,31 @@ def _option(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
 OptionValue = Annotated[str, PlainValidator(_option), WithJsonSchema({"type": ["string", "boolean"]})]
 
 
-class InputConfig(Model):
-    """Where one input is and how its columns are called there."""
+class InputConfig(ModelWithPaths):
+    """Where one input is, and how its columns are called there."""
 
     canonical_columns: ClassVar[tuple[str, ...]] = ()
     id_columns: ClassVar[tuple[str, ...]] = (C.USER_ID, C.ITEM_ID)
     allows_other_columns: ClassVar[bool] = False
 
     format: Format
-    """Format of the files or table."""
+    """Format of the files or the table."""
     path: PathText | None = None
-    """Folder or file, relative to the config file; `{date}` is the evaluation date."""
+    """Folder or file, relative to the config file. `{date}` is the evaluation date."""
     table: TableName | None = None
-    """Catalog table instead of a path, as [catalog.][schema.]table; delta and parquet only."""
+    """Catalog table instead of a path, as [catalog.][schema.]table; only for delta and parquet."""
     columns: Mapping[str, ColumnName] = {}
-    """Canonical column name: its name in the table. Only needed where the two differ."""
+    """Names of columns in the table, by canonical name; only needed where the two differ."""
     types: Mapping[str, IdType] = {}
-    """Ids to cast, as user_id: string. Ids of csv and json are text unless they are cast to integer."""
+    """Types to which ids are cast, such as user_id: string. Without a cast, ids of csv and json are text."""
     filters: tuple[Filter, ...] = ()
-    """Conditions that a row has to fulfil, all of them."""
+    """Conditions; rows must meet all of them."""
     version: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None
-    """Version of a Delta table; the newest where neither version nor timestamp is given."""
+    """Version of a Delta table. Without version and timestamp, the newest version is read."""
     timestamp: Annotated[str, AfterValidator(_timestamp)] | None = None
-    """Newest version of a Delta table that was there at this time, UTC unless it has an offset."""
+    """Time whose newest version of a Delta table is read; UTC unless it has an offset."""
     options: Mapping[str, OptionValue] = {}
     """Options of Spark's csv or json reader."""
-    _folder: str = PrivateAttr(default="")
-
-    def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401 - signature of pydantic
-        """Remember the folder of the config file, from which a relative path starts."""
-        if context:
-            self._folder = context[FOLDER_KEY]
 
     @field_validator("columns")
     @classmethod
@@ -193,9 +171,7 @@ class InputConfig(Model):
 
     @model_validator(mode="after")
     def _fits_its_format(self) -> InputConfig:
-        faults = [*self._place_faults(), *self._delta_faults()]
-        if faults:
-            raise fault_error(*faults)
+        refuse([*self._place_faults(), *self._delta_faults()])
         return self
 
     def _place_faults(self) -> list[Fault]:
@@ -221,7 +197,7 @@ class InputConfig(Model):
         return resolve_path(fill_date(self.path or "", date), self._folder)
 
     def moment(self, date: dt.date) -> dt.datetime | None:
-        """Return the time as of which a Delta table is read, if one is given."""
+        """Return the time whose version of a Delta table is read; None without one."""
         return None if self.timestamp is None else parse_moment(fill_date(self.timestamp, date))
 
     @classmethod
@@ -230,7 +206,7 @@ class InputConfig(Model):
         core_schema: Any,  # noqa: ANN401 - private type of pydantic
         handler: GetJsonSchemaHandler,
     ) -> dict[str, Any]:
-        """Add the keys that `columns`, `types` and `options` take, for completion in editors."""
+        """Add the keys of `columns`, `types` and `options`, for completion in editors."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         known = {"types": cls.id_columns, "options": dict.fromkeys(sum(READER_OPTIONS.values(), ()))}
         if not cls.allows_other_columns:
@@ -241,22 +217,22 @@ class InputConfig(Model):
 
 
 class RecommendationsInput(InputConfig):
-    """The recommendation log: a row for each recommended item; score, rank or both."""
+    """The recommendation log: one row per recommended item, with score, rank or both."""
 
     canonical_columns = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK)
 
     ranks_from: RanksFrom = 1
-    """Rank of the first item of a list in the table."""
+    """Rank of the first item of a list in the table: 1 or 0."""
 
 
 class HeldOutInput(InputConfig):
-    """The held-out interactions: a row for each (user, item), with its gain or without (then 1)."""
+    """The held-out interactions: one row per (user, item), with an optional gain (default 1)."""
 
     canonical_columns = (C.USER_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE)
 
 
 class SegmentsInput(InputConfig):
-    """The segments: one row for each user; columns are segment names, next to user_id."""
+    """The segments: one row per user, one column per segment in addition to user_id."""
 
     canonical_columns = (C.USER_ID,)
     id_columns = (C.USER_ID,)
@@ -264,43 +240,42 @@ class SegmentsInput(InputConfig):
 
 
 class TrainInput(InputConfig):
-    """The training interactions: a row for each of them, with its time or without."""
+    """The training interactions: one row each, with an optional time."""
 
     canonical_columns = (C.USER_ID, C.ITEM_ID, C.INTERACTED_AT)
 
 
 class ItemsInput(InputConfig):
-    """The catalogue: one row for each item, with what is known of it."""
+    """The catalogue: one row per item, with its categories, vector and date, all optional."""
 
     canonical_columns = (C.ITEM_ID, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)
     id_columns = (C.ITEM_ID,)
 
     list_separator: Annotated[str, StringConstraints(min_length=1, max_length=10)] | None = None
-    """Separator of the elements of categories and vector where they are text; without it such a text is read as a JSON
-    array, as in json lines."""
+    """Separator of the elements where categories or vectors are text. Without this key, such text is a JSON array."""
 
 
 class Inputs(Model):
-    """The tables an evaluation reads."""
+    """The tables that an evaluation reads."""
 
     recommendations: RecommendationsInput
-    """What was recommended."""
+    """The recommendation log."""
     held_out: HeldOutInput
-    """What the users then did: the judgements."""
+    """What the users did afterwards: the judgements."""
     segments: SegmentsInput | None = None
-    """Properties of users that `slices` names."""
+    """Properties of users, which `slices` and `bands` name."""
     train: TrainInput | None = None
-    """What the models learnt from; for measures such as popularity and novelty."""
+    """Training data of the models, for measures such as popularity and novelty."""
     items: ItemsInput | None = None
-    """The catalogue; for measures that look at categories, vectors or the age of items."""
+    """The catalogue, for measures of categories, vectors or the age of items."""
 
 
 def refuse_unknown(given: Mapping[str, object], known: tuple[str, ...]) -> None:
-    """Raise one fault for every key that is not among the known ones."""
-    faults = [
-        Fault(f".{name}", f"unknown key {name!r}", f"one of {', '.join(known)}", nearest(name, known))
-        for name in given
-        if name not in known
-    ]
-    if faults:
-        raise fault_error(*faults)
+    """Raise one fault for every unknown key."""
+    refuse(
+        [
+            Fault(f".{name}", f"unknown key {name!r}", f"one of {', '.join(known)}", nearest(name, known))
+            for name in given
+            if name not in known
+        ]
+    )

@@ -1,6 +1,6 @@
 """The JSON Schema of a config file, for completion and checks in editors.
 
-``python -m rankeval_spark.config.json_schema`` writes ``evaluation.schema.json``, which the wheel holds.
+``python -m rankeval_spark.config.json_schema`` writes ``evaluation.schema.json``, which is part of the wheel.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def _models(base: type[Model]) -> Iterator[type[Model]]:
 
 
 def _descriptions(model: type[Model]) -> dict[str, str]:
-    """Read the texts below the keys of a model in its source.
+    """Read the texts below the keys of a model from its source.
 
-    pydantic does so too, but whenever a model is imported, which takes as long as everything else that `validate` does.
+    pydantic can do so at every import of a model, but that takes as long as everything else that `validate` does.
     """
     found: dict[str, str] = {}
     for owner in reversed(model.__mro__):
@@ -64,7 +64,7 @@ def _descriptions(model: type[Model]) -> dict[str, str]:
 
 
 def _one_line(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """Undo the line breaks of docstrings in descriptions."""
+    """Remove the line breaks of docstrings from descriptions."""
     if isinstance(value, dict):
         return {
             key: " ".join(part.split()) if key == "description" and isinstance(part, str) else _one_line(part)
@@ -74,7 +74,7 @@ def _one_line(value: Any) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _allow_empty(described: dict[str, Any]) -> dict[str, Any]:
-    """Let a key with a default have no value, as the loader does."""
+    """Allow a key with a default to have no value, as the loader does."""
     for model in (described, *described["$defs"].values()):
         required = model.get("required", [])
         for name, part in model.get("properties", {}).items():

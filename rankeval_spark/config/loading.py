@@ -1,4 +1,4 @@
-"""Read a config file: YAML, overrides from the command line, validation; all faults at once."""
+"""Read a config file: YAML, overrides from the command line, validation. All faults are reported at once."""
 
 from __future__ import annotations
 
@@ -27,23 +27,18 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 FIRST_DATE: Final = dt.date(1900, 1, 1)
 LAST_DATE: Final = dt.date(2199, 12, 31)
-"""Bounds of an evaluation date: the nights before it and after it are days of the calendar too."""
+"""Bounds of an evaluation date; other dates are computed from it and must exist too."""
 
 
 def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> EvaluationConfig:
     """Read and validate the config of an evaluation.
 
-    Parameters
-    ----------
-    path : path-like
-        YAML file. Relative paths in it start from its folder, whatever the working directory is.
-    overrides : sequence of str
-        ``key=value`` each, such as ``results.root=/data/results`` or ``cutoffs[0]=5``.
+    Relative paths in the file start from its folder. Overrides are ``key=value``, such as ``cutoffs[0]=5``.
 
     Raises
     ------
     ConfigError
-        With every fault of the file and of the overrides.
+        Every fault of the file and of the overrides.
     """
     where = os.fspath(path)
     document = yaml_reader.parse(_read(Path(path)), where)
@@ -66,16 +61,8 @@ def validate(
 ) -> AnyModel:
     """Build a model from plain data, or raise a :class:`ConfigError` with all of its faults.
 
-    Parameters
-    ----------
-    model : type
-        Model to build, such as :class:`~rankeval_spark.config.Policies`.
-    values : mapping
-        Its values.
-    locate : callable, optional
-        Writes where a value is; by default its place alone, such as ``ties``.
-    folder : str, optional
-        Folder that relative paths start from; by default the working directory.
+    ``locate`` writes where a value is, by default only its place, such as ``ties``. Relative paths start from
+    ``folder``, by default the working directory.
     """
     try:
         return model.model_validate(values, context={FOLDER_KEY: folder})
@@ -89,7 +76,7 @@ def parse_date(text: str, where: str = "--date") -> dt.date:
     Raises
     ------
     ConfigError
-        If it is written in another way, no such day exists, or it is none from 1900 to 2199.
+        If it is written in another way, no such day exists, or it is not from 1900 to 2199.
     """
     if not _ISO_DATE.fullmatch(text):
         raise ConfigError(Fault(where, repr(text), "a date as YYYY-MM-DD", "such as 2026-01-31"))
@@ -120,12 +107,12 @@ def _read(path: Path) -> str:
 
 
 def _refuse_special(path: Path) -> None:
-    """Refuse what would never end, or never begin, when it is read."""
+    """Refuse pipes, sockets and devices, which may block the reader for ever."""
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
         found = kinds.get(stat.S_IFMT(mode), "a device")
-        raise ConfigError(Fault(str(path), found, "a config file", "write what it gives to a file first"))
+        raise ConfigError(Fault(str(path), found, "a config file", "write its content to a file first"))
 
 
 def _nearest_file(path: Path) -> str:
@@ -140,7 +127,7 @@ def _nearest_file(path: Path) -> str:
 
 
 def _locator(where: str, document: Document, written: Mapping[Place, str]) -> Locate:
-    """Write where a value is: in the file, with its line, or in the override that it came from."""
+    """Say where a value is: the place in the file with its line, or the override."""
 
     def locate(place: Place) -> str:
         for end in range(len(place), 0, -1):

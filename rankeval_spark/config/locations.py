@@ -1,19 +1,22 @@
-"""Paths and table names in a config: which are allowed, and what they resolve to."""
+"""Paths and table names in a config: which are valid, which are allowed, and what they resolve to."""
 
 from __future__ import annotations
 
-import os.path
+import os
 import re
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import AfterValidator, StringConstraints
 
-from rankeval_spark.allowed import scheme_of
+from rankeval_spark.allowed import demand, scheme_of
 from rankeval_spark.config.base import fault_error
 from rankeval_spark.errors import Fault, nearest, visible
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Mapping
+
+    from rankeval_spark.config.models import EvaluationConfig
 
 SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")
 """File systems that a path may name."""
@@ -34,7 +37,7 @@ _FILE_FORMATS = ("delta", "parquet", "csv", "json", "text", "orc", "avro", "xml"
 
 
 def check_placeholders(text: str) -> str:
-    """Refuse any placeholder but ``{date}``: one that is never filled would read nothing, silently."""
+    """Refuse any placeholder but ``{date}``: an unknown one is never filled, and would silently read nothing."""
     for placeholder in _PLACEHOLDER.findall(text):
         if placeholder != DATE_PLACEHOLDER:
             raise fault_error(Fault("", f"placeholder {placeholder}", f"only {DATE_PLACEHOLDER}", "correct its name"))
@@ -44,7 +47,7 @@ def check_placeholders(text: str) -> str:
 
 
 def check_path(text: str) -> str:
-    """Refuse file systems that are not on the list, secrets in the address and unknown placeholders."""
+    """Refuse unknown file systems, secrets in the address and unknown placeholders."""
     scheme = scheme_of(text)
     if scheme not in ("", *SCHEMES):
         fix = "did you mean 's3a'?" if scheme in ("s3", "s3n") else nearest(scheme, SCHEMES)
@@ -60,7 +63,7 @@ def check_path(text: str) -> str:
 
 
 def _secret_in(address: str, scheme: str) -> str:
-    """Say which part of an address may be a secret; empty where none is."""
+    """Name the part of an address that may be a secret; empty where there is none."""
     if _PASSWORD.match(address):
         return "a password in the address"
     if _QUERY.search(address):
@@ -88,12 +91,27 @@ TableName = Annotated[str, StringConstraints(min_length=1, max_length=300), Afte
 
 
 def resolve_path(path: str, folder: str) -> str:
-    """Make a local path absolute, starting from ``folder``; leave a path with a scheme as it is."""
+    """Make a local path absolute, starting from ``folder``; return a path with a scheme unchanged."""
     if scheme_of(path):
         return path
     return os.path.normpath(os.path.join(os.path.abspath(folder), os.path.expanduser(path)))
 
 
 def fill_date(text: str, date: dt.date) -> str:
-    """Put the evaluation date, as ``YYYY-MM-DD``, in place of ``{date}``."""
+    """Replace ``{date}`` by the evaluation date, as ``YYYY-MM-DD``."""
     return text.replace(DATE_PLACEHOLDER, date.isoformat())
+
+
+def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse a config that names a path outside the allowed folders; links and ``..`` are followed first.
+
+    Tables of a catalog are not checked: the catalog has its own permissions.
+
+    Raises
+    ------
+    ConfigError
+        Every path outside.
+    """
+    named = {f"inputs.{name}.path": one.location(date) for name, one in config.inputs if one and one.path is not None}
+    named["results.root"] = config.results.location
+    demand(*named.items(), environment=environment)

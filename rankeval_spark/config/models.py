@@ -15,7 +15,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     PlainValidator,
-    PrivateAttr,
     StringConstraints,
     ValidationError,
     ValidationInfo,
@@ -26,40 +25,39 @@ from pydantic import (
 )
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import asked, redaction, together
-from rankeval_spark.config.asked import WHOLE_LIST_WORD
+from rankeval_spark.config import cross_checks, measure_selection, redaction
 from rankeval_spark.config.bands import Band, of_train
 from rankeval_spark.config.base import (
-    FOLDER_KEY,
     Flag,
     Model,
+    ModelWithPaths,
     Number,
     Whole,
     fault_error,
-    refuse_repeated,
+    refuse,
+    repeated_faults,
     some_models_once,
     with_faults,
 )
-from rankeval_spark.config.comparisons import Comparisons, ModelName
 from rankeval_spark.config.gates import Gate
+from rankeval_spark.config.inference import Comparisons, Intervals, ModelName
 from rankeval_spark.config.inputs import Inputs
-from rankeval_spark.config.intervals import Intervals
 from rankeval_spark.config.locations import PathText, resolve_path
-from rankeval_spark.config.plain_settings import is_shown
+from rankeval_spark.config.measure_selection import WHOLE_LIST_WORD
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, options_of, rank_gap_faults, with_preset
+from rankeval_spark.config.spark_settings import is_shown
 from rankeval_spark.config.thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.limits import MAX_ROWS_PER_USER
+from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF
-from rankeval_spark.statistics.least import LEAST_USERS
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
 
 
 _OUR_NAMES = re.compile(r"^rankeval(?:\.|$)|\.sample-[^.]*(?:\.\d*)?$", re.IGNORECASE)
-"""Names under which maintenance and samples of the users are recorded, as ``rankeval.maintain``."""
+"""Reserved names: maintenance and samples of users are recorded under them, such as ``rankeval.maintain``."""
 
 
 def _name(text: str) -> str:
@@ -82,9 +80,7 @@ def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - a file can hold anything
 
 
 def _measure(text: str, info: ValidationInfo) -> str:
-    faults = asked.check(text, defaults=options_of(info.data.get("preset")))
-    if faults:
-        raise fault_error(*faults)
+    refuse(measure_selection.check(text, defaults=options_of(info.data.get("preset"))))
     return text
 
 
@@ -95,8 +91,7 @@ def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold 
         for index, name in enumerate(names)
         for expected in _segment_name_faults(name, names[:index])
     ]
-    if faults or not names:
-        raise fault_error(*(faults or [Fault("", "an empty list", "one or more segment names")]))
+    refuse(faults if names else [Fault("", "an empty list", "one or more segment names")])
     return names
 
 
@@ -117,18 +112,17 @@ def _setting(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
 
 
 def _secret_fault(key: str) -> Fault:
-    expected = "a value that the environment holds"
     fix = "write the whole value as ${env:NAME}, or name a Hadoop credential provider"
     if key.startswith("spark.executor."):
         fix = "write @FILE, a file of Java options that only the user of the executors can read"
-    return Fault(f".{key}", "a secret in the config", expected, fix)
+    return Fault(f".{key}", "a secret in the config", "a value from the environment", fix)
 
 
 def _shown_fault(key: str, value: str) -> Fault:
-    """Refuse a variable where Spark would show it: what the environment holds is taken for a secret."""
-    found = f"{value} in a setting that Spark shows on command lines or in its events"
-    fix = f"--set 'spark.settings.{key}=...' takes a value that is no secret from whoever starts the run"
-    return Fault(f".{key}", found, "a value that may be seen", fix)
+    """Refuse a variable where Spark would show it, because every value of the environment counts as a secret."""
+    found = f"{value} in a setting that Spark shows on command lines or in its event log"
+    fix = f"if it is no secret, pass it with --set 'spark.settings.{key}=...'"
+    return Fault(f".{key}", found, "a value that is not secret", fix)
 
 
 EvaluationName = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_name)]
@@ -149,37 +143,29 @@ SettingValue = Annotated[str, PlainValidator(_setting), WithJsonSchema({"type": 
 
 
 def _gate(gate: Gate, info: ValidationInfo) -> Gate:
-    faults = together.gate_faults(gate, info.data)
-    if faults:
-        raise fault_error(*faults)
+    refuse(cross_checks.gate_faults(gate, info.data))
     return gate
 
 
-class ResultsConfig(Model):
+class ResultsConfig(ModelWithPaths):
     """Where the results go."""
 
     root: PathText
     """Folder of the published tables, relative to the config file."""
     lists: Flag = False
-    """Publish the compact row per list too, so that past dates can be scored with a later measure."""
+    """Also publish one compact row per list, so that `rankeval score` can compute further measures later."""
     quarantine: Flag = False
-    """Keep rows of the inputs that could not be used, unchanged, in _quarantine under the root, one table a night;
-    costs one more pass over the inputs where there are any. They hold what the inputs hold, of users too."""
+    """Keep unusable rows of the inputs, unchanged, in one table per night below _quarantine under the root. It costs
+    another pass over inputs with such rows. The tables contain whatever the inputs contain, personal data too."""
     on_busy: Literal["fail", "wait"] = "fail"
-    """What to do while another run holds the results."""
+    """What to do while another run holds the lock: fail at once, or wait."""
     wait_seconds: Annotated[Whole, Field(ge=0, le=86_400)] = 600
-    """Longest wait for the results, with on_busy: wait."""
+    """Longest wait for the lock, with on_busy: wait."""
     most_rows: Annotated[Whole, Field(ge=1, lt=2**63)] = 1_000_000
-    """Rows of `metrics` and `comparisons` above which a night is refused before anything is computed: models, slice
-    values, measures and cutoffs multiply, and a slice by user is a mistake more often than not."""
+    """Largest number of rows of `metrics` and `comparisons`. A night with more is refused before it computes anything,
+    because models, slice values, measures and cutoffs multiply, and a slice by user is usually a mistake."""
     one_run_per_root: Flag = False
-    """The scheduler never runs two jobs on this root at once; for stores on which no lock can be taken, such as s3a."""
-    _folder: str = PrivateAttr(default="")
-
-    def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401 - signature of pydantic
-        """Remember the folder of the config file, from which a relative path starts."""
-        if context:
-            self._folder = context[FOLDER_KEY]
+    """Set to true for a store without locks, such as s3a, if the scheduler runs one job at a time on this root."""
 
     @property
     def location(self) -> str:
@@ -195,13 +181,17 @@ class ResultsConfig(Model):
 
 
 class SparkConfig(Model):
-    """The Spark session; spark-submit's own options win."""
+    """The Spark session. Options of spark-submit take precedence."""
 
     master: str | None = None
-    """Master URL; that of spark-submit, else all local cores, where it is left out."""
+    """Master URL. Without this key: that of spark-submit, else all local cores."""
+    always: Flag = False
+    """True: Spark computes every night. False: this process computes a night without a JVM if no master is set, the
+    inputs are local Delta tables or Parquet files that fit into a quarter of its memory, and the results are local.
+    The numbers are the same."""
     settings: Mapping[str, SettingValue] = {}
-    """Spark settings. A secret is written as ${env:NAME} and taken from the environment; one written here itself is
-    refused. Settings that shape plans and sizes are stored with their values, the others by name alone."""
+    """Spark settings. Write a secret as ${env:NAME} to take it from the environment; a literal secret is refused.
+    Results record harmless settings (plans, sizes) with their values, and only the names of all others."""
 
     @field_validator("settings")
     @classmethod
@@ -213,13 +203,11 @@ class SparkConfig(Model):
         ]
         faults += [_secret_fault(key) for key, value in settings.items() if redaction.is_written_out(key, value)]
         shown = [key for key, value in settings.items() if redaction.is_reference(value) and is_shown(key)]
-        faults += [_shown_fault(key, settings[key]) for key in shown]
-        if faults:
-            raise fault_error(*faults)
+        refuse([*faults, *(_shown_fault(key, settings[key]) for key in shown)])
         return settings
 
     def resolved_settings(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """Return the settings with ``${env:NAME}`` filled in; never store or show these.
+        """Return the settings with ``${env:NAME}`` replaced; never store or show these.
 
         Raises
         ------
@@ -230,46 +218,46 @@ class SparkConfig(Model):
 
 
 class EvaluationConfig(Model):
-    """A nightly evaluation: what is read, what is measured, for which users, and where the results go."""
+    """A nightly evaluation: its inputs, measures, users and results."""
 
     evaluation: EvaluationName
-    """Name of the evaluation; results of each are stored separately."""
+    """Name of the evaluation. Results of different evaluations are separate."""
     inputs: Inputs
     """The tables that are read."""
     models: tuple[ModelName, ...] | None = None
-    """Models that are expected in the log; those found in it where this is left out."""
+    """Models that must be in the log. Without this key: the models found in it."""
     preset: PresetName | None = None
-    """Conventions of another tool: its policies, and its options of measures, where this file says nothing else."""
+    """Another tool whose policies and measure options apply wherever this file sets none."""
     cutoffs: tuple[Cutoff, ...] = ()
-    """Cutoffs for every measure without one of its own; `all` is the whole list, and so is none. A measure is left out
-    at those that it cannot have, as P of the whole list."""
+    """Cutoffs of every measure without one of its own. `all` is the whole list, which is also the default. A measure
+    skips cutoffs that it does not support; P, for example, has no value for the whole list."""
     measures: Annotated[tuple[MeasureText, ...], Field(min_length=1)]
-    """Measures, such as nDCG, P@5 or AP(denom='min'); `rankeval measures` lists them."""
+    """Measures, such as nDCG, P@5 or AP(denom='min'). `rankeval measures` lists them."""
     policies: Policies = Policies()
-    """What is done with ties, duplicates, missing lists and invalid scores."""
+    """Rules for ties, duplicates, missing lists and invalid scores."""
     slices: tuple[Slice, ...] = ()
-    """Segments to report on, and crossings of them as lists; all users are always reported."""
+    """Segments to report on; a list of segments is their crossing. All users are always reported."""
     bands: Annotated[Mapping[SegmentName, Band], Field(validate_default=True)] = {}
-    """Segments of `slices` that are made of numbers: given edges, or quantiles; or of the number of a user's training
-    interactions. The edges that came of it are in the table `checks`."""
+    """Segments of `slices` made of numbers, by edges or quantiles, or of the number of a user's training interactions.
+    The table `checks` reports the edges."""
     item_slices: Annotated[tuple[ItemSlice, ...], Field(validate_default=True)] = ()
-    """Groups of items within which every measure that reads judgements is computed too, as R(group='drama'): categories
-    of inputs.items; or head, middle and tail, by popularity in inputs.train."""
+    """Groups of items. Every measure that reads judgements is also computed within each group, as R(group='drama').
+    Groups are categories of inputs.items, or head, middle and tail by popularity in inputs.train."""
     min_slice_size: Annotated[Whole, Field(ge=1, lt=2**31)] = LEAST_USERS
-    """Slices with fewer users are marked as small, and comparisons of fewer have no p-value."""
+    """Number of users below which a slice is marked as small and a comparison has no p-value."""
     confidence: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     """Nominal coverage of the intervals."""
     max_rows_per_user: RowsPerUser = MAX_ROWS_PER_USER
-    """Rows of a user in all inputs together above which the run fails: a robot, or the id of everyone who is not logged
-    in. A worker holds all rows of a user at once."""
+    """Largest number of rows of one user in all inputs together; with more, the run fails. A worker holds all rows of a
+    user at once. Such a user is often a robot, or the shared id of users who are not logged in."""
     intervals: Intervals = Intervals()
-    """How the intervals of means are made."""
+    """How intervals of means are computed."""
     comparisons: Comparisons | None = None
-    """Which models are compared with which; nothing is compared where this is left out."""
+    """Which models are compared. Without this key, none are."""
     gates: tuple[Annotated[Gate, AfterValidator(_gate)], ...] = ()
-    """Rules that decide whether a model may ship; results are published whatever they say."""
+    """Rules that decide whether a model may ship. Results are published in any case."""
     checks: Checks = Checks()
-    """Shares of faulty rows or users at which a run warns or fails."""
+    """Shares of faulty rows or users above which a run warns or fails."""
     results: ResultsConfig
     """Where the results go."""
     spark: SparkConfig = SparkConfig()
@@ -293,7 +281,7 @@ class EvaluationConfig(Model):
     @field_validator("cutoffs")
     @classmethod
     def _cutoffs_once(cls, cutoffs: tuple[int | str, ...]) -> tuple[int | str, ...]:
-        refuse_repeated(cutoffs, "cutoff")
+        refuse(repeated_faults(cutoffs, "cutoff"))
         return cutoffs
 
     @field_validator("policies")
@@ -301,26 +289,26 @@ class EvaluationConfig(Model):
     def _policies_fit(cls, policies: Policies, info: ValidationInfo) -> Policies:
         gaps = rank_gap_faults(policies, info.data.get("preset"))
         faults = [replace(fault, where=".rank_gaps") for fault in gaps]
-        faults += together.policy_faults(policies, info.data)
-        if faults:
-            raise fault_error(*faults)
+        refuse([*faults, *cross_checks.policy_faults(policies, info.data)])
         return policies
 
     @field_validator("slices")
     @classmethod
     def _slices_once(cls, slices: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-        refuse_repeated([C.CROSSING.join(sorted(names)) for names in slices], "slice")
+        refuse(repeated_faults([C.CROSSING.join(sorted(names)) for names in slices], "slice"))
         return slices
 
-    # The validators below look at several keys. Each is attached to the last key that it reads, and reports nothing
-    # while another of them is not valid by itself: so faults of all keys are reported at once, and none of them twice.
+    # The validators below read several keys. Each is attached to the last key that it reads, and skips its check if
+    # another key is not valid itself. So faults of all keys are reported at once, and none twice.
 
     @field_validator("measures")
     @classmethod
     def _measures_fit_their_cutoffs(cls, measures: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if "cutoffs" in info.data:
             try:
-                asked.measure_set(measures, info.data["cutoffs"], defaults=options_of(info.data.get("preset")))
+                measure_selection.measure_set(
+                    measures, info.data["cutoffs"], defaults=options_of(info.data.get("preset"))
+                )
             except ConfigError as error:
                 raise fault_error(*error.faults) from None
         return measures
@@ -328,18 +316,13 @@ class EvaluationConfig(Model):
     @field_validator("bands")
     @classmethod
     def _bands_and_slices_have_their_inputs(cls, bands: Mapping[str, Band], info: ValidationInfo) -> Mapping[str, Band]:
-        faults = together.segment_faults(bands, info.data)
-        if faults:
-            raise fault_error(*faults)
+        refuse(cross_checks.segment_faults(bands, info.data))
         return bands
 
     @field_validator("item_slices")
     @classmethod
     def _measures_have_what_they_need(cls, item_slices: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        refuse_repeated(item_slices, "item slice")
-        faults = together.measure_faults(item_slices, info.data)
-        if faults:
-            raise fault_error(*faults)
+        refuse(repeated_faults(item_slices, "item slice") or cross_checks.measure_faults(item_slices, info.data))
         return item_slices
 
     @field_validator("comparisons", mode="wrap")
@@ -350,24 +333,22 @@ class EvaluationConfig(Model):
         handler: ValidatorFunctionWrapHandler,
         info: ValidationInfo,
     ) -> Comparisons | None:
-        faults = together.comparison_faults(value, info.data)
+        faults = cross_checks.comparison_faults(value, info.data)
         try:
             comparisons: Comparisons | None = handler(value)
         except ValidationError as error:
             raise with_faults(error, faults) from None
-        if faults:
-            raise fault_error(*faults)
+        refuse(faults)
         return comparisons
 
     def measure_set(self) -> MeasureSet:
         """Return every measure at every requested cutoff, each once, in order of first mention, then in item slices."""
-        whole = asked.measure_set(self.measures, self.cutoffs, defaults=options_of(self.preset))
-        return asked.with_item_slices(whole, self.item_slices)
+        return cross_checks.measures_of(dict(self))
 
     def segment_names(self) -> tuple[str, ...]:
-        """Return the segment columns that are read: those of `inputs.segments.columns`, then those sliced by.
+        """Return the segment columns to read: those of `inputs.segments.columns`, then other segments of `slices`.
 
-        Those that are made of the training data are not among them.
+        Segments made of the training data are not among them.
         """
         declared = self.inputs.segments.columns if self.inputs.segments else {}
         sliced = [name for names in self.slices for name in names]
@@ -382,5 +363,5 @@ class EvaluationConfig(Model):
 
     @property
     def config_hash(self) -> str:
-        """SHA-256 of :meth:`public_json`; paths enter as they are written, so that no machine enters."""
+        """SHA-256 of :meth:`public_json`, with paths as written, so that it is the same on every machine."""
         return hashlib.sha256(self.public_json().encode()).hexdigest()

@@ -17,25 +17,13 @@ if TYPE_CHECKING:
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _KEY = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[\d+\])*")
 _SETTINGS = "spark.settings."
-_QUOTED = """the value is YAML: put a text with signs in two pairs of quotes, such as --set 'a.sep=","'"""
+_QUOTED = """the value is YAML: quote text with special characters twice, such as --set 'a.sep=","'"""
 
 
 def apply(data: dict[str, Any], overrides: Sequence[str]) -> tuple[dict[Place, str], list[Fault]]:
-    """Write overrides into the data of a file, in order.
+    """Write overrides (``key=value``, the value as YAML) into the data of a file, in place and in order.
 
-    Parameters
-    ----------
-    data : dict
-        Plain data of the file; changed in place.
-    overrides : sequence of str
-        ``key=value`` each, the value as YAML.
-
-    Returns
-    -------
-    written : dict
-        Place of every override, with the text it came from.
-    faults : list of Fault
-        One for every override that cannot be applied.
+    Returns the place of every override with its text, and a fault for every override that cannot be applied.
     """
     written: dict[Place, str] = {}
     faults: list[Fault] = []
@@ -56,32 +44,31 @@ def _parse(override: str) -> tuple[Place, Any]:
     try:
         document = yaml_reader.parse(text, _shown(override))
     except ConfigError as error:
-        raise ConfigError(*_told(error.faults, override)) from None
+        raise ConfigError(*_shown_faults(error.faults, override)) from None
     if document.faults:
-        raise ConfigError(*_told(document.faults, override))
+        raise ConfigError(*_shown_faults(document.faults, override))
     place = _place(key)
     if len(place) > yaml_reader.MAX_DEPTH:
-        expected = f"at most {yaml_reader.MAX_DEPTH}"
-        raise ConfigError(Fault("--set", f"a key of {len(place)} parts", expected))
+        raise ConfigError(Fault("--set", f"a key of {len(place)} parts", f"at most {yaml_reader.MAX_DEPTH}"))
     return place, document.data
 
 
-def _told(faults: Sequence[Fault], override: str) -> list[Fault]:
-    """Report where a faulty value is, without the value if it is a secret."""
+def _shown_faults(faults: Sequence[Fault], override: str) -> list[Fault]:
+    """Say where a faulty value is, without the value if it is a secret."""
     shown = _shown(override)
-    told = [replace(one, where=shown, fix=one.fix or _QUOTED) for one in faults]
-    return [replace(one, found=REDACTED) for one in told] if shown.endswith(REDACTED) else told
+    placed = [replace(one, where=shown, fix=one.fix or _QUOTED) for one in faults]
+    return [replace(one, found=REDACTED) for one in placed] if shown.endswith(REDACTED) else placed
 
 
 def _shown(override: str) -> str:
-    """Write an override for a message, without a secret that it may set."""
+    """Write an override for a message, without a secret."""
     key, _, text = override.partition("=")
     is_hidden = redaction.is_secret(key, text) or (":" in text and redaction.is_credential(text))
     return f"--set {key}={REDACTED}" if is_hidden else f"--set {override}"
 
 
 def _place(key: str) -> Place:
-    if key.startswith(_SETTINGS):  # the keys of Spark have dots of their own
+    if key.startswith(_SETTINGS):  # keys of Spark contain dots
         return ("spark", "settings", key.removeprefix(_SETTINGS))
     return tuple(int(index) if index or name.isdigit() else name for name, index in _numbered(key))
 
@@ -103,7 +90,7 @@ def _write(data: Any, place: Place, value: Any, where: str) -> None:  # noqa: AN
 
 
 def _step(data: Any, part: str | int, default: Any, where: str) -> Any:  # noqa: ANN401 - plain data of any shape
-    """Go one step down, to a new mapping or list where there is none yet."""
+    """Go one step down; create a mapping or list where there is none yet."""
     if isinstance(part, int) and isinstance(data, list) and part <= len(data):
         if part == len(data) and default is not None:
             data.append(default)

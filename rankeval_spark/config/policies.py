@@ -1,4 +1,4 @@
-"""What is done with the awkward cases: who enters the mean, how ties are broken, what a duplicate counts."""
+"""Policies: which users are in the mean, how ties are ordered, what happens to duplicates and invalid rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from pydantic import model_validator
 
-from rankeval_spark.config.base import Flag, Model, fault_error
+from rankeval_spark.config.base import Flag, Model, refuse
 from rankeval_spark.errors import Fault
 
 Population = Literal["truth", "judged", "intersection", "intersection_judged", "run"]
@@ -25,10 +25,7 @@ Unit = Literal["user", "list"]
 
 
 class Handling(NamedTuple):
-    """What a population may do with users without a relevant judgement and with users without a list.
-
-    The first of each is what it does where nothing is said.
-    """
+    """Allowed treatments of users without a relevant judgement and without a list; the first is the default."""
 
     zero_relevant: tuple[ZeroRelevant, ...]
     missing: tuple[Missing, ...]
@@ -41,59 +38,59 @@ HANDLINGS: Final[Mapping[Population, Handling]] = {
     "intersection_judged": Handling(("zero", "one", "error"), ("exclude", "error")),
     "run": Handling(("exclude", "zero", "one", "error"), ("exclude", "error")),
 }
-"""The combinations that have a meaning; all others contradict the population's own definition."""
+"""Treatments by population; all others contradict its definition."""
 
 DROPS_BY: Final[Mapping[str, tuple[str, ...]]] = {"seen_in_train": ("train",), "unknown_items": ("items", "train")}
-"""Policies that leave recommended items out, and the inputs that say which: the first of them that there is."""
+"""Policies that drop recommended items, and the inputs that say which; the first input that exists is used."""
 
 
 class Policies(Model):
-    """Policies of an evaluation; published with every definition, because each of them changes numbers."""
+    """Policies of an evaluation. Each can change numbers, so they are published with every definition."""
 
     population: Population = "truth"
-    """Users in the mean: `truth` = with a relevant judgement (no list scores 0); `judged` = with any judgement;
-    `intersection` = with a list and a relevant judgement; `intersection_judged` = with a list and any judgement;
-    `run` = with a list."""
+    """Users in the mean. `truth`: with a relevant judgement (without a list they score 0). `judged`: with any
+    judgement. `intersection`: with a list and a relevant judgement. `intersection_judged`: with a list and any
+    judgement. `run`: with a list."""
     zero_relevant: ZeroRelevant = "exclude"
-    """A user of the population without a relevant judgement: undefined and counted, the measure's worst value (mostly
-    0), 1, or an error. Where it is left out, the population says: zero for judged and intersection_judged, else
-    exclude."""
+    """Value of a user of the population without a relevant judgement. `exclude`: undefined and counted. `zero`: the
+    measure's worst value, usually 0. `one`: 1. `error`: the run fails. The default is zero for judged and
+    intersection_judged, else exclude."""
     missing: Missing = "zero"
-    """A judged user without a list: scores 0, is left out of the mean, or is an error. Where it is left out, the
-    population says: zero for truth and judged, else exclude."""
+    """Value of a judged user without a list: 0 (`zero`), not in the mean (`exclude`), or the run fails (`error`). The
+    default is zero for truth and judged, else exclude."""
     ties: Ties = "item_asc"
-    """Order of equal scores: by item id ascending or descending; by the log's rank; the best or the worst order for
-    the measures (gain descending or ascending, then item), for measures that grow with the gain at each rank; the mean
-    over all orders, for measures that have one in closed form; or an error."""
+    """Order of equal scores. `item_asc`, `item_desc`: by item id. `rank`: by the rank in the log. `optimistic`,
+    `pessimistic`: best and worst order (by gain, then item), for measures that grow with the gain at each rank.
+    `expected`: mean over all orders, for measures with a closed form. `error`: the run fails."""
     score_precision: ScorePrecision = "double"
-    """Precision in which scores are compared; `single`, as trec_eval up to version 9, makes ties of scores that
-    hardly differ."""
+    """Precision in which scores are compared. `single`, as in trec_eval up to version 9, makes ties of scores that
+    differ only beyond seven digits."""
     rank_gaps: RankGaps = "renumber"
-    """Whether ranks are assigned again, 1, 2, 3, or those of the log are kept with their gaps. Kept ranks order a list;
-    the scores of the log then do not."""
+    """Gaps in the ranks of the log. `renumber`: ranks become 1, 2, 3. `keep`: ranks keep their gaps and order the list,
+    and scores are ignored."""
     duplicates: Duplicates = "best"
-    """An item twice in one list: keep its best position, fail, or keep both (parity with other tools only)."""
+    """An item twice in one list. `best`: keep its best position. `error`: the run fails. `keep`: keep both, only to
+    reproduce other tools."""
     judged_only: Flag = False
-    """Leave items without a judgement, or with a negative gain, out of the lists before they are ranked, as trec_eval
-    -J."""
+    """Remove items without a judgement, or with a negative gain, from the lists before ranking, as trec_eval -J."""
     held_out_duplicates: HeldOutDuplicates = "max"
-    """A held-out (user, item) twice: the largest gain, the sum of gains, the gain of the last by interacted_at (of
-    several at that time the largest), or fail."""
+    """A held-out (user, item) twice. `max`: largest gain. `sum`: sum of gains. `last`: gain of the newest by
+    interacted_at (the largest of several at that time). `error`: the run fails."""
     invalid_scores: InvalidScores = "drop"
-    """Rows with a NULL, NaN or infinite score: drop and count them, or fail."""
+    """Rows with a NULL, NaN or infinite score. `drop`: remove and count them. `error`: the run fails."""
     seen_in_train: SeenInTrain = "keep"
-    """Recommended items that the user has in `train`: keep them, or leave them out before lists are ranked."""
+    """Recommended items that the user has in `train`: keep them, or drop them before ranking."""
     unknown_items: UnknownItems = "keep"
-    """Recommended items that the catalogue does not have, which is the input `items` or, where there is none, the items
-    of `train`: keep them, or leave them out before lists are ranked."""
+    """Recommended items that are not in the catalogue: keep them, or drop them before ranking. The catalogue is the
+    input `items`, or without it the items of `train`."""
     unit: Unit = "user"
-    """What is averaged where users have several lists: users, each with the mean of their lists, or lists, so that a
-    user with more of them weighs more. The unit of intervals and tests is the user either way."""
+    """What is averaged where users have several lists. `user`: users, each with the mean of their lists. `list`: lists,
+    so that a user with more lists has more weight. Intervals and tests always treat users as the unit."""
 
     @model_validator(mode="before")
     @classmethod
     def _complete_by_population(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
-        """Write down what the population implies, so that it is published with the rest."""
+        """Set the defaults of the population, so that they are published too."""
         if not isinstance(values, Mapping):
             return values
         population = values.get("population") or cls.model_fields["population"].default
@@ -106,20 +103,23 @@ class Policies(Model):
     @model_validator(mode="after")
     def _fits_the_population(self) -> Policies:
         handling = HANDLINGS[self.population]._asdict()
-        faults = [
-            Fault(
-                f".{name}", f"{name} {found!r} with population {self.population!r}", _one_of(allowed), _fix(name, found)
-            )
-            for name, allowed in handling.items()
-            if (found := getattr(self, name)) not in allowed
-        ]
-        if faults:
-            raise fault_error(*faults)
+        refuse(
+            [
+                Fault(
+                    f".{name}",
+                    f"{name} {found!r} with population {self.population!r}",
+                    f"one of {', '.join(allowed)}",
+                    _fix(name, found),
+                )
+                for name, allowed in handling.items()
+                if (found := getattr(self, name)) not in allowed
+            ]
+        )
         return self
 
 
 def lacking_inputs(policies: Policies, given: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Name the policies that leave items out by an input that is not there, and the inputs of which one would do.
+    """Name the policies that drop items by a missing input, and the inputs that can serve.
 
     Examples
     --------
@@ -133,11 +133,7 @@ def lacking_inputs(policies: Policies, given: Collection[str]) -> dict[str, tupl
     }
 
 
-def _one_of(allowed: tuple[str, ...]) -> str:
-    return f"one of {', '.join(allowed)}"
-
-
 def _fix(name: str, value: str) -> str:
     """Name the populations that allow the value."""
     populations = [population for population, handling in HANDLINGS.items() if value in getattr(handling, name)]
-    return f"it goes with population {' or '.join(populations)}"
+    return f"use population {' or '.join(populations)}"

@@ -1,6 +1,6 @@
-"""Presets: the conventions of other tools, each only a setting of the policies and of the options of measures.
+"""Presets: the conventions of other tools, as policies and options of measures.
 
-A number that a tool published is met by its preset; what a user writes himself wins over it. ``docs/presets.md`` is
+A preset reproduces the numbers of its tool. What a config sets itself takes precedence. ``docs/presets.md`` is
 generated from this module.
 """
 
@@ -20,23 +20,14 @@ if TYPE_CHECKING:
 PresetName = Literal["trec_eval", "ir_measures", "ranx", "rectools", "recbole", "elliot", "lenskit", "kaggle", "spark"]
 
 MeasureOptions = Mapping[str, Mapping[str, OptionValue]]
-"""Options by canonical name of a measure, in place of its defaults."""
+"""Options that replace the defaults, by canonical name of the measure."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """What a tool does, in our words.
+    """Conventions of a tool: its name and version, policies and options that differ from the defaults, and notes.
 
-    Attributes
-    ----------
-    tool : str
-        The tool and what of it is meant.
-    policies : mapping
-        Policies that differ from the defaults.
-    options : mapping
-        Options, by measure, that differ from the defaults.
-    notes : tuple of str
-        What the tool calls otherwise, and where it cannot be followed.
+    Notes say which names differ, and which behaviour cannot be reproduced.
     """
 
     tool: str
@@ -64,10 +55,10 @@ PRESETS: Final[Mapping[str, Preset]] = {
         {**_TREC_POLICIES, "duplicates": "error", "held_out_duplicates": "error"},
         _for(_INTERPOLATED, need="v10"),
         (
-            "-J is the policy judged_only, or of one measure its option judged_only=True; -l is its option rel, -M its "
-            "cutoff.",
-            "Scores are compared in single precision, as trec_eval up to version 9 does, and everything built on it; "
-            "version 10 compares doubles: for its numbers set score_precision to double.",
+            "-J is the policy judged_only, or for one measure the option judged_only=True. -l is the option rel, -M "
+            "the cutoff.",
+            "Scores are compared in single precision, as in trec_eval up to version 9 and the tools built on it. "
+            "Version 10 compares doubles: set score_precision to double to reproduce it.",
         ),
     ),
     "ir_measures": Preset(
@@ -75,11 +66,11 @@ PRESETS: Final[Mapping[str, Preset]] = {
         _TREC_POLICIES,
         _for(_INTERPOLATED, need="v9"),
         (
-            "judged_only=True of a measure is written so here too; the policy judged_only is that of all measures.",
-            "Its SetF(beta=b) takes b for the square of beta: SetF(beta=4.0) there is SetF(beta=2) here.",
-            "Its RR@k and Judged@k, which are not trec_eval's, put equal scores in ascending order of ids, all others "
-            "in descending order: of a list a, b with equal scores and a alone relevant, RR is 1/2 and RR@2 is 1. Here "
-            "all are descending; for those two set ties to item_asc.",
+            "judged_only=True is an option of a measure here too; the policy judged_only applies to all measures.",
+            "Its SetF(beta=b) reads b as the square of beta: SetF(beta=4.0) there is SetF(beta=2) here.",
+            "Its RR@k and Judged@k, which are not trec_eval's, order equal scores by ascending id, all other measures "
+            "by descending id. Example: a list a, b with equal scores, only a relevant, has RR 1/2 and RR@2 1. Here "
+            "all are descending; set ties to item_asc for those two.",
         ),
     ),
     "ranx": Preset(
@@ -87,10 +78,10 @@ PRESETS: Final[Mapping[str, Preset]] = {
         {"population": "judged"},
         {"RBP": {"rel": 1.0}},
         (
-            "ranx leaves equal scores in an order that depends on their number and on the input: a run with ties has "
-            "no value of its own there.",
+            "The order of equal scores depends on their number and on the input there, so a run with ties has no "
+            "reproducible value.",
             "Its ndcg_burges is nDCG(dcg='exp-log2'), its hits NumHits.",
-            "Its rbp adds grades as they are, which can make more than 1; here an item is relevant or not.",
+            "Its rbp adds grades, and can exceed 1; here an item is relevant or not.",
         ),
     ),
     "rectools": Preset(
@@ -101,12 +92,12 @@ PRESETS: Final[Mapping[str, Preset]] = {
             "DCG": _BINARY,
         },
         (
-            "It takes every interaction for relevant: gains are 1, or the measures need rel.",
-            "A log must have ranks; with scores only, set rank_gaps to renumber.",
-            "Its Intersection divides by the items of the list, Overlap(denom='len'); denom='min' by those of the "
-            "shorter of the two lists.",
-            "Its IntraListDiversity is 0 for a list of one item, which has no value and is left out of the mean here: "
-            "n_undefined counts its user.",
+            "Every interaction is relevant there: use gains of 1, or set the option rel.",
+            "The log must have ranks; with scores only, set rank_gaps to renumber.",
+            "Its Intersection divides by the length of the list: Overlap(denom='len'). denom='min' divides by the "
+            "length of the shorter list.",
+            "Its IntraListDiversity of a list of one item is 0. Here it is undefined and not in the mean; n_undefined "
+            "counts the user.",
             "Its catalog is the input items or, without that input, the items of train.",
         ),
     ),
@@ -121,8 +112,8 @@ PRESETS: Final[Mapping[str, Preset]] = {
         {"population": "intersection"},
         {"nDCG": {"dcg": "exp-log2"}, "DCG": {"dcg": "exp-log2"}, "MAR": {"kind": "cutoffs"}},
         (
-            "What it calls MAP is MeanP.",
-            "With another threshold t its gain of a grade g is 2**(g - t + 1) - 1: take gains={...} and dcg='log2'.",
+            "Its MAP is MeanP here.",
+            "With another threshold t, its gain of a grade g is 2**(g - t + 1) - 1: use gains={...} and dcg='log2'.",
         ),
     ),
     "lenskit": Preset(
@@ -136,13 +127,13 @@ PRESETS: Final[Mapping[str, Preset]] = {
             "DCG": {"dcg": "jk2", "gains": "binary"},
             "RBP": {"rel": 1.0, "p": 0.85},
         },
-        ("Before its release 2025 users without a relevant item were left out: zero_relevant exclude.",),
+        ("Before release 2025, users without a relevant item were excluded: set zero_relevant to exclude.",),
     ),
     "kaggle": Preset(
         "ml_metrics.mapk, as competitions on Kaggle score",
         {"population": "judged"},
         {"AP": {"denom": "min"}},
-        ("An item that is recommended twice keeps its place there, as a miss; here the list closes up.",),
+        ("A repeated item keeps its rank there, as a miss; here it is removed and later items move up.",),
     ),
     "spark": Preset(
         "pyspark.mllib.evaluation.RankingMetrics",
@@ -156,14 +147,14 @@ PRESETS: Final[Mapping[str, Preset]] = {
 
 _NONE: Final = Preset("no tool")
 
-_CLOSED_UP: Final = "ranks without gaps, so that a list closes up where an item leaves it"
+_NEW_RANKS: Final = "rank_gaps 'renumber', because removing items changes the ranks"
 _RENUMBER: Final = "set rank_gaps to renumber, or leave judged_only out"
 
 
 def with_preset(preset: str | None, policies: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete the written policies with those of a preset; None marks a policy that was not written.
+    """Complete the given policies with those of a preset; None marks a policy that is not given.
 
-    Where another population was written, what the preset does with users that this one has no room for is left out.
+    Policies of the preset that the given population does not allow are left out.
     """
     written = {name: value for name, value in policies.items() if value is not None}
     handling = HANDLINGS.get(written.get("population", ""))
@@ -173,18 +164,18 @@ def with_preset(preset: str | None, policies: Mapping[str, Any]) -> dict[str, An
 
 
 def rank_gap_faults(policies: Policies, preset: str | None) -> list[Fault]:
-    """Refuse lists that are cut down to judged items and keep the ranks they had among all of them."""
+    """Find the policy judged_only together with kept ranks."""
     if not (policies.judged_only and policies.rank_gaps == "keep"):
         return []
-    return [Fault("", f"{_kept_gaps(preset)} with judged_only", _CLOSED_UP, _RENUMBER)]
+    return [Fault("", f"{_kept_gaps(preset)} with judged_only", _NEW_RANKS, _RENUMBER)]
 
 
 def measure_gap_faults(measures: MeasureSet, policies: Policies, preset: str | None) -> list[Fault]:
-    """Refuse the same of single measures, by their option."""
+    """Find measures with the option judged_only together with kept ranks."""
     if policies.rank_gaps != "keep":
         return []
     labels = dict.fromkeys(one.label for one in measures.measures if one.is_judged_only)
-    return [Fault("", f"{label} with {_kept_gaps(preset).rstrip(',')}", _CLOSED_UP, _RENUMBER) for label in labels]
+    return [Fault("", f"{label} with {_kept_gaps(preset).rstrip(',')}", _NEW_RANKS, _RENUMBER) for label in labels]
 
 
 def _kept_gaps(preset: str | None) -> str:
@@ -193,10 +184,10 @@ def _kept_gaps(preset: str | None) -> str:
 
 
 def options_of(preset: str | None) -> MeasureOptions:
-    """Return the options that measures have where a name does not say otherwise."""
+    """Return the default options of measures under a preset."""
     return _find(preset).options
 
 
 def _find(name: str | None) -> Preset:
-    """Look a preset up; one that does not exist sets nothing, and is reported by who validates the name."""
+    """Look up a preset; an unknown one sets nothing, because validation of the name reports it."""
     return PRESETS.get(name or "", _NONE)

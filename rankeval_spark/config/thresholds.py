@@ -1,4 +1,4 @@
-"""How much of what is wrong with the input is tolerated, per check."""
+"""Checks: the share of faulty rows, lists or users above which a run warns or fails."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from rankeval_spark.errors import Fault
 from rankeval_spark.statistics.drift import LEAST_NIGHTS
 
 LEAST_COUNTED: Final = 3
-"""Earlier nights below which nothing is said about the rows of an input."""
+"""Earlier nights that the check `volume` needs."""
 
 
 class Threshold(Model):
-    """Shares above which a check warns or fails; one that is left out (or null) never does."""
+    """Shares above which a check warns or fails; a threshold that is left out (or null) never applies."""
 
     warn: Share | None = None
-    """Warn where more than this share is concerned."""
+    """Share above which the run warns."""
     error: Share | None = None
-    """Fail, and publish nothing, where more than this share is concerned."""
+    """Share above which the run fails and publishes nothing."""
 
     @model_validator(mode="after")
     def _warns_before_it_fails(self) -> Threshold:
@@ -32,109 +32,106 @@ class Threshold(Model):
 
 
 class Drift(Threshold):
-    """Thresholds of the check that means stay in the band of their own recent past."""
+    """Thresholds of the check `drift`, which compares means with their recent past."""
 
     window_days: Annotated[Whole, Field(ge=LEAST_NIGHTS, le=366)] = 28
-    """Days before the night whose published means make the band; no mean has one with fewer than 7 nights."""
+    """Days before the night whose published means make the band; a band needs 7 nights."""
 
 
 class Volume(Threshold):
-    """Thresholds of the check that inputs have as many rows as they used to."""
+    """Thresholds of the check `volume`, which compares the number of input rows with earlier nights."""
 
     window_days: Annotated[Whole, Field(ge=LEAST_COUNTED, le=366)] = 28
-    """Days before the night whose rows are counted; nothing is said with fewer than 3 published nights among them."""
+    """Days before the night whose rows are counted; the check needs 3 published nights."""
 
 
 class Checks(Model):
-    """Thresholds of the checks, all in one table.
+    """Thresholds of all checks.
 
-    Naming a check replaces both its thresholds; `{}` makes it count only.
+    Naming a check replaces both of its thresholds; `{}` only counts.
     """
 
     null_keys: Threshold = Threshold(warn=0, error=0.5)
-    """Rows with a NULL model, user, list or item id, which are dropped; share of the input's rows."""
+    """Rows without a model, user, list or item id, which are dropped. Share of the input's rows."""
     invalid_scores: Threshold = Threshold(warn=0, error=0.5)
-    """Rows with a NULL, NaN, infinite or unparsable score, or with a rank that is NULL or negative where ranks order
-    the lists; share of the recommendation rows."""
+    """Rows with a missing, NaN, infinite or unreadable score; where ranks order the lists, with a missing or negative
+    rank. Share of the recommendation rows."""
     zero_ranks: Threshold = Threshold(error=0)
-    """Rows with rank 0 where ranks order the lists and count from 1: such a list would lose its first item; share of
-    the recommendation rows. For a log that counts from 0 write `ranks_from: 0` in `inputs.recommendations`."""
+    """Rows with rank 0 where ranks order the lists and count from 1: such a list would lose its first item. Share of
+    the recommendation rows. If ranks count from 0, set `ranks_from: 0` in `inputs.recommendations`."""
     duplicates: Threshold = Threshold(warn=0, error=0.5)
-    """Rows that repeat an item of their list, or a judgement; share of the input's rows. An item twice in the
-    catalogue is always an error."""
+    """Rows that repeat an item of their list, or a judgement. Share of the input's rows. An item twice in the catalogue
+    is always an error."""
     null_gains: Threshold = Threshold(warn=0, error=0.5)
-    """Held-out rows with a NULL, NaN or unparsable gain; share of the held-out rows."""
+    """Held-out rows with a missing, NaN or unreadable gain. Share of the held-out rows."""
     negative_gains: Threshold = Threshold(warn=0)
-    """Held-out rows with a gain below 0, which counts as none: in TREC's files it marks what was pooled and not judged;
-    share of the held-out rows."""
+    """Held-out rows with a gain below 0, which counts as no gain; TREC files mark pooled, unjudged items so. Share of
+    the held-out rows."""
     invalid_facts: Threshold = Threshold(warn=0, error=0.5)
-    """Items with a cell that cannot be read, or with a NULL, NaN or infinite number in the vector, which is then
-    unknown; share of the rows of the catalogue."""
+    """Items with an unreadable cell, or with a missing, NaN or infinite number in the vector; the cell then counts as
+    unknown. Share of the rows of the catalogue."""
     null_values: Threshold = Threshold(warn=0, error=0.5)
-    """Held-out rows with a NULL, NaN, infinite or unparsable value, which then counts as 0, where a measure reads
-    values; share of the held-out rows."""
+    """Held-out rows with a missing, NaN, infinite or unreadable value, which counts as 0. Counted where a measure reads
+    values. Share of the held-out rows."""
     low_gains: Threshold = Threshold(warn=0)
-    """Held-out rows with a gain above 0 and below 1, which is not relevant by default; share of the held-out rows."""
+    """Held-out rows with a gain above 0 and below 1, which is not relevant by default. Share of the held-out rows."""
     unmatched_items: Threshold = Threshold(warn=0.9, error=0.99)
-    """Held-out rows whose item no list contains, the sign of ids that do not fit; share of the held-out rows."""
+    """Held-out rows whose item is in no list: a large share means that ids do not match. Share of the held-out rows."""
     short_lists: Threshold = Threshold(warn=0.5)
-    """Lists shorter than the largest cutoff; share of the lists."""
+    """Lists shorter than the largest cutoff. Share of the lists."""
     ties: Threshold = Threshold(warn=0.1)
-    """Lists in which equal scores can change a measure; share of the judged users' lists."""
+    """Lists in which the order of equal scores can change a measure. Share of the judged users' lists."""
     extra_users: Threshold = Threshold()
-    """Users with a list and no judgement; share of the users with a list."""
+    """Users with a list and no judgement. Share of the users with a list."""
     missing_users: Threshold = Threshold(warn=0.5, error=0.99)
-    """Judged users without a list; share of the judged users, per model."""
+    """Judged users without a list. Share of the judged users, per model."""
     absent_baseline: Threshold = Threshold(warn=0)
-    """Whether the baseline of `comparisons` has no list: 1 or 0."""
+    """1 if the baseline of `comparisons` has no list, else 0."""
     zero_relevant: Threshold = Threshold(warn=0.5)
-    """Judged users without a relevant judgement; share of the judged users."""
+    """Judged users without a relevant judgement. Share of the judged users."""
 
     rank_gaps: Threshold = Threshold(warn=0)
-    """Lists whose ranks in the log are not 1, 2, 3, ... without a gap, where the log has ranks and the policies assign
-    them again and drop no item; share of the lists. A gap that a repeated item leaves is counted by `duplicates`."""
+    """Lists whose ranks in the log are not 1, 2, 3, ... Counted where the policies renumber ranks and drop no item.
+    Share of the lists. Gaps of repeated items belong to `duplicates`."""
     score_rank_disagree: Threshold = Threshold(warn=0)
-    """Lists in which an item has a lower score and a better rank than the one before it, where the log has both; share
-    of the lists."""
+    """Lists in which an item has a lower score but a better rank than another. Counted where the log has both. Share of
+    the lists."""
     unknown_items: Threshold = Threshold(warn=0.01)
-    """Recommended items that the catalogue does not have; share of the different items that are recommended."""
+    """Recommended items that are not in the catalogue. Share of the distinct recommended items."""
     unknown_rows: Threshold = Threshold()
-    """Recommendation rows of such items, counted where `policies.unknown_items` drops them; share of the rows that can
-    be used."""
+    """Recommendation rows of such items, where `policies.unknown_items` drops them. Share of the usable rows."""
     seen_in_train: Threshold = Threshold()
-    """Recommended items that the user has in the training data, down to the largest cutoff; share of the recommended
-    items. Counted where a measure such as NotInTrain needs it, down to its cutoff, or a threshold is set: it costs
-    a join. Where `policies.seen_in_train` drops them, in all rows of the log that can be used, before anything is
-    scored."""
+    """Recommended items that the user has in the training data, down to the largest cutoff. Share of the recommended
+    items. Counted where a measure such as NotInTrain needs it, or where a threshold is set; it costs a join. Where
+    `policies.seen_in_train` drops these items, the share is that of all usable rows of the log."""
     train_after_cut: Threshold = Threshold(warn=0)
-    """Training interactions of the evaluation date (UTC) or later, where they have a time; share of the rows."""
+    """Training interactions on or after the evaluation date (UTC), where they have a time. Share of the rows."""
     alike_values: Threshold = Threshold(warn=0)
-    """Values of a segment that differ from another only by case or by surrounding blanks, each a slice of its own;
-    share of the different values of the segments that `slices` names."""
+    """Values of a segment that differ from another value only by case or by surrounding blanks; each is a slice of its
+    own. Share of the distinct values of the segments in `slices`."""
     extra_columns: Threshold = Threshold()
-    """Columns of an input's table that nothing reads; share of its columns."""
+    """Columns of an input's table that nothing reads. Share of its columns."""
     volume: Volume = Volume(warn=0.5)
-    """How far the rows of an input are from the median of the nights before that read it alike: 1 - fewer / more, so
-    that half and twice as many rows are 0.5."""
+    """Distance of an input's number of rows from the median of earlier nights with the same input settings: 1 - smaller
+    / larger, so that half and twice as many rows are 0.5."""
     absent_models: Threshold = Threshold(warn=0)
-    """Models that gave lists on the last night before and give none tonight; share of those that are still
-    requested."""
+    """Models with lists on the previous night and none on this one. Share of the models that are still requested."""
     fewer_users: Threshold = Threshold(warn=0.5)
-    """Users with a list that a model lost since the last night before; share of those it had, of the model that lost
-    most."""
+    """Users with a list that a model lost since the previous night. Share of its earlier users; the largest share of
+    all models counts."""
     drift: Drift = Drift(warn=0)
-    """Means over all users that left the band of the nights before, of the same definition; share of those that have a
-    band."""
+    """Means over all users that left the band of the earlier nights, with the same definition. Share of the means with
+    a band."""
 
     @model_validator(mode="before")
     @classmethod
     def _default_where_null(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
-        """Keep a line that was half commented out from taking a threshold away: ``{}`` says to count only."""
+        """Keep the default thresholds of a check without a value; ``{}`` means to count only."""
         if isinstance(values, Mapping):
             return {check: threshold for check, threshold in values.items() if threshold is not None}
         return values
 
     def threshold(self, check: str) -> Threshold:
         """Return the thresholds of the check of this name."""
-        thresholds: dict[str, Threshold] = {name: getattr(self, name) for name in Checks.model_fields}
-        return thresholds[check]
+        threshold: Threshold = getattr(self, check)
+        return threshold

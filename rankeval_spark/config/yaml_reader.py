@@ -1,7 +1,7 @@
-"""Read YAML into plain data, with the line of every key, refusing what a config has no use for.
+"""Read YAML into plain data with the line of every value.
 
 Scalars follow the core schema of YAML 1.2: `no` is text, `010` is ten, a date is text. Tags, duplicate keys and
-aliases that multiply are faults.
+aliases that multiply are faults. Why this is not left to a library: ``docs/decisions/0027``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rankeval_spark.errors import REDACTED, ConfigError, Fault
 
 MAX_CHARACTERS: Final = 256 * 1024
 MAX_NODES: Final = 10_000
-"""Values of a file after its aliases are written out."""
+"""Largest number of values of a file, after aliases are expanded."""
 
 MAX_DEPTH: Final = 20
 
@@ -51,14 +51,14 @@ _SCALARS: Final[dict[str, Callable[[str], Any]]] = {
 
 @dataclass
 class Document:
-    """The plain data of a file, the line on which each of its values starts, and what was refused in it."""
+    """The plain data of a file, the first line of each value, and the faults."""
 
     data: Any
     lines: dict[Place, int] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
 
     def line(self, place: Place) -> int | None:
-        """Return the line of a value, or of the nearest enclosing thing that the file holds."""
+        """Return the line of a value, or of the nearest enclosing value that is in the file."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place)
@@ -98,7 +98,7 @@ class _Builder:
                 continue
             below = (*place, key)
             if key in values:
-                once = f"it once (first on line {self.lines[below]})"
+                once = f"each key once (first on line {self.lines[below]})"
                 self.fault(key_node, below, "the same key a second time", once)
                 continue
             self.lines[below] = key_node.start_mark.line + 1
@@ -126,14 +126,7 @@ class _Builder:
 
 
 def parse(text: str, where: str) -> Document:
-    """Read one YAML document.
-
-    Parameters
-    ----------
-    text : str
-        The document.
-    where : str
-        Name of the file, for messages.
+    """Read one YAML document; ``where`` names the file in messages.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 Only where a bootstrap is requested. The weights of a user are drawn from a hash of the id, once for all models, slices
 and cutoffs that are summarised together. They add up in one matrix product per block of users
-(:func:`rankeval_spark.statistics.resampled.ratio_sums`).
+(:func:`rankeval_spark.statistics.bootstrap.ratio_sums`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregate_state import GROUP, KEY_FIELDS, STATE
 from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.slices import USER_HASH, Key, groups_of, positions_of
+from rankeval_spark.statistics.bootstrap import Parts, ratio_sums
 from rankeval_spark.statistics.moments import membership_of
-from rankeval_spark.statistics.resampled import Draws, Parts, ratio_sums
+from rankeval_spark.statistics.replicates import Draws, Groups
 
 STATES: Final = ("drawn_sums", "drawn_users")
 """What the users of a group amount to in each replicate, for all measures: sums of numerators and denominators (2,
@@ -96,14 +97,8 @@ class Resampler:
     def _draw(self, users: Users, slots: list[_Slot], groups: list[np.ndarray]) -> Iterator[States]:
         if not slots:
             return
-        sums = ratio_sums(
-            users.numerators,
-            users.denominators,
-            users.hashes,
-            draws=self.draws,
-            groups=np.array(groups),
-            n_groups=len(slots),
-        )
+        drawn = Groups(np.array(groups), len(slots))
+        sums = ratio_sums(users.numerators, users.denominators, users.hashes, self.draws, drawn)
         for slot, added in zip(slots, sums, strict=True):
             self._held[slot] = self._held[slot] + added if slot in self._held else added.copy()
         if len(self._held) * self._bytes(users) > HELD_BYTES:

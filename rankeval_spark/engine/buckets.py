@@ -6,6 +6,7 @@ back a bucket at a time. So memory does not depend on how partitions were cut.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
@@ -34,6 +35,9 @@ N_BUCKETS: Final = 32
 MOST_LEVELS: Final = 6
 """Times that a bucket is cut again: what is then above the budget is the rows of a few users, and is not cut."""
 
+FOLDERS_OF_SPARK: Final = "SPARK_LOCAL_DIRS"
+"""Variable in which Spark gives its workers the folders for what they write, separated by commas."""
+
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _ROWS_AT_ONCE: Final = 65_536
 
@@ -60,15 +64,17 @@ def in_buckets(
         If a user has more rows than ``most_rows``, with their id.
     """
     held: list[pa.RecordBatch] = []
-    n_bytes, n_rows, looks_at, rest = 0, 0, most_rows, iter(batches)
+    n_bytes, n_rows, looks_at, rest, is_cut = 0, 0, most_rows, iter(batches), level < MOST_LEVELS
     for batch in rest:
         if batch.num_rows:
             held.append(batch)
             n_bytes += batch.nbytes
             n_rows += batch.num_rows
-        if n_bytes > budget and level < MOST_LEVELS:
-            yield from _cut(chain(held, rest), most_rows, budget, level)
-            return
+        if n_bytes > budget and is_cut:
+            is_cut = not (level and _is_mostly_one_user(held))
+            if is_cut:
+                yield from _cut(chain(held, rest), most_rows, budget, level)
+                return
         if n_rows > looks_at:
             _refuse_many_rows(held, most_rows)
             looks_at = 2 * n_rows
@@ -78,14 +84,18 @@ def in_buckets(
         yield pa.Table.from_batches(held)
 
 
+def _is_mostly_one_user(batches: Sequence[pa.RecordBatch]) -> bool:
+    """Return True if most rows are of one user: cut again, they would only be written again."""
+    _, n_rows = _rows_by_user(batches)
+    return 2 * int(n_rows.max()) > int(n_rows.sum())
+
+
 def _refuse_many_rows(batches: Sequence[pa.RecordBatch], most_rows: int) -> None:
     """Refuse a user with more rows than that."""
-    users = pa.chunked_array([batch[C.USER_ID] for batch in batches])
-    counts = pc.value_counts(users)
-    n_rows = to_numpy(counts.field("counts"))
+    users, n_rows = _rows_by_user(batches)
     most = int(n_rows.argmax())
     if n_rows[most] > most_rows:
-        user = quoted(counts.field("values")[most].as_py())
+        user = quoted(users[most].as_py())
         refuse_input(
             "max_rows_per_user",
             f"user {user} with {n_rows[most]} rows or more in all inputs together",
@@ -94,9 +104,15 @@ def _refuse_many_rows(batches: Sequence[pa.RecordBatch], most_rows: int) -> None
         )
 
 
+def _rows_by_user(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Array, np.ndarray]:
+    """Count the rows of each user."""
+    counts = pc.value_counts(pa.chunked_array([batch[C.USER_ID] for batch in batches]))
+    return counts.field("values"), to_numpy(counts.field("counts"))
+
+
 def _cut(batches: Iterator[pa.RecordBatch], most_rows: int, budget: int, level: int) -> Iterator[pa.Table]:
     """Write rows to a file for each bucket, then take the buckets one after another."""
-    with TemporaryDirectory(prefix="rankeval-") as folder:
+    with TemporaryDirectory(prefix="rankeval-", dir=_folder()) as folder:
         paths = [Path(folder) / str(bucket) for bucket in range(N_BUCKETS)]
         first = next(batches)
         with ExitStack() as opened:
@@ -110,6 +126,12 @@ def _cut(batches: Iterator[pa.RecordBatch], most_rows: int, budget: int, level: 
             with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
                 yield from in_buckets(reader, most_rows=most_rows, budget=budget, level=level + 1)
             path.unlink()
+
+
+def _folder() -> str | None:
+    """Name the folder of Spark's worker for what it writes; None where there is none, for that of the system."""
+    folders = os.environ.get(FOLDERS_OF_SPARK, "").split(",")
+    return next((name for name in folders if name and Path(name).is_dir()), None)
 
 
 def _write(batch: pa.RecordBatch, writers: list[pa.RecordBatchStreamWriter], level: int) -> None:

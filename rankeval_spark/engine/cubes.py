@@ -20,7 +20,7 @@ LEAST_BYTES: Final = 1 << 25
 
 
 class Values(NamedTuple):
-    """Values of lists of a (model, user) each; all lists of a user.
+    """Values of lists of a (model, user) each; those of a user follow one another.
 
     Attributes
     ----------
@@ -127,13 +127,16 @@ def slicings_of(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slic
 
 
 def gathered(parts: Iterable[Values]) -> Iterator[Values]:
-    """Join lists to chunks of about LEAST_BYTES of values."""
+    """Join lists to chunks of about LEAST_BYTES of values that cut no user's lists in two."""
     held: list[Values] = []
     for part in parts:
         held.append(part)
         if sum(one.values.nbytes for one in held) >= LEAST_BYTES:
-            whole, held = _joined(held), []
-            yield whole
+            whole = _joined(held)
+            n_before_last = _n_before_last(whole.table[C.USER_ID])
+            if n_before_last:
+                yield Values(whole.table.slice(0, n_before_last), whole.values[:n_before_last])
+            held = [Values(whole.table.slice(n_before_last), whole.values[n_before_last:])]
     if any(len(one.values) for one in held):
         yield _joined(held)
 
@@ -142,13 +145,17 @@ def _joined(parts: Sequence[Values]) -> Values:
     return Values(pa.concat_tables([one.table for one in parts]), np.concatenate([one.values for one in parts]))
 
 
+def _n_before_last(ids: pa.ChunkedArray) -> int:
+    """Count the rows before those of the last user."""
+    return len(ids) - int(pc.sum(pc.equal(ids, ids[-1])).as_py())
+
+
 def whole_users(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Join batches, sorted by user, to chunks that cut no user's rows in two."""
     held: pa.Table | None = None
     for chunk in in_chunks(batches):
         table = chunk if held is None else pa.concat_tables([held, chunk])
-        ids = table[C.USER_ID]
-        n_before_last = table.num_rows - pc.sum(pc.equal(ids, ids[-1])).as_py()
+        n_before_last = _n_before_last(table[C.USER_ID])
         if n_before_last:
             yield table.slice(0, n_before_last)
         held = table.slice(n_before_last)

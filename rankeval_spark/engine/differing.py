@@ -16,14 +16,14 @@ from rankeval_spark.engine import comparison_state
 from rankeval_spark.engine.comparison_state import Held, Key, Partial
 from rankeval_spark.engine.cubes import Cube, Slicing, Values, gathered, slicings_of, whole_users
 from rankeval_spark.statistics import bootstrap, differences, moments, randomization, ranks, ratio_pairs, tukey
-from rankeval_spark.statistics.differences import Pairs
+from rankeval_spark.statistics.differences import PairedValues
 from rankeval_spark.statistics.moments import membership_of
-from rankeval_spark.statistics.replicates import members
+from rankeval_spark.statistics.replicates import Draws, Groups, members
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.config.comparisons import TestName
+    from rankeval_spark.config.inference import TestName
     from rankeval_spark.statistics.ranks import Zeros
 
 MOST_SUMMED: Final = 1 << 26
@@ -67,6 +67,11 @@ class Asked:
     seed: int
     baseline: str | None
     all_pairs: bool
+
+    @property
+    def draws(self) -> Draws:
+        """Random draws of the tests that need them."""
+        return Draws(self.replicates, self.seed)
 
     @property
     def of_sums(self) -> list[int]:
@@ -150,7 +155,7 @@ class _Chunk:
         n, of_sums, n_ks = len(self.asked.columns), self.asked.of_sums, len(self.asked.ks)
         for pair in self.pairs:
             first, values = (self.cube.values[each].reshape(-1, len(self.asked.stored)) for each in pair)
-            pairs = Pairs.of(values[:, :n], first[:, :n])
+            pairs = PairedValues.of(values[:, :n], first[:, :n])
             model, baseline = ((each[:, of_sums] * each[:, n:], each[:, n:]) for each in (values, first))
             for slicing in self.slicings:
                 n_groups = len(slicing.values)
@@ -193,7 +198,7 @@ class _Chunk:
             shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in pairs}
             difference = np.concatenate([self._differences(pair) for pair in pairs]).T
             for groups, meaning in self._blocks(len(pairs) * n_of_pair):
-                sums = self._sums(difference, groups, len(meaning))
+                sums = self._sums(difference, Groups(groups, len(meaning)))
                 for local, (index, group) in enumerate(meaning):
                     of_group = {kind: np.split(each[local], len(pairs), axis=1) for kind, each in sums.items()}
                     for number, pair in enumerate(pairs):
@@ -213,16 +218,14 @@ class _Chunk:
         """Columns of sums that fit at a time."""
         return MOST_SUMMED // (8 * self.asked.replicates)
 
-    def _sums(self, difference: np.ndarray, groups: np.ndarray, n_groups: int) -> dict[str, np.ndarray]:
+    def _sums(self, difference: np.ndarray, groups: Groups) -> dict[str, np.ndarray]:
         """Add up with random factors: by kind, shape (n_groups, n_parts, n_columns, replicates)."""
-        asked, sums = self.asked, {}
-        options: dict[str, Any] = {"seed": asked.seed, "replicates": asked.replicates}
-        options |= {"groups": groups, "n_groups": n_groups}
+        asked, hashes, sums = self.asked, self.cube.hashes, {}
         if "bootstrap" in asked.tests:
-            found = bootstrap.by_group(difference, self.cube.hashes, with_squares=True, **options)
+            found = bootstrap.weighted_sums(difference, hashes, asked.draws, groups, with_squares=True)
             sums[comparison_state.WEIGHTS] = np.stack([found.weights, found.sums, *_known(found.squares)], axis=1)
         if "randomization" in asked.tests:
-            sums[comparison_state.SIGNS] = randomization.sign_sums(difference, self.cube.hashes, **options)[:, None]
+            sums[comparison_state.SIGNS] = randomization.sign_sums(difference, hashes, asked.draws, groups)[:, None]
         return sums
 
     def of_all_models(self, held: Held) -> Iterator[Partial]:
@@ -258,10 +261,8 @@ class _Chunk:
         self, names: tuple[str, ...], centred: np.ndarray, own: Sequence[np.ndarray], held: Held
     ) -> Iterator[Partial]:
         """Add up users whose models are in random order."""
-        asked = self.asked
-        options = {"seed": asked.seed, "replicates": asked.replicates}
         for groups, meaning in self._blocks(centred[0].size):
-            sums = tukey.permuted_sums(centred, self.cube.hashes, groups=groups, n_groups=len(meaning), **options)
+            sums = tukey.permuted_sums(centred, self.cube.hashes, self.asked.draws, Groups(groups, len(meaning)))
             for local, (index, group) in enumerate(meaning):
                 if own[index][group]:
                     key = Key(None, None, index, self.slicings[index].values[group], 0, names)

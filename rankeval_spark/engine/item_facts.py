@@ -12,7 +12,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.measures import ItemFacts, needs
 from rankeval_spark.measures.arrays import places_of
-from rankeval_spark.measures.items import Judged, Labels, Pairs, Shared
+from rankeval_spark.measures.kernel_inputs.item_facts import Judged, Labels, Shared, SimilarPairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,11 +98,11 @@ def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
     return matrix
 
 
-def _to_pairs(pairs: pa.Array, items: tuple[IntVector, IntVector]) -> Pairs:
+def _to_pairs(pairs: pa.Array, items: tuple[IntVector, IntVector]) -> SimilarPairs:
     fields = _fields(pairs.flatten())
     owner = np.repeat(np.arange(len(pairs)), _lengths(pairs))
     earlier, later = (places_of(owner, to_numpy(fields[name]), among=items) for name in ("earlier", "later"))
-    return Pairs(earlier, later, _floats(fields["similarity"]))
+    return SimilarPairs(earlier, later, _floats(fields["similarity"]))
 
 
 class _Placed(NamedTuple):

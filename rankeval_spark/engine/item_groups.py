@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark.engine.arrays import to_numpy, to_texts
 from rankeval_spark.measures import needs as N
-from rankeval_spark.measures.groups import BY_POPULARITY, TAIL
+from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector

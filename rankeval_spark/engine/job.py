@@ -26,7 +26,7 @@ from rankeval_spark.engine.judgements import Judgements, to_judgements
 from rankeval_spark.engine.lists import to_lists
 from rankeval_spark.engine.profiles import to_profiles
 from rankeval_spark.engine.ranking import Ranked, to_ranked
-from rankeval_spark.engine.results import LISTS_AT_ONCE
+from rankeval_spark.engine.results import JUDGED_AT_ONCE, LISTS_AT_ONCE
 from rankeval_spark.engine.segments import to_segments
 from rankeval_spark.engine.slices import PACKED
 from rankeval_spark.engine.unusable import refuse_unusable
@@ -111,6 +111,15 @@ class Job:
         if has_facts:
             yield facts.to_row()
 
+    def lists_with_rows(
+        self, batches: Iterable[pa.RecordBatch], *, has_partials: bool
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Make both of some lists at a time: what :meth:`list_rows` makes of them, and :meth:`scored_rows`."""
+        for lists in self._lists(batches, InputFacts()):
+            rows = self.scoring.to_scored_rows(lists, has_partials=has_partials)
+            lists.pop(PACKED, None)
+            yield pa.RecordBatch.from_pydict(lists), rows
+
     def partials(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make partial moments by slice, see :meth:`Scoring.to_partials`, and the counts of the rows that came in."""
         facts = InputFacts()
@@ -149,23 +158,9 @@ class Job:
             lists = to_lists(ranked, judgements, rules=self.rules, keeps_scores=keeps_scores)
             profiles = to_profiles(batch, judgements, needs=self.needs)
             others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked, profiles)}
-            for start, n_lists in self._parts(ranked.keys):
+            for start, n_lists in _parts(lists.n_judged):
                 part = {name: column.slice(start, n_lists) for name, column in others.items()}
                 yield {**part, **lists.part(start, n_lists)}
-
-    def _parts(self, keys: ListKeys) -> Iterator[tuple[int, int]]:
-        """Cut the lists into parts: where each begins, and its lists; all of a user are in one.
-
-        Only where users have a list of each model: several of a model may be too many to be scored in one go.
-        """
-        start = 0
-        while start < keys.n_lists:
-            end = min(start + LISTS_AT_ONCE, keys.n_lists)
-            if end < keys.n_lists and not self.has_lists:
-                first, last = np.searchsorted(keys.user, [keys.user[end], keys.user[end] + 1])
-                end = int(first if first > start else last)
-            yield start, end - start
-            start = end
 
     def _facts(self, batch: Batch, ranked: Ranked, profiles: pa.StructArray | None) -> dict[str, pa.Array]:
         """Describe the lists: segments, what is known of their items and users, and their names for messages."""
@@ -201,6 +196,23 @@ class Job:
             )
             facts.add(batch, judgements)
             yield batch, judgements, to_ranked(batch, judgements, rules=self.rules)
+
+
+def _parts(n_judged: IntVector) -> Iterator[tuple[int, int]]:
+    """Cut lists into parts that are scored in one go: where each begins, and its lists.
+
+    Parameters
+    ----------
+    n_judged : int64, shape (n_lists,)
+        Judgements that each list is compared with.
+    """
+    before = np.append(0, np.cumsum(n_judged))
+    start, n_lists = 0, len(n_judged)
+    while start < n_lists:
+        fits = int(np.searchsorted(before, before[start] + JUDGED_AT_ONCE, side="right")) - 1
+        end = min(max(fits, start + 1), start + LISTS_AT_ONCE, n_lists)
+        yield start, end - start
+        start = end
 
 
 def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:

@@ -45,6 +45,13 @@ class CompactLists:
     columns: Mapping[str, pa.Array]
     judgements: Judgements
 
+    @property
+    def n_judged(self) -> IntVector:
+        """Number of judgements that each list is compared with: int64, shape (n_lists,)."""
+        user = self.keys.user
+        first, last = (np.searchsorted(self.judgements.user, user, side=side) for side in ("left", "right"))
+        return last - first
+
     def part(self, start: int, n_lists: int) -> dict[str, pa.Array]:
         """Return the columns of some lists, those of the judgements among them.
 

@@ -25,7 +25,7 @@ from rankeval_spark.engine.item_groups import has_category, popularity_groups
 from rankeval_spark.engine.ranking import is_in_train
 from rankeval_spark.engine.slices import PACKED, encoded, groups_of, segment_columns, unpacked
 from rankeval_spark.measures import needs as N
-from rankeval_spark.measures.groups import BY_POPULARITY
+from rankeval_spark.measures.item_groups import BY_POPULARITY
 from rankeval_spark.statistics.moments import membership_of
 
 if TYPE_CHECKING:

@@ -104,7 +104,7 @@ def denominators(request: Request, *, has_one_list: bool) -> Mapping[str, str]:
 
 def parity_of(request: Request) -> Parity:
     """Assemble what the workers count for measures of parity; without measures where none is requested."""
-    measures = (one for one in request.measures.exposures if one.entry.definition.kind == "parity")
+    measures = (one for one in request.measures.exposures if one.entry.kind == "parity")
     return Parity(tuple(measures), tuple(map(tuple, request.every_slice)))
 
 

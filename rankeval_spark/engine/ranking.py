@@ -229,10 +229,13 @@ def _settle(
     order: IntVector, in_order: UintVector, entries: Entries, judgements: Judgements, rules: ListRules
 ) -> IntVector:
     """Sort, in place, the rows of ``order`` whose keys are equal; return the places of those that tie."""
-    is_equal = np.flatnonzero(in_order[1:] == in_order[:-1])
-    if not len(is_equal):
-        return is_equal
-    places = np.unique(np.concatenate([is_equal, is_equal + 1]))
+    is_equal = in_order[1:] == in_order[:-1]
+    is_in_run = np.zeros(len(order), dtype=np.bool_)
+    is_in_run[1:] = is_equal
+    is_in_run[:-1] |= is_equal
+    places = np.flatnonzero(is_in_run)
+    if not len(places):
+        return places
     rows = order[places]
     best_first, run = entries.best_first[rows], in_order[places]
     breakers = _tie_breakers(entries, rows, judgements, rules)

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from rankeval_spark.config import Policies
     from rankeval_spark.engine.differing import Aggregator
     from rankeval_spark.measures import MeasureSet
-    from rankeval_spark.statistics.resampled import Draws
+    from rankeval_spark.statistics.replicates import Draws
 
 LISTS_AT_ONCE: Final = 16_384
 """Lists that are scored in one go: little enough that 36 measures at six cutoffs take some 100 MB."""
+
+JUDGED_AT_ONCE: Final = 1 << 22
+"""Judgements that they are compared with: those of a user are repeated for each of their lists."""
 
 
 N_LISTED: Final = "_n_listed"
@@ -85,7 +88,7 @@ class Scoring:
         Parameters
         ----------
         parts
-            Some lists at a time as for :meth:`to_partials`, with ``user_id``; all lists of a user in one part.
+            Some lists at a time as for :meth:`to_partials`, with ``user_id``; those of a user follow one another.
         aggregator : Aggregator
             What is compared.
 

@@ -17,11 +17,11 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.engine.item_facts import to_item_facts
 from rankeval_spark.measures import Lists
-from rankeval_spark.measures.expected_ties import over_all_orders
-from rankeval_spark.measures.groups import Groups
-from rankeval_spark.measures.lists import Empty
+from rankeval_spark.measures.item_groups import Groups
+from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
+from rankeval_spark.measures.kernel_inputs.lists import Empty
+from rankeval_spark.measures.kernel_inputs.mixed_ties import has_mixed_ties
 from rankeval_spark.measures.needs import LIST_NAMES
-from rankeval_spark.measures.ties import has_mixed_ties
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
@@ -91,7 +91,7 @@ class Scorer:
         tied_list, tied_rank = _flat(_ragged(columns[C.TIED_RANKS]))
         values = measures.score(over_all_orders(lists, tied_list, tied_rank) if self.ties == "expected" else lists)
         for name, fill in self._fills.items():
-            can_be = measures.asked_at(name)[None, :] & measures.can_have_value(lists, name)
+            can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
             values[name] = filled(values[name], can_be, fill)
         for name, weight in measures.weights.items():  # the sums are taken where the value is defined
             values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])

@@ -65,10 +65,11 @@ def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1) 
             faults.extend(error.faults)
     if faults:
         raise InputError(*faults)
-    return _source(name, cells, schema, table.num_rows)
+    return source_of(name, cells, schema, table.num_rows)
 
 
-def _source(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int) -> Source:
+def source_of(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int) -> Source:
+    """Make an input of its canonical columns."""
     columns = {field: each.values for field, each in cells.items()}
     if schema.name == schemas.HELD_OUT.name and C.GAIN not in columns:
         columns[C.GAIN] = pa.chunked_array([to_arrow(np.ones(n_rows))])

@@ -62,8 +62,10 @@ class Usable:
     @cached_property
     def log(self) -> pa.Table:
         """Rows that enter lists, in the columns that decide about them; an input without any is refused."""
-        refuse_unusable_inputs(self.tables, self.request)
-        policies, log = self.request.policies, usable_recommendations(self.tables.recommendations, self.request)
+        policies, are_checked = self.request.policies, self.tables.are_checked
+        if not are_checked:
+            refuse_unusable_inputs(self.tables, self.request)
+        log = usable_recommendations(self.tables.recommendations, self.request, are_checked=are_checked)
         if policies.rank_gaps == "keep" and C.SCORE in log.column_names:
             log = log.drop_columns(C.SCORE)
         if policies.score_precision == "single" and C.SCORE in log.column_names:

@@ -56,18 +56,19 @@ def to_checks(
     RefusedError
         As :func:`row_flags.usable_recommendations`.
     """
-    facts = [*_InputFacts(tables, request).all(band_facts), *list_facts(scored, request)]
+    facts = [*InputFacts(tables, request).all(band_facts), *list_facts(scored, request)]
     return check_rows.to_rows(facts, checks)
 
 
 @dataclass(frozen=True)
-class _InputFacts:
+class InputFacts:
     """What can be seen in the rows of the inputs; tables that several checks read are made once."""
 
     tables: Tables
     request: Request
 
     def all(self, band_facts: Sequence[Fact]) -> Iterator[Fact]:
+        """Count all that does not depend on the lists."""
         tables, request = self.tables, self.request
         log = row_flags.requested_log(tables.recommendations, request)
         yield from _row_facts(log, row_flags.of_recommendations(log), schemas.RECOMMENDATIONS.key)
@@ -89,7 +90,8 @@ class _InputFacts:
 
     @cached_property
     def _log(self) -> pa.Table:
-        return row_flags.usable_recommendations(self.tables.recommendations, self.request)
+        log, are_checked = self.tables.recommendations, self.tables.are_checked
+        return row_flags.usable_recommendations(log, self.request, are_checked=are_checked)
 
     @cached_property
     def _listed(self) -> pa.Array:
@@ -103,6 +105,12 @@ class _InputFacts:
     @cached_property
     def _judged_items(self) -> Codes:
         return to_codes(self._held_out[C.ITEM_ID])
+
+    def of_segment_rows(self) -> Iterator[Fact]:
+        """Count the rows of the segments, and those without a user."""
+        segments = self.tables.segments
+        if segments is not None:
+            yield from _row_facts(segments, row_flags.of_keys(segments, row_flags.SEGMENT_KEYS), row_flags.SEGMENT_KEYS)
 
     def _of_judgements(self) -> tuple[Fact, Fact]:
         """Count judgements that repeat another, and users without a relevant one."""

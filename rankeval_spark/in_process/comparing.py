@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.engine.comparison_state import GROUP
+from rankeval_spark.engine.hashes import hashes_of
 from rankeval_spark.engine.planning import denominators
 from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.in_process.grouping import by_key, in_order_of
+from rankeval_spark.in_process.published_users import users_in_parts
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import aggregator_of, finisher_of
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.comparisons import Comparisons
+    import pyarrow.dataset as ds
+
+    from rankeval_spark.config.inference import Comparisons
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.differing import Aggregator
     from rankeval_spark.in_process.assembly import Usable
+    from rankeval_spark.result_rows.comparison_rows import ComparisonRows
 
 
 def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: Comparisons) -> pa.Table:
@@ -43,8 +51,40 @@ def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: C
         partials = usable.user_rows.run(lambda job: lambda batches: job.differences(batches, aggregator=aggregator))
     else:
         table = users()
-        by_user = in_order_of(table.filter(table[IS_EVALUATED]), (USER_HASH, C.USER_ID))
-        partials = list(aggregator.aggregate_rows(iter(by_user.to_batches())))
+        partials = list(_aggregated(table.filter(table[IS_EVALUATED]), aggregator))
+    return _finished(partials, rows)
+
+
+def to_published_comparisons(user_metrics: ds.Dataset, request: Request, comparisons: Comparisons) -> pa.Table:
+    """Make the same rows of published rows of users; the request has the slices and measures that are wanted."""
+    measures, unit = request.measures, request.policies.unit
+    rows = finisher_of(
+        measures,
+        request.every_slice,
+        comparisons,
+        min_slice_size=request.min_slice_size,
+        confidence=request.confidence,
+        weights=denominators(request, has_one_list=False),
+    )
+    aggregator = aggregator_of(rows, request.every_slice)
+    parts = users_in_parts(
+        [user_metrics],
+        measures=measures.columns,
+        segments=request.segments,
+        ks=measures.ks,
+        weights=measures.weights,
+        unit=unit,
+    )
+    hashed = (users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID]))) for (users,) in parts)
+    return _finished([batch for users in hashed for batch in _aggregated(users, aggregator)], rows)
+
+
+def _aggregated(users: pa.Table, aggregator: Aggregator) -> Iterator[pa.RecordBatch]:
+    by_user = in_order_of(users, (USER_HASH, C.USER_ID))
+    yield from aggregator.aggregate_rows(iter(by_user.to_batches()))
+
+
+def _finished(partials: Sequence[pa.RecordBatch], rows: ComparisonRows) -> pa.Table:
     schema = arrow_schema(schemas.COMPARISONS)
     if not partials:
         return schema.empty_table()

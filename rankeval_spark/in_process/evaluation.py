@@ -6,14 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.input_columns import check_id_types, segments_schema
-from rankeval_spark.config.input_faults import refuse_missing
+from rankeval_spark.config.input_columns import check_id_types, refuse_missing, segments_schema
 from rankeval_spark.config.thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.evaluation import Evaluation, no_comparisons
@@ -28,10 +27,9 @@ from rankeval_spark.in_process.leaderboard import to_leaderboard
 from rankeval_spark.in_process.means import to_metrics
 from rankeval_spark.in_process.memory import refuse_large
 from rankeval_spark.in_process.tables import Source, Tables
-from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.result_rows.gap_rows import to_gaps
-from rankeval_spark.result_rows.group_rows import to_groups
+from rankeval_spark.result_rows.group_rows import to_group_table
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
@@ -90,9 +88,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @cached_property
     @override
     def group_metrics(self) -> pa.Table:
-        batches = to_groups(self.metrics.combine_chunks().to_batches())
-        rows = pa.Table.from_batches(batches, arrow_schema(schemas.GROUP_METRICS))
-        return in_order_of(rows, METRICS_KEY)
+        return in_order_of(to_group_table(self.metrics), METRICS_KEY)
 
     @cached_property
     @override
@@ -117,6 +113,13 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     def checks(self) -> pa.Table:
         facts = [Fact(**fact) for fact in self.usable.segments_and_facts[1]]
         return to_checks(self.usable.tables, self._scored, self.request, Checks(), facts)
+
+    @override
+    def _known_leaderboard(self) -> list[dict[str, Any]] | None:
+        if "metrics" not in vars(self):
+            return None
+        rows: list[dict[str, Any]] = self._leaderboard(self.request.measures.measures).to_pylist()
+        return rows
 
     @property
     @override

@@ -17,7 +17,7 @@ from rankeval_spark.in_process.interactions import Interactions, Train, given, i
 from rankeval_spark.in_process.joins import full_join, places_in
 from rankeval_spark.in_process.popularity import to_popularity
 from rankeval_spark.measures import needs as N
-from rankeval_spark.measures.groups import BY_POPULARITY, TAIL
+from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
 
 if TYPE_CHECKING:
     from datetime import date

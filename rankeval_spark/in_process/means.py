@@ -30,17 +30,25 @@ def to_metrics(usable: Usable, users: Callable[[], pa.Table]) -> pa.Table:
     users : callable
         Makes one row per (model, user, k), see :func:`users.to_users`; called where users have several lists.
     """
-    request, has_one_list = usable.request, usable.tables.has_one_list
-    if has_one_list:
-        measures = request.measures
-        state = State.of(measures.columns, measures.weights)
-        partials = usable.user_rows.run(lambda job: job.partials)
-    else:
-        summariser = _summariser(request)
-        state, partials = summariser.state, list(summariser.summarise(iter(users().to_batches())))
+    request = usable.request
+    if usable.tables.has_one_list:
+        return of_partials(usable.user_rows.run(lambda job: job.partials), request)
+    summariser = _summariser(request)
+    return of_partials(list(summariser.summarise(iter(users().to_batches()))), request, summariser.state)
+
+
+def of_partials(partials: list[pa.RecordBatch], request: Request, state: State | None = None) -> pa.Table:
+    """Make the same rows of partial moments.
+
+    Parameters
+    ----------
+    state : State, optional
+        How moments and counts lie in them; where left out, every user has one list of a model.
+    """
+    measures = request.measures
     rows = finisher_of(
-        request.measures,
-        state,
+        measures,
+        state or State.of(measures.columns, measures.weights),
         request.every_slice,
         min_slice_size=request.min_slice_size,
         confidence=request.confidence,

@@ -151,8 +151,13 @@ def requested_log(source: Source, request: Request) -> Source:
     return source if table is source.table else replace(source, table=table, unreadable=None)  # never used of a log
 
 
-def usable_recommendations(source: Source, request: Request) -> pa.Table:
+def usable_recommendations(source: Source, request: Request, *, are_checked: bool = False) -> pa.Table:
     """Keep the rows of the requested models that have their keys and a place in their list.
+
+    Parameters
+    ----------
+    are_checked : bool
+        Whether checks judge ranks of 0: they are left out then.
 
     Returns
     -------
@@ -167,7 +172,7 @@ def usable_recommendations(source: Source, request: Request) -> pa.Table:
         its list is unknown.
     """
     log = requested_log(source, request)
-    return without_unusable(log, _accepted(log, request))
+    return without_unusable(log, _accepted(log, request, are_checked=are_checked))
 
 
 def usable_held_out(source: Source) -> pa.Table:
@@ -194,7 +199,7 @@ def refuse_unusable_inputs(tables: Tables, request: Request) -> None:
         With the counts by check; also as :func:`usable_recommendations`.
     """
     log = requested_log(tables.recommendations, request)
-    _refuse_without_usable(log, _accepted(log, request))
+    _refuse_without_usable(log, _accepted(log, request, are_checked=tables.are_checked))
     _refuse_without_usable(tables.held_out, of_held_out(tables.held_out, reads_values=False))
     for source, keys in _others_read(tables, request):
         _refuse_without_usable(source, of_keys(source, keys))
@@ -220,9 +225,9 @@ def _refuse_without_usable(source: Source, flags: Mapping[str, BoolVector]) -> N
     refuse_by_check(source.name, counts | {None: source.table.num_rows - sum(counts.values())})
 
 
-def _accepted(log: Source, request: Request) -> Flags:
+def _accepted(log: Source, request: Request, *, are_checked: bool) -> Flags:
     """Flag the rows of a log that cannot be used, or refuse the log."""
-    if _has_zero_rank(log.table).any():
+    if not are_checked and _has_zero_rank(log.table).any():
         refuse_zero_rank()
     flags = of_recommendations(log)
     if request.policies.invalid_scores == "error" and flags[INVALID_SCORES].any():

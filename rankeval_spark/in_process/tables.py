@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +47,9 @@ class Tables:
     ----------
     recommendations, held_out, segments, train, items : Source
         The last three are None where they are not given. All rows, those that cannot be used too.
+    are_checked : bool
+        Whether checks judge the rows that cannot be used. Where they do not, an input without any other is refused, and
+        so is a log whose ranks count from 0.
     """
 
     recommendations: Source
@@ -54,6 +57,7 @@ class Tables:
     segments: Source | None = None
     train: Source | None = None
     items: Source | None = None
+    are_checked: ClassVar[bool] = False
 
     def all(self) -> tuple[Source, ...]:
         """Return the inputs that there are, in the order of the arguments of ``evaluate``."""
@@ -64,3 +68,9 @@ class Tables:
     def has_one_list(self) -> bool:
         """Whether no user has several lists of a model."""
         return "list_id" not in self.recommendations.given
+
+
+class CheckedTables(Tables):
+    """The inputs of a night."""
+
+    are_checked = True

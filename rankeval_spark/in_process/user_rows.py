@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _Given = TypeVar("_Given")
 _Found = TypeVar("_Found")
 
-Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[_Found]]
 """What a worker does with the rows of some users."""
 
 ROWS_OF_A_BUCKET: Final = 250_000
@@ -57,7 +57,7 @@ class UserRows:
     job: Job
     n_threads: int
 
-    def run(self, work: Callable[[Job], Work]) -> list[pa.RecordBatch]:
+    def run(self, work: Callable[[Job], Work[_Found]]) -> list[_Found]:
         """Work on every bucket; what comes of them is in their order, whichever thread is the first.
 
         Examples

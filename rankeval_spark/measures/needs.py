@@ -17,7 +17,7 @@ ITEM_USERS: Final = "item_users"
 ITEM_TAIL: Final = "item_tail"
 """1 for an item of the long tail: not among the fewest, most popular ones that hold 80 % of the interactions."""
 ITEM_POPULARITY_GROUP: Final = "item_popularity_group"
-"""Place in :data:`groups.BY_POPULARITY` of the item's group; that of the tail, 2, where it is not in `train`."""
+"""Place in :data:`item_groups.BY_POPULARITY` of the item's group; that of the tail, 2, where it is not in `train`."""
 ITEM_KNOWN: Final = "item_known"
 """1 for an item of the catalogue: `items` or, where there is no such input, `train`."""
 ITEM_LEVEL: Final = "item_level"
@@ -127,25 +127,12 @@ DESCRIBED: Final = frozenset(REQUIRES) - {POPULARITY_GROUP, CATEGORY_GROUP, VALU
 """Those that are known of the recommended items and their users; the others are facts of judgements, or sums."""
 
 ITEM_VALUES: Final = (
-    ITEM_INTERACTIONS,
-    ITEM_USERS,
-    ITEM_TAIL,
-    ITEM_LEVEL,
-    ITEM_PLACE,
-    ITEM_SEEN,
-    ITEM_AGE,
-    ITEM_QUANTILE,
-    ITEM_FAMILIARITY,
-    ITEM_COPIES,
+    *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_LEVEL, ITEM_PLACE, ITEM_SEEN, ITEM_AGE, ITEM_QUANTILE),
+    *(ITEM_FAMILIARITY, ITEM_COPIES),
 )
 """Facts of an item that are one number."""
 
 TOTALS: Final = (
-    TOTAL_INTERACTIONS,
-    MOST_INTERACTIONS,
-    LEAST_INTERACTIONS,
-    TOTAL_USERS,
-    TOTAL_CATEGORIES,
-    CATALOGUE_ITEMS,
+    *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS, TOTAL_CATEGORIES, CATALOGUE_ITEMS),
 )
 """Facts that are one number for all lists."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rankeval_spark.pipeline.inputs import Inputs
     from rankeval_spark.result_rows.gap_significance import Gap
     from rankeval_spark.statistics.multiplicity import Correction
-    from rankeval_spark.statistics.resampled import Draws
+    from rankeval_spark.statistics.replicates import Draws
 
 
 @dataclass(frozen=True)

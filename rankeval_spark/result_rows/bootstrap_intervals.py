@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,10 @@ import pyarrow.compute as pc
 from rankeval_spark.engine.aggregate_state import GROUP, KEY_FIELDS, SPREAD, STATE, to_bytes
 from rankeval_spark.engine.bootstrap import STATES, in_full
 from rankeval_spark.engine.unusable import OF_INPUTS
-from rankeval_spark.statistics.resampled import Draws, Parts, ratio_sums, spread_of
+from rankeval_spark.statistics.bootstrap import Parts, ratio_sums, spread_of
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.replicates import Draws
 
 _WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary()), (SPREAD, pa.binary())])
 
@@ -47,7 +50,7 @@ class BootstrapIntervals:
             hashes, columns = (np.concatenate(each) for each in zip(*map(self._unpacked, users), strict=True))
             order = np.argsort(hashes)
             above, below = np.split(columns[order], 2, axis=1)
-            parts.extend(ratio_sums(above, below, hashes[order], draws=self.draws))
+            parts.extend(ratio_sums(above, below, hashes[order], self.draws))
         return np.array(parts).reshape(-1, *shape)
 
     def _unpacked(self, users: bytes) -> tuple[np.ndarray, np.ndarray]:

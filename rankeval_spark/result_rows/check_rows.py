@@ -68,6 +68,13 @@ FEWER_USERS: Final = "fewer_users"
 OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 """Checks that depend on other published nights, not on the inputs and the config alone."""
 
+ZERO_RANKS: Final = "zero_ranks"
+UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
+"""Checks of rows that are left out of the evaluation; a row fails one of them at most."""
+
+REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_facts")
+"""Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
+
 _NONE_TOLERATED: Final = ((ITEMS, DUPLICATES), (ITEMS, VECTOR_LENGTHS))
 """Faults of the catalogue that are errors whatever the thresholds are."""
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.comparisons import OF_ALL_MODELS
+from rankeval_spark.config.inference import OF_ALL_MODELS
 from rankeval_spark.engine.cubes import in_order
 from rankeval_spark.engine.differing import Aggregator, Asked
 from rankeval_spark.engine.slices import doubles, segment_columns
@@ -22,7 +22,7 @@ from rankeval_spark.statistics import multiplicity
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Comparisons
-    from rankeval_spark.config.comparisons import TestName
+    from rankeval_spark.config.inference import TestName
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.result_rows.significance import Numbers
     from rankeval_spark.statistics.multiplicity import Correction
@@ -81,7 +81,7 @@ def finisher_of(  # noqa: PLR0913 - what is compared, and how
         columns=compared,
         weights=tuple(weights.get(column) for column in compared),
         over_lists=tuple(weights.get(column) != measures.weights.get(column) for column in compared),
-        cutoffs=tuple(frozenset(measures.asked[column]) for column in compared),
+        cutoffs=tuple(frozenset(measures.requested_ks[column]) for column in compared),
         ks=measures.ks,
         tests=comparisons.tests,
         wilcoxon_zeros=comparisons.wilcoxon_zeros,

@@ -67,7 +67,7 @@ class ExposureRows:
                 histograms = Histograms.of(keys, entries, row)
                 counts = {name: getattr(histograms, name) for name in ("n_users", "n_lists", "has_users")}
                 for measure in measures:
-                    values = measure.entry.kernel(histograms.exposure, **measure.options).reshape(-1, N_GROUPS + 1)
+                    values = measure.entry.values(histograms.exposure, measure.options).reshape(-1, N_GROUPS + 1)
                     yield to_batch(self.rows.columns(measure, keys, values, **counts))
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.codes import ascending, to_codes
-from rankeval_spark.measures import of_groups
+from rankeval_spark.measures import group_statistics
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
@@ -31,13 +31,13 @@ IS_STATEMENT: Final = "_is_statement"
 """Whether a row of both tables together is one of ``group_metrics``."""
 
 _STATEMENTS: Final = {
-    "gap": (of_groups.GROUP_GAP, C.VALUE),
-    "ci_low": (of_groups.GROUP_GAP, "ci_low"),
-    "ci_high": (of_groups.GROUP_GAP, "ci_high"),
-    "ratio": (of_groups.GROUP_RATIO, C.VALUE),
-    "ratio_ci_low": (of_groups.GROUP_RATIO, "ci_low"),
-    "ratio_ci_high": (of_groups.GROUP_RATIO, "ci_high"),
-    "mad": (of_groups.USER_MAD, C.VALUE),
+    "gap": (group_statistics.GROUP_GAP, C.VALUE),
+    "ci_low": (group_statistics.GROUP_GAP, "ci_low"),
+    "ci_high": (group_statistics.GROUP_GAP, "ci_high"),
+    "ratio": (group_statistics.GROUP_RATIO, C.VALUE),
+    "ratio_ci_low": (group_statistics.GROUP_RATIO, "ci_low"),
+    "ratio_ci_high": (group_statistics.GROUP_RATIO, "ci_high"),
+    "mad": (group_statistics.USER_MAD, C.VALUE),
 }
 """Numbers that ``group_metrics`` has already: kind of the row and column, by the column that they get."""
 
@@ -132,7 +132,7 @@ class _Rows:
     table : pa.Table
         Columns :data:`READ`; ``measure`` is the one that a statement is about.
     kind : list of str
-        What each row states, of :data:`of_groups.KINDS`; empty for a group.
+        What each row states, of :data:`group_statistics.KINDS`; empty for a group.
     """
 
     table: pa.Table
@@ -145,9 +145,9 @@ class _Rows:
         if not are_statements:
             return cls(rows, [""] * rows.num_rows)
         parts = [_parts_of(label) for label in rows[C.MEASURE].to_pylist()]
-        is_stated = np.array([kind in of_groups.KINDS for kind, _ in parts], dtype=np.bool_)
+        is_stated = np.array([kind in group_statistics.KINDS for kind, _ in parts], dtype=np.bool_)
         named = rows.set_column(rows.column_names.index(C.MEASURE), C.MEASURE, to_texts(label for _, label in parts))
-        return cls(named.filter(to_arrow(is_stated)), [kind for kind, _ in parts if kind in of_groups.KINDS])
+        return cls(named.filter(to_arrow(is_stated)), [kind for kind, _ in parts if kind in group_statistics.KINDS])
 
     def numbers(self, name: str) -> FloatVector:
         return to_numpy(self.table[name]).astype(np.float64)
@@ -156,7 +156,7 @@ class _Rows:
 @lru_cache(maxsize=4096)
 def _parts_of(label: str) -> tuple[str, str]:
     """Split the name of a statement into kind and measure; both empty where it is none."""
-    return of_groups.parts_of(label) or ("", "")
+    return group_statistics.parts_of(label) or ("", "")
 
 
 @dataclass(frozen=True)

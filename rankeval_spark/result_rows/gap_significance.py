@@ -20,11 +20,11 @@ from rankeval_spark.engine.comparison_state import MOST_HELD
 from rankeval_spark.engine.slices import Key, doubles, encoded, groups_of, in_chunks, unpacked
 from rankeval_spark.result_rows.metric_rows import nullable
 from rankeval_spark.statistics import multiplicity
-from rankeval_spark.statistics.labels import Relabelled, gap_p, relabel
+from rankeval_spark.statistics.gap_permutation import Relabelled, gap_p, relabel
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.multiplicity import Correction
-    from rankeval_spark.statistics.resampled import Draws
+    from rankeval_spark.statistics.replicates import Draws
 
 Values: TypeAlias = tuple[str, ...]
 """Values of a slice, which name a group."""
@@ -186,9 +186,8 @@ class Lots:
                         relabel(
                             values[is_drawn][:, [self._column(test) for test in lot.tests]],
                             users.hashes[is_drawn],
-                            seed=self.draws.seed,
-                            replicates=self.draws.replicates,
-                            shares=lot.shares,
+                            self.draws,
+                            lot.shares,
                         ),
                     )
 

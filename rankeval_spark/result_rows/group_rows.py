@@ -18,9 +18,11 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.hashes import N_GROUPS
-from rankeval_spark.measures import of_groups
+from rankeval_spark.measures import group_statistics
+from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.result_rows import metric_rows
-from rankeval_spark.statistics import gaps, links
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.statistics import gaps, intervals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,10 +40,10 @@ _NO_VALUE: Final = "\x00"
 
 
 def to_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make the rows :data:`of_groups.KINDS` of every model, slicing, measure and cutoff of rows of ``metrics``.
+    """Make the rows :data:`group_statistics.KINDS` of every model, slicing, measure and cutoff of rows of ``metrics``.
 
-    And a row :data:`of_groups.ITEM_MAD` of every model, slice (everyone too), measure and cutoff that is there for two
-    groups of items or more. All rows of a model and slicing are among the batches.
+    And a row :data:`group_statistics.ITEM_MAD` of every model, slice (everyone too), measure and cutoff that is there
+    for two groups of items or more. All rows of a model and slicing are among the batches.
 
     Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out: their users
     are counted in ``n_left_out``, those of the others in ``n_users``. A slicing with fewer than two groups left has
@@ -52,6 +54,13 @@ def to_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = pa.Table.from_batches(held)
         yield from to_rows(rows.filter(pc.not_equal(rows[C.SLICE], C.ALL_USERS)))
         yield from to_item_rows(rows)
+
+
+def to_group_table(metrics: pa.Table) -> pa.Table:
+    """Make the rows of :func:`to_groups` of all rows of ``metrics``, in the columns of ``schemas.GROUP_METRICS``."""
+    names = [field.name for field in schemas.METRICS.fields if field.name not in C.RUN_KEY]
+    batches = to_groups(metrics.select(names).combine_chunks().to_batches())
+    return pa.Table.from_batches(batches, arrow_schema(schemas.GROUP_METRICS))
 
 
 def to_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
@@ -142,7 +151,7 @@ class _Slicing:
 
         values, std_errors = matrix(value), matrix(error)
         for row, (label, _) in enumerate(measures[0]):
-            std_errors[row] = links.std_error(_facts_of(label).link, values[row], std_errors[row])
+            std_errors[row] = intervals.published_error(_facts_of(label).link, values[row], std_errors[row])
         return cls(
             rows[C.MODEL_ID][0].as_py(),
             rows[C.SLICE][0].as_py(),
@@ -157,39 +166,37 @@ class _Slicing:
         )
 
     def to_batch(self) -> pa.RecordBatch:
-        estimates = (self.values, self.std_errors, self.freedom, self.level)
-        is_share = self._is_share
-        gap = gaps.gap_of(*estimates, is_share=is_share)
-        ratio_ends = gaps.ratio_interval(*estimates, is_share=is_share)
+        gap = gaps.gap_of(self._means)
+        ratio_ends = gaps.ratio_interval(self._means)
         has_groups = np.sum(~np.isnan(self.values), axis=1) > 1
         everyone: list[list[str | None]] = [[] for _ in self.measures]
         parts = [
-            self._rows(of_groups.GROUP_GAP, everyone, (gap.gap, gap.low, gap.high), "games-howell"),
-            self._rows(of_groups.GROUP_RATIO, everyone, (gap.ratio, *ratio_ends), "simultaneous"),
-            self._rows(of_groups.USER_MAD, everyone, (gap.mad, *np.full((2, len(gap.mad)), np.nan)), "none"),
+            self._rows(group_statistics.GROUP_GAP, everyone, (gap.gap, gap.low, gap.high), "games-howell"),
+            self._rows(group_statistics.GROUP_RATIO, everyone, (gap.ratio, *ratio_ends), "simultaneous"),
+            self._rows(group_statistics.USER_MAD, everyone, (gap.mad, *np.full((2, len(gap.mad)), np.nan)), "none"),
             self._worst_rows(has_groups),
         ]
         columns = {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
         return to_batch(columns)
 
     def to_item_batch(self, names: list[list[str | None]]) -> pa.RecordBatch:
-        mad = gaps.gap_of(self.values, self.std_errors, self.freedom, self.level).mad
+        mad = gaps.gap_of(self._means).mad
         counts = (np.where(np.isnan(self.values), np.inf, each).min(axis=1) for each in (self.n_users, self.n_lists))
         nothing = np.full(len(mad), np.nan)
         fewest = np.where(np.isnan(mad), 0, tuple(counts))
-        rows = self._rows(of_groups.ITEM_MAD, names, (mad, nothing, nothing), "none", counts=fewest)
+        rows = self._rows(group_statistics.ITEM_MAD, names, (mad, nothing, nothing), "none", counts=fewest)
         return to_batch(rows)
 
     @property
-    def _is_share(self) -> NDArray[np.bool_]:
-        """Whether each measure is 0 or 1 for a list."""
-        return np.array([_facts_of(label).is_share for label, _ in self.measures])
+    def _means(self) -> gaps.GroupMeans:
+        """Each measure in each group; of shares where it is 0 or 1 for a list."""
+        is_share = np.array([_facts_of(label).is_share for label, _ in self.measures])
+        return gaps.GroupMeans(self.values, self.std_errors, self.freedom, self.level, is_share)
 
     def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:
         """Name the worst group of those that were compared; none where there are fewer than two."""
         is_error = np.array([_facts_of(label).is_lower_better for label, _ in self.measures])
-        estimates = (self.values, self.std_errors, self.freedom, self.level)
-        low, high = gaps.worst_interval(*estimates, is_greatest=is_error, is_share=self._is_share)
+        low, high = gaps.worst_interval(self._means, is_greatest=is_error)
         badness = np.where(is_error[:, None], 1, -1) * self.values
         worst = np.where(np.isnan(badness), -np.inf, badness).argmax(axis=1)
         value = np.where(has_groups, self.values[np.arange(len(worst)), worst], np.nan)
@@ -197,7 +204,11 @@ class _Slicing:
         of_worst = [each[np.arange(len(worst)), worst] for each in (self.n_users, self.n_lists)]
         ends = (np.where(has_groups, low, np.nan), np.where(has_groups, high, np.nan))
         return self._rows(
-            of_groups.WORST_GROUP, names, (value, *ends), "simultaneous", counts=np.where(has_groups, of_worst, 0)
+            group_statistics.WORST_GROUP,
+            names,
+            (value, *ends),
+            "simultaneous",
+            counts=np.where(has_groups, of_worst, 0),
         )
 
     def _rows(
@@ -222,7 +233,7 @@ class _Slicing:
             C.SLICE: _repeated(self.name, n),
             C.SLICE_VALUE: metric_rows.readable(slice_values),
             C.SLICE_VALUES: slice_values,
-            C.MEASURE: pa.array([of_groups.name_of(kind, label) for label, _ in self.measures], pa.string()),
+            C.MEASURE: pa.array([group_statistics.name_of(kind, label) for label, _ in self.measures], pa.string()),
             C.K: pa.array([k for _, k in self.measures], pa.int32()),
             C.VALUE: metric_rows.nullable(value),
             "n_users": pa.array(n_users.astype(np.int64)),
@@ -246,7 +257,7 @@ class _Facts:
 @lru_cache(maxsize=1024)
 def _facts_of(label: str) -> _Facts:
     """Say of a measure what is averaged, and which value is the worst; a published one may be of a later version."""
-    measure = of_groups.measure_of(label)
+    measure = measure_of(label)
     if measure is None:
         return _Facts()
     return _Facts(measure.link, measure.entry.definition.better == "lower", measure.is_proportion)
@@ -254,7 +265,7 @@ def _facts_of(label: str) -> _Facts:
 
 @lru_cache(maxsize=4096)
 def _item_group_of(label: str) -> tuple[str, str] | None:
-    return of_groups.whole_of(label)
+    return split_group(label)
 
 
 def _places(names: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.engine.codes import starts_of_runs
 from rankeval_spark.engine.hashes import N_GROUPS
-from rankeval_spark.measures.exposure import Exposure
+from rankeval_spark.measures.kernel_inputs.exposure import Exposure
 from rankeval_spark.result_rows.counting import compact, counted, lengths_of, summed
 from rankeval_spark.result_rows.pair_sums import PairSums, pair_sums
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.result_rows import metric_rows
-from rankeval_spark.statistics import jackknife
+from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
@@ -56,7 +56,7 @@ class JackknifeRows:
         has_users : bool, shape (n_rows, N_GROUPS)
             Whether the group has any of them.
         """
-        spread = jackknife.delete_a_group(
+        spread = intervals.delete_a_group(
             values[:, 0], values[:, 1:], has_users, self.confidence, measure.entry.definition.bounds
         )
         n = rows.num_rows

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.aggregate_state import DRAWN, WEIGHTED, State
 from rankeval_spark.engine.unusable import without_counts
-from rankeval_spark.statistics import intervals, links, ratios
+from rankeval_spark.statistics import intervals, ratios
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
@@ -48,7 +48,7 @@ def finisher_of(
     slices : sequence of sequences of str
         Names of the segments of each slice, by ``slice_index``.
     """
-    asked = np.column_stack([measures.asked_at(column) for column in measures.columns])
+    asked = np.column_stack([measures.is_requested_at(column) for column in measures.columns])
     return MetricRows(
         state=state,
         labels=tuple(measures.labels),
@@ -154,7 +154,7 @@ class MetricRows:
         for index in set(measure.tolist()):
             if self.links[index] != "identity":
                 own = measure == index
-                values = np.where(own, links.published(self.links[index], values), values)
+                values = np.where(own, intervals.published(self.links[index], values), values)
         return nullable(values)
 
 

@@ -16,7 +16,7 @@ from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.hashes import GROUP, N_GROUPS
 from rankeval_spark.engine.parity import SUMS, is_disparity
 from rankeval_spark.measures import Rates
-from rankeval_spark.measures.groups import BY_POPULARITY
+from rankeval_spark.measures.item_groups import BY_POPULARITY
 from rankeval_spark.result_rows.jackknife_rows import SLICE, JackknifeRows
 from rankeval_spark.result_rows.metric_rows import to_batch
 
@@ -47,7 +47,7 @@ class ParityRows:
         ends = np.cumsum([_n_sums(measure) for measure in self.measures])
         for measure, own in zip(self.measures, np.split(without, ends[:-1], axis=2), strict=True):
             taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
-            values = measure.entry.kernel(Rates(taken, possible), **measure.options).reshape(-1, 1 + N_GROUPS)
+            values = measure.entry.values(Rates(taken, possible), measure.options).reshape(-1, 1 + N_GROUPS)
             counts = {"n_users": n_users.sum(axis=1), "n_lists": n_lists.sum(axis=1), "has_users": n_users > 0}
             yield to_batch(self.rows.columns(measure, keys, values, **counts))
 

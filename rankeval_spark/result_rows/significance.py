@@ -19,7 +19,7 @@ from rankeval_spark.statistics.moments import Moments
 from rankeval_spark.statistics.ratio_pairs import RatioPairs
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.comparisons import TestName
+    from rankeval_spark.config.inference import TestName
     from rankeval_spark.statistics.ranks import Zeros
 
 Numbers: TypeAlias = dict[str, np.ndarray]
@@ -101,7 +101,7 @@ class OfPair:
         mean_absolute = (means.absolute / np.maximum(means.n, 1))[0].tolist()
         columns = zip(ranks.from_bytes(self.states[comparison_state.VALUES]), mean_absolute, strict=True)
         found = [ranks.wilcoxon(ranks.magnitudes(values, mean), zeros=self.zeros).p for values, mean in columns]
-        return _tested(of_t, np.where(means.is_nothing[0], 1.0, found), np.full(len(found), self.zeros))
+        return _tested(of_t, np.where(means.is_all_zero[0], 1.0, found), np.full(len(found), self.zeros))
 
     def by_sign(self, of_t: Numbers) -> Numbers:
         """Replace the p of t by that of the sign test."""
@@ -129,7 +129,7 @@ class OfPair:
     def _t(self) -> Numbers:
         """Numbers of the t test of all measures."""
         differences = self._differences
-        found = paired.compare(differences, level=self.level, least_users=self.least_users)
+        found = paired.compare_means(differences, level=self.level, least_users=self.least_users)
         change = paired.relative_change(differences, level=self.level)
         below = differences.moments.denominator.mean
         numbers = {
@@ -160,7 +160,7 @@ class OfPair:
 
     def _by_delta_method(self, pairs: RatioPairs, of_values: Numbers) -> Numbers:
         """Replace the numbers of the users' own ratios by those of the ratios of sums."""
-        found = ratio_pairs.compare(pairs, level=self.level, least_users=self.least_users)
+        found = ratio_pairs.compare_ratios(pairs, level=self.level, least_users=self.least_users)
         below = pairs.baseline_ratio
         numbers = {
             "baseline_value": below,

@@ -3,14 +3,19 @@
 Write with :class:`ResultsStore`, read with :class:`Results`.
 """
 
-from rankeval_spark.results.facts import InputFact, MeasureFact, RunFacts
-from rankeval_spark.results.journal import Event
-from rankeval_spark.results.locks import Lock, LockTimes
-from rankeval_spark.results.reader import Results, results_at
-from rankeval_spark.results.rows import read_events, read_published
-from rankeval_spark.results.run import Run
-from rankeval_spark.results.staged import Rehearsal, StagedRun
-from rankeval_spark.results.store import ResultsStore
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rankeval_spark.results.facts import InputFact, MeasureFact, RunFacts
+    from rankeval_spark.results.journal import Event, read_events
+    from rankeval_spark.results.locks import Lock, LockTimes
+    from rankeval_spark.results.reader import Results, results_at, results_of
+    from rankeval_spark.results.run import Run
+    from rankeval_spark.results.staged import Rehearsal, StagedRun
+    from rankeval_spark.results.store import ResultsStore, can_be_written_here
 
 __all__ = [
     "Event",
@@ -24,7 +29,26 @@ __all__ = [
     "Run",
     "RunFacts",
     "StagedRun",
+    "can_be_written_here",
     "read_events",
-    "read_published",
     "results_at",
+    "results_of",
 ]
+
+# Loaded at first use: reading needs no Spark, and importing pyspark takes a second.
+_HOMES: Final = {
+    **dict.fromkeys(("InputFact", "MeasureFact", "RunFacts"), "facts"),
+    **dict.fromkeys(("Event", "read_events"), "journal"),
+    **dict.fromkeys(("Lock", "LockTimes"), "locks"),
+    **dict.fromkeys(("Results", "results_at", "results_of"), "reader"),
+    **dict.fromkeys(("Rehearsal", "StagedRun"), "staged"),
+    "Run": "run",
+    **dict.fromkeys(("ResultsStore", "can_be_written_here"), "store"),
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a class or a function
+    if name not in _HOMES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pyspark.errors import PySparkException
-
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results import local_tables
 from rankeval_spark.results.locks import Lock, LockTimes
@@ -46,7 +44,7 @@ def retried(root: Root, commit: Callable[[], Made]) -> Made:
         root.lock.assert_held()
         try:
             return commit()
-        except (PySparkException, *local_tables.CONFLICTS) as error:
+        except Exception as error:
             if attempt == ATTEMPTS or not is_conflict(error):
                 raise
     raise AssertionError  # pragma: no cover - the last attempt returned or raised

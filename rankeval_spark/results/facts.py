@@ -6,13 +6,14 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import date
-from typing import Final
-
-from pyspark.sql import Column, functions as F
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.schemas import Field
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _MEASURE_COLUMN: Final = re.compile(r"[a-z][a-z0-9_]{0,99}")
@@ -39,6 +40,8 @@ class Night:
 
     def rows(self) -> Column:
         """Condition that holds for its rows in a published table."""
+        from pyspark.sql import functions as F  # noqa: PLC0415 - who only reads results does without pyspark
+
         return (F.col(C.EVALUATION) == F.lit(self.evaluation)) & (
             F.col(C.EVALUATION_DATE) == F.lit(self.evaluation_date)
         )
@@ -67,7 +70,7 @@ class MeasureFact:
     weight : str, optional
         Column of the denominators, for a ratio of sums over users.
     link : str
-        What is averaged, see :mod:`rankeval_spark.statistics.links`.
+        What is averaged, see :mod:`rankeval_spark.statistics.intervals`.
     unit : {"user", "list"}
         Of what the mean is taken.
     """

@@ -7,17 +7,19 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pyspark.sql import SparkSession, functions as F
-
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.results import delta_log, local_tables, tables
+from rankeval_spark.results import delta_log, local_tables
 from rankeval_spark.results.commits import lost, turn_for_runs
 from rankeval_spark.results.facts import Failure, Night
-from rankeval_spark.stages.frames import struct_type
+from rankeval_spark.results.readers import reader_of
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from rankeval_spark.results.facts import InputFact, RunFacts
+    from rankeval_spark.results.filters import Filters
     from rankeval_spark.results.locks import Lock
+    from rankeval_spark.results.readers import Reader
     from rankeval_spark.results.storage import Storage
 
 RUNNING: Final = "RUNNING"
@@ -167,7 +169,7 @@ def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by
     holder : str
         What the lock said of its process.
     """
-    events = read_events(spark, storage, where=[(C.RUN_ID, "=", run_id)])
+    events = read_events(spark, storage.root, where=[(C.RUN_ID, "=", run_id)])
     if [event["status"] for event in events] != [RUNNING]:  # published, failed, or to be rolled forward
         return
     reason = f"died: its process was gone, or silent for too long, when {found_by} took over"
@@ -208,46 +210,45 @@ def append(spark: SparkSession, storage: Storage, *events: Mapping[str, Any], he
         if local_tables.are_at(storage):
             local_tables.append(storage, table, events, tag=run_id)
         else:
-            frame = spark.createDataFrame([dict(values) for values in events], struct_type(schemas.RUNS)).coalesce(1)
-            frame.writeTo(tables.identifier(storage, table)).option("userMetadata", run_id).append()
+            from rankeval_spark.results import tables  # noqa: PLC0415 - imports pyspark
+
+            tables.append(spark, storage, schemas.RUNS, events, tag=run_id)
         if delta_log.find_commit(storage, table, tag=run_id, after=before) is None:
             raise lost(table, run_id, before)
 
 
 def read_events(
-    spark: SparkSession,
-    storage: Storage,
-    *,
-    columns: Sequence[str] | None = None,
-    where: local_tables.Filters = (),
+    spark: SparkSession | None, root: str, *, columns: Sequence[str] | None = None, where: Filters = ()
 ) -> list[Event]:
+    """Read events of a root, see :func:`events_of`.
+
+    Raises
+    ------
+    ConfigError
+        There are no results at the root.
+    """
+    return events_of(reader_of(spark, root), columns=columns, where=where)
+
+
+def events_of(reader: Reader[Any, Any], *, columns: Sequence[str] | None = None, where: Filters = ()) -> list[Event]:
     """Read events in the order of their times; ``recorded_at`` is in UTC.
 
     Parameters
     ----------
     columns : sequence of str, optional
-        Columns to read besides ``recorded_at``; all where left out.
+        Columns to read in addition to ``recorded_at``; all where left out.
     where : sequence of (str, {"=", "in"}, value)
         Conditions that the events meet.
     """
     wanted = None if columns is None else [*columns, "recorded_at"]
-    if local_tables.are_at(storage):
-        found = local_tables.read(storage, schemas.RUNS.name, columns=wanted, where=where)
-    else:
-        frame = tables.read(spark, storage, schemas.RUNS.name).where(tables.condition(where))
-        # As a number: a time that is collected is in the zone of this machine, where an hour of autumn is two.
-        frame = frame.withColumn("recorded_at", F.unix_micros("recorded_at"))
-        rows = (frame if wanted is None else frame.select(*wanted)).collect()
-        found = [row.asDict(recursive=True) for row in rows]
-        for event in found:
-            event["recorded_at"] = _EPOCH + timedelta(microseconds=event["recorded_at"])
-    return sorted(found, key=lambda event: event["recorded_at"])
+    found = reader.arrow(reader.scan(schemas.RUNS.name, where=where), wanted)
+    return sorted(local_tables.to_rows(found), key=lambda event: event["recorded_at"])
 
 
 def state(spark: SparkSession, storage: Storage) -> State:
     """Read the state of the journal; the caller holds the publish lock."""
     of_changes = ("status", "in", (*INTENTS, *COMMITS))
-    events = read_events(spark, storage, columns=(C.RUN_ID, "status", "table_versions"), where=[of_changes])
+    events = read_events(spark, storage.root, columns=(C.RUN_ID, "status", "table_versions"), where=[of_changes])
     commits = [event for event in events if event["status"] in COMMITS]
     done = {event[C.RUN_ID] for event in commits}
     pending = [event[C.RUN_ID] for event in events if event[C.RUN_ID] not in done]
@@ -255,13 +256,13 @@ def state(spark: SparkSession, storage: Storage) -> State:
     return State(
         last_recorded=events[-1]["recorded_at"] if events else _EPOCH,
         versions=dict(commits[-1]["table_versions"]) if commits else {},
-        pending=tuple(read_events(spark, storage, where=intents)) if pending else (),
+        pending=tuple(read_events(spark, storage.root, where=intents)) if pending else (),
     )
 
 
 def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
     """List the runs of which nothing is known but that they began, by the slug of their night."""
-    events = read_events(spark, storage, columns=(*C.RUN_KEY, "status"))
+    events = read_events(spark, storage.root, columns=(*C.RUN_KEY, "status"))
     ended = {event[C.RUN_ID] for event in events if event["status"] != RUNNING}
     found: dict[str, list[str]] = {}
     for event in events:
@@ -273,7 +274,7 @@ def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
 def newest_date(spark: SparkSession, storage: Storage, evaluation: str | None) -> date | None:
     """Newest published evaluation date, of one evaluation or of all; None where none was published."""
     where = [("status", "=", PUBLISHED), *([(C.EVALUATION, "=", evaluation)] if evaluation is not None else [])]
-    events = read_events(spark, storage, columns=C.RUN_KEY, where=where)
+    events = read_events(spark, storage.root, columns=C.RUN_KEY, where=where)
     return max((event[C.EVALUATION_DATE] for event in events), default=None)
 
 

@@ -12,6 +12,8 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
@@ -19,14 +21,19 @@ import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from rankeval_spark import allowed, columns as C
+from rankeval_spark.errors import ConfigError, Fault, first_line
+from rankeval_spark.results.facts import Night
+from rankeval_spark.results.filters import require_columns
 from rankeval_spark.results.storage import LocalStorage, Storage, inside
 
 if TYPE_CHECKING:
-    from rankeval_spark.results.facts import Night
+    import pyarrow.dataset as ds
+
+    from rankeval_spark.results.filters import Filters
 
 PARTITIONS: Final = [C.EVALUATION, C.EVALUATION_DATE]
 
@@ -38,9 +45,6 @@ _REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")
 
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 """What Spark writes as %XX in the name of a partition's folder."""
-
-Filters = Sequence[tuple[str, str, Any]]
-"""Conditions that rows meet, all of them: column, ``=`` or ``in``, value or values."""
 
 
 def are_at(storage: Storage) -> TypeGuard[LocalStorage]:
@@ -54,6 +58,35 @@ def schema_of(storage: LocalStorage, table: str) -> dict[str, Any]:
     return columns
 
 
+def scan(storage: LocalStorage, table: str, *, version: int | None = None, where: Filters = ()) -> ds.Dataset:
+    """Plan to read rows of a table; of the files, only those of the wanted nights are ever opened.
+
+    Raises
+    ------
+    ConfigError
+        There is no such table or version, this process cannot read it, its log names a file outside the folders that
+        the environment allows, or a condition compares a column with a value of another type.
+    """
+    opened = _readable(storage, table, version)
+    if allowed.is_limited():
+        allowed.demand(*((f"results root, table {table}", uri) for uri in opened.file_uris()))
+    schema = pa.schema(opened.schema().to_arrow())
+    require_columns(table, where, schema.names)
+    is_of_nights = [name in PARTITIONS and bool(value) for name, _, value in where]
+    of_nights = [(name, how, _as_text(value)) for name, how, value in compress(where, is_of_nights)]
+    others = [
+        _expression(schema, table, *one) for one, is_pruned in zip(where, is_of_nights, strict=True) if not is_pruned
+    ]
+    try:
+        found = opened.to_pyarrow_dataset(file_pruning_predicate=of_nights or None)
+    except DeltaProtocolError as error:
+        said = first_line(str(error))
+        raise _unreadable(storage, f"table {table}: {said}", "drop that feature of the table") from error
+    for condition in others:
+        found = found.filter(condition)
+    return found
+
+
 def read(
     storage: LocalStorage,
     table: str,
@@ -62,19 +95,22 @@ def read(
     columns: Sequence[str] | None = None,
     where: Filters = (),
 ) -> list[dict[str, Any]]:
-    """Read rows of a table; maps are dictionaries, times are in UTC.
+    """Read rows of a table; maps are dictionaries, times are in UTC."""
+    return to_rows(
+        scan(storage, table, version=version, where=where).to_table(columns=list(columns) if columns else None)
+    )
 
-    Raises
-    ------
-    ConfigError
-        The log names a file outside the folders that the environment allows.
-    """
-    opened = _opened(storage, table, version)
-    if allowed.is_limited():
-        allowed.demand(*((f"results root, table {table}", uri) for uri in opened.file_uris()))
-    rows = opened.to_pyarrow_table(columns=list(columns) if columns else None, filters=list(where) or None)
-    found: list[dict[str, Any]] = rows.to_pylist(maps_as_pydicts="strict")
-    return found
+
+def to_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Turn rows into dictionaries; maps are dictionaries too."""
+    rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
+    return rows
+
+
+def nights_of(storage: LocalStorage, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
+    """Name the evaluations and dates that a table has rows of; its log says so."""
+    nights = _readable(storage, table, version).partitions()
+    return {(night[C.EVALUATION], date.fromisoformat(night[C.EVALUATION_DATE])) for night in nights}
 
 
 def append(storage: LocalStorage, table: str, rows: Iterable[Mapping[str, Any]], *, tag: str) -> None:
@@ -106,6 +142,31 @@ def write_new(storage: LocalStorage, table: str, rows: pa.Table) -> None:
     )
 
 
+def commit_new(storage: LocalStorage, table: str, columns: str, night: Night) -> None:
+    """Make a table of the Parquet files that lie in the folder of a night, in one commit.
+
+    Parameters
+    ----------
+    columns : str
+        As ``StructType.json()`` writes them, those of the night among them.
+    """
+    path, folder = inside(storage.root, table), folder_of(night)
+    files = sorted(file.name for file in Path(path, folder).glob("*.parquet"))
+    adds = [
+        _added(path, f"{folder}/{name}", _values(night), stats=_counted(Path(path, folder, name))) for name in files
+    ]
+    schema = deltalake.Schema.from_json(columns)
+    create_table_with_add_actions(path, schema, adds, mode="error", partition_by=PARTITIONS)
+
+
+def files_of(storage: LocalStorage, table: str, night: Night, version: int) -> list[dict[str, Any]]:
+    """Return the files with the rows of a night at some version, as :func:`replace_night` takes them."""
+    location = inside(storage.root, table)
+    found = _opened(storage, table, version).file_uris(file_pruning_predicate=_only(night))
+    paths = sorted(os.path.relpath(os.path.realpath(file), os.path.realpath(location)) for file in found)
+    return [{"path": path, "location": location, "stats": _counted(Path(location, path))} for path in paths]
+
+
 def replace_night(
     storage: LocalStorage, table: str, night: Night, *, files: Sequence[Mapping[str, Any]], tag: str
 ) -> None:
@@ -118,8 +179,7 @@ def replace_night(
         files get a second name in this table, so that either table can be deleted.
     """
     opened = _opened(storage, table)
-    values = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date.isoformat()}
-    folder = inside(storage.root, table)
+    values, folder = _values(night), inside(storage.root, table)
     adds: list[AddAction | RemoveAction] = [
         _added(folder, _linked(file, folder), values, stats=file.get("stats") or "{}") for file in files
     ]
@@ -128,7 +188,7 @@ def replace_night(
         mode="overwrite",
         schema=opened.schema(),
         partition_by=PARTITIONS,
-        partition_filters=[(name, "=", value) for name, value in values.items()],
+        partition_filters=_only(night),
         commit_properties=_tagged(tag),
     )
 
@@ -140,8 +200,47 @@ def add_columns(storage: LocalStorage, table: str, fields: Iterable[str]) -> Non
 
 def has_rows(storage: LocalStorage, table: str, night: Night) -> bool:
     """Whether a table has a file with rows of a night."""
-    values = [(C.EVALUATION, "=", night.evaluation), (C.EVALUATION_DATE, "=", night.evaluation_date.isoformat())]
-    return bool(_opened(storage, table).file_uris(file_pruning_predicate=values))
+    return bool(_opened(storage, table).file_uris(file_pruning_predicate=_only(night)))
+
+
+def folder_of(night: Night) -> str:
+    """Where the files of a night are within a table.
+
+    As Spark names folders: Polars takes the values from them, not from the log.
+    """
+    values = {name: _ESCAPED.sub(_percent, value) for name, value in _values(night).items()}
+    return "/".join(f"{name}={value}" for name, value in values.items())
+
+
+def _expression(schema: pa.Schema, table: str, name: str, how: str, value: object) -> pc.Expression:
+    """Write a condition as Arrow's, with values of the type of the column."""
+    type_ = schema.field(name).type
+    try:
+        if how == "in":
+            return pc.field(name).isin(pa.array(value, type_))
+        return pc.field(name) == pa.scalar(value, type_)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ConfigError(Fault(f"filter of {table}, {name}", repr(value), f"a value of type {type_}")) from error
+
+
+def _as_text(value: Any) -> Any:  # noqa: ANN401 - a value of a partition, or several
+    """Write values of partitions as the log does."""
+    return str(value) if isinstance(value, str | date) else [str(one) for one in value]
+
+
+def _readable(storage: LocalStorage, table: str, version: int | None) -> deltalake.DeltaTable:
+    try:
+        return _opened(storage, table, version)
+    except TableNotFoundError as error:
+        raise _unreadable(storage, f"no table {table}", "") from error
+    except DeltaError as error:
+        at = "" if version is None else f" at version {version}"
+        found = f"table {table}{at}: {first_line(str(error))}"
+        raise _unreadable(storage, found, "older versions are kept for 30 days") from error
+
+
+def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:
+    return ConfigError(Fault("results root", f"{storage.root!r} ({found})", "the results of an earlier run", fix))
 
 
 def _opened(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
@@ -158,21 +257,33 @@ def _written(rows: pa.Table, folder: str) -> list[AddAction]:
     By pyarrow, which reports a full disk as Python does; where deltalake writes rows, a thread of its own panics.
     """
     adds = []
-    for night in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
-        evaluation, day = (night[name] for name in PARTITIONS)
-        own = rows.filter((pc.field(C.EVALUATION) == evaluation) & (pc.field(C.EVALUATION_DATE) == day))
-        # As Spark names folders: Polars takes the values from them, not from the log.
-        folders = f"{C.EVALUATION}={_ESCAPED.sub(_percent, evaluation)}/{C.EVALUATION_DATE}={day.isoformat()}"
-        path = f"{folders}/{uuid.uuid4().hex}.parquet"
+    for values in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
+        night = Night(*(values[name] for name in PARTITIONS))
+        is_own = (pc.field(C.EVALUATION) == night.evaluation) & (pc.field(C.EVALUATION_DATE) == night.evaluation_date)
+        own = rows.filter(is_own)
+        path = f"{folder_of(night)}/{uuid.uuid4().hex}.parquet"
         Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
         try:
             pq.write_table(own.drop_columns(PARTITIONS), Path(folder, path))
         except OSError:
             Path(folder, path).unlink(missing_ok=True)
             raise
-        values = {C.EVALUATION: evaluation, C.EVALUATION_DATE: day.isoformat()}
-        adds.append(_added(folder, path, values, stats=json.dumps({"numRecords": own.num_rows})))
+        adds.append(_added(folder, path, _values(night), stats=json.dumps({"numRecords": own.num_rows})))
     return adds
+
+
+def _values(night: Night) -> dict[str, str]:
+    """Write the partition of a night as the log does."""
+    return {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date.isoformat()}
+
+
+def _only(night: Night) -> list[tuple[str, str, Any]]:
+    return [(name, "=", value) for name, value in _values(night).items()]
+
+
+def _counted(file: Path) -> str:
+    """Return what the log says of the rows of a file, from its footer."""
+    return json.dumps({"numRecords": pq.read_metadata(file).num_rows})
 
 
 def _percent(found: re.Match[str]) -> str:

@@ -6,9 +6,9 @@ Everything here happens while the root's publish lock is held.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import first_line
@@ -101,10 +101,8 @@ def _recover_run(root: Root, intent: journal.Event, state: journal.State, *, aft
 
 def _rolled_forward(root: Root, night: Night, intent: journal.Event, staging: Staging) -> journal.Outcome:
     # Looked at again: an older version may have announced what the tables refuse.
-    staged = [schema for schema in schemas.PUBLISHED if staging.has(schema.name)]
-    columns = {schema.name: tables.columns_of(root.spark, root.storage, schema.name) for schema in staged}
-    frames = {name: tables.widened(staging.read(name), found) for name, found in columns.items()}
-    if faults := audit.refused_rows(frames, staged):
+    staged = {schema.name: staging.audited(schema.name) for schema in schemas.PUBLISHED if staging.has(schema.name)}
+    if faults := audit.refused_rows(staged, schemas.PUBLISHED):
         return journal.Outcome(journal.MAINTAINED, f"rolled back: {first_line(str(faults[0]))}", {})
     try:
         versions = _write_tables(root, night, intent[C.RUN_ID], staging)
@@ -129,28 +127,38 @@ def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> di
 
 def _publish_files(root: Root, storage: LocalStorage, schema: Schema, night: Night, staging: Staging) -> int:
     """Let the staged files be those of the night in one table, as they are; return the new version."""
-    table, run_id = schema.name, staging.run_id
+    table = schema.name
     files = staging.files(table) if staging.has(table) else []
-    if not files and not local_tables.has_rows(storage, table, night):
-        return delta_log.latest_version(storage, table)
     if files and schema is schemas.USER_METRICS:
         tables.add_measure_columns(root.spark, storage, _measure_fields(staging.columns(table)))
+    return _replace_files(root, storage, table, night, files, tag=staging.run_id)
+
+
+def _replace_files(  # noqa: PLR0913 - what takes the place of what, and where
+    root: Root, storage: LocalStorage, table: str, night: Night, files: Sequence[Mapping[str, Any]], *, tag: str
+) -> int:
+    if not files and not local_tables.has_rows(storage, table, night):
+        return delta_log.latest_version(storage, table)
     before = delta_log.latest_version(storage, table)
-    retried(root, lambda: local_tables.replace_night(storage, table, night, files=files, tag=run_id))
-    own = delta_log.find_commit(storage, table, tag=run_id, after=before)
+    retried(root, lambda: local_tables.replace_night(storage, table, night, files=files, tag=tag))
+    own = delta_log.find_commit(storage, table, tag=tag, after=before)
     if own is None:
-        raise lost(table, run_id, before)
+        raise lost(table, tag, before)
     return own
 
 
 def _roll_back(root: Root, night: Night, run_id: str, published: Mapping[str, int]) -> dict[str, int]:
     versions = {}
     for schema in schemas.PUBLISHED:
-        version = published.get(schema.name)
+        table, version = schema.name, published.get(schema.name)
+        if local_tables.are_at(root.storage):
+            files = [] if version is None else local_tables.files_of(root.storage, table, night, version)
+            versions[table] = _replace_files(root, root.storage, table, night, files, tag=run_id)
+            continue
         before = None
         if version is not None:
-            before = tables.read(root.spark, root.storage, schema.name, version).where(night.rows())
-        versions[schema.name] = _replace_night(root, schema, night, run_id, before)
+            before = tables.read(root.spark, root.storage, table, version).where(night.rows())
+        versions[table] = _replace_night(root, schema, night, run_id, before)
     return versions
 
 

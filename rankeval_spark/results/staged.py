@@ -6,16 +6,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ChecksFailedError, Fault, ResultsError
-from rankeval_spark.results import audit, quarantine, staging, tables
+from rankeval_spark.results import audit, quarantine, rows_here, staging, tables
+from rankeval_spark.results.audited_here import RowsHere
 from rankeval_spark.results.failpoints import reach
 from rankeval_spark.results.reader import OF_USERS
 from rankeval_spark.results.storage import open_storage
 
 if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+    from rankeval_spark.results.audited import Audited
     from rankeval_spark.results.facts import InputFact, RunFacts
     from rankeval_spark.results.storage import Storage
     from rankeval_spark.schemas import Field, Schema
@@ -36,43 +41,62 @@ class StagedRun(ABC):
         self._spark = spark
         self._storage = storage
         self._staging = staging.Staging(spark, storage, facts.night, facts.run_id)
-        self._staged: dict[str, DataFrame] = {}
+        self._rows: dict[str, pa.Table] = {}
 
-    def stage(self, table: str, frame: DataFrame) -> DataFrame:
-        """Stage a table as it will be published, in one write, and return a frame that reads it.
+    def stage(self, table: str, rows: DataFrame | pa.Table) -> None:
+        """Stage a table as it will be published, in one write.
 
         Parameters
         ----------
         table : str
             Name of one of :data:`rankeval_spark.schemas.PUBLISHED`.
-        frame : DataFrame
+        rows : DataFrame or pa.Table
             Its declared columns in any order, those of :data:`rankeval_spark.columns.RUN_KEY` left out, which are
             added; ``user_metrics`` also has the column of every measure of the run. A missing, surplus or mistyped
-            column is an error.
+            column is an error. Spark computes and writes a frame of users; other tables are few rows, which are kept
+            here, too.
         """
         schema = self._schema(table)
-        fields = self._fields(schema)
-        keyed = frame.select(
+        fields, where = self._fields(schema), f"table {table}"
+        if isinstance(rows, DataFrame) and table in OF_USERS:
+            self._staging.write(table, tables.conform(self._keyed(rows), fields, where=where))
+        else:
+            given = rows if isinstance(rows, pa.Table) else rows.toArrow()
+            conformed = rows_here.conform(given, fields, self.facts, where=where)
+            self._staging.write(table, conformed)
+            if table not in OF_USERS:
+                self._rows[table] = conformed
+        self.n_rows[table] = self._staging.n_rows(table)
+
+    def _keyed(self, frame: DataFrame) -> DataFrame:
+        return frame.select(
             F.lit(self.facts.evaluation).alias(C.EVALUATION),
             F.lit(self.facts.evaluation_date).alias(C.EVALUATION_DATE),
             F.lit(self.facts.run_id).alias(C.RUN_ID),
             *(name for name in frame.columns if name not in C.RUN_KEY),
         )
-        write = self._staging.write if table in OF_USERS else self._staging.write_small
-        staged = write(table, tables.conform(keyed, fields, where=f"table {table}"))
-        self._staged[table] = staged
-        self.n_rows[table] = self._staging.n_rows(table)
-        return staged
 
     def discard(self) -> None:
         """Forget what was staged so far: none of it is published."""
         self._staging.remove()
-        self._staged.clear()
+        self._rows.clear()
         self.n_rows.clear()
 
     def staged(self, table: str) -> DataFrame | None:
         """Return a frame that reads what was staged of a table; None where nothing was."""
-        return self._staged.get(table)
+        return self.frame(table) if table in self.n_rows else None
+
+    def frame(self, table: str) -> DataFrame:
+        """Return a frame that reads a table that was staged."""
+        return self._staging.read(table)
+
+    def scan(self, table: str) -> DataFrame | ds.Dataset:
+        """Give a table that was staged to whoever reads it: as a dataset of Arrow where this process can read it."""
+        return self._staging.scan(table)
+
+    def rows(self, table: str) -> pa.Table | None:
+        """Return what was staged of a table of few rows, none of single users; None likewise."""
+        return self._rows.get(table)
 
     def quarantine(self, rows: DataFrame | None) -> None:
         """Keep rows of the inputs that could not be used, instead of those of the night's last run; None: none.
@@ -89,15 +113,19 @@ class StagedRun(ABC):
     def audit(self) -> None:
         """Look at what was staged; :class:`ChecksFailedError` names all that is wrong."""
         reach("after_staging")
-        staged = self._staged
-        faults = audit.failed_checks(staged["checks"]) if "checks" in staged else []
-        faults += audit.refused_rows(staged, [schema for schema in schemas.PUBLISHED if schema.name in staged])
-        if "user_metrics" in staged:
-            faults += audit.user_metrics(staged["user_metrics"], staged.get("metrics"), self.facts.measures)
-        if "metrics" in staged:
-            faults += audit.exposures(staged["metrics"], self.facts.measures)
+        staged = {table: self._audited(table) for table in self.n_rows}
+        checks, metrics = (self._rows.get(schema.name) for schema in (schemas.CHECKS, schemas.METRICS))
+        faults = [] if checks is None else audit.failed_checks(checks)
+        faults += audit.refused_rows(staged, schemas.PUBLISHED)
+        if schemas.USER_METRICS.name in staged:
+            faults += audit.user_metrics(staged[schemas.USER_METRICS.name], metrics, self.facts.measures)
+        if metrics is not None:
+            faults += audit.exposures(metrics, self.facts.measures)
         if faults:
             raise ChecksFailedError(*faults)
+
+    def _audited(self, table: str) -> Audited:
+        return RowsHere([self._rows[table]]) if table in self._rows else self._staging.audited(table)
 
     @abstractmethod
     def publish(

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F, types as T
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C
 from rankeval_spark.results import delta_log, local_tables, tables
+from rankeval_spark.results.audited_here import RowsHere
+from rankeval_spark.results.audited_on_spark import RowsOnSpark
 from rankeval_spark.results.storage import inside
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
 
+    from rankeval_spark.results.audited import Audited
     from rankeval_spark.results.facts import Night
-    from rankeval_spark.results.storage import Storage
+    from rankeval_spark.results.storage import LocalStorage, Storage
 
 STAGING_FOLDER: Final = "_staging"
+MOST_ROWS_HERE: Final = 20_000_000
+"""Rows of users that this process looks at; their keys take some 100 bytes each."""
+
 ONLY: Final = 0
 """Version of a staged table. Where a session compacts on its own there are later ones, of a part of its rows."""
 
@@ -39,24 +48,31 @@ class Staging:
         self._night = night
         self._folder = f"{STAGING_FOLDER}/{night.slug}.{run_id}"
 
-    def write(self, table: str, frame: DataFrame) -> DataFrame:
-        """Stage a frame in one Delta commit and return a frame that reads it.
+    def write(self, table: str, rows: DataFrame | pa.Table) -> None:
+        """Stage the rows of a table, in one commit; a frame is computed by Spark.
 
         Raises
         ------
-        AnalysisException
-            The run has staged this table before. (Where Delta may overwrite, it first works out what there is.)
+        AnalysisException, FileExistsError
+            The run has staged this table before.
         """
+        if local_tables.are_at(self._storage):
+            self._write_here(self._storage, table, rows)
+            return
+        frame = rows if isinstance(rows, DataFrame) else self._spark.createDataFrame(rows)
         writer = frame.write.format("delta").options(**tables.PROPERTIES).mode("error")
         writer.partitionBy(*local_tables.PARTITIONS).save(tables.path_of(self._storage, self._table(table)))
-        return self.read(table)
 
-    def write_small(self, table: str, frame: DataFrame) -> DataFrame:
-        """Do the same with a frame that fits into the driver: on a local disk no Spark stage writes it."""
-        if not local_tables.are_at(self._storage):
-            return self.write(table, frame)
-        local_tables.write_new(self._storage, self._table(table), frame.toArrow())
-        return self.read(table)
+    def _write_here(self, storage: LocalStorage, table: str, rows: DataFrame | pa.Table) -> None:
+        """Let Spark write plain files, and commit them: its own commit of a Delta table takes longer than few rows."""
+        path = self._table(table)
+        if not isinstance(rows, DataFrame):
+            local_tables.write_new(storage, path, rows)
+            return
+        folder = local_tables.folder_of(self._night)
+        stored = rows.drop(*local_tables.PARTITIONS)
+        stored.write.mode("error").parquet(tables.path_of(storage, f"{path}/{folder}"))
+        local_tables.commit_new(storage, path, rows.schema.json(), self._night)
 
     def read(self, table: str) -> DataFrame:
         """Read a staged table: the files of its one commit.
@@ -85,6 +101,21 @@ class Staging:
         path = self._table(table)
         location = tables.path_of(self._storage, path)
         return [{**file, "location": location} for file in delta_log.files_written(self._storage, path, ONLY)]
+
+    def scan(self, table: str) -> DataFrame | ds.Dataset:
+        """Read a staged table in this process where it is on this machine, by Spark elsewhere."""
+        if not local_tables.are_at(self._storage):
+            return self.read(table)
+        return ds.dataset([str(path) for path in self._paths(table)], format="parquet")
+
+    def _paths(self, table: str) -> list[Path]:
+        return [Path(file["location"], file["path"]) for file in self.files(table)]
+
+    def audited(self, table: str) -> Audited:
+        """Give the rows of a staged table to the audit: read here, where they are on this machine and not too many."""
+        if local_tables.are_at(self._storage) and self.n_rows(table) <= MOST_ROWS_HERE:
+            return RowsHere(self._paths(table))
+        return RowsOnSpark(self.read(table))
 
     def has(self, table: str) -> bool:
         """Whether a table was staged, whole."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types as T
 
 from rankeval_spark import allowed, schemas
 from rankeval_spark.errors import Fault, ResultsError
-from rankeval_spark.results import delta_log, local_tables
+from rankeval_spark.results import constraints, delta_log, local_tables
 from rankeval_spark.results.storage import inside
 from rankeval_spark.stages.frames import data_type, struct_field, struct_type
 
 if TYPE_CHECKING:
+    from rankeval_spark.results.filters import Filters
     from rankeval_spark.results.storage import Storage
     from rankeval_spark.schemas import Field, Schema
 
@@ -35,30 +36,9 @@ PROPERTIES: Final[Mapping[str, str]] = {
 }
 
 CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
-    "runs": {"sample_share": "sample_share IS NULL OR (sample_share > 0 AND sample_share <= 1)"},
-    "lists": {"counts": "n_recommended >= 0 AND n_duplicates >= 0"},
-    "user_metrics": {"counts": "k >= 0 AND n_judged >= 0 AND n_relevant >= 0 AND n_recommended >= 0 AND n_hits >= 0"},
-    "metrics": {
-        "counts": "k >= 0 AND n_users >= 0",
-        "lists": "n_lists IS NULL OR n_lists >= 0",
-        "judged_counts": "(n_undefined IS NULL OR n_undefined >= 0) AND (n_missing IS NULL OR n_missing >= 0)",
-        "tie_share": "tie_share IS NULL OR (tie_share >= 0 AND tie_share <= 1)",
-        # NaN is greater than infinity in Spark, so this refuses both.
-        "value": "value IS NULL OR (value > double('-Infinity') AND value < double('Infinity'))",
-    },
-    "group_metrics": {
-        "counts": "k >= 0 AND n_users >= 0 AND n_left_out >= 0",
-        "value": "value IS NULL OR (value > double('-Infinity') AND value < double('Infinity'))",
-    },
-    "comparisons": {
-        "counts": "k >= 0 AND n_users >= 0 AND (n_wins IS NULL OR (n_wins >= 0 AND n_ties >= 0 AND n_losses >= 0))",
-        "p": "(p_value IS NULL OR (p_value >= 0 AND p_value <= 1)) AND "
-        "(p_adjusted IS NULL OR (p_adjusted >= 0 AND p_adjusted <= 1))",
-        "delta": "delta IS NULL OR (delta > double('-Infinity') AND delta < double('Infinity'))",
-    },
-    "checks": {"share": "share IS NULL OR (share >= 0 AND share <= 1)"},
+    table: {name: str(rule) for name, rule in rules.items()} for table, rules in constraints.CONSTRAINTS.items()
 }
-"""CHECK constraints by table. NULL fails a CHECK unless it is let through; NaN fails every upper bound."""
+"""CHECK constraints by table, as Delta is told them."""
 
 
 def path_of(storage: Storage, table: str) -> str:
@@ -115,7 +95,15 @@ def read(spark: SparkSession, storage: Storage, table: str, version: int | None 
     return frame
 
 
-def condition(where: local_tables.Filters) -> Column:
+def append(
+    spark: SparkSession, storage: Storage, schema: Schema, rows: Iterable[Mapping[str, Any]], *, tag: str
+) -> None:
+    """Append a few rows in one commit that carries ``tag`` as its user metadata."""
+    frame = spark.createDataFrame([dict(values) for values in rows], struct_type(schema)).coalesce(1)
+    frame.writeTo(identifier(storage, schema.name)).option("userMetadata", tag).append()
+
+
+def condition(where: Filters) -> Column:
     """Write conditions as one of Spark."""
     each = (F.col(name) == F.lit(value) if how == "=" else F.col(name).isin(*value) for name, how, value in where)
     return reduce(and_, each, F.lit(True))

@@ -20,7 +20,7 @@ from pyspark.errors import IllegalArgumentException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from rankeval_spark import allowed
-from rankeval_spark.config import places, redaction
+from rankeval_spark.config import redaction, spark_settings
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, first_line, hide
 from rankeval_spark.session import class_archive, jars as delta, secrecy, settings as ours
 from rankeval_spark.session.cache import cache_dir
@@ -72,7 +72,7 @@ def build_session(
         When Spark refuses the master or a setting, or a setting names a file outside the allowed folders.
     """
     require_spark()
-    allowed.demand(*places.of_settings(settings or {}))
+    allowed.demand(*spark_settings.files_of(settings or {}))
     try:
         session = _built(app_name, master=master, chosen=dict(settings or {}), jars=jars, is_small=is_small)
     except (Py4JJavaError, IllegalArgumentException) as error:
@@ -98,6 +98,13 @@ def _built(
 def is_under_spark_submit() -> bool:
     """Return True if ``spark-submit`` started this process, and with it the driver's JVM."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_chosen(master: str | None) -> bool:
+    """Return True if someone chose a Spark: an active session, a server, ``spark-submit``, or a master."""
+    if SparkSession.getActiveSession() is not None or is_under_spark_submit() or os.environ.get("SPARK_REMOTE"):
+        return True
+    return bool(master or spark_defaults().get("spark.master"))
 
 
 def is_local(master: str) -> bool:

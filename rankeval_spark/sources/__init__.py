@@ -1,4 +1,4 @@
-"""Inputs: the only place where tables are read; each comes out in its canonical columns."""
+"""Inputs: the only place where tables are read. The result has canonical columns."""
 
 from rankeval_spark.config.input_columns import check_id_types, segments_schema
 from rankeval_spark.sources.failures import explain

@@ -1,4 +1,4 @@
-"""Say in one sentence why an input could not be read; Java's own words stay behind ``--debug``."""
+"""Explain in one sentence why an input could not be read; ``--debug`` shows Java's message."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FOUND: Final = {
 }
 _READ_FAILURES: Final = ("FAILED_READ_FILE", "MALFORMED_", "CANNOT_READ_", "DELTA_FILE_NOT_FOUND")
 _FILE_GONE: Final = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND")
-"""A file that the log of a table names and that is not there: mostly one that VACUUM removed from an old version."""
+"""A file of the table's log that does not exist, usually because VACUUM removed it from an old version."""
 
 _HEADER_DIFFERS: Final = "CSV header does not conform"
 _CSV_FILE: Final = re.compile(r"CSV file: (\S+)")
@@ -43,17 +43,7 @@ _CSV_FILE: Final = re.compile(r"CSV file: (\S+)")
 
 @contextmanager
 def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
-    """Turn what Spark raises while an input is opened into an :class:`InputError`.
-
-    Parameters
-    ----------
-    name : str
-        Name of the input, such as ``held_out``.
-    location : str
-        Its path or table.
-    expected : str
-        What should have been there.
-    """
+    """Convert what Spark raises while it opens an input into an :class:`InputError`, which says what was expected."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -61,25 +51,19 @@ def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
 
 
 def missing(name: str, location: str, expected: str, found: str) -> Fault:
-    """Build the fault of an input that is not where or what it should be."""
+    """Build the fault of an input that is missing or of another kind."""
     fix = _nearest_location(location) or _other_format(location, found)
     return Fault(f"inputs.{name}", f"{found} at {location}", expected, fix)
 
 
 def explain(error: BaseException, locations: dict[str, str]) -> InputError | None:
-    """Recognise a failure of a running job as that of an unreadable input, if it is one.
+    """Return the InputError behind the failure of a running job, if the cause is an unreadable input.
 
-    A file can be torn, gone or have another header than its neighbours; that shows only when it is read.
-
-    Parameters
-    ----------
-    error : BaseException
-        What the job raised.
-    locations : dict
-        Locations of the inputs, by name.
+    A file can be damaged, missing, or have another header than other files; only reading it shows that. ``locations``
+    are those of the inputs, by name.
     """
     text = str(error)
-    # Any condition in the text: the cause of a failed job comes after that of the job.
+    # any condition in the text, because the cause follows the condition of the failed job
     if not any(name.startswith(_READ_FAILURES) for name in _conditions(error)) and _HEADER_DIFFERS not in text:
         return None
     concerned = [name for name, location in locations.items() if _local(location) and _local(location) in text]
@@ -90,7 +74,7 @@ def explain(error: BaseException, locations: dict[str, str]) -> InputError | Non
         return InputError(Fault(where, found, "the same header in all files of an input"))
     if any(name.startswith(_FILE_GONE) for name in _conditions(error)):
         fix = "VACUUM removes the files of old versions: read a later one, or raise delta.deletedFileRetentionDuration"
-        return InputError(Fault(where, "a data file that is gone", "every file of the version that is read", fix))
+        return InputError(Fault(where, "a missing data file", "every file of the version that is read", fix))
     return InputError(Fault(where, f"a file that cannot be read ({first_line(text)})", "readable data files"))
 
 
@@ -106,25 +90,19 @@ def _condition(error: BaseException) -> str:
 
 
 def _conditions(error: BaseException) -> list[str]:
-    """Return Spark's names for what went wrong; the text holds them where Java's exception came through."""
+    """Return Spark's error conditions; an exception of Java has them in its text."""
     given = error.getCondition() if isinstance(error, PySparkException) else None
     return [*([given] if given else []), *CONDITION.findall(str(error))]
 
 
 def refuse_special(name: str, location: str) -> None:
-    """Refuse pipes and devices on this machine: Spark would wait for their end, which may never come.
-
-    Raises
-    ------
-    InputError
-        The location is one, or the folder that it names holds one.
-    """
+    """Refuse a location on this machine that is or contains a pipe or device, which Spark might read for ever."""
     if not _local(location):
         return
     path = Path(_local(location))
     special = [one for one in (path, *(path.iterdir() if path.is_dir() else ())) if _is_special(one)]
     if special:
-        fix = "write what it gives to a file first"
+        fix = "write its content to a file first"
         raise InputError(Fault(f"inputs.{name}", f"a pipe or a device: {special[0]}", "a folder or file", fix))
 
 
@@ -133,7 +111,7 @@ def _is_special(path: Path) -> bool:
 
 
 def _local(location: str) -> str:
-    """Return the path of a location on this machine's file system; empty for any other."""
+    """Return the path of a location on this machine; empty for any other location."""
     parts = urlsplit(location)
     if parts.scheme == "file":
         return unquote(parts.path)
@@ -151,7 +129,7 @@ def _nearest_location(location: str) -> str:
 
 
 def _other_format(location: str, found: str) -> str:
-    """Name the format that the files of a local folder seem to have, where a Delta table was looked for."""
+    """Suggest the format of the files of a local folder that is not a Delta table."""
     if found != _FOUND["DELTA_TABLE_NOT_FOUND"] or not _local(location):
         return ""
     suffixes = {file.suffix.removeprefix(".") for file in Path(_local(location)).glob("*.*")}

@@ -1,4 +1,4 @@
-"""Structured filters as Column expressions; a value is read as its column's type before Spark sees it."""
+"""Structured filters as Column expressions; values are converted to the column's type before Spark gets them."""
 
 from __future__ import annotations
 
@@ -29,28 +29,19 @@ _MAX_LONG: Final = 2**63
 
 
 def column(name: str) -> Column:
-    """Refer to a top-level column by its exact name, whatever characters it has."""
+    """Refer to a top-level column by its exact name, with any characters."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
 def condition(filters: Sequence[Filter], schema: T.StructType, date: dt.date, where: str) -> Column | None:
-    """Build the condition that rows have to fulfil; None where there are no filters.
+    """Build the condition that rows must meet; None without filters.
 
-    Parameters
-    ----------
-    filters : sequence of Filter
-        Their columns exist in `schema`.
-    schema : StructType
-        Schema of the table.
-    date : date
-        Evaluation date, for ``{date}``.
-    where : str
-        Place of the filters in the config, for messages.
+    The columns of the filters exist in ``schema``; ``where`` is the place of the filters in the config.
 
     Raises
     ------
     ConfigError
-        All values that are none of their column's type.
+        All values that are not of their column's type.
     """
     conditions, faults = [], []
     for index, each in enumerate(filters):
@@ -81,7 +72,7 @@ def _is_number(value: Scalar) -> bool:
 
 
 def _literal(value: Scalar, data_type: T.DataType) -> Column:
-    """Write a value as a literal of a type, or raise ValueError with what was found."""
+    """Convert a value to a literal of a type, or raise ValueError with the value."""
     read = next((read for kinds, read in _READERS if isinstance(data_type, kinds)), None)
     if read is None:
         raise ValueError(repr(value))
@@ -130,12 +121,12 @@ def _date(value: Scalar) -> Column:
 
 
 def _timestamp(value: Scalar) -> Column:
-    # Spelt with its offset, so that the session's time zone does not matter.
+    # with its offset, so that the session's time zone does not matter
     return F.lit(parse_moment(str(value)).isoformat()).cast("timestamp")
 
 
 def _zoneless_timestamp(value: Scalar) -> Column:
-    # A column without a zone is taken for UTC, as where it is read.
+    # a column without a zone is in UTC, as in canonical.py
     moment = parse_moment(str(value)).astimezone(dt.timezone.utc)
     return F.lit(moment.replace(tzinfo=None).isoformat()).cast("timestamp_ntz")
 

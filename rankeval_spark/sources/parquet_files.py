@@ -1,7 +1,7 @@
-"""Parquet files that do not fit together: Spark takes the columns of one of them for those of all.
+"""Parquet files with different columns: Spark uses the columns of one file for all.
 
-A column that only other files have would silently be left out, and every row would have its default. A column that a
-file lacks would silently be NULL in its rows.
+A column that is only in other files would silently get its default in every row. A column that a file lacks would
+silently be NULL in its rows.
 """
 
 from __future__ import annotations
@@ -21,30 +21,23 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession, types as T
 
-    from rankeval_spark.sources.table import Table
+    from rankeval_spark.sources.tables import Table
 
 MOST_FILES: Final = 256
-"""Files whose footers are read, half a second of them; a table of years has many more."""
+"""Files whose footers are read, which takes half a second; a table of years has many more."""
 
 _NARROWER: Final = ("tinyint", "smallint", "int", "bigint")
 _READ_AS: Final = {
     *((narrow, wide) for index, narrow in enumerate(_NARROWER) for wide in _NARROWER[index:]),
     *((narrow, "double") for narrow in ("tinyint", "smallint", "int", "float")),
 }
-"""Types that Spark reads as a wider one, number by number."""
+"""Types that Spark reads as a wider type."""
 
 
 def faults(spark: SparkSession, table: Table, names: Iterable[str], where: str, date: dt.date) -> list[Fault]:
-    """Find the columns that some files of a table lack, or have with a type that is not the table's.
+    """Find columns that some files of a table lack, or have with another type than the table.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Columns that are read, by their names in the table; others may differ from file to file.
-    where : str
-        Name of the input in the config, for messages.
-    date : date
-        Where names of files or folders have it, only those files are looked at.
+    Only the columns ``names`` are checked. If names of files or folders contain the date, only those files are read.
     """
     files = table.frame.inputFiles()
     looked_at = chosen(sorted(files), date)
@@ -52,7 +45,7 @@ def faults(spark: SparkSession, table: Table, names: Iterable[str], where: str, 
     for file in looked_at:
         try:
             schemas |= probes.parquet_schemas(spark, [file])
-        except (PySparkException, Py4JError) as error:  # what it says need not name the file
+        except (PySparkException, Py4JError) as error:  # its message may not name the file
             found = f"a file that cannot be read, {_short(file)} ({first_line(str(error))})"
             return [Fault(where, found, "readable data files")]
     types = {field.name.casefold(): field.dataType.simpleString() for field in table.frame.schema.fields}
@@ -60,7 +53,7 @@ def faults(spark: SparkSession, table: Table, names: Iterable[str], where: str, 
 
 
 def chosen(files: Sequence[str], date: dt.date) -> list[str]:
-    """Choose the files to read: the first, whose columns Spark takes, and the last ones, of the date if a path has it.
+    """Choose the files to read: the first, whose columns Spark uses, and the last ones of the date, or of all.
 
     Examples
     --------
@@ -73,18 +66,18 @@ def chosen(files: Sequence[str], date: dt.date) -> list[str]:
 
 
 def _faults_of(name: str, types: Mapping[str, str], schemas: Mapping[str, T.StructType], where: str) -> list[Fault]:
-    """Name one file of each kind: most often all files of a day are alike."""
+    """Name one file of each kind, because usually all files of a day are equal."""
     of_file = {file: _type(schema, name) for file, schema in schemas.items()}
     having = [file for file, found in of_file.items() if found]
     lacking = [file for file, found in of_file.items() if not found]
-    fix = "write these files anew, or read the others only, with path: or filters:"
+    fix = "write these files again, or read only the others, with path: or filters:"
     if having and lacking:
         found = f"no column {name!r} in {_short(lacking[0])}, while {_short(having[0])} has it"
         return [Fault(where, found, "the same columns in all files", fix)]
     wanted = types.get(name.casefold(), "")
-    unlike = [file for file in having if of_file[file] != wanted and (of_file[file], wanted) not in _READ_AS]
-    if unlike and wanted:
-        found = f"column {name!r} of type {of_file[unlike[0]]} in {_short(unlike[0])}, and {wanted} in others"
+    other = [file for file in having if of_file[file] != wanted and (of_file[file], wanted) not in _READ_AS]
+    if other and wanted:
+        found = f"column {name!r} of type {of_file[other[0]]} in {_short(other[0])}, and {wanted} in others"
         return [Fault(where, found, "one type in all files", fix)]
     return []
 

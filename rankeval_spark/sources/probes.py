@@ -1,4 +1,4 @@
-"""The few small Spark jobs that opening or judging an input takes; all actions of this package are here."""
+"""Small Spark jobs that open or check an input; all actions of this package are here."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
     from rankeval_spark.sources.source import Source
 
 JSON_LINES_PROBED: Final = 1000
-"""A key that none of the first lines has counts as a missing column: an explicit schema would read it as NULL."""
+"""Lines in which keys are looked for; a key in none of them is a missing column, not a column of NULL."""
 
 PARTITION_BYTES: Final = 16 << 20
-"""Size, in the files of the inputs, of a partition of kept rows: about a million recommendations as Parquet."""
+"""Bytes of input files per partition of cached rows: about a million recommendations as Parquet."""
 
 
 def is_wholly_empty(source: Source) -> bool:
-    """Return True if a table has no row at all, as opposed to none for the date; one job that reads one row."""
+    """Return True if a table has no row at all, not only none for the date; one job that reads one row."""
     return source.unfiltered.isEmpty()
 
 
 def estimated_bytes(source: Source) -> int:
-    """Return how large Spark's planner takes an input to be: the size of its files, in effect. No job.
+    """Return the size of an input as Spark's planner estimates it, in effect the size of its files. No job.
 
-    A frame that was handed over may be estimated far too large; one that has no plan in this process always is.
+    The estimate of a DataFrame of the caller can be far too large; without a plan in this process it is the maximum.
     """
     plan = getattr(source.frame, "_jdf", None)  # a frame of Spark Connect has none
     return sys.maxsize if plan is None else int(plan.queryExecution().optimizedPlan().stats().sizeInBytes())
 
 
 def kept_partitions(*sources: Source) -> int | None:
-    """Return into how many partitions the rows of some inputs go whose results are kept; None: as many as usual.
+    """Return the number of partitions of rows of inputs whose results are cached; None for Spark's default.
 
-    Spark adapts the number to the size of the rows, but not in a plan that it keeps. Never more than usual.
+    Spark adapts the number to the size of the rows, but not in a cached plan. The result is never above the default.
     """
     n_bytes = sum(map(estimated_bytes, sources))
     usual = sources[0].frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or ""
@@ -50,18 +50,10 @@ def kept_partitions(*sources: Source) -> int | None:
 
 
 def delta_version(spark: SparkSession, table: str, moment: dt.datetime | None) -> int | None:
-    """Return the newest version, or the newest that was there at a moment; None where there was none yet.
+    """Return the newest version of a Delta table (name quoted as in SQL), also at a moment; None without one.
 
-    Queried by a statement: the call of Delta's Python package needs that package, and a jar on a Spark Connect server.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    table : str
-        Name of a Delta table, quoted as in SQL.
-    moment : datetime, optional
-        The moment.
+    It uses a statement, because the call of Delta's Python package needs that package, and a jar on a Spark Connect
+    server.
     """
     if moment is None:
         return int(spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").select("version").collect()[0][0])
@@ -73,9 +65,9 @@ def delta_version(spark: SparkSession, table: str, moment: dt.datetime | None) -
 
 
 def local_delta_version(spark: SparkSession, location: str) -> int | None:
-    """Return the newest version of a Delta table on a disk of this machine; None where it lies elsewhere.
+    """Return the newest version of a Delta table on a disk of this machine; None elsewhere.
 
-    The name of the newest commit says it. The statement of :func:`delta_version` takes several jobs.
+    It is the name of the newest commit. The statement of :func:`delta_version` takes several jobs.
     """
     if not location.startswith("/") or not default_file_system(spark).startswith("file:"):
         return None
@@ -84,9 +76,9 @@ def local_delta_version(spark: SparkSession, location: str) -> int | None:
 
 
 def parquet_schemas(spark: SparkSession, files: Sequence[str]) -> dict[str, T.StructType]:
-    """Read the columns of Parquet files from their footers, as Spark reads them; no job.
+    """Read the columns of Parquet files from their footers as Spark does; no job.
 
-    Spark has no call for it: it merges what it finds. A session without its JVM in reach gives none.
+    Spark's public call merges the schemas of all files. Without access to the JVM the result is empty.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
@@ -107,7 +99,7 @@ def _footer_reader(jvm: Any) -> Any:  # noqa: ANN401 - py4j has no types
 
 
 def default_file_system(spark: SparkSession) -> str:
-    """Return the file system of a path without one; empty for a session without its JVM in reach."""
+    """Return the file system of a path without a scheme; empty without access to the JVM."""
     if getattr(spark, "_jvm", None) is None:
         return ""
     return str(spark._jsparkSession.sessionState().newHadoopConf().get("fs.defaultFS", ""))

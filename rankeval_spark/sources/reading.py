@@ -9,10 +9,9 @@ from rankeval_spark.config.input_columns import check_id_types, column_fault, se
 from rankeval_spark.config.inputs import ItemsInput, RecommendationsInput
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.sources import filters, parquet_files
-from rankeval_spark.sources.canonical import canonical_columns
+from rankeval_spark.sources.canonical import Reading, canonical_columns
 from rankeval_spark.sources.source import Source, Sources
-from rankeval_spark.sources.table import CORRUPT
-from rankeval_spark.sources.tables import open_table
+from rankeval_spark.sources.tables import CORRUPT, open_table
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.inputs import Filter, InputConfig
     from rankeval_spark.config.models import EvaluationConfig
     from rankeval_spark.schemas import Schema
-    from rankeval_spark.sources.table import Table
+    from rankeval_spark.sources.tables import Table
 
 
 def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> Sources:
@@ -34,7 +33,7 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
     InputError
         If an input or a column is missing or cannot be read.
     ConfigError
-        If a filter compares a column with what is no value of its type.
+        If a filter has a value of another type than its column.
     ChecksFailedError
         If an id is text in one input and a number in another.
     """
@@ -62,23 +61,9 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
 
 
 def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, date: dt.date) -> Source:
-    """Read one input.
+    """Read one input, called ``name`` in the config, into the columns of a canonical schema.
 
-    Only what a format needs to know its version and columns is looked up (Delta: its history; csv and json: the first
-    lines); no row is read beyond that.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        Session with Delta.
-    name : str
-        Name of the input in the config, such as ``held_out``.
-    config : InputConfig
-        Where the input is and how its columns are called.
-    schema : Schema
-        Canonical schema: one of those in :mod:`rankeval_spark.schemas`, or :func:`segments_schema`.
-    date : date
-        Evaluation date, put where the config says ``{date}``.
+    It only looks up the version and the columns (Delta: the history; csv and json: the first lines).
 
     Raises
     ------
@@ -89,15 +74,14 @@ def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, da
     where = f"inputs.{name}"
     faults = _filter_column_faults(config.filters, table, where)
     try:
-        canonical = canonical_columns(
-            table.frame.schema,
-            schema,
-            renames=config.columns,
-            types=config.types,
-            where=where,
-            list_separator=config.list_separator if isinstance(config, ItemsInput) else None,
-            ranks_from=config.ranks_from if isinstance(config, RecommendationsInput) else 1,
+        reading = Reading(
+            where,
+            config.columns,
+            config.types,
+            config.list_separator if isinstance(config, ItemsInput) else None,
+            config.ranks_from if isinstance(config, RecommendationsInput) else 1,
         )
+        canonical = canonical_columns(table.frame.schema, schema, reading)
     except InputError as error:
         raise InputError(*error.faults, *faults) from None
     if faults:
@@ -105,12 +89,12 @@ def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, da
     wanted = [config.columns.get(name, name) for name in schema.field_names()]
     wanted += [each.column for each in config.filters]
     if config.format == "parquet":
-        unlike = parquet_files.faults(spark, table, wanted, where, date)
-        if unlike:
-            raise InputError(*unlike)
+        differing = parquet_files.faults(spark, table, wanted, where, date)
+        if differing:
+            raise InputError(*differing)
     condition = filters.condition(config.filters, table.frame.schema, date, f"{where}.filters")
     if condition is not None and CORRUPT in table.frame.columns:
-        condition |= filters.column(CORRUPT).isNotNull()  # it may or may not fulfil them: it is counted
+        condition |= filters.column(CORRUPT).isNotNull()  # its columns are unknown, so it is kept and counted
     rows = table.frame if condition is None else table.frame.where(condition)
     return Source(
         name=name,
@@ -128,35 +112,18 @@ def read(spark: SparkSession, name: str, config: InputConfig, schema: Schema, da
 
 
 def from_frame(name: str, frame: DataFrame, schema: Schema, *, ranks_from: int = 1) -> Source:
-    """Bring a DataFrame of the caller into canonical columns; no job, no change of the session.
+    """Bring a DataFrame with canonical names into canonical columns; no job, no change of the session.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for messages.
-    frame : DataFrame
-        Its columns have their canonical names.
-    schema : Schema
-        As in :func:`read`.
-    ranks_from : int
-        Rank of the first item of a list, 0 or 1.
+    ``name`` is the argument, for messages; ``ranks_from`` the rank of the first item of a list.
 
     Raises
     ------
     InputError
         If a column is missing or of a type that cannot be cast.
     """
-    canonical = canonical_columns(frame.schema, schema, renames={}, types={}, where=name, ranks_from=ranks_from)
-    return Source(
-        name=name,
-        frame=frame.select(*canonical.columns),
-        unfiltered=frame,
-        location=name,
-        format="frame",
-        version=None,
-        given=canonical.given,
-        id_types=canonical.id_types,
-    )
+    canonical = canonical_columns(frame.schema, schema, Reading(name, ranks_from=ranks_from))
+    frame_ = frame.select(*canonical.columns)
+    return Source(name, frame_, frame, name, "frame", None, canonical.given, canonical.id_types)
 
 
 def _filter_column_faults(given: Sequence[Filter], table: Table, where: str) -> list[Fault]:
@@ -168,6 +135,6 @@ def _filter_column_faults(given: Sequence[Filter], table: Table, where: str) -> 
 
 
 def _merged(errors: Sequence[FaultsError]) -> FaultsError:
-    """Put the faults of several errors into one; a missing input outweighs a filter that does not fit."""
+    """Combine the faults of several errors; if an input is missing, the result is an InputError."""
     kind = InputError if any(isinstance(error, InputError) for error in errors) else ConfigError
     return kind(*(fault for error in errors for fault in error.faults))

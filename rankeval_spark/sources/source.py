@@ -1,4 +1,4 @@
-"""What reading an input gives: its rows in canonical columns, and what is known of it without a job."""
+"""An input after reading: its rows in canonical columns, and facts that need no job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.sources.filters import column
-from rankeval_spark.sources.table import CORRUPT
+from rankeval_spark.sources.tables import CORRUPT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 IS_UNPARSABLE: Final = "is_unparsable"
-"""Extra column of a frame whose numbers or casts may fail: true where text was there and no value came of it."""
+"""Extra column of a frame whose casts can fail: true where a text could not be converted."""
 
 RAW: Final = "_raw"
-"""Column that holds a row unchanged from the table: JSON, or the line of csv or json that could not be split."""
+"""Column with the unchanged row: as JSON, or the line of csv or json that could not be split."""
 
 
 @dataclass(frozen=True)
@@ -32,28 +32,27 @@ class Source:
     name : str
         ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``.
     frame : DataFrame
-        Grain and columns of the input's schema, all of them, in its order; the filters applied. Ids are string or
-        bigint. Columns that the table does not have hold their default (``model_id`` 'model', ``list_id`` '',
-        ``gain`` 1) or NULL (``score``, ``rank``, ``interacted_at``, ``value``, and all of ``items`` but the ids). One
-        more column, :data:`IS_UNPARSABLE`, iff `has_unparsable`.
+        Columns of the input's schema in its order, after the filters. Ids are string or bigint. Columns that the table
+        does not have contain their default (``input_columns.DEFAULTS``). It has the column :data:`IS_UNPARSABLE` too
+        iff `has_unparsable`.
     unfiltered : DataFrame
-        The table as it is, before the filters.
+        The unchanged table, before the filters.
     location : str
         Absolute path or table name.
     format : str
-        ``delta``, ``parquet``, ``csv``, ``json``; ``frame`` for a DataFrame that was handed over.
+        ``delta``, ``parquet``, ``csv``, ``json``; ``frame`` for a DataFrame of the caller.
     version : int or None
-        Version of the Delta table that every read of `frame` sees; None for other formats.
+        Pinned version of a Delta table; None for other formats.
     given : frozenset of str
         Canonical columns that the table has.
     id_types : mapping
         Type of each id, ``string`` or ``bigint``, by canonical column.
     unread : tuple of str
-        Columns of the table that nothing reads, in its order.
+        Columns of the table that nothing reads.
     rows : DataFrame or None
-        Rows of the table as it is that the filters keep; None for a DataFrame that was handed over.
+        Rows of the unchanged table after the filters; None for a DataFrame of the caller.
     canonical : tuple of Column
-        Expressions that make `frame` of `rows`.
+        Expressions that select `frame` from `rows`.
     """
 
     name: str
@@ -70,7 +69,7 @@ class Source:
 
     @property
     def with_raw(self) -> Source:
-        """The same input with one more column in `frame`, :data:`RAW`; a frame that was handed over stays as it is."""
+        """The same input with the column :data:`RAW` in `frame`; a DataFrame of the caller is unchanged."""
         if self.rows is None:
             return self
         names = [name for name in self.rows.columns if name != CORRUPT]
@@ -80,43 +79,28 @@ class Source:
 
     @property
     def n_columns(self) -> int:
-        """How many columns the table has by itself."""
+        """Number of columns of the table."""
         return sum(name != CORRUPT for name in self.unfiltered.columns)
 
     @property
     def table_columns(self) -> str:
-        """Columns and types of the table as it is, such as ``user_id string, day date``; csv and json are text."""
+        """Columns and types of the unchanged table, such as ``user_id string, day date``; csv and json are text."""
         fields = self.unfiltered.schema.fields
         return ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in fields if one.name != CORRUPT)
 
     @property
-    def has_score(self) -> bool:
-        """Whether the table has scores."""
-        return C.SCORE in self.given
-
-    @property
-    def has_rank(self) -> bool:
-        """Whether the table has ranks."""
-        return C.RANK in self.given
-
-    @property
     def has_model_id(self) -> bool:
-        """Whether the table names its models; else there is one, 'model'."""
+        """Whether the table names its models; otherwise there is one, 'model'."""
         return C.MODEL_ID in self.given
 
     @property
     def has_list_id(self) -> bool:
-        """Whether a user may have several lists."""
+        """Whether a user can have several lists."""
         return C.LIST_ID in self.given
 
     @property
-    def has_gain(self) -> bool:
-        """Whether the judgements are graded; else every gain is 1."""
-        return C.GAIN in self.given
-
-    @property
     def has_interacted_at(self) -> bool:
-        """Whether it is known when each judgement was made."""
+        """Whether the judgements have times."""
         return C.INTERACTED_AT in self.given
 
     @property
@@ -137,10 +121,10 @@ class Sources:
 
     @property
     def with_raw(self) -> Sources:
-        """The same inputs, each with the column :data:`RAW` in its frame."""
+        """The same inputs, each with the column :data:`RAW`."""
         return Sources(**{source.name: source.with_raw for source in self.all()})
 
     def all(self) -> tuple[Source, ...]:
-        """Return the inputs that there are, in the order of the config."""
+        """Return the inputs that exist, in the order of the config."""
         every = (self.recommendations, self.held_out, self.segments, self.train, self.items)
         return tuple(source for source in every if source)

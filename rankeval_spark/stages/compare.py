@@ -86,8 +86,3 @@ def to_comparisons_of_partials(partials: DataFrame, finisher: ComparisonRows) ->
         .repartition(1)  # a family is all tests of one kind in the run; a few thousand rows
         .mapInArrow(finisher.adjust, ROW_TYPE)
     )
-
-
-def keep_t_tests(comparisons: DataFrame) -> DataFrame:
-    """Keep the row that every comparison has, where further tests have rows of their own: what verdicts go by."""
-    return comparisons.where(F.col("test") == F.lit("t"))

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, Window, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import needs as N
-from rankeval_spark.measures.groups import BY_POPULARITY, TAIL
+from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
 from rankeval_spark.stages import trained
 from rankeval_spark.stages.clean import has_keys, input_failure, is_finite_vector, quoted
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime, time, timezone
-from typing import Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.scoring import RELEVANT
+from rankeval_spark.result_rows import check_rows
 from rankeval_spark.stages.clean import (
     HELD_OUT_KEYS,
     ITEM_KEYS,
@@ -22,22 +22,13 @@ from rankeval_spark.stages.clean import (
     is_finite_vector,
 )
 
-ZERO_RANKS: Final = "zero_ranks"
-"""The check of rows with rank 0 where ranks order the lists: measured from 1, each list would lose its first item."""
-
-UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
-"""The checks of single rows that are dropped; a row fails one of them at most."""
-
-REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_facts")
-"""The checks of single rows that cannot be used, or not as they are."""
-
 
 def of_recommendations(recommendations: DataFrame) -> dict[str, Column]:
     """Return, by check, which rows of the log do not pass it."""
     has_key, is_zero = has_keys(RECOMMENDATION_KEYS), has_zero_rank(recommendations)
     return {
         "null_keys": ~has_key,
-        ZERO_RANKS: has_key & is_zero,
+        check_rows.ZERO_RANKS: has_key & is_zero,
         "invalid_scores": has_key & ~is_zero & ~has_valid_order(recommendations),
     }
 
@@ -82,14 +73,16 @@ def of_keys(keys: tuple[str, ...]) -> dict[str, Column]:
 
 
 def to_refused(frame: DataFrame, name: str, rules: Mapping[str, Column], *, row: str) -> DataFrame:
-    """Make one row per (row, check of :data:`REFUSALS` that it does not pass): ``input``, ``check``, ``row``.
+    """Make one row per (row, check that it does not pass): ``input``, ``check``, ``row``.
+
+    Of the checks :data:`check_rows.REFUSALS`.
 
     Parameters
     ----------
     row : str
         Column that holds the row unchanged from the table.
     """
-    refused = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in REFUSALS]
+    refused = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in check_rows.REFUSALS]
     return frame.select(
         F.lit(name).alias("input"),
         F.explode(F.array_compact(F.array(*refused))).alias("check"),

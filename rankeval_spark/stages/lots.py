@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankeval_spark.statistics.multiplicity import Correction
-    from rankeval_spark.statistics.resampled import Draws
+    from rankeval_spark.statistics.replicates import Draws
 
 
 def to_gap_tests(  # noqa: PLR0913 - what is tested, and how

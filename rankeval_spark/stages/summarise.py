@@ -19,7 +19,7 @@ from rankeval_spark.stages import moments, resample
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit
     from rankeval_spark.measures import MeasureSet
-    from rankeval_spark.statistics.resampled import Draws
+    from rankeval_spark.statistics.replicates import Draws
 
 EVERYONE: tuple[str, ...] = ()
 NO_WEIGHTS: Mapping[str, str] = MappingProxyType({})

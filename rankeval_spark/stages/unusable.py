@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
 from rankeval_spark.engine.unusable import ZERO_RANK, ZERO_RANK_EXPECTED, ZERO_RANK_FIX
-from rankeval_spark.stages import flags
+from rankeval_spark.result_rows import check_rows
 from rankeval_spark.stages.clean import input_failure
 
 
@@ -69,5 +69,5 @@ def _first_unusable(frame: DataFrame, rules: Mapping[str, Column]) -> DataFrame:
 
 def _failed(rules: Mapping[str, Column]) -> Column:
     """Name the check that makes a row unusable; NULL for one that can be used."""
-    flagged = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in flags.UNUSABLE]
+    flagged = [F.when(flag, F.lit(check)) for check, flag in rules.items() if check in check_rows.UNUSABLE]
     return F.coalesce(*flagged)

@@ -1,46 +1,48 @@
-"""The Poisson bootstrap over users: replicate sums that merge, and intervals and p-values from them."""
+"""The Poisson bootstrap over users: replicate sums that merge; intervals and p-values from them.
+
+Means and micro averages share one interval: a mean is the ratio of the sum of its values and the number of users who
+have one, so replicate b is ``sum w_b numerator / sum w_b denominator``.
+
+Chamandy, Muralidharan, Najmi & Naidu (2012), Estimating uncertainty for massive data streams.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankeval_spark.statistics import hashing, replicates as replicated
+from rankeval_spark.statistics import replicates as replicated
+from rankeval_spark.statistics.intervals import Spread
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Moments
-    from rankeval_spark.statistics.replicates import Matrix, Sums
+    from rankeval_spark.statistics.replicates import Draws, Groups, Matrix, Sums
+
+Parts: TypeAlias = NDArray[np.float64]
+"""Shape (n_parts, 2, n_columns, n_replicates): sums of numerators, then of denominators; parts are added."""
 
 MOST_EMPTY: Final = 0.05
-"""Share of replicates without a value above which there is no interval and no p."""
+"""Share of replicates without a value above which there is no interval and no p-value."""
+
+_ALIKE: Final = 1e-8
+"""Variance, as a share of the squared mean, below which sums of squares cannot distinguish spread from rounding."""
+
+_TOLERANCE: Final = 1e-10
+"""Relative rounding that a replicate equal to the observed value may have."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """Weighted sums over users in each replicate.
+    """Weighted sums over users in each replicate, all of shape (n_groups, n_columns, n_replicates).
 
     Parameters
     ----------
-    weights : float64, shape (n_groups, n_columns, n_replicates)
-        Sum of the weights w of the users with a defined value.
-    sums : float64, same shape
-        Sum of w x.
-    squares : float64, same shape, or None
-        Sum of w x^2, where it was requested.
-
-    Examples
-    --------
-    A user whose value is 3 gives 3 wherever they are drawn at all:
-
-    >>> found = by_group(np.array([[3.0]]), hashing.user_hashes(["bob"]), seed=0, replicates=4)
-    >>> found.means
-    array([[[3., 3., 3., 3.]]])
+    weights, sums, squares : float64
+        Sum of the weights w of users with a defined value; sum of w x; sum of w x^2, None where not requested.
     """
 
     weights: Sums
@@ -54,98 +56,92 @@ class Replicates:
 
     @property
     def means(self) -> Values:
-        """Normalised mean of each replicate, ``sum w x / sum w``; NaN where no user was drawn."""
+        """Mean of each replicate, ``sum w x / sum w``; NaN where no user was drawn."""
         return quotient(self.sums, self.weights)
 
 
-def by_group(  # noqa: PLR0913 - options by keyword
+def weighted_sums(
     values: Matrix,
     hashes: NDArray[np.int64],
+    draws: Draws,
+    groups: Groups | None = None,
     *,
-    seed: int,
-    replicates: int,
-    groups: NDArray[np.integer] | None = None,
-    n_groups: int = 1,
     with_squares: bool = False,
 ) -> Replicates:
-    """Add up users with Poisson weights.
+    """Add up users with Poisson weights; :func:`studentized_p` needs the squares too.
 
-    Parameters
-    ----------
-    values : float64, shape (n_users, n_columns)
-        A row for each user, a column for each (model or pair, measure, k); NaN where undefined.
-    hashes : int64, shape (n_users,)
-        Hash of each user's id.
-    seed, replicates : int
-        Of the evaluation. All columns and groups share a user's weights.
-    groups : int, shape (n_slicings, n_users)
-        Group of each user in each slicing (below 0: none), see ``replicates.sums_by_group``; everyone by default.
-    n_groups : int
-        Number of groups.
-    with_squares : bool
-        Whether ``squares`` are wanted too: :func:`studentized_p` needs them.
-
-    Returns
-    -------
-    Replicates
-        Of shape (n_groups, n_columns, replicates).
-
-    Notes
-    -----
-    Chamandy, Muralidharan, Najmi & Naidu (2012), Estimating uncertainty for massive data streams. Columns that are
-    undefined for the same users share the sums of weights.
+    Columns that are undefined for the same users share the sums of weights.
     """
     is_defined = ~np.isnan(values)
     masks, mask_of = replicated.distinct_columns(is_defined)
     filled = np.where(is_defined, values, 0.0)
     parts = [masks.astype(np.float64), filled, *([filled**2] if with_squares else [])]
-    sums = replicated.sums_by_group(
-        np.hstack(parts),
-        hashes,
-        draw=partial(hashing.poisson_weights, seed=seed, replicates=replicates),
-        groups=np.zeros((1, len(values)), dtype=np.int64) if groups is None else groups,
-        n_groups=n_groups,
-    )
+    sums = replicated.sums_by_group(np.hstack(parts), hashes, draws.weights, groups)
     n_masks, n_columns = masks.shape[1], values.shape[1]
     first, second = np.split(sums[:, n_masks:], [n_columns], axis=1)
     return Replicates(sums[:, :n_masks][:, mask_of], first, second if with_squares else None)
 
 
-def quotient(numerator: Values, denominator: Values) -> Values:
-    """Divide replicate by replicate; NaN where the denominator is 0.
+def ratio_sums(
+    numerators: Matrix, denominators: Matrix, hashes: NDArray[np.int64], draws: Draws, groups: Groups | None = None
+) -> Parts:
+    """Add up numerators and denominators of users with Poisson weights: shape (n_groups, 2, n_columns, n_replicates).
 
-    That of the sums of numerators and denominators is the replicate of a ratio of sums (micro average).
+    Both are 0 where undefined; the denominator of a mean is 1 elsewhere.
+
+    Notes
+    -----
+    In double precision: 100,000 users with 36 columns and 1000 replicates take 0.9 s on a core, half of it drawing.
+    Single precision is a third faster, but a mean would be off by 1e-7.
 
     Examples
     --------
-    >>> quotient(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
-    array([0.5, nan])
+    >>> from rankeval_spark.statistics.hashing import user_hashes
+    >>> ratio_sums(np.array([[1.0]]), np.array([[2.0]]), user_hashes(["ann"]), replicated.Draws(5, 0)).tolist()
+    [[[[0.0, 1.0, 1.0, 0.0, 3.0]], [[0.0, 2.0, 2.0, 0.0, 6.0]]]]
     """
+    kept, which = replicated.distinct_columns(denominators)
+    sums = replicated.sums_by_group(np.hstack([kept, numerators]), hashes, draws.weights, groups)
+    n_kept = kept.shape[1]
+    return np.stack([sums[:, n_kept:], sums[:, :n_kept][:, which]], axis=1)
+
+
+def spread_of(parts: Parts, level: float) -> Spread:
+    """Compute the standard error and the percentile interval of each column, from sums of disjoint sets of users.
+
+    Parts are added in ascending order, so that their order does not matter. Replicates without a denominator are left
+    out; the result is NaN where more than 5 % are.
+
+    Examples
+    --------
+    Replicates 1, 2 and 3 of a mean:
+
+    >>> parts = np.array([[[[2.0, 4.0, 6.0]], [[2.0, 2.0, 2.0]]]])
+    >>> spread_of(parts, 0.5)
+    Spread(std_error=array([1.]), low=array([1.5]), high=array([2.5]))
+    """
+    numerators, denominators = np.sort(parts, axis=0).sum(axis=0)
+    statistics = quotient(numerators, denominators)
+    low, high = percentile_interval(statistics, level)
+    std_error = np.full(low.shape, np.nan)
+    is_known = ~np.isnan(low)
+    std_error[is_known] = np.nanstd(statistics[is_known], axis=-1, ddof=1)
+    return Spread(std_error, low, high)
+
+
+def quotient(numerator: Values, denominator: Values) -> Values:
+    """Divide replicate by replicate; NaN where the denominator is 0."""
     found: Values = np.divide(numerator, denominator, out=np.full(numerator.shape, np.nan), where=denominator != 0)
     return found
 
 
 def percentile_interval(statistics: Values, level: float) -> tuple[Values, Values]:
-    """Interval between quantiles of replicates.
+    """Quantiles of the replicates at ``(1 -+ level) / 2``, linear between neighbours.
 
     Parameters
     ----------
     statistics : float64, shape (..., n_replicates)
-        The statistic in each replicate, such as ``Replicates.means``; NaN where it is undefined.
-    level : float
-        Nominal coverage, in (0, 1).
-
-    Returns
-    -------
-    low, high : float64, shape (...)
-        Quantiles at ``(1 -+ level) / 2`` of the defined replicates, linear between neighbours; NaN where more than 5 %
-        are undefined.
-
-    Examples
-    --------
-    >>> low, high = percentile_interval(np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), 0.5)
-    >>> low.tolist(), high.tolist()
-    ([2.0], [4.0])
+        The statistic in each replicate; undefined ones are left out, and more than 5 % of them give NaN.
     """
     ends = np.array([(1 - level) / 2, (1 + level) / 2])
     ordered = np.sort(statistics, axis=-1)  # NaN last
@@ -165,7 +161,7 @@ def studentized_p(moments: Moments, replicates: Replicates) -> Values:
     Parameters
     ----------
     moments : Moments
-        Of shape (n_groups, n_columns), of the same values.
+        Of the same values, shape (n_groups, n_columns).
     replicates : Replicates
         With squares.
 
@@ -173,7 +169,7 @@ def studentized_p(moments: Moments, replicates: Replicates) -> Values:
     -------
     float64, shape (n_groups, n_columns)
         ``(1 + #{|t*| >= |t|}) / (B + 1)``, never 0; 1 where all values are 0. NaN below two users, where all values are
-        equal but not 0 (``paired`` says what holds then), and where over 5 % of the replicates have no t.
+        equal but not 0 (see :mod:`paired`), and where more than 5 % of the replicates have no t.
 
     Raises
     ------
@@ -183,12 +179,12 @@ def studentized_p(moments: Moments, replicates: Replicates) -> Values:
     Notes
     -----
     Sakai (2006), Evaluating evaluation metrics based on the bootstrap: ``t = mean / se`` and ``t* = (mean* - mean) /
-    se*``, the replicates being shifted to the null hypothesis, with ``se*^2 = sum w (x - mean*)^2 / (W (W - 1))``, W
-    the sum of weights. A replicate of equal values counts as extreme unless its mean is the observed one. NaN where the
-    values differ by less than 1e-4 of their mean: the sums of squares cannot distinguish such a spread from rounding.
+    se*``, the replicates shifted to the null hypothesis. ``se*^2 = sum w (x - mean*)^2 / (W (W - 1))``, with W the sum
+    of weights. A replicate of equal values counts as extreme unless its mean is the observed one. NaN where the values
+    differ by less than 1e-4 of their mean: sums of squares cannot distinguish such a spread from rounding.
     """
     if replicates.squares is None:
-        message = "the sums of squares of the replicates are needed: by_group(..., with_squares=True)"
+        message = "replicates without squares: call weighted_sums(..., with_squares=True)"
         raise ValueError(message)
     observed = np.abs(quotient(moments.mean, moments.std_error))
     shifted = _studentized(moments.mean, replicates.weights, replicates.sums, replicates.squares)
@@ -197,15 +193,8 @@ def studentized_p(moments: Moments, replicates: Replicates) -> Values:
     p = (1.0 + n_extreme + np.isnan(shifted).sum(axis=-1)) / (n_replicates + 1.0)
     is_too_alike = (moments.m2 > 0) & (moments.m2 <= _ALIKE * moments.n * moments.mean**2)
     p = np.where(np.isnan(observed) | _is_mostly_empty(shifted) | is_too_alike, np.nan, p)
-    is_nothing = (moments.mean == 0) & (moments.m2 == 0) & (moments.n > 1)
-    return np.where(is_nothing, 1.0, p)
-
-
-_ALIKE: Final = 1e-8
-"""Variance, as a share of the squared mean, up to which the sums of squares are too inaccurate for the spread."""
-
-_TOLERANCE: Final = 1e-10
-"""Share by which rounding may have lessened a replicate that is equal to what was observed."""
+    is_all_zero = (moments.mean == 0) & (moments.m2 == 0) & (moments.n > 1)
+    return np.where(is_all_zero, 1.0, p)
 
 
 def _studentized(mean: Values, weights: Sums, sums: Sums, squares: Sums) -> Values:

@@ -1,4 +1,4 @@
-"""What a comparison of two models needs of the differences of each user: aggregates that merge, in one pass."""
+"""Aggregates of the users' differences between two models: one pass, and they merge."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 Counts: TypeAlias = NDArray[np.int64]
 
 FEW: Final = 20
-"""Differences other than 0 up to which all their signs are enumerated."""
+"""Largest number of non-zero differences of which all signs are enumerated."""
 
 TIE: Final = 1e-10
 """Share of the mean absolute difference below which a user's difference is a tie."""
 
 ROUNDING: Final = 1e-14
-"""Share of the greater of a user's two values below which their difference is rounding, and counts as 0."""
+"""Share of the greater of a user's two values below which their difference is rounding and counts as 0."""
 
 EQUAL: Final = 1e-12
 """Range of the differences, relative to the greatest one (at least 1), within which they are all equal."""
@@ -40,10 +40,9 @@ _N_SINGLE: Final = 9
 
 
 def difference_of(values: Values, baseline: Values) -> Values:
-    """Take the one from the other; what rounding made of equal values is 0.
+    """Difference of the values of two models; 0 where only rounding differs.
 
-    The sums of two lists of the same items differ in the last bits where they were added up in another order: such
-    users are no wins and no losses.
+    Sums over the same items differ in the last bits when the order of addition differs; such a user is a tie.
 
     Examples
     --------
@@ -56,19 +55,17 @@ def difference_of(values: Values, baseline: Values) -> Values:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
-    """Differences of users, and what is needed of each one.
+class PairedValues:
+    """Differences of users between two models, and where each one is counted.
 
     Parameters
     ----------
-    difference : float64, shape (n_users, n_columns)
-        Value under the model minus value under the baseline; NaN where either is undefined.
-    baseline : float64, same shape
-        Value under the baseline; NaN where the difference is.
+    difference, baseline : float64, shape (n_users, n_columns)
+        Value of the model minus value of the baseline, and value of the baseline; NaN where either is undefined.
     absolute : float64, same shape
         Absolute value of the difference; 0 where it is NaN.
     user, place : int64, shape (n_different,)
-        Row of each difference other than 0, and its place in the ladders of all columns, see :class:`Differences`.
+        Row of each non-zero difference, and its place in the ladders of all columns, see :class:`Differences`.
     """
 
     difference: Matrix
@@ -78,8 +75,8 @@ class Pairs:
     place: Counts
 
     @classmethod
-    def of(cls, values: Matrix, baseline: Matrix) -> Pairs:
-        """Pair the values of users under two models, a column for each (pair, measure, k)."""
+    def of(cls, values: Matrix, baseline: Matrix) -> PairedValues:
+        """Pair the values of users under two models, one column per (pair, measure, k)."""
         difference = difference_of(values, baseline)
         known = np.nan_to_num(difference)
         user, column = np.nonzero(known)
@@ -97,31 +94,23 @@ class Differences:
     Parameters
     ----------
     moments : Ratios
-        Central moments of d as the numerator, of the baseline's values as the denominator. With the difference in place
-        of the model's value nothing is lost where two models are nearly the same.
+        Central moments of d as the numerator, of the baseline's values as the denominator. With d in place of the
+        model's value, no precision is lost where two models are nearly the same.
     low, high : float64, shape (n_groups, n_columns)
         Least and greatest d; inf and -inf without users.
     absolute : float64, same shape
         Sum of ``|d|``.
     ladder : int64, shape (n_groups, n_columns, 2, 33)
-        Users by the magnitude of d, those with d < 0 and those with d > 0: rung j has ``2^(4j - 80) <= |d| < 2^(4j -
-        76)``.
+        Number of users by magnitude of d, for d < 0 and for d > 0: rung j has ``2^(4j - 80) <= |d| < 2^(4j - 76)``.
     few : float64, shape (n_groups, n_columns, 20)
-        The d other than 0 in ascending order and then NaN; all NaN where there are more.
+        The non-zero d in ascending order, then NaN; all NaN where there are more.
 
     Notes
     -----
-    A tie is ``|d| <= eps`` with ``eps = 1e-10 mean |d|``, known only at the end of the pass. The ladder counts users by
-    magnitude instead, so that merged counts are exact at every rung; eps is taken at the nearest rung, within a
-    factor of 4. That is the tolerance for what rounding leaves of equal values, at 1e-16 of them; it is no claim that
-    smaller differences do not matter.
-
-    Examples
-    --------
-    >>> pairs = Pairs.of(np.array([[0.5], [1.0], [0.25]]), np.array([[0.5], [0.5], [0.5]]))
-    >>> found = by_group(pairs, np.array([0, 0, 0]), 1)
-    >>> [int(each[0, 0]) for each in found.wins_ties_losses]
-    [1, 1, 1]
+    A tie is ``|d| <= eps`` with ``eps = 1e-10 mean |d|``, which is known only at the end of the pass. So the ladder
+    counts users by magnitude; merged counts are exact at every rung, and eps is rounded to the nearest rung (within a
+    factor of 4). The tolerance covers rounding of equal values, which is 1e-16 of them. It does not mean that smaller
+    differences are irrelevant.
     """
 
     moments: Ratios
@@ -145,7 +134,7 @@ class Differences:
         )
 
     def to_bytes(self) -> list[bytes]:
-        """Write the aggregates of each group, to be merged elsewhere; whole numbers are exact as doubles."""
+        """Write the aggregates of each group."""
         above, below = self.moments.numerator, self.moments.denominator
         single = (above.n, above.mean, above.m2, below.mean, below.m2, self.moments.cross, self.low, self.high)
         ladder = self.ladder.reshape(*above.n.shape, -1)
@@ -185,13 +174,13 @@ class Differences:
 
     @property
     def n_other_than_0(self) -> Counts:
-        """Users whose difference is not 0, however small."""
+        """Users with a non-zero difference, however small."""
         counts: Counts = self.ladder.sum(axis=(-1, -2))
         return counts
 
     @property
     def tie(self) -> Matrix:
-        """Magnitude from which on a difference is no tie: eps at the nearest rung."""
+        """Least magnitude of a difference that is not a tie: eps rounded to the nearest rung."""
         with np.errstate(divide="ignore"):
             place = (np.log2(TIE * self.absolute / np.maximum(self.n, 1)) - _LOWEST) / _STEP
         tie: Matrix = 2.0 ** (_LOWEST + _STEP * self._nearest(place))
@@ -207,13 +196,13 @@ class Differences:
 
     @property
     def is_degenerate(self) -> NDArray[np.bool_]:
-        """Whether all differences are equal, ``max - min <= 1e-12 max(1, max |d|)``; there is no spread then."""
+        """Whether all differences are equal, ``max - min <= 1e-12 max(1, max |d|)``, so that there is no spread."""
         greatest = np.maximum(np.abs(self.low), np.abs(self.high))
         with np.errstate(invalid="ignore"):  # without users there are no ends
             return self.high - self.low <= EQUAL * np.maximum(1.0, greatest)
 
     @property
-    def is_nothing(self) -> NDArray[np.bool_]:
+    def is_all_zero(self) -> NDArray[np.bool_]:
         """Whether all differences are 0, to within 1e-12."""
         return (self.n > 0) & (np.maximum(-self.low, self.high) <= EQUAL)
 
@@ -222,18 +211,8 @@ class Differences:
         return np.clip(np.rint(place), 0, _N_RUNGS - 1)
 
 
-def by_group(pairs: Pairs, group: NDArray[np.integer], n_groups: int) -> Differences:
-    """Aggregate the differences of the users of each group.
-
-    Parameters
-    ----------
-    pairs : Pairs
-        A row for each user.
-    group : int, shape (n_users,)
-        Group of each user, from 0 to ``n_groups - 1``.
-    n_groups : int
-        Number of groups.
-    """
+def by_group(pairs: PairedValues, group: NDArray[np.integer], n_groups: int) -> Differences:
+    """Aggregate the differences of the users of each group."""
     low, high = _ends(pairs.difference, group, n_groups)
     ladder = _ladder(pairs, group, n_groups)
     return Differences(
@@ -258,14 +237,14 @@ def _ends(values: Matrix, group: NDArray[np.integer], n_groups: int) -> tuple[Ma
     return low, high
 
 
-def _ladder(pairs: Pairs, group: NDArray[np.integer], n_groups: int) -> Counts:
+def _ladder(pairs: PairedValues, group: NDArray[np.integer], n_groups: int) -> Counts:
     shape = (n_groups, pairs.difference.shape[1], 2, _N_RUNGS)
     size = int(np.prod(shape[1:]))
     return np.bincount(group[pairs.user] * size + pairs.place, minlength=n_groups * size).reshape(shape)
 
 
-def _few(pairs: Pairs, group: NDArray[np.integer], n_different: Counts) -> Values:
-    """Lay out the differences of each (group, column) that has few; where none has, there is nothing to look for."""
+def _few(pairs: PairedValues, group: NDArray[np.integer], n_different: Counts) -> Values:
+    """Lay out the differences of each (group, column) that has at most 20."""
     few = np.full((n_different.size, FEW), np.nan)
     counts = np.where(n_different <= FEW, n_different, 0).ravel()
     if counts.any():

@@ -1,7 +1,7 @@
 """Random numbers that are functions of (seed, user, replicate): the same on any partitioning, for all models.
 
-A user's id is hashed once (XXH64, which Spark has natively). The hash starts a stream of 64-bit words (SplitMix64), one
-stream for each purpose, and the replicates take their bits from the words: 16 for a weight, 1 for a sign.
+A user's id is hashed once (XXH64, as in Spark). The hash starts one stream of 64-bit words (SplitMix64) per purpose.
+Replicates take their bits from the words: 16 bits for a weight, 1 bit for a sign.
 """
 
 from __future__ import annotations
@@ -43,18 +43,9 @@ _LEVELS: Final = 1 << 16
 
 
 def user_hashes(ids: Sequence[str], seed: int = SPARK_SEED) -> Hashes:
-    """XXH64 of each id as UTF-8: what ``xxhash64(user_id)`` is in Spark.
+    """XXH64 of each id as UTF-8, equal to Spark's ``xxhash64(user_id)``.
 
-    Parameters
-    ----------
-    ids : sequence of str
-        Ids of users.
-    seed : int
-        Seed of the hash, not of an evaluation; Spark's unless other implementations are to be compared.
-
-    Notes
-    -----
-    Collet, xxHash fast digest algorithm, specification 0.1.1. Ids of the same length are hashed together.
+    ``seed`` is that of the hash, not of an evaluation. Collet, xxHash fast digest algorithm, specification 0.1.1.
 
     Examples
     --------
@@ -67,21 +58,14 @@ def user_hashes(ids: Sequence[str], seed: int = SPARK_SEED) -> Hashes:
 
 
 def hashes_of_bytes(text: NDArray[np.uint8], ends: NDArray[np.integer], seed: int = SPARK_SEED) -> Hashes:
-    """XXH64 of ids that are one text, one after another.
+    """XXH64 of concatenated ids.
 
     Parameters
     ----------
     text : uint8, shape (n_bytes,)
-        All ids as UTF-8.
+        All ids as UTF-8, one after another.
     ends : int, shape (n_users + 1,)
-        Where each id begins in it, and where the last one ends.
-    seed : int
-        As for :func:`user_hashes`.
-
-    Examples
-    --------
-    >>> hashes_of_bytes(np.frombuffer(b"7007", dtype=np.uint8), np.array([0, 0, 1, 4])).tolist()
-    [-7444071767201028348, -7434725489921472031, 4253822561066836160]
+        Offset of each id, and the end of the last one.
     """
     starts, lengths = ends[:-1], np.diff(ends)
     hashes = np.empty(len(lengths), dtype=np.uint64)
@@ -92,34 +76,14 @@ def hashes_of_bytes(text: NDArray[np.uint8], ends: NDArray[np.integer], seed: in
 
 
 def words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: int = 0) -> Words:
-    """Words of each user's stream.
+    """First words of each user's stream: uint64, shape (n_users, n_words).
 
-    Parameters
-    ----------
-    hashes : int64, shape (n_users,)
-        As :func:`user_hashes` or Spark gives them.
-    seed : int
-        Seed of the evaluation.
-    purpose : str
-        Streams of different purposes are independent.
-    n_words : int
-        Length of the streams; a longer one begins with the shorter one.
-    part : int
-        A purpose may have several streams.
-
-    Returns
-    -------
-    uint64, shape (n_users, n_words)
+    Streams of different purposes are independent; ``part`` numbers several streams of one purpose.
 
     Notes
     -----
     SplitMix64 (Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators): word i is
     ``mix(state + (i + 1) golden)``, with the state ``mix(hash xor mix(seed + (8 part + purpose) golden))``.
-
-    Examples
-    --------
-    >>> words(np.array([1]), seed=0, purpose="signs", n_words=2).shape
-    (1, 2)
     """
     stream = seed + (_MOST_PURPOSES * part + _PURPOSES[purpose]) * int(_GOLDEN)
     key = _mixed(np.array([stream % (1 << 64)], dtype=np.uint64))
@@ -129,17 +93,12 @@ def words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: in
 
 
 def poisson_weights(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.uint8]:
-    """How often each user is drawn in each replicate of a Poisson bootstrap.
-
-    Returns
-    -------
-    uint8, shape (n_users, replicates)
-        Poisson with mean 1, from 0 to 8.
+    """How often each user is drawn in each replicate of a Poisson bootstrap: from 0 to 8, shape (n_users, replicates).
 
     Notes
     -----
-    The inverse of the distribution function at ``(u + 1/2) / 2^16``, u being 16 bits of the stream: probabilities are
-    off by less than 2^-16; the mean is exactly 1, the variance 1 - 3e-5.
+    The inverse distribution function of Poisson(1) at ``(u + 1/2) / 2^16``, u being 16 bits of the stream.
+    Probabilities are off by less than 2^-16; the mean is exactly 1, the variance 1 - 3e-5.
 
     Examples
     --------
@@ -154,11 +113,7 @@ def poisson_weights(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np
 
 
 def signs(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.int8]:
-    """Sign of each user's difference in each replicate: -1 or 1 with equal probability.
-
-    Returns
-    -------
-    int8, shape (n_users, replicates)
+    """Sign of each user in each replicate: -1 or 1 with equal probability, shape (n_users, replicates).
 
     Examples
     --------
@@ -172,17 +127,10 @@ def signs(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.int8]:
 
 
 def permutations(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) -> NDArray[np.uint8]:
-    """Order of the systems within each user, in each replicate: every order is equally likely.
+    """Random order of the systems of each user in each replicate: every order is equally likely.
 
-    Returns
-    -------
-    uint8, shape (n_systems, n_users, replicates)
-        Which system is at each place.
-
-    Notes
-    -----
-    The place of a system is the rank of its 32 random bits among those of all systems; equal bits (a chance of 2^-32)
-    keep the order of the systems.
+    The result, of shape (n_systems, n_users, replicates), says which system is at each place: the systems in the order
+    of their 32 random bits. Equal bits (a chance of 2^-32) keep the order of the systems.
 
     Examples
     --------
@@ -206,12 +154,7 @@ def permutations(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) 
 
 
 def uniforms(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.uint32]:
-    """32 random bits of each user in each replicate, for drawing labels.
-
-    Returns
-    -------
-    uint32, shape (n_users, replicates)
-    """
+    """32 random bits of each user in each replicate, shape (n_users, replicates), for random groups."""
     stream = words(hashes, seed=seed, purpose="labels", n_words=-(-replicates // 2))
     halves: NDArray[np.uint32] = _split(stream, "<u4")[:, :replicates]
     return halves
@@ -231,7 +174,7 @@ def _mixed(state: Words) -> Words:
 
 
 def _split(stream: Words, kind: str) -> np.ndarray:
-    """Cut words into smaller ones, the low bits first on any machine."""
+    """Cut words into smaller integers, low bits first on any machine."""
     return np.ascontiguousarray(stream, dtype="<u8").view(kind)
 
 
@@ -265,7 +208,7 @@ def _xxh64(text: NDArray[np.uint8], seed: int) -> Words:
 
 
 def _long(text: NDArray[np.uint8], start: Words) -> Words:
-    """Take in stripes of 32 bytes, with four accumulators."""
+    """Hash stripes of 32 bytes with four accumulators."""
     one, two, _, four, _ = _PRIMES
     accs = [start + one + two, start + two, start.copy(), start - one]
     for position, lane in enumerate(np.ascontiguousarray(text).view("<u8").T):

@@ -1,4 +1,4 @@
-"""Many tests at once: adjusted p-values over families."""
+"""Many tests at once: p-values adjusted over families of tests."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Adjusted(NamedTuple):
     Attributes
     ----------
     p : float64
-        NaN where there was no p, or where the replicates were too few for significance.
+        NaN without a p-value, or where the replicates are too few for significance.
     family_size : int64
-        Rows of the same family that have a p.
+        Rows of the same family that have a p-value.
     reason : str
-        ``replicates`` where there is a p, but none that so few replicates could have made significant; else empty.
+        ``replicates`` where there is a p-value that so few replicates cannot make significant; else empty.
     """
 
     p: Values
@@ -43,25 +43,19 @@ def adjust(
         NaN where nothing was tested; such rows are in no family.
     family : int, shape (n_rows,)
         Code of each row's family: the tests of one kind in one run.
-    correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
-        Holm keeps the chance of any false finding below alpha; it needs no assumption and loses nothing to Bonferroni.
-        Benjamini-Hochberg keeps the expected share of false findings below alpha.
+    correction : str
+        Holm keeps the chance of any false finding below alpha, without assumptions, and is never weaker than
+        Bonferroni. Benjamini-Hochberg keeps the expected share of false findings below alpha.
     alpha : float
-        Level that the findings will be held against.
+        Significance level.
     replicates : float64, shape (n_rows,), optional
-        Replicates B behind a p from random numbers; NaN for other tests.
-
-    Returns
-    -------
-    Adjusted
+        Replicates B of a p-value from random numbers; NaN for other tests.
 
     Notes
     -----
     Of the sorted p of a family of f: Holm (1979) ``max_{j <= i} (f - j + 1) p_(j)``, Bonferroni ``f p``, Benjamini &
-    Hochberg (1995) ``min_{j >= i} f p_(j) / j``, all at most 1. A p from B replicates is at least 1 / (B + 1): where
-    ``f / (B + 1) > alpha`` it could not be found significant by itself and is left out with its reason. (With Holm
-    and Bonferroni no p of the family could be, whatever the data; with Benjamini-Hochberg only where many p are as
-    small.)
+    Hochberg (1995) ``min_{j >= i} f p_(j) / j``, all at most 1. A p-value from B replicates is at least 1 / (B + 1).
+    Where ``f / (B + 1) > alpha`` no single p-value could be significant, so it is left out with its reason.
 
     Examples
     --------
@@ -76,43 +70,25 @@ def adjust(
     adjusted = np.full(p.shape, np.nan)
     for code in range(len(codes)):
         own = known & (position == code)
-        adjusted[own] = _CORRECTIONS[correction](p[own])
+        adjusted[own] = np.minimum(_adjusted(p[own], correction), 1.0)
     family_size = sizes[position].astype(np.int64)
     drawn = np.full(p.shape, np.inf) if replicates is None else np.where(np.isnan(replicates), np.inf, replicates)
-    worst = family_size if correction != "none" else np.ones_like(family_size)
-    is_hopeless = known & (worst / (drawn + 1.0) > alpha)
+    n_tests = family_size if correction != "none" else np.ones_like(family_size)
+    is_hopeless = known & (n_tests / (drawn + 1.0) > alpha)
     return Adjusted(np.where(is_hopeless, np.nan, adjusted), family_size, np.where(is_hopeless, "replicates", ""))
 
 
-def _holm(p: Values) -> Values:
+def _adjusted(p: Values, correction: Correction) -> Values:
+    """Adjust the p-values of one family; they may exceed 1."""
+    if correction == "none":
+        return p
+    if correction == "bonferroni":
+        return p * len(p)
     order = np.argsort(p, kind="stable")
-    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    return _placed(steps, order)
-
-
-def _benjamini_hochberg(p: Values) -> Values:
-    order = np.argsort(p, kind="stable")
-    steps = np.minimum.accumulate((p[order] * len(p) / np.arange(1, len(p) + 1))[::-1])[::-1]
-    return _placed(steps, order)
-
-
-def _bonferroni(p: Values) -> Values:
-    return np.minimum(p * len(p), 1.0)
-
-
-def _unchanged(p: Values) -> Values:
-    return p
-
-
-def _placed(steps: Values, order: NDArray[np.int64]) -> Values:
+    if correction == "holm":
+        steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    else:
+        steps = np.minimum.accumulate((p[order] * len(p) / np.arange(1, len(p) + 1))[::-1])[::-1]
     adjusted = np.empty_like(steps)
-    adjusted[order] = np.minimum(steps, 1.0)
+    adjusted[order] = steps
     return adjusted
-
-
-_CORRECTIONS = {
-    "holm": _holm,
-    "bonferroni": _bonferroni,
-    "benjamini-hochberg": _benjamini_hochberg,
-    "none": _unchanged,
-}

@@ -1,4 +1,4 @@
-"""One night against another: means over users, or over their lists, where the users are only partly the same."""
+"""Two nights compared: means over users, or over their lists, where only some users are the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark.statistics import distributions, moments, ratio_pairs, ratios
 from rankeval_spark.statistics.moments import Moments
-from rankeval_spark.statistics.paired import Change, of_equal
+from rankeval_spark.statistics.paired import Change, equal_differences_p
 from rankeval_spark.statistics.ratio_pairs import RatioPairs
 from rankeval_spark.statistics.ratios import Ratios
 
@@ -20,27 +20,20 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.moments import Matrix
 
 _ROUNDING: Final = 1e-13
-"""Share of the means that rounding may have made of a difference, or of a standard error, that is 0."""
+"""Share of the means up to which a difference or a standard error is only rounding."""
 
 _N_NUMBERS: Final = 12
-"""Numbers of a group and column, as :meth:`Nights.to_bytes` writes them."""
+"""Numbers per group and column that :meth:`Nights.to_bytes` writes."""
 
 _N_OF_RATIO: Final = 6
-"""Numbers of one night's ratio of a group, as :meth:`RatioNights.to_bytes` writes them."""
+"""Numbers per night, group and column that :meth:`RatioNights.to_bytes` writes."""
 
 
 class Shift(NamedTuple):
     """Change from one night to the next, each attribute of the shape of the moments; NaN below two users on either.
 
-    Attributes
-    ----------
-    delta, std_error, low, high : float64
-        Difference of the means, its standard error and interval.
-    freedom : float64
-        Degrees of freedom.
-    p, p_less, p_greater : float64
-        Two-sided; that the mean fell; that it rose. Where nothing varies they are those of equal differences, see
-        :func:`paired.of_equal`: 1 where nothing changed.
+    ``p_less`` is the p-value of a fall, ``p_greater`` of a rise. Without spread they are those of
+    :func:`paired.equal_differences_p`.
     """
 
     delta: Values
@@ -55,14 +48,14 @@ class Shift(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Nights:
-    """Aggregates of two nights, which merge.
+    """Aggregates of two nights.
 
     Parameters
     ----------
     now, before : Moments
         All users of each night, of shape (n_groups, n_columns).
     common : Ratios
-        Users with a value on both nights: that of now as numerator, that of before as denominator.
+        Users with a value on both nights: the later value as numerator, the earlier as denominator.
     """
 
     now: Moments
@@ -74,7 +67,7 @@ class Nights:
         return Nights(self.now.merge(other.now), self.before.merge(other.before), self.common.merge(other.common))
 
     def to_bytes(self) -> list[bytes]:
-        """Write the aggregates of each group, to be merged elsewhere; whole numbers are exact as doubles."""
+        """Write the aggregates of each group."""
         above, below = self.common.numerator, self.common.denominator
         parts = [number for each in (self.now, self.before, above) for number in (each.n, each.mean, each.m2)]
         numbers = np.stack((*parts, below.mean, below.m2, self.common.cross), axis=-1, dtype=np.float64)
@@ -92,14 +85,14 @@ class Nights:
 
 @dataclass(frozen=True, eq=False)
 class RatioNights:
-    """Aggregates of two nights on which ratios of sums over users were published, such as means over their lists.
+    """Aggregates of two nights for ratios of sums over users, such as means over their lists.
 
     Parameters
     ----------
     now, before : Ratios
         All users of each night.
     common : RatioPairs
-        Users with a value on both nights: those of now are the model, those of before the baseline.
+        Users with a value on both nights: the later night as the model, the earlier as the baseline.
     """
 
     now: Ratios
@@ -111,7 +104,7 @@ class RatioNights:
         return RatioNights(self.now.merge(other.now), self.before.merge(other.before), self.common.merge(other.common))
 
     def to_bytes(self) -> list[bytes]:
-        """Write the aggregates of each group, to be merged elsewhere; whole numbers are exact as doubles."""
+        """Write the aggregates of each group."""
         of_each = [
             number
             for each in (self.now, self.before)
@@ -135,22 +128,22 @@ class RatioNights:
         return cls(now, before, RatioPairs.from_bytes(common.tobytes()))
 
     def as_means(self) -> Nights:
-        """Linearise both ratios: aggregates of means that move with each user as these ratios do.
+        """Linearise both ratios: aggregates of means with the same spread.
 
         Notes
         -----
         The delta method with the user as the unit: a user with numerator a and denominator b moves the ratio r by
         ``e = (a - r b) / mean b``, whose mean over the night is 0. So the squared deviations of a night are the sum of
-        ``e^2``, and the products that :func:`compare` takes off those of a common user's e on either night.
+        ``e^2``, and the covariance of :func:`compare_nights` comes from the products of a common user's two e.
         """
         now, before = map(_as_mean, (self.now, self.before))
         above, below = (Moments(self.common.n, each.mean, np.zeros_like(each.mean)) for each in (now, before))
         return Nights(now, before, Ratios(above, below, self._products()))
 
     def _products(self) -> Values:
-        """Sum over common users of the products of what they move on either night."""
-        own, earlier = _moved_by(self.now), _moved_by(self.before)
-        of_now = np.stack([*own, *own], axis=-1)  # what is of now is the difference and what was before
+        """Sum over common users of the products of their e on the two nights."""
+        own, earlier = _gradient(self.now), _gradient(self.before)
+        of_now = np.stack([*own, *own], axis=-1)  # a later value is the difference plus the earlier value
         of_before = np.stack([np.zeros_like(earlier[0]), np.zeros_like(earlier[0]), *earlier], axis=-1)
         about_means = np.einsum("...i,...ij,...j->...", of_now, self.common.cross, of_before)
         off_now, off_before = (np.sum(each * self.common.means, axis=-1) for each in (of_now, of_before))
@@ -168,8 +161,8 @@ def _as_mean(night: Ratios) -> Moments:
     return Moments(above.n, *ratios.linearised(above.mean, above.m2, below.mean, below.m2, night.cross))
 
 
-def _moved_by(night: Ratios) -> tuple[Values, Values]:
-    """By how much the ratio moves with the numerator and with the denominator of a user."""
+def _gradient(night: Ratios) -> tuple[Values, Values]:
+    """Gradient of the ratio: by the mean numerator and by the mean denominator."""
     below = np.where(night.denominator.mean > 0, night.denominator.mean, np.nan)
     return 1 / below, -night.numerator.mean / below**2
 
@@ -181,17 +174,9 @@ def by_group(
     group_before: NDArray[np.integer],
     n_groups: int,
 ) -> Nights:
-    """Aggregate the values of the users of each group.
+    """Aggregate the values of the users of each group; NaN also where a user is absent on that night.
 
-    Parameters
-    ----------
-    now, before : float64, shape (n_users, n_columns)
-        Values on either night; NaN where undefined, or where the user was not there.
-    group_now, group_before : int, shape (n_users,)
-        Group of each user on either night, from 0 to ``n_groups - 1``. A user who has changed group is in each
-        group on one night only.
-    n_groups : int
-        Number of groups.
+    A user whose group changed is in each group on one night only.
     """
     is_common = (group_now == group_before)[:, None] & ~np.isnan(now) & ~np.isnan(before)
     above, below = (np.where(is_common, each, np.nan) for each in (now, before))
@@ -209,15 +194,7 @@ def ratios_by_group(
     group_before: NDArray[np.integer],
     n_groups: int,
 ) -> RatioNights:
-    """Aggregate the numerators and denominators of the users of each group.
-
-    Parameters
-    ----------
-    now, before : (float64, float64), each of shape (n_users, n_columns)
-        Numerators and denominators on either night; NaN, both, where undefined, or where the user was not there.
-    group_now, group_before, n_groups
-        As of :func:`by_group`.
-    """
+    """Aggregate the numerators and denominators of the users of each group, as :func:`by_group` does values."""
     in_both = (group_now == group_before)[:, None]
     above, below = (tuple(np.where(in_both, each, np.nan) for each in night) for night in (now, before))
     return RatioNights(
@@ -227,48 +204,36 @@ def ratios_by_group(
     )
 
 
-def compare(now: Moments, before: Moments, common: Ratios, *, level: float) -> Shift:
+def compare_nights(nights: Nights, *, level: float) -> Shift:
     """Compare the means of two nights that share some users.
-
-    Parameters
-    ----------
-    now, before : Moments
-        All users of each night.
-    common : Ratios
-        Users with a value on both nights: that of now as numerator, that of before as denominator.
-    level : float
-        Nominal coverage, in (0, 1).
-
-    Returns
-    -------
-    Shift
 
     Notes
     -----
     ``se^2 = se_1^2 + se_2^2 - 2 sum_common (x - mean x)(y - mean y) / (n_1 n_2)``, with the means of all users of each
-    night. It is not the paired comparison: users of one night only count too. The degrees of freedom are those of the
-    smaller night, n - 1. That is the paired test's number where all users are common, and conservative elsewhere.
+    night: users of one night only count too. The degrees of freedom are those of the smaller night, n - 1. Where all
+    users are common that is the number of the paired test; elsewhere it is conservative.
 
-    The covariance is over ``n_1 n_2``, the variances are over ``n (n - 1)``. So two identical nights keep a standard
-    error of ``sqrt(2 / n)`` times that of one night, which is conservative too. What rounding makes of 0 is 0.
+    The covariance is divided by ``n_1 n_2``, the variances by ``n (n - 1)``. So two identical nights keep a standard
+    error of ``sqrt(2 / n)`` times that of one night, which is conservative too. Rounding of 0 counts as 0.
 
     Examples
     --------
     Three users on each night and none in common, a comparison of two samples:
 
     >>> from rankeval_spark.statistics import moments, ratios
-    >>> nobody = ratios.by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
+    >>> no_user = ratios.by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
     >>> everyone = np.zeros(3, dtype=np.int64)
     >>> now, before = (moments.by_group(np.array([[x], [x + 1], [x + 2]]), everyone, 1) for x in (1.5, 1.0))
 
     The mean rises from 2 to 2.5:
 
-    >>> found = compare(now, before, nobody, level=0.95)
+    >>> found = compare_nights(Nights(now, before, no_user), level=0.95)
     >>> float(found.delta[0, 0]), float(found.std_error[0, 0].round(4)), float(found.p[0, 0].round(4))
     (0.5, 0.8165, 0.6026)
     """
+    now, before = nights.now, nights.before
     delta = now.mean - before.mean
-    squares = now.std_error**2 + before.std_error**2 - 2 * _covariance(now, before, common)
+    squares = now.std_error**2 + before.std_error**2 - 2 * _covariance(nights)
     scale = np.maximum(np.abs(now.mean), np.abs(before.mean))
     std_error = _unless_rounding(np.sqrt(np.maximum(squares, 0.0)), scale)
     delta = np.where(std_error == 0, _unless_rounding(delta, scale), delta)
@@ -278,43 +243,34 @@ def compare(now: Moments, before: Moments, common: Ratios, *, level: float) -> S
         t = delta / std_error
     has_no_spread = (std_error == 0) & ~np.isnan(freedom)
     sides = distributions.t_tails(t, freedom)
-    alike = of_equal(np.minimum(now.n, before.n), delta)
+    alike = equal_differences_p(np.minimum(now.n, before.n), delta)
     p, p_less, p_greater = (np.where(has_no_spread, *each) for each in zip(alike, sides, strict=True))
     return Shift(delta, std_error, delta - half, delta + half, freedom, p, p_less, p_greater)
 
 
-def relative_change(nights: Nights, *, level: float) -> Change:
-    """Compute the change of the mean as a share of the mean of before, by the delta method.
-
-    Parameters
-    ----------
-    level : float
-        Nominal coverage, in (0, 1).
-
-    Returns
-    -------
-    Change
-        NaN where the mean of before is not above 0.
+def relative_change_of_nights(nights: Nights, *, level: float) -> Change:
+    """Change of the mean as a share of the earlier mean; NaN where the earlier mean is not above 0.
 
     Notes
     -----
-    With ``r = mean x / mean y``: ``se^2 = (se_1^2 - 2 r cov + r^2 se_2^2) / (mean y)^2``, where ``cov`` is the
-    covariance of the means, which :func:`compare` takes off too.
+    The delta method: with ``r = mean x / mean y`` and the covariance of the means of :func:`compare_nights`,
+    ``se^2 = (se_1^2 - 2 r cov + r^2 se_2^2) / (mean y)^2``.
 
     Examples
     --------
     Without common users, from 2 to 3 with a standard error of 0.1 on either night:
 
-    >>> nobody = ratios.by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
+    >>> no_user = ratios.by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
     >>> night = [np.array([[number]]) for number in (100, 3.0, 99.0)]
-    >>> found = relative_change(Nights(Moments(*night), Moments(night[0], night[1] - 1, night[2]), nobody), level=0.95)
+    >>> nights = Nights(Moments(*night), Moments(night[0], night[1] - 1, night[2]), no_user)
+    >>> found = relative_change_of_nights(nights, level=0.95)
     >>> float(found.value[0, 0]), float(found.std_error[0, 0].round(4))
     (0.5, 0.0901)
     """
     now, before = nights.now, nights.before
     base = np.where(before.mean > 0, before.mean, np.nan)
     share = now.mean / base
-    covariance = _covariance(now, before, nights.common)
+    covariance = _covariance(nights)
     squares = now.std_error**2 - 2 * share * covariance + share**2 * before.std_error**2
     std_error = _unless_rounding(np.sqrt(np.maximum(squares, 0.0)) / base, np.maximum(share, 1.0))
     value = np.where(std_error == 0, _unless_rounding(share - 1, np.maximum(share, 1.0)), share - 1)
@@ -331,18 +287,15 @@ def _freedom(now: Moments, before: Moments) -> Values:
     return np.where(fewest > 1, fewest - 1.0, np.nan)
 
 
-def _covariance(now: Moments, before: Moments, common: Ratios) -> Values:
-    """Covariance of the means of the two nights, through the users that they share."""
-    covariance: Values = _products(now, before, common) / np.maximum(now.n * before.n, 1)
-    return covariance
+def _covariance(nights: Nights) -> Values:
+    """Covariance of the means of the two nights: products of common users' distances from each night's mean.
 
-
-def _products(now: Moments, before: Moments, common: Ratios) -> Values:
-    """Sum over common users of the products of their distances from each night's mean.
-
-    That of the distances from the means of the common users, and n times the product of how far those means lie off.
+    ``common.cross`` has the distances from the means of the common users, so n times the product of those means'
+    distances is added.
     """
+    now, before, common = nights.now, nights.before, nights.common
     off_now = np.nan_to_num(common.numerator.mean - now.mean)
     off_before = np.nan_to_num(common.denominator.mean - before.mean)
-    products: Values = common.cross + common.numerator.n * off_now * off_before
-    return products
+    products = common.cross + common.numerator.n * off_now * off_before
+    covariance: Values = products / np.maximum(now.n * before.n, 1)
+    return covariance

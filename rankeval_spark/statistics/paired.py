@@ -1,4 +1,4 @@
-"""Is the model better than the baseline for the same users: paired t, its interval, effect size, and where t fails."""
+"""Paired comparison of a model with a baseline on the same users: t test, interval, effect size, and small samples."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from rankeval_spark.limits import LEAST_USERS
 from rankeval_spark.statistics import distributions, intervals, randomization, ratios
 from rankeval_spark.statistics.differences import FEW
-from rankeval_spark.statistics.least import LEAST_USERS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,22 +19,20 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.replicates import Sums
 
 LEAST_DIFFERENCES: Final = 6
-"""Differences other than ties below which there is no p: of five, the least that two sides can give is 1/16."""
+"""Differences other than ties below which there is no p-value: five give a two-sided p of at least 1/16."""
 
 
 class Comparison(NamedTuple):
-    """A model against a baseline, each attribute of shape (n_groups, n_columns); NaN where undefined.
+    """A model compared with a baseline, each attribute of shape (n_groups, n_columns).
 
     Attributes
     ----------
     n : int64
         Users with a value under both.
-    delta, std_dev, std_error : float64
-        Mean difference, sample standard deviation of the differences, standard error of the mean.
-    low, high : float64
-        Interval of the mean difference, Student's.
+    delta, std_dev, std_error, low, high : float64
+        Mean difference, standard deviation of the differences, standard error of the mean, Student's interval.
     p, p_less, p_greater : float64
-        Two-sided; that the difference is below 0; that it is above.
+        Two-sided, lower tail, upper tail.
     effect_size : float64
         ``dz = delta / std_dev``; NaN without spread.
     n_wins, n_ties, n_losses : int64
@@ -44,7 +42,7 @@ class Comparison(NamedTuple):
     test : str
         ``t``; ``exact`` where all signs of at most 20 differences were enumerated; ``equal`` where all are equal.
     reason : str
-        Why there is no p: ``one_user``, ``few_users`` or ``few_differences``; empty where there is one.
+        Why there is no p-value: ``one_user``, ``few_users`` or ``few_differences``; else empty.
     """
 
     n: Counts
@@ -66,7 +64,7 @@ class Comparison(NamedTuple):
 
 
 class Randomized(NamedTuple):
-    """Two-sided p; the test, ``randomization``, ``exact`` or ``equal``; and the reason where there is no p."""
+    """Two-sided p; the test (``randomization``, ``exact`` or ``equal``); the reason where there is no p-value."""
 
     p: Values
     test: NDArray[np.str_]
@@ -74,7 +72,7 @@ class Randomized(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Relative change and its interval; NaN where the baseline's mean is not above 0."""
+    """Relative change and its interval; NaN where the mean of the baseline is not above 0."""
 
     value: Values
     std_error: Values
@@ -82,45 +80,33 @@ class Change(NamedTuple):
     high: Values
 
 
-def compare(differences: Differences, *, level: float, least_users: int = LEAST_USERS) -> Comparison:
-    """Compare a model with a baseline on the users that have a value under both.
-
-    Parameters
-    ----------
-    differences : Differences
-        Merged over all users.
-    level : float
-        Nominal coverage of the interval, in (0, 1).
-    least_users : int
-        Users below which there is no p; by default 30, below which t is not to be trusted on skewed differences.
-
-    Returns
-    -------
-    Comparison
+def compare_means(differences: Differences, *, level: float, least_users: int = LEAST_USERS) -> Comparison:
+    """Compare a model with a baseline on the users that have a value under both; ``differences`` of all users.
 
     Notes
     -----
     ``t = mean(d) / (sd(d) / sqrt(n))`` with n - 1 degrees of freedom (Student 1908; the default as in Smucker, Allan &
-    Carterette 2007 and Urbano, Lima & Hanjalic 2019), from central moments. With at most 20 differences other than
-    ties the signs are enumerated instead: 5 users better and none worse give t a p of .025 and have one of .0625.
-    Below 6 of them, or below ``least_users`` users, there is no p. If all d are equal, there is no t: p is 1 where they
-    are 0, and else ``2^(1 - n)``, the share of the assignments of signs that leave them all on one side.
+    Carterette 2007 and Urbano, Lima & Hanjalic 2019). With at most 20 differences other than ties, all signs are
+    enumerated instead: for 5 users better and none worse, p is .0625, where t gives .025. Below 6 differences, or below
+    ``least_users`` users (t is unreliable for skewed differences of few users), there is no p-value. If all d are
+    equal, p is 1 where they are 0, and else ``2^(1 - n)``: the share of assignments of signs that are as one-sided.
 
     Examples
     --------
-    >>> from rankeval_spark.statistics.differences import Pairs, by_group
+    >>> from rankeval_spark.statistics.differences import PairedValues, by_group
     >>> values = np.arange(40.0)[:, None]
-    >>> found = compare(by_group(Pairs.of(values, np.full((40, 1), 15.0)), np.zeros(40, dtype=np.int64), 1), level=0.95)
+    >>> pairs = PairedValues.of(values, np.full((40, 1), 15.0))
+    >>> found = compare_means(by_group(pairs, np.zeros(40, dtype=np.int64), 1), level=0.95)
     >>> float(found.delta[0, 0]), float(found.p[0, 0].round(4)), str(found.test[0, 0])
     (4.5, 0.0196, 't')
     """
     n, is_equal = differences.n, differences.is_degenerate
-    delta = np.where(differences.is_nothing, 0.0, differences.moments.numerator.mean)
+    delta = np.where(differences.is_all_zero, 0.0, differences.moments.numerator.mean)
     m2 = np.where(is_equal, 0.0, differences.moments.numerator.m2)
     std_dev, std_error = _spread(n, m2)
     low, high = intervals.t_interval(n, delta, m2, level)
     wins, ties, losses = differences.wins_ties_losses
-    of_few, test = _of_few(differences)
+    of_few, test = _small_sample(differences)
     reason = reasons(differences, least_users=least_users)
     p, p_less, p_greater = (
         np.where(reason == "", np.where(test == "", by_t, own), np.nan)
@@ -135,26 +121,11 @@ def compare(differences: Differences, *, level: float, least_users: int = LEAST_
 
 
 def randomized(differences: Differences, sums: Sums, *, least_users: int = LEAST_USERS) -> Randomized:
-    """Test by random signs, or by all of them where the differences are few.
+    """Test by random signs, or by all signs where the differences are few.
 
-    Parameters
-    ----------
-    differences : Differences
-        Merged over all users.
-    sums : float64, shape (n_groups, n_columns, n_replicates)
-        From ``randomization.sign_sums`` of the same users.
-    least_users : int
-        Users below which there is no p.
-
-    Examples
-    --------
-    >>> from rankeval_spark.statistics.differences import Pairs, by_group
-    >>> gain = np.where(np.arange(40) < 8, 0.5, 0.0)[:, None]
-    >>> found = by_group(Pairs.of(gain, np.zeros((40, 1))), np.zeros(40, dtype=np.int64), 1)
-    >>> [each.tolist() for each in randomized(found, np.zeros((1, 1, 99)))]
-    [[[0.0078125]], [['exact']], [['']]]
+    ``sums`` are those of ``randomization.sign_sums`` of the same users.
     """
-    of_few, test = _of_few(differences)
+    of_few, test = _small_sample(differences)
     total = differences.n * differences.moments.numerator.mean
     drawn = randomization.monte_carlo_p(total, differences.absolute, sums)
     reason = reasons(differences, least_users=least_users)
@@ -163,36 +134,34 @@ def randomized(differences: Differences, sums: Sums, *, least_users: int = LEAST
 
 
 def reasons(differences: Differences, *, least_users: int = LEAST_USERS) -> NDArray[np.str_]:
-    """Say why there is no p: ``one_user``, ``few_users`` or ``few_differences``; empty where there is one.
-
-    It holds for every test of differences: t, randomization, bootstrap, Wilcoxon and sign test.
-    """
+    """Why a test of differences has no p-value: ``one_user``, ``few_users`` or ``few_differences``; else empty."""
     n = differences.n
     wins, _, losses = differences.wins_ties_losses
     n_different = np.where(differences.is_degenerate, n, wins + losses)
     return np.select(
-        [n <= 1, n < least_users, (n_different < LEAST_DIFFERENCES) & ~differences.is_nothing],
+        [n <= 1, n < least_users, (n_different < LEAST_DIFFERENCES) & ~differences.is_all_zero],
         ["one_user", "few_users", "few_differences"],
         "",
     )
 
 
 def relative_change(differences: Differences, *, level: float) -> Change:
-    """Change of the mean in units of the baseline's mean.
+    """Change of the mean as a share of the baseline's mean.
 
     Notes
     -----
     ``delta = x / y - 1`` of the means, by the delta method ``se^2 = (s_xx - 2 (1 + delta) s_xy + (1 + delta)^2 s_yy) /
-    (n y^2)``. As ``delta`` is the ratio of the means of d and y, this is the variance of ``d - delta y``; the ends of
-    the interval of the difference divided by the baseline would cover 73 % at a large change, for y varies too.
+    (n y^2)``, which is the variance of ``d - delta y``. Dividing the interval of the difference by the baseline's mean
+    would cover only 73 % at a large change, because y varies too.
 
     Examples
     --------
-    The model is always twice as good, whatever the baseline: there is no doubt about the change.
+    The model is always twice as good as the baseline, so the change has no spread.
 
-    >>> from rankeval_spark.statistics.differences import Pairs, by_group
+    >>> from rankeval_spark.statistics.differences import PairedValues, by_group
     >>> baseline = np.array([[1.0], [2.0], [3.0]])
-    >>> found = relative_change(by_group(Pairs.of(2 * baseline, baseline), np.zeros(3, dtype=np.int64), 1), level=0.95)
+    >>> pairs = PairedValues.of(2 * baseline, baseline)
+    >>> found = relative_change(by_group(pairs, np.zeros(3, dtype=np.int64), 1), level=0.95)
     >>> [float(each[0, 0]) for each in found]
     [1.0, 0.0, 1.0, 1.0]
     """
@@ -209,17 +178,17 @@ def _spread(n: Counts, m2: Values) -> tuple[Values, Values]:
     return std_dev, std_dev / np.sqrt(many)
 
 
-def _of_few(differences: Differences) -> tuple[Tails, NDArray[np.str_]]:
-    """Test the rows whose signs can be enumerated, ``exact``, or are alike, ``equal``; NaN and no name elsewhere."""
+def _small_sample(differences: Differences) -> tuple[Tails, NDArray[np.str_]]:
+    """Test rows with at most 20 differences (``exact``) or with equal ones (``equal``); NaN and '' elsewhere."""
     n, is_equal = differences.n, differences.is_degenerate & (differences.n > 0)
     few = np.where(np.abs(differences.few) >= differences.tie[..., None], differences.few, np.nan)
     wins, _, losses = differences.wins_ties_losses
     is_few = ~is_equal & (n > 0) & (wins + losses <= FEW) & ((~np.isnan(few)).sum(axis=-1) == wins + losses)
-    signs = np.where(differences.is_nothing, 0.0, np.sign(differences.low))
+    signs = np.where(differences.is_all_zero, 0.0, np.sign(differences.low))
     tails = randomization.Tails(*(np.full(n.shape, np.nan) for _ in range(3)))
     for chosen, found in (
         (is_few, randomization.exact(few[is_few])),
-        (is_equal, of_equal(n[is_equal], signs[is_equal])),
+        (is_equal, equal_differences_p(n[is_equal], signs[is_equal])),
     ):
         for each, own in zip(tails, found, strict=True):
             each[chosen] = own
@@ -232,8 +201,8 @@ def _student(n: Counts, delta: Values, std_error: Values) -> Tails:
     return randomization.Tails(*distributions.t_tails(t, freedom))
 
 
-def of_equal(n: Counts, delta: Values) -> Tails:
-    """Count the assignments of signs where all differences are equal."""
+def equal_differences_p(n: Counts, delta: Values) -> Tails:
+    """p-values where all differences are equal: shares of the ``2^n`` assignments of signs."""
     one_side = np.where(delta == 0, 1.0, 0.5 ** n.astype(np.float64))
     return randomization.Tails(
         np.minimum(2 * one_side, 1.0), np.where(delta > 0, 1.0, one_side), np.where(delta < 0, 1.0, one_side)

@@ -1,13 +1,12 @@
-"""Fisher's randomization test of paired differences: all signs where they are few, random ones otherwise."""
+"""Fisher's randomization test of paired differences: all signs where they are few, random signs otherwise."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.statistics import hashing, replicates as replicated
+from rankeval_spark.statistics import replicates as replicated
 from rankeval_spark.statistics.differences import FEW, TIE
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Matrix
-    from rankeval_spark.statistics.replicates import Sums
+    from rankeval_spark.statistics.replicates import Draws, Groups, Sums
 
 _HALF: Final = FEW // 2
 
@@ -28,68 +27,25 @@ class Tails(NamedTuple):
     greater: Values
 
 
-def sign_sums(  # noqa: PLR0913 - options by keyword
-    differences: Matrix,
-    hashes: NDArray[np.int64],
-    *,
-    seed: int,
-    replicates: int,
-    groups: NDArray[np.integer] | None = None,
-    n_groups: int = 1,
-) -> Sums:
-    """Add up the differences with random signs; the sums of two sets of users are added.
-
-    Parameters
-    ----------
-    differences : float64, shape (n_users, n_columns)
-        A row for each user; NaN where undefined.
-    hashes, seed, replicates, groups, n_groups
-        As for ``bootstrap.by_group``. All columns and groups share a user's signs.
-
-    Returns
-    -------
-    float64, shape (n_groups, n_columns, replicates)
-
-    Examples
-    --------
-    >>> sign_sums(np.array([[3.0], [np.nan]]), hashing.user_hashes(["bob", "ann"]), seed=0, replicates=4).tolist()
-    [[[-3.0, -3.0, 3.0, 3.0]]]
-    """
-    return replicated.sums_by_group(
-        np.nan_to_num(differences),
-        hashes,
-        draw=partial(hashing.signs, seed=seed, replicates=replicates),
-        groups=np.zeros((1, len(differences)), dtype=np.int64) if groups is None else groups,
-        n_groups=n_groups,
-    )
+def sign_sums(differences: Matrix, hashes: NDArray[np.int64], draws: Draws, groups: Groups | None = None) -> Sums:
+    """Add up the differences with random signs; all columns and groups share a user's signs."""
+    return replicated.sums_by_group(np.nan_to_num(differences), hashes, draws.signs, groups)
 
 
 def monte_carlo_p(total: Values, absolute: Values, sums: Sums) -> Values:
-    """Two-sided p from sums with random signs.
+    """Two-sided p from sums with random signs, shape (...).
 
     Parameters
     ----------
-    total : float64, shape (...)
-        Sum of the differences as they are; NaN where there is nothing to test.
-    absolute : float64, shape (...)
-        Sum of their absolute values.
+    total, absolute : float64, shape (...)
+        Sum of the observed differences, and of their absolute values.
     sums : float64, shape (..., n_replicates)
         From :func:`sign_sums`.
 
-    Returns
-    -------
-    float64, shape (...)
-        ``(1 + #{|sum*| >= |sum| - eps}) / (1 + B)``, eps being 1e-10 of ``absolute``; never 0 (Phipson & Smyth 2010).
-
     Notes
     -----
-    Fisher (1935), The design of experiments, section 21. Without the tolerance, sums that are equal but for rounding
-    would be lost, and p with them.
-
-    Examples
-    --------
-    >>> monte_carlo_p(np.array([2.0]), np.array([2.0]), np.array([[2.0, -2.0, 1.0]])).tolist()
-    [0.75]
+    ``(1 + #{|sum*| >= |sum| - eps}) / (1 + B)``, with eps 1e-10 of ``absolute``; never 0 (Phipson & Smyth 2010).
+    Fisher (1935), The design of experiments, section 21. The tolerance counts sums that are equal but for rounding.
     """
     n_extreme = (np.abs(sums) >= (np.abs(total) - TIE * absolute)[..., None]).sum(axis=-1)
     return np.where(np.isnan(total), np.nan, (1.0 + n_extreme) / (1.0 + sums.shape[-1]))
@@ -101,13 +57,13 @@ def exact(differences: Values) -> Tails:
     Parameters
     ----------
     differences : float64, shape (n_rows, n_differences)
-        At most 20 a row; NaN and 0 are left out, as their sign changes nothing.
+        NaN and 0 are left out, because their sign changes nothing.
 
     Returns
     -------
     Tails
-        Shares of the ``2^n`` sums that are at least as extreme as the observed one, minus 1e-10 of the sum of absolute
-        values for rounding. 1 without a difference.
+        Shares of the ``2^n`` sums that are at least as extreme as the observed one, less 1e-10 of the sum of absolute
+        values for rounding; 1 without a difference.
 
     Raises
     ------
@@ -116,8 +72,8 @@ def exact(differences: Values) -> Tails:
 
     Notes
     -----
-    Of the sums of each half, 1024 of either, pairs are counted that reach the observed sum: a search for each sum of
-    the one half among the sorted sums of the other, instead of a million additions.
+    The sums of each half, 1024 of either, are sorted and searched for pairs that reach the observed sum. That replaces
+    a million additions.
 
     Examples
     --------
@@ -127,7 +83,7 @@ def exact(differences: Values) -> Tails:
     [0.0625, 1.0, 0.03125]
     """
     if differences.shape[1] > FEW:
-        message = f"the signs of {differences.shape[1]} differences are too many to enumerate, at most {FEW}"
+        message = f"found {differences.shape[1]} differences, expected at most {FEW}: use sign_sums for more"
         raise ValueError(message)
     known = np.zeros((len(differences), FEW))
     known[:, : differences.shape[1]] = np.nan_to_num(differences)
@@ -140,13 +96,9 @@ def exact(differences: Values) -> Tails:
 
 
 def _shares(one: Values, other: Values, ends: Values) -> Values:
-    """Share of each row's sums that are at least the row's end; what is at most its negative is as much.
+    """Share of each row's sums that are at least the row's end; by symmetry also that of sums at most its negative.
 
-    Parameters
-    ----------
-    one, other : float64, shape (n_rows, 1024)
-        Sums of the halves; those of the other in ascending order.
-    ends : float64, shape (n_rows,)
+    ``one`` and ``other``, of shape (n_rows, 1024), are the sums of the halves; ``other`` is in ascending order.
     """
     rows = zip(one, other, ends, strict=True)
     below = [int(np.searchsorted(ordered, end - sums).sum()) for sums, ordered, end in rows]

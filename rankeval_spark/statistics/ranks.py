@@ -1,4 +1,4 @@
-"""Tests of differences that look at signs and ranks only: on request, for with many users they do not test the mean."""
+"""Sign test and Wilcoxon test of differences: on request only, because with many users they do not test the mean."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from rankeval_spark.statistics import distributions
 from rankeval_spark.statistics.differences import TIE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rankeval_spark.statistics.differences import Counts
     from rankeval_spark.statistics.intervals import Values
 
@@ -20,7 +18,7 @@ Zeros = Literal["wilcox", "pratt"]
 
 
 class Ranked(NamedTuple):
-    """Sum of the ranks of positive differences, how many standard deviations it is off, two-sided p."""
+    """Sum of the ranks of positive differences, its distance from the mean in standard deviations, two-sided p."""
 
     statistic: float
     z: float
@@ -28,7 +26,7 @@ class Ranked(NamedTuple):
 
 
 class Magnitudes(NamedTuple):
-    """Users by the magnitude of their difference; those of two sets of users merge by magnitude.
+    """Users by the magnitude of their difference.
 
     Attributes
     ----------
@@ -47,12 +45,12 @@ class Magnitudes(NamedTuple):
 
 
 def sign_test(n_wins: Counts, n_losses: Counts) -> Values:
-    """Two-sided p of the sign test; ties are left out.
+    """Two-sided p of the sign test; ties are left out, and without wins and losses p is 1.
 
     Notes
     -----
-    Twice the smaller tail of the binomial distribution with probability 1/2, at most 1; without wins and losses 1.
-    Ihemelandu & Ekstrand (2023): with many users signs and ranks reject where means are equal.
+    Twice the smaller tail of the binomial distribution with probability 1/2, at most 1. Ihemelandu & Ekstrand (2023):
+    with many users, signs and ranks reject where means are equal.
 
     Examples
     --------
@@ -67,20 +65,8 @@ def sign_test(n_wins: Counts, n_losses: Counts) -> Values:
 def magnitudes(differences: Values, mean_absolute: float) -> Magnitudes:
     """Count the users of each magnitude, in steps of ``eps = 1e-10 mean |d|``.
 
-    Steps of that size make ties of what is equal but for rounding; a difference of at most half a step is 0.
-
-    Parameters
-    ----------
-    differences : float64, shape (n_users,)
-        NaN where undefined: those users are left out.
-    mean_absolute : float
-        Mean of ``|d|`` over all users, not only these.
-
-    Examples
-    --------
-    >>> found = magnitudes(np.array([0.3 - 0.2, -0.1, 0.0, 0.2]), 0.1)
-    >>> found.n_positive.tolist(), found.n_negative.tolist(), found.n_zero
-    ([1, 1], [1, 0], 1)
+    Such steps make ties of differences that are equal but for rounding; at most half a step is 0. ``mean_absolute`` is
+    the mean of ``|d|`` over all users, not only these.
     """
     known = differences[~np.isnan(differences)]
     steps = np.rint(known / (TIE * mean_absolute)) if mean_absolute > 0 else np.zeros_like(known)
@@ -93,14 +79,9 @@ def magnitudes(differences: Values, mean_absolute: float) -> Magnitudes:
 
 
 def to_bytes(differences: Values) -> bytes:
-    """Write the distinct differences of each column and how many users have them, to be merged elsewhere.
+    """Write the distinct differences of each column, and how many users have them, to be merged elsewhere.
 
-    The magnitudes of :func:`magnitudes` are steps of the mean ``|d|``, which is known only when all users are.
-
-    Parameters
-    ----------
-    differences : float64, shape (n_users, n_columns)
-        NaN where undefined: those users are left out.
+    The steps of :func:`magnitudes` need the mean ``|d|``, which is known only after all users are read.
     """
     found = [np.unique(column[~np.isnan(column)], return_counts=True) for column in differences.T]
     sizes = [len(values) for values, _ in found]
@@ -108,7 +89,7 @@ def to_bytes(differences: Values) -> bytes:
 
 
 def from_bytes(states: Sequence[bytes]) -> list[Values]:
-    """Read the differences of all users, column by column, in ascending order: a double a user."""
+    """Read the differences of all users, column by column, in ascending order: one double per user."""
     parts = [_columns(np.frombuffer(state)) for state in states]
     return [
         np.sort(np.concatenate([np.repeat(values, counts) for values, counts in column]))
@@ -123,24 +104,8 @@ def _columns(numbers: Values) -> list[tuple[Values, Counts]]:
     return [(values, counts.astype(np.int64)) for values, counts in zip(parts[::2], parts[1::2], strict=True)]
 
 
-def merged(one: Magnitudes, other: Magnitudes) -> Magnitudes:
-    """Add up the counts of both sets of users."""
-    distinct, position = np.unique(np.concatenate([one.magnitude, other.magnitude]), return_inverse=True)
-
-    def added(left: NDArray[np.int64], right: NDArray[np.int64]) -> Counts:
-        sums = np.bincount(position, weights=np.concatenate([left, right]), minlength=len(distinct))
-        return sums.astype(np.int64)
-
-    return Magnitudes(
-        distinct,
-        added(one.n_positive, other.n_positive),
-        added(one.n_negative, other.n_negative),
-        one.n_zero + other.n_zero,
-    )
-
-
 def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> Ranked:
-    """Wilcoxon's signed-rank test, by the normal approximation.
+    """Wilcoxon's signed-rank test by the normal approximation; NaN without a difference other than 0.
 
     Parameters
     ----------
@@ -149,18 +114,13 @@ def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> Ranked:
     zeros : {"wilcox", "pratt"}
         ``wilcox`` leaves users without a difference out before ranking; ``pratt`` ranks them and drops their ranks.
 
-    Returns
-    -------
-    Ranked
-        NaN without a difference other than 0.
-
     Notes
     -----
-    Wilcoxon (1945); Pratt (1959). Ties have the mean of their ranks, and the variance is corrected for them:
-    ``W = sum of ranks with d > 0``. Its mean is ``(n (n + 1) - z (z + 1)) / 4``. Its variance is
-    ``(n (n + 1)(2 n + 1) - z (z + 1)(2 z + 1)) / 24 - sum (t^3 - t) / 48``. Here z are the zeros that were ranked and t
-    the users of each magnitude. Not corrected for continuity. It tests whether the differences lie symmetrically about
-    0, not whether their mean is 0.
+    Wilcoxon (1945); Pratt (1959). ``W = sum of ranks with d > 0``; ties have the mean of their ranks. Its mean is
+    ``(n (n + 1) - z (z + 1)) / 4``. Its variance, corrected for ties, is
+    ``(n (n + 1)(2 n + 1) - z (z + 1)(2 z + 1)) / 24 - sum (t^3 - t) / 48``, with z the zeros that were ranked and t
+    the users of each magnitude. There is no correction for continuity. The null hypothesis is that the differences are
+    symmetric about 0, not that their mean is 0.
 
     Examples
     --------

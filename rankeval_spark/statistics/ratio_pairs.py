@@ -1,4 +1,4 @@
-"""Two models on a ratio of sums over users (micro average): the delta method for their difference."""
+"""Two models compared by a ratio of sums over users (micro average): the delta method for their difference."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from rankeval_spark.limits import LEAST_USERS
 from rankeval_spark.statistics import distributions, intervals
 from rankeval_spark.statistics.differences import difference_of
-from rankeval_spark.statistics.least import LEAST_USERS
 from rankeval_spark.statistics.moments import membership_of
-from rankeval_spark.statistics.paired import Change, of_equal
+from rankeval_spark.statistics.paired import Change, equal_differences_p
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.moments import Matrix
 
 N_PARTS: Final = 4
-"""Of each user and column: difference of the numerators, of the denominators, and both of the baseline."""
+"""Per user and column: the difference of the numerators, of the denominators, and both of the baseline."""
 
 N_NUMBERS: Final = 1 + N_PARTS + N_PARTS**2
 """Numbers of a group and column, as :meth:`RatioPairs.to_bytes` writes them."""
 
 _ROUNDING: Final = 8 * np.finfo(np.float64).eps
-"""Share of the terms of a sum below which it is what rounding left of them."""
+"""Share of its terms below which a sum is only rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +44,8 @@ class RatioPairs:
 
     Notes
     -----
-    The model's own numerators and denominators are left out, for the sums of the two: where the models are nearly the
-    same, or have the same denominators, nothing is lost in a difference of large numbers.
+    Differences replace the model's own numerators and denominators: where two models are nearly the same, nothing is
+    lost in a difference of large numbers.
     """
 
     n: NDArray[np.int64]
@@ -58,9 +58,9 @@ class RatioPairs:
         share = other.n / np.maximum(n, 1)
         means = np.where((self.n > 0)[..., None], self.means, other.means)
         both = (self.n > 0) & (other.n > 0)
-        apart = np.where(both[..., None], other.means - means, 0.0)
-        products = apart[..., :, None] * apart[..., None, :] * (self.n * share)[..., None, None]
-        return RatioPairs(n, means + apart * share[..., None], self.cross + other.cross + products)
+        distance = np.where(both[..., None], other.means - means, 0.0)
+        products = distance[..., :, None] * distance[..., None, :] * (self.n * share)[..., None, None]
+        return RatioPairs(n, means + distance * share[..., None], self.cross + other.cross + products)
 
     @property
     def baseline_ratio(self) -> Values:
@@ -69,14 +69,14 @@ class RatioPairs:
 
     @property
     def has_one_denominator(self) -> NDArray[np.bool_]:
-        """Whether all users have the same denominator under both models: the ratios then are means of the users'."""
-        _, apart, _, below = range(N_PARTS)
-        is_same = (self.means[..., apart] == 0) & (self.cross[..., apart, apart] == 0)
+        """Whether all users have the same denominator under both models, so that the ratios are means over users."""
+        _, difference, _, below = range(N_PARTS)
+        is_same = (self.means[..., difference] == 0) & (self.cross[..., difference, difference] == 0)
         has_one: NDArray[np.bool_] = is_same & (self.cross[..., below, below] == 0)
         return has_one
 
     def to_bytes(self) -> list[bytes]:
-        """Write the aggregates of each group, to be merged elsewhere; whole numbers are exact as doubles."""
+        """Write the aggregates of each group."""
         cross = self.cross.reshape(*self.n.shape, N_PARTS**2)
         states = np.concatenate([self.n[..., None], self.means, cross], axis=-1, dtype=np.float64)
         return [state.tobytes() for state in states]
@@ -90,7 +90,7 @@ class RatioPairs:
 
 
 class RatioComparison(NamedTuple):
-    """A model against a baseline, each attribute of shape (n_groups, n_columns); NaN where undefined.
+    """A model compared with a baseline, each attribute of shape (n_groups, n_columns).
 
     Attributes
     ----------
@@ -99,9 +99,9 @@ class RatioComparison(NamedTuple):
     delta, std_error, low, high : float64
         Difference of the ratios and its interval.
     p, p_less, p_greater : float64
-        Two-sided; that the difference is below 0; that it is above. 1 where the users do not differ at all.
+        Two-sided, lower tail, upper tail. 1 where no user differs.
     change : Change
-        Difference in units of the baseline's ratio.
+        Difference as a share of the baseline's ratio.
     """
 
     n: NDArray[np.int64]
@@ -118,17 +118,7 @@ class RatioComparison(NamedTuple):
 def by_group(
     model: tuple[Matrix, Matrix], baseline: tuple[Matrix, Matrix], group: NDArray[np.integer], n_groups: int
 ) -> RatioPairs:
-    """Aggregate the numerators and denominators of users under two models.
-
-    Parameters
-    ----------
-    model, baseline : (float64, float64), each of shape (n_users, n_columns)
-        Numerators and denominators; NaN where undefined, and such users are left out of the column.
-    group : int, shape (n_users,)
-        Group of each user, from 0 to ``n_groups - 1``.
-    n_groups : int
-        Number of groups.
-    """
+    """Aggregate the numerators and denominators of users under two models; users with a NaN are left out."""
     differences = [difference_of(*each) for each in zip(model, baseline, strict=True)]
     parts = np.stack([*differences, *baseline], axis=-1)
     is_defined: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(parts), axis=-1)
@@ -139,29 +129,20 @@ def by_group(
     shape = (n_groups, *parts.shape[1:])
     sums = (membership @ parts.reshape(len(parts), width)).reshape(shape)
     means = sums / np.where(n > 0, n, np.nan)[..., None]
-    off = np.where(is_defined[..., None], parts - means[group], 0.0)
-    products = (off[..., :, None] * off[..., None, :]).reshape(len(parts), width * N_PARTS)
+    deviations = np.where(is_defined[..., None], parts - means[group], 0.0)
+    products = (deviations[..., :, None] * deviations[..., None, :]).reshape(len(parts), width * N_PARTS)
     return RatioPairs(n, means, (membership @ products).reshape(*shape, N_PARTS))
 
 
-def compare(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) -> RatioComparison:
-    """Compare the ratios of two models on the same users.
-
-    Parameters
-    ----------
-    pairs : RatioPairs
-        Merged over all users.
-    level : float
-        Nominal coverage of the interval, in (0, 1).
-    least_users : int
-        Users below which there is no p.
+def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) -> RatioComparison:
+    """Compare the ratios of two models on the same users, merged over all users.
 
     Notes
     -----
-    The delta method with the user as the unit: with a, b the sums of numerators and denominators of the model, c, d
-    those of the baseline, a user moves the difference ``a/b - c/d`` by ``(a_u - (a/b) b_u) / b - (c_u - (c/d) d_u) /
-    d``. The variance of these terms and Student's t with n - 1 degrees of freedom give interval and p; where all terms
-    are alike, the p is that of equal differences, ``2^(1 - n)``.
+    The delta method with the user as the unit. Let a, b be the sums of numerators and denominators of the model, and c,
+    d those of the baseline. A user moves the difference ``a/b - c/d`` by ``(a_u - (a/b) b_u) / b - (c_u - (c/d) d_u) /
+    d``. Interval and p follow from the variance of these terms and Student's t with n - 1 degrees of freedom. Where all
+    terms are equal, p is that of equal differences, ``2^(1 - n)``.
 
     Examples
     --------
@@ -169,7 +150,7 @@ def compare(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) 
 
     >>> found, relevant = np.array([[1.0], [2.0]] * 20), np.full((40, 1), 4.0)
     >>> pairs = by_group((found + [[1.0], [0.0]] * 20, relevant), (found, relevant), np.zeros(40, dtype=np.int64), 1)
-    >>> compared = compare(pairs, level=0.95)
+    >>> compared = compare_ratios(pairs, level=0.95)
     >>> float(compared.delta[0, 0]), float(compared.std_error[0, 0].round(5))
     (0.125, 0.02002)
     """
@@ -183,11 +164,11 @@ def compare(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) 
         t = np.where((delta == 0) & (m2 == 0), 0.0, delta / std_error)
     is_tested = (pairs.n >= least_users) & ~np.isnan(delta)
     sides = distributions.t_tails(t, many - 1)
-    alike = of_equal(pairs.n, delta)
+    alike = equal_differences_p(pairs.n, delta)
     p, p_less, p_greater = (
         np.where(is_tested, np.where(m2 == 0, equal, side), np.nan) for equal, side in zip(alike, sides, strict=True)
     )
-    change = _change(pairs, ratio, below, model, baseline, level)
+    change = _relative_change(pairs, level)
     return RatioComparison(pairs.n, delta, std_error, low, high, p, p_less, p_greater, change)
 
 
@@ -200,27 +181,27 @@ def _ratios(means: Values) -> tuple[Values, Values]:
 
 
 def _gradients(means: Values) -> tuple[Values, Values]:
-    """Change of either ratio with the means of the four parts, of shape (..., 4)."""
+    """Gradient of each ratio by the means of the four parts, of shape (..., 4)."""
     ratio, below = _ratios(means)
     model, baseline = (1 / np.where(each > 0, each, np.nan) for each in (means[..., 1] + means[..., 3], means[..., 3]))
-    nothing = np.zeros_like(ratio)
+    zero = np.zeros_like(ratio)
     return (
         np.stack([model, -ratio * model, model, -ratio * model], axis=-1),
-        np.stack([nothing, nothing, baseline, -below * baseline], axis=-1),
+        np.stack([zero, zero, baseline, -below * baseline], axis=-1),
     )
 
 
 def _variation(cross: Values, gradient: Values) -> Values:
-    """Squared deviations of the users' terms; 0 where rounding is all that is left."""
+    """Squared deviations of the users' terms; 0 where they are only rounding."""
     terms = cross * gradient[..., :, None] * gradient[..., None, :]
     total = terms.sum(axis=(-1, -2))
     m2: Values = np.where(total <= _ROUNDING * np.abs(terms).sum(axis=(-1, -2)), 0.0 * total, total)
     return m2
 
 
-def _change(  # noqa: PLR0913, PLR0917 - two ratios and their gradients
-    pairs: RatioPairs, ratio: Values, below: Values, model: Values, baseline: Values, level: float
-) -> Change:
+def _relative_change(pairs: RatioPairs, level: float) -> Change:
+    model, baseline = _gradients(pairs.means)
+    ratio, below = _ratios(pairs.means)
     unit = np.where(below > 0, below, np.nan)
     value = ratio / unit - 1
     m2 = _variation(pairs.cross, (model - (ratio / unit)[..., None] * baseline) / unit[..., None])

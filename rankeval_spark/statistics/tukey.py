@@ -1,4 +1,4 @@
-"""More than two models: two-way analysis of variance and Tukey's honestly significant differences, paired by user."""
+"""More than two models on the same users: two-way analysis of variance and Tukey's honestly significant differences."""
 
 from __future__ import annotations
 
@@ -8,33 +8,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.statistics import distributions, hashing, replicates as replicated, studentized
+from rankeval_spark.statistics import distributions, hashing, replicates as replicated
 from rankeval_spark.statistics.differences import EQUAL, TIE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankeval_spark.statistics.intervals import Values
-    from rankeval_spark.statistics.replicates import Sums
+    from rankeval_spark.statistics.replicates import Draws, Groups, Sums
 
 
 class Tukey(NamedTuple):
-    """All pairs of m models, first the pairs of model 0; NaN where undefined.
+    """All pairs of m models, first the pairs of model 0.
 
     Attributes
     ----------
-    delta : float64, shape (n_rows, n_pairs)
-        Mean of the first model of the pair minus that of the second.
-    effect_size : float64, shape (n_rows, n_pairs)
-        ``delta / sqrt(V_E)``.
-    low, high : float64, shape (n_rows, n_pairs)
-        Simultaneous interval of delta.
-    p : float64, shape (n_rows, n_pairs)
-        Adjusted for all pairs of the row.
+    delta, effect_size, low, high, p : float64, shape (n_rows, n_pairs)
+        Mean of the first model minus that of the second; ``delta / sqrt(V_E)``; simultaneous interval of delta; p
+        adjusted for all pairs of the row.
     residual_variance : float64, shape (n_rows,)
-        ``V_E``, what varies neither with the user nor with the model.
+        ``V_E``: the variance that neither the user nor the model explains.
     p_any : float64, shape (n_rows,)
-        That any two models differ: F test of the analysis of variance.
+        p of the F test that any two models differ.
     """
 
     delta: Values
@@ -47,55 +42,36 @@ class Tukey(NamedTuple):
 
 
 def row_centred(values: Values) -> Values:
-    """Each user's values minus their mean over the models.
+    """Each user's values minus their mean over the models, shape (n_users, n_models, n_columns).
 
-    Parameters
-    ----------
-    values : float64, shape (n_users, n_models, n_columns)
-
-    Returns
-    -------
-    float64, same shape
-        NaN for a user and column that any model has no value for: complete users only.
-
-    Notes
-    -----
-    The central moments of these columns are all that the analysis needs: the means differ as those of the values do,
-    and ``sum_j m2_j`` is the residual sum of squares, with nothing to be subtracted from it.
-
-    Examples
-    --------
-    >>> row_centred(np.array([[[1.0], [3.0]], [[np.nan], [3.0]]])).tolist()
-    [[[-1.0], [1.0]], [[nan], [nan]]]
+    NaN for a user and column where any model has no value. The central moments of these columns are all that the
+    analysis needs: their means differ as the means of the values do, and ``sum_j m2_j`` is the residual sum of squares.
     """
     centred: Values = values - values.mean(axis=1, keepdims=True)
     return centred
 
 
 def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float) -> Tukey:
-    """Compare all pairs of models on the same users.
+    """Compare all pairs of models on the same users; ``level`` is the coverage of all intervals of a row together.
 
     Parameters
     ----------
     n : int64, shape (n_rows,)
-        Complete users.
+        Users with a value under all models.
     means, m2 : float64, shape (n_rows, n_models)
         Mean and squared deviations of :func:`row_centred` values under each model.
-    level : float
-        Nominal coverage of all intervals of a row together, in (0, 1).
 
     Returns
     -------
     Tukey
-        NaN below two users and, but for ``delta`` and ``residual_variance``, without residual variance.
+        NaN below two users; without residual variance NaN except for ``delta`` and ``residual_variance``.
 
     Notes
     -----
     Sakai (2018), Laboratory experiments in information retrieval, chapter 4: two-way analysis without replication,
     ``V_E = sum of squared residuals / ((m - 1)(n - 1))`` and ``q = |mean_i - mean_j| / sqrt(V_E / n)``. If the
-    differences of all pairs vary alike, q has the distribution of the studentized range of m, with (m - 1)(n - 1)
-    degrees of freedom. For m = 2 this is the paired t test. Without the pairing (one-way residuals) users' own spread
-    drowns the differences.
+    differences of all pairs have the same variance, q has the distribution of the studentized range of m, with
+    (m - 1)(n - 1) degrees of freedom. For m = 2 this is the paired t test.
 
     Examples
     --------
@@ -116,7 +92,7 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
     rounding = EQUAL * np.maximum(1.0, np.abs(delta).max(axis=1))
     scale = np.where(variance > rounding**2, np.sqrt(variance / many), np.nan)
     half = _quantiles(level, n_models, freedom)[:, None] * scale[:, None]
-    tails = studentized.upper_tail(
+    tails = distributions.studentized_range_above(
         (np.abs(delta) / scale[:, None]).ravel(), n_models, np.repeat(freedom, delta.shape[1])
     )
     between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / (n_models - 1)
@@ -125,36 +101,19 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
     return Tukey(delta, effect_size, delta - half, delta + half, tails.reshape(delta.shape), variance, p_any)
 
 
-def permuted_sums(  # noqa: PLR0913 - options by keyword
-    centred: Values,
-    hashes: NDArray[np.int64],
-    *,
-    seed: int,
-    replicates: int,
-    groups: NDArray[np.integer] | None = None,
-    n_groups: int = 1,
-) -> Sums:
-    """Add up users whose models were put in random order.
+def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, groups: Groups | None = None) -> Sums:
+    """Add up :func:`row_centred` values with the models of each user in random order.
 
-    Parameters
-    ----------
-    centred : float64, shape (n_users, n_models, n_columns)
-        From :func:`row_centred`: what is taken off is the same in any order.
-    hashes, seed, replicates, groups, n_groups
-        As for ``bootstrap.by_group``. All columns and groups share a user's orders.
-
-    Returns
-    -------
-    float64, shape (n_groups, n_models, n_columns, replicates)
-        Sum at each place of the order; those of two sets of users are added.
+    Returns the sum at each place of the order: shape (n_groups, n_models, n_columns, replicates). All columns and
+    groups share a user's orders.
     """
     known = np.where(np.isnan(centred), 0.0, centred)
     n_models = centred.shape[1]
-    sums = np.zeros((n_groups, n_models, centred.shape[2], replicates))
-    slicings = np.zeros((1, len(known)), dtype=np.int64) if groups is None else groups
+    slicings, n_groups = groups or replicated.Groups.everyone(len(known))
+    sums = np.zeros((n_groups, n_models, centred.shape[2], draws.replicates))
     for start in range(0, len(known), replicated.USERS_AT_ONCE):
         block = slice(start, start + replicated.USERS_AT_ONCE)
-        orders = hashing.permutations(hashes[block], seed=seed, replicates=replicates, n_systems=n_models)
+        orders = hashing.permutations(hashes[block], seed=draws.seed, replicates=draws.replicates, n_systems=n_models)
         for place, model in product(range(n_models - 1), range(n_models)):
             is_here = (orders[place] == model).astype(np.float64)
             for codes in slicings[:, block]:
@@ -165,12 +124,12 @@ def permuted_sums(  # noqa: PLR0913 - options by keyword
 
 
 def randomised_p(totals: Values, absolute: Values, sums: Sums) -> Values:
-    """Randomised Tukey HSD: the chance of a range of means that large if the models were alike.
+    """Randomised Tukey HSD: share of the random orders in which the range of the means is at least the difference.
 
     Parameters
     ----------
     totals : float64, shape (n_models, n_columns)
-        Sums of the centred values as they are.
+        Observed sums of the centred values.
     absolute : float64, shape (n_columns,)
         Sum over users and models of their absolute values.
     sums : float64, shape (n_models, n_columns, n_replicates)
@@ -179,12 +138,12 @@ def randomised_p(totals: Values, absolute: Values, sums: Sums) -> Values:
     Returns
     -------
     float64, shape (n_columns, n_pairs)
-        ``(1 + #{range* >= |difference| - eps}) / (1 + B)``, eps being 1e-10 of ``absolute``; adjusted for all pairs.
+        ``(1 + #{range* >= |difference| - eps}) / (1 + B)``, with eps 1e-10 of ``absolute``; adjusted for all pairs.
 
     Notes
     -----
     Carterette (2012), Multiple testing in statistical analysis of systems-based information retrieval experiments. It
-    assumes neither normal values nor equal variances. The order as it is counts as one of the B + 1, so p is never 0.
+    assumes neither normal values nor equal variances. The observed order is one of the B + 1, so p is never 0.
     """
     one, other = np.array(list(combinations(range(len(totals)), 2))).T
     ranges = np.sort(sums.max(axis=0) - sums.min(axis=0), axis=-1)

@@ -10,7 +10,7 @@ import pytest
 
 from rankeval_spark import columns as C, evaluate
 from rankeval_spark.measures import Measure
-from rankeval_spark.statistics import hashing, links
+from rankeval_spark.statistics import hashing, intervals
 from tests.support.arrow_frames import dicts, tuples
 from tests.support.logs import Logs
 
@@ -34,7 +34,7 @@ def drawn(measure: Measure, users: list[dict[str, Any]]) -> tuple[Any, ...]:
     if (~is_there).mean() > 0.05:
         return (None, None, None, "none")
     found = (weights @ above)[is_there] / (weights @ below)[is_there]
-    ends = links.published(measure.link, np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+    ends = intervals.published(measure.link, np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
     return (*(pytest.approx(float(each), rel=0, abs=1e-12) for each in (found.std(ddof=1), *ends)), "bootstrap")
 
 

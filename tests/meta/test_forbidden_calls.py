@@ -40,7 +40,7 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/session/probe.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
     "rankeval_spark/stages/user_rows.py": "asks Spark how it writes a frame without rows as Arrow",
-    "rankeval_spark/cli/published.py": "prints the few rows that were asked for",
+    "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
 }
 IO_ALLOWED: Final = {
     "rankeval_spark/sources/": "the only place where inputs are read",
@@ -72,7 +72,7 @@ JVM_ALLOWED: Final = {
     "rankeval_spark/app/failures.py": "a failure of the JVM is translated",
 }
 SQL_ALLOWED: Final[Mapping[str, str]] = {
-    "rankeval_spark/results/audit.py": "constraints of the tables, as Delta is told them",
+    "rankeval_spark/results/audited_on_spark.py": "constraints of the tables, as Delta is told them",
     "rankeval_spark/results/tables.py": "tables with comments and partitions on a path are created by SQL only",
     "rankeval_spark/results/statements.py": "without Delta's Python package all that it does to a table is SQL only",
     "rankeval_spark/sources/probes.py": "versions of a table likewise; its name is quoted, and is not taken as SQL",

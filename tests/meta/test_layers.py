@@ -15,6 +15,7 @@ LAYERS: Final = (
     {"errors", "columns", "schemas", "allowed", "limits", "spark_version"},
     {"measures", "statistics"},
     {"config"},
+    {"report"},
     {"evaluation"},
     {"engine"},
     {"result_rows"},
@@ -33,6 +34,8 @@ WORDS: Final = LAYERS[0]
 FIRST_WITH_SPARK: Final = LEVELS["stages"]
 SPARK: Final = ("pyspark", "delta", "py4j")
 NUMBERS_ONLY: Final = {"measures": {"numpy"}, "statistics": {"numpy", "scipy"}}
+EXAMPLES: Final = f"{PACKAGE}.measures.worked_examples"
+"""Documentation of the measures in YAML, which nothing that computes one loads."""
 
 ALL_MODULES: Final = [*modules(PACKAGE), *modules("jobs")]
 
@@ -109,10 +112,16 @@ def test_numbers_are_computed_with_numpy_and_scipy_alone() -> None:
         for module in ALL_MODULES
         for name, line in module.imports()
         if (part := part_of(module.name)) in NUMBERS_ONLY
+        and module.name != EXAMPLES
         and (head := name.split(".")[0]) not in {*sys.stdlib_module_names, PACKAGE}
         and head not in NUMBERS_ONLY[part or ""]
     ]
     assert faults == []
+
+
+def test_examples_of_measures_are_read_by_the_command_line_alone() -> None:
+    importers = {part_of(module.name) for module in ALL_MODULES for name, _ in module.imports() if EXAMPLES in name}
+    assert importers == {"cli"}
 
 
 def test_there_is_no_relative_import() -> None:

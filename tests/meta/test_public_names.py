@@ -58,9 +58,10 @@ EVALUATE: Final = {
 }
 EVALUATION: Final = {
     *("agreement", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics", "leaderboard"),
-    *("metrics", "ranked_items", "user_metrics", "user_values"),
+    *("metrics", "plot", "ranked_items", "user_metrics", "user_values"),
 }
 RESULTS: Final = {
+    "arrow": ("table", "date", "evaluation", "columns", "equal"),
     "checks": ("date", "evaluation", "equal"),
     "comparisons": ("date", "evaluation", "equal"),
     "deleted": ("date", "evaluation"),
@@ -68,9 +69,11 @@ RESULTS: Final = {
     "lists": ("date", "evaluation", "equal"),
     "group_metrics": ("date", "evaluation", "equal"),
     "metrics": ("date", "evaluation", "equal"),
+    "nights": ("table",),
     "published": ("table",),
     "refresh": (),
     "runs": ("date", "evaluation"),
+    "scan": ("table", "date", "evaluation", "equal"),
     "table_versions": (),
     "user_metrics": ("date", "evaluation", "equal"),
     "user_values": ("date", "evaluation", "equal"),

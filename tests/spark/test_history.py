@@ -10,7 +10,7 @@ import pytest
 from rankeval_spark import columns as C
 from rankeval_spark.app.history import past_nights, score_night
 from rankeval_spark.errors import InputError
-from rankeval_spark.measures import MeasureSet, of_groups
+from rankeval_spark.measures import MeasureSet, group_statistics
 from rankeval_spark.results import Results
 from tests.support.cli import rankeval
 from tests.support.frames import by
@@ -42,7 +42,7 @@ def test_measure_of_today_is_added_to_a_past_date(spark: SparkSession, own_copy:
     assert added == {("DCG", 3)}
     groups = after.group_metrics(date=FIRST, evaluation="nightly", k=3)
     named = {row[C.MEASURE] for row in groups.collect()}
-    assert named == {of_groups.name_of(kind, "DCG") for kind in of_groups.KINDS}
+    assert named == {group_statistics.name_of(kind, "DCG") for kind in group_statistics.KINDS}
     # als at 3: ann's items are worth 3 and 1 at ranks 1 and 3, bob's is worth 2 at rank 3, eve and kim have none.
     dcg = (3 + 1 / log2(4)) + 2 / log2(4)
     assert new["als", "all", "", "DCG", 3] == pytest.approx(dcg / 4, rel=0, abs=1e-12)

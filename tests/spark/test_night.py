@@ -35,7 +35,7 @@ def run(spark: SparkSession, workspace: Workspace, day: date = FIRST, *overrides
     return run_night(spark, load_config(workspace.config, overrides), day)
 
 
-def results(spark: SparkSession, workspace: Workspace) -> Results:
+def results(spark: SparkSession, workspace: Workspace) -> Results[DataFrame]:
     return Results(spark, workspace.root)
 
 

@@ -11,6 +11,7 @@ from rankeval_spark import schemas
 from rankeval_spark.app.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.results import MeasureFact, Results, audit
+from rankeval_spark.results.audited_on_spark import RowsOnSpark
 from tests.spark.results import nights as small
 from tests.support import nights
 from tests.support.cli import rankeval
@@ -92,10 +93,10 @@ def test_a_value_out_of_range_is_found_before_it_is_published(
 ) -> None:
     coverage = MeasureFact("CatalogCoverage", 2, None, "CatalogCoverage", 0.0, 1.0)
     row = {**small.metric_rows(small.RANKS)[0], "measure": "CatalogCoverage", "k": 2, "value": value}
-    metrics = small.frame(spark, schemas.METRICS, [*small.metric_rows(small.RANKS), row])
+    metrics = small.frame(spark, schemas.METRICS, [*small.metric_rows(small.RANKS), row]).toArrow()
 
     faults = audit.exposures(metrics, [*small.MEASURES, coverage])
 
     assert [fault.where for fault in faults] == ["table metrics, model als, CatalogCoverage at k = 2"] * n_faults
-    user_metrics = small.frame(spark, schemas.USER_METRICS, small.user_rows(small.RANKS))
+    user_metrics = RowsOnSpark(small.frame(spark, schemas.USER_METRICS, small.user_rows(small.RANKS)))
     assert audit.user_metrics(user_metrics, metrics, [*small.MEASURES, coverage]) == []

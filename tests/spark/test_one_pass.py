@@ -9,9 +9,10 @@ import pytest
 
 from rankeval_spark import columns as C, pipeline, schemas
 from rankeval_spark.app.inputs import inputs_of, row_facts, seen_inputs, without_facts
-from rankeval_spark.app.night import request_of, run_night
+from rankeval_spark.app.night import run_night
 from rankeval_spark.app.progress import Silent
 from rankeval_spark.config import load_config
+from rankeval_spark.config.request import request_of
 from rankeval_spark.results import Results
 from rankeval_spark.sources import read_all
 from rankeval_spark.stages import check

@@ -147,7 +147,7 @@ def test_version_whose_files_are_gone_is_an_error_that_says_so(story: Story) -> 
     done = story.after_vacuum
     assert done.code == 4, done.out + done.err
     done.assert_readable()
-    assert "inputs.recommendations: found a data file that is gone" in done.message
+    assert "inputs.recommendations: found a missing data file" in done.message
     assert "VACUUM removes the files of old versions" in done.message
 
 

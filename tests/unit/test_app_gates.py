@@ -275,10 +275,10 @@ def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
         ({"measure": "nDCG@10", "at_least": 0.5, "at_most": 0.1}, "above at_most"),
         ({"measure": "nDCG@10", "alpha": 0.05, "relative": True}, "relative"),
         ({"measure": "nDCG@10", "margin": -1}, "margin"),
-        ({"measure": "nDCG@10", "at_least": 0.1, "against": "previous"}, "previous beside at_least"),
+        ({"measure": "nDCG@10", "at_least": 0.1, "against": "previous"}, "previous with at_least"),
         ({"measure": "nDCG@10", "at_least": 0.1, "models": []}, "models: found an empty list"),
         ({"measure": "nDCG@10", "at_least": 0.1, "models": ["als", "als"]}, "models"),
-        ({"measure": "GroupGap(nDCG)@10", "slice": "country", "margin": 0.1}, r"margin beside GroupGap\(nDCG\)@10"),
+        ({"measure": "GroupGap(nDCG)@10", "slice": "country", "margin": 0.1}, r"margin with GroupGap\(nDCG\)@10"),
     ],
 )
 def test_a_rule_is_of_one_kind(rule: dict[str, Any], found: str) -> None:
@@ -315,10 +315,10 @@ def test_a_rule_may_be_about_one_slice() -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ({"slice_values": ["DE"]}, "the segment that they are of"),
-        ({"slice": "country", "slice_values": ["DE", "phone"]}, "1 of them, one for each segment"),
+        ({"slice_values": ["DE"]}, "the segment that has these values"),
+        ({"slice": "country", "slice_values": ["DE", "phone"]}, "one value per segment, 1 in all"),
         ({"slice": "country", "slice_values": []}, "slice_values"),
-        ({"slice": "country", "slice_values": ["DE"], "measure": "GroupGap(nDCG)@10"}, "it is left out"),
+        ({"slice": "country", "slice_values": ["DE"], "measure": "GroupGap(nDCG)@10"}, "no slice_values"),
     ],
 )
 def test_values_that_are_no_slice_are_refused(rule: dict[str, Any], message: str) -> None:

@@ -36,7 +36,7 @@ def volumes(n_rows: int, *nights: PastNight, **changes: Any) -> list[tuple[int, 
     """Count, total and samples; the input has rows tonight, and so has one that no night before had."""
     rows = recent.to_volume_facts({"recommendations": n_rows, "train": 5}, facts(**changes), nights)
     assert all((row.input, row.check) == ("recommendations", "volume") for row in rows)
-    return [(row.count, row.total, [*row.sample_keys]) for row in rows]
+    return [(row.count, row.total, list(row.sample_keys)) for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def of_models(
 ) -> dict[str, tuple[int, int, list[str]]]:
     rows = recent.to_model_facts(facts(**changes), tonight, before, night(8, 1))
     assert {row.input for row in rows} <= {"recommendations"}
-    return {row.check: (row.count, row.total, [*row.sample_keys]) for row in rows}
+    return {row.check: (row.count, row.total, list(row.sample_keys)) for row in rows}
 
 
 def test_models_without_a_list_tonight_are_absent_whether_they_are_named_or_not() -> None:

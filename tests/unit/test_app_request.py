@@ -6,9 +6,9 @@ import json
 from datetime import date
 from pathlib import Path
 
-from rankeval_spark.app.night import request_of
 from rankeval_spark.config import load_config
-from rankeval_spark.statistics.resampled import Draws
+from rankeval_spark.config.request import request_of
+from rankeval_spark.statistics.replicates import Draws
 
 TEMPLATE = Path(__file__).parents[2] / "rankeval_spark" / "config" / "template.yaml"
 DAY = date(2026, 1, 31)

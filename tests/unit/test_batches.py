@@ -13,6 +13,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.hashes import GROUP
 from rankeval_spark.engine.scoring import Scored, Scorer
 from rankeval_spark.measures import Background, Item, Measure, MeasureSet, Ranking, registry
+from rankeval_spark.measures.worked_examples import examples_of
 from rankeval_spark.result_rows import group_rows
 from rankeval_spark.result_rows.exposure_rows import ExposureRows
 from rankeval_spark.result_rows.histograms import COUNTS
@@ -29,11 +30,11 @@ REFUSING: Final = ("missing='error'", "gains={")
 
 
 def every_measure() -> MeasureSet:
-    """Every measure of the golden examples that has a value a list, at two cutoffs where it takes one."""
+    """Every measure of the worked examples that has a value a list, at two cutoffs where it takes one."""
     found: list[Measure] = []
     for entry in registry.entries("list"):
-        for golden in entry.definition.goldens:
-            text = golden.measure.replace("model='popular'", f"model='{OTHER_MODEL}'")
+        for example in examples_of(entry):
+            text = example.measure.replace("model='popular'", f"model='{OTHER_MODEL}'")
             text = text.replace("model='random'", f"model='{OTHER_MODEL}'").replace("max_rel=1", "max_rel=3")
             if not any(option in text for option in REFUSING):
                 found.append(Measure.parse(text))
@@ -93,7 +94,7 @@ NONE: Final = Ranking([], missed=[1])
 @settings(max_examples=6, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking takes minutes
 @given(lists=st.lists(rankings(grades=(-1.0, 0.0, 0.5, 1.0)), max_size=5))
 def test_scores_have_the_same_bits_in_batches_of_every_size(lists: list[Ranking], ties: str) -> None:
-    takes_all = [one for one in MEASURES.measures if ties != "expected" or one.entry.definition.takes_expected_ties]
+    takes_all = [one for one in MEASURES.measures if ties != "expected" or one.entry.definition.ties.has_mean]
     own, _ = scorer(ties, MeasureSet.of(takes_all))
     rows = [*lists, NONE, UNKNOWN, NO_VECTOR, KNOWN, *([GAPPED] if ties != "expected" else [])]
     batch = to_columns(rows, groups=own.measures.groups, models=own.measures.other_models)
@@ -148,7 +149,7 @@ RATES: Final = pa.schema(
 
 @pytest.mark.parametrize("kind", ["exposure", "parity"])
 def test_batch_without_a_slice_has_no_row(kind: Literal["exposure", "parity"]) -> None:
-    names = [golden.measure for entry in registry.entries(kind) for golden in entry.definition.goldens]
+    names = [example.measure for entry in registry.entries(kind) for example in examples_of(entry)]
     measures = tuple(dict.fromkeys(map(Measure.parse, names)))
     finisher = ExposureRows(measures, ROWS) if kind == "exposure" else ParityRows(measures, ROWS)
     nothing = pa.RecordBatch.from_pylist([], schema=HISTOGRAMS if kind == "exposure" else RATES)

@@ -16,7 +16,7 @@ from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.result_rows.bootstrap_intervals import BootstrapIntervals
 from rankeval_spark.statistics import hashing
-from rankeval_spark.statistics.resampled import Draws
+from rankeval_spark.statistics.replicates import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

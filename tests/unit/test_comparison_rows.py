@@ -20,7 +20,8 @@ from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import comparison_rows
 from rankeval_spark.statistics import bootstrap, hashing, moments, paired, randomization, ratio_pairs, tukey
-from rankeval_spark.statistics.differences import Pairs, by_group
+from rankeval_spark.statistics.differences import PairedValues, by_group
+from rankeval_spark.statistics.replicates import Draws
 
 Rows: TypeAlias = dict[tuple[Any, ...], dict[str, Any]]
 
@@ -160,10 +161,10 @@ def test_every_test_of_a_pair_is_that_of_scipy_or_of_the_statistics() -> None:
         for test in ("t", "sign", "wilcoxon", "randomization"):
             assert rows[test]["ci_low"] == pytest.approx(expected.confidence_interval(0.95).low, rel=1e-9)
 
-        pairs = by_group(Pairs.of(new, base), group, 1)
-        sums = randomization.sign_sums(d[:, None], hashes, seed=7, replicates=REPLICATES)
+        pairs = by_group(PairedValues.of(new, base), group, 1)
+        sums = randomization.sign_sums(d[:, None], hashes, Draws(REPLICATES, 7))
         assert rows["randomization"]["p_value"] == paired.randomized(pairs, sums).p[0, 0]
-        drawn = bootstrap.by_group(d[:, None], hashes, seed=7, replicates=REPLICATES, with_squares=True)
+        drawn = bootstrap.weighted_sums(d[:, None], hashes, Draws(REPLICATES, 7), with_squares=True)
         low, high = bootstrap.percentile_interval(drawn.means, 0.95)
         p = bootstrap.studentized_p(moments.by_group(d[:, None], group, 1), drawn)
         boot = rows["bootstrap"]
@@ -186,7 +187,7 @@ def test_both_tests_of_tukey_are_those_of_the_users_with_values_under_all_models
     expected = tukey.compare_all(
         np.array([n]), centred[:, :, 0].mean(axis=0)[None], n * centred[:, :, 0].var(axis=0)[None], level=0.95
     )
-    sums = tukey.permuted_sums(centred, hashing.user_hashes(users), seed=7, replicates=REPLICATES)[0]
+    sums = tukey.permuted_sums(centred, hashing.user_hashes(users), Draws(REPLICATES, 7))[0]
     random_p = tukey.randomised_p(centred.sum(axis=0), np.abs(centred).sum(axis=(0, 1)), sums)
     for pair, (one, other) in enumerate(combinations(range(3), 2)):
         key = (MODELS[one], MODELS[other], "", "P", 1)
@@ -222,7 +223,7 @@ def test_ratios_of_sums_are_compared_by_the_delta_method_and_by_t_alone() -> Non
     pairs = ratio_pairs.by_group(
         (new * of_new, of_new), (base * of_base, of_base), np.zeros(len(new), dtype=np.int64), 1
     )
-    expected = ratio_pairs.compare(pairs, level=0.95)
+    expected = ratio_pairs.compare_ratios(pairs, level=0.95)
     assert row["method"] == "delta"
     assert row["baseline_value"] == pytest.approx((base * of_base).sum() / of_base.sum(), rel=1e-12)
     for name, each in (

@@ -10,7 +10,7 @@ import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.result_rows import group_rows
-from rankeval_spark.statistics.gaps import gap_of, ratio_interval, worst_interval
+from rankeval_spark.statistics.gaps import GroupMeans, gap_of, ratio_interval, worst_interval
 
 TYPES: Final = pa.schema(
     [
@@ -48,15 +48,16 @@ def test_gap_ratio_and_worst_group_are_those_of_the_groups_that_can_be_compared(
     """AT 1/2, DE 1/4 and FR 3/8 are compared; IT is small, NL has no value, and of some users nobody knows."""
     left_out = (row(["IT"], 0.9, 0.1, 20), row(["NL"], None, None, 0), row([None], 0.1, 0.1, 50))
     found = said_of(row(["FR"], 3 / 8, 0.03, 60), *left_out, row(["DE"], 1 / 4, 0.02, 40), row(["AT"], 1 / 2, 0.02, 80))
-    groups = np.array([1 / 2, 1 / 4, 3 / 8]), np.array([0.02, 0.02, 0.03]), np.array([79.0, 39.0, 59.0]), 0.9
-    gap = gap_of(*groups)
+    values, errors = np.array([1 / 2, 1 / 4, 3 / 8]), np.array([0.02, 0.02, 0.03])
+    groups = GroupMeans(values, errors, np.array([79.0, 39.0, 59.0]), 0.9)
+    gap = gap_of(groups)
     gap_row, ratio, mad, worst = (
         found["country", f"{kind}(RR)"] for kind in ("GroupGap", "GroupRatio", "UserMAD", "WorstGroup")
     )
     assert estimate(gap_row) == pytest.approx((1 / 4, gap.low, gap.high), rel=0, abs=1e-12)
-    assert estimate(ratio) == pytest.approx((1 / 2, *ratio_interval(*groups)), rel=0, abs=1e-12)
+    assert estimate(ratio) == pytest.approx((1 / 2, *ratio_interval(groups)), rel=0, abs=1e-12)
     assert (mad[C.VALUE], mad["ci_low"]) == (pytest.approx((1 / 4 + 1 / 8 + 1 / 8) / 3, rel=0, abs=1e-12), None)
-    assert estimate(worst) == pytest.approx((1 / 4, *worst_interval(*groups)), rel=0, abs=1e-12)
+    assert estimate(worst) == pytest.approx((1 / 4, *worst_interval(groups)), rel=0, abs=1e-12)
     methods = [each["ci_method"] for each in (gap_row, ratio, mad, worst)]
     assert methods == ["games-howell", "simultaneous", "none", "simultaneous"]
     assert [(each[C.SLICE_VALUES], each[C.SLICE_VALUE]) for each in (gap_row, worst)] == [([], ""), (["DE"], "DE")]
@@ -85,10 +86,10 @@ def test_the_worst_group_of_an_error_has_the_greatest_value_and_its_interval_is_
     rmse: dict[str, str | int] = {C.MEASURE: "RMSE(agg='micro')", C.K: 0}
     found = said_of(row(["AT"], 1.0, 0.2, 100, **rmse), row(["DE"], 2.0, 0.4, 100, **rmse))
     worst, gap = (found["country", f"{kind}(RMSE(agg='micro'))"] for kind in ("WorstGroup", "GroupGap"))
-    groups = np.array([1.0, 2.0]), np.array([0.1, 0.1]), np.array([99.0, 99.0]), 0.9
+    groups = GroupMeans(np.array([1.0, 2.0]), np.array([0.1, 0.1]), np.array([99.0, 99.0]), 0.9)
     assert worst[C.SLICE_VALUES] == ["DE"]
-    assert estimate(worst) == pytest.approx((2.0, *worst_interval(*groups, is_greatest=True)), rel=0, abs=1e-12)
-    assert estimate(gap) == pytest.approx(tuple(gap_of(*groups)[:3]), rel=0, abs=1e-12)
+    assert estimate(worst) == pytest.approx((2.0, *worst_interval(groups, is_greatest=True)), rel=0, abs=1e-12)
+    assert estimate(gap) == pytest.approx(tuple(gap_of(groups)[:3]), rel=0, abs=1e-12)
 
 
 def test_of_two_groups_that_are_as_bad_the_first_by_name_is_the_worst_whatever_their_order() -> None:
@@ -101,7 +102,7 @@ def test_of_two_groups_that_are_as_bad_the_first_by_name_is_the_worst_whatever_t
 def test_values_of_all_lists_have_the_freedom_of_the_groups_that_were_left_out_in_turn() -> None:
     shares = {C.MEASURE: "ItemCoverage", "ci_method": "jackknife"}
     found = said_of(row(["AT"], 0.5, 0.05, 900, **shares), row(["DE"], 0.3, 0.05, 900, **shares))
-    expected = gap_of(np.array([0.5, 0.3]), np.full(2, 0.05), np.full(2, 19.0), 0.9)
+    expected = gap_of(GroupMeans(np.array([0.5, 0.3]), np.full(2, 0.05), np.full(2, 19.0), 0.9))
     assert estimate(found["country", "GroupGap(ItemCoverage)"]) == pytest.approx(tuple(expected[:3]), rel=0, abs=1e-12)
 
 

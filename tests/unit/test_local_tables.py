@@ -61,6 +61,11 @@ def test_rows_of_a_night_are_replaced_and_others_stay(storage: LocalStorage) -> 
         ("nightly 100%/é", "first", "rows"),
     ]
     assert delta_log.find_commit(storage, TABLE, tag="second", after=0) == 3
+    assert local_tables.nights_of(storage, TABLE) == {
+        (night.evaluation, night.evaluation_date) for night in (OTHER, NIGHT)
+    }
+    own = [("evaluation", "=", NIGHT.evaluation), ("evaluation_date", "in", [NIGHT.evaluation_date])]
+    assert [row["run_id"] for row in local_tables.read(storage, TABLE, where=own)] == ["second"]
 
 
 def test_night_without_files_has_no_rows(storage: LocalStorage) -> None:

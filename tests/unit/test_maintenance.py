@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
-from pyspark.sql import Row, types as T
+from pyspark.sql import types as T
 
 from rankeval_spark import schemas
 from rankeval_spark.app.maintain import Maintained, Wanted
@@ -52,8 +52,9 @@ def test_options_that_would_do_nothing_are_refused_without_spark() -> None:
     assert "--keep-days" in rankeval("maintain", "nowhere", "--keep-days", "0").message
 
 
-def event(status: str, run_id: str, *names: str) -> Row:
-    return Row(evaluation="nightly", evaluation_date=DAY, run_id=run_id, status=status, tables=names)
+def event(status: str, run_id: str, *names: str) -> dict[str, object]:
+    about = {"evaluation": "nightly", "evaluation_date": DAY, "run_id": run_id}
+    return {**about, "status": status, "n_rows": dict.fromkeys(names, 1)}
 
 
 def test_a_night_is_gone_once_its_deletion_was_published_and_until_it_is_run_again() -> None:

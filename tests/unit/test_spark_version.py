@@ -18,15 +18,15 @@ from tests.support.cli import JAVA_WORDS, PROJECT
 OLD = '__version__ = "3.5.5"\n'
 BROKEN = 'raise TypeError("code() argument 13 must be str, not int")\n'
 ABSENT = """raise ModuleNotFoundError("No module named 'pyspark'")\n"""
-PARTLY = '__version__ = "4.2.0"\nStorageLevel = None\n'
+PARTLY = '__version__ = "4.2.0"\nSparkConf = SparkContext = None\n'
 
 
-def python(folder: Path, pyspark: str, *arguments: str, sql: str = "") -> subprocess.CompletedProcess[str]:
+def python(folder: Path, pyspark: str, *arguments: str, errors: str = "") -> subprocess.CompletedProcess[str]:
     """Run Python where another pyspark is found first."""
     package = folder / "first" / "pyspark"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(pyspark)
-    (package / "sql.py").write_text(sql)
+    (package / "errors.py").write_text(errors)
     path = os.pathsep.join([str(package.parent), str(PROJECT)])
     return subprocess.run(
         [sys.executable, *arguments],
@@ -43,9 +43,8 @@ def test_the_pyspark_of_the_tests_is_fit() -> None:
     require_spark()
 
 
-@pytest.mark.parametrize("name", ["Results", "build_session"])
-def test_an_import_shows_the_version_that_was_found(tmp_path: Path, name: str) -> None:
-    done = python(tmp_path, OLD, "-c", f"from rankeval_spark import {name}")
+def test_an_import_shows_the_version_that_was_found(tmp_path: Path) -> None:
+    done = python(tmp_path, OLD, "-c", "from rankeval_spark import build_session")
 
     last = done.stderr.strip().splitlines()[-1]
     assert f"pyspark: found 3.5.5 in {tmp_path / 'first' / 'pyspark'}; expected 4.0 to 4.2" in last
@@ -65,7 +64,7 @@ def test_frames_of_a_spark_that_is_too_old_show_its_version(tmp_path: Path) -> N
 
 
 def test_an_import_shows_why_pyspark_cannot_be_imported(tmp_path: Path) -> None:
-    done = python(tmp_path, BROKEN, "-c", "from rankeval_spark import Results")
+    done = python(tmp_path, BROKEN, "-c", "from rankeval_spark import build_session")
 
     assert "pyspark: found none that can be imported (code() argument 13 must be str, not int)" in done.stderr
     assert "cannot import name" not in done.stderr
@@ -76,12 +75,12 @@ def test_without_pyspark_the_extra_is_named_and_the_rest_works(tmp_path: Path) -
         import rankeval_spark
         from rankeval_spark.config import load_config
         from rankeval_spark.measures import registry
-        print(rankeval_spark.__version__, rankeval_spark.evaluate.__name__)
-        rankeval_spark.Results
+        print(rankeval_spark.__version__, rankeval_spark.evaluate.__name__, rankeval_spark.Results.__name__)
+        rankeval_spark.build_session
     """
     done = python(tmp_path, ABSENT, "-c", textwrap.dedent(program))
 
-    assert done.stdout.split() == [__version__, "evaluate"]
+    assert done.stdout.split() == [__version__, "evaluate", "Results"]
     assert "pip install 'rankeval-spark[spark]'" in done.stderr.strip().splitlines()[-1]
 
 
@@ -104,15 +103,15 @@ def test_without_pyspark_measures_are_explained_and_configs_are_checked(tmp_path
 
 def test_a_failure_within_an_import_is_not_hidden(tmp_path: Path) -> None:
     """Python takes an AttributeError for a name that is not there, and says nothing of its cause."""
-    sql = """raise AttributeError("module 'numpy' has no attribute 'float_'")"""
-    done = python(tmp_path, PARTLY, "-c", "from rankeval_spark import Results", sql=sql)
+    errors = """raise AttributeError("module 'numpy' has no attribute 'float_'")"""
+    done = python(tmp_path, PARTLY, "-c", "from rankeval_spark import build_session", errors=errors)
 
     last = done.stderr.strip().splitlines()[-1]
-    assert last.endswith("rankeval_spark.results cannot be imported: module 'numpy' has no attribute 'float_'")
+    assert last.endswith("rankeval_spark.session cannot be imported: module 'numpy' has no attribute 'float_'")
     assert "cannot import name" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [("doctor",), ("show", "results")])
+@pytest.mark.parametrize("command", [("doctor",), ("reproduce", "results", "--run-id", "one")])
 def test_a_command_ends_with_one_message(tmp_path: Path, command: tuple[str, ...]) -> None:
     done = python(tmp_path, OLD, "-m", "rankeval_spark", *command)
 

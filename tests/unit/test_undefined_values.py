@@ -17,7 +17,7 @@ def test_judged_user_without_a_relevant_item_has_the_worst_value_of_each_measure
     asked = MeasureSet.parse(["nDCG@5", "LogAP@5", "LogAP(floor=0.01)@5", "RBP@5", "RBPResidual@5"])
     lists = Lists.of([NOTHING_RELEVANT, NOT_JUDGED, Ranking([1])])
     filled = {
-        column: scoring.filled(values, asked.asked_at(column), asked.without_relevant[column])[:, 0]
+        column: scoring.filled(values, asked.is_requested_at(column), asked.without_relevant[column])[:, 0]
         for column, values in asked.score(lists).items()
     }
     assert {column: values[0] for column, values in filled.items()} == {
@@ -39,5 +39,5 @@ def test_cutoff_that_is_not_asked_for_stays_empty() -> None:
     asked = MeasureSet.parse(["LogAP@1", "nDCG@2"])
     lists = Lists.of([NOTHING_RELEVANT])
     values = asked.score(lists)["logap"]
-    filled = scoring.filled(values, asked.asked_at("logap"), -1.0)
+    filled = scoring.filled(values, asked.is_requested_at("logap"), -1.0)
     np.testing.assert_array_equal(filled, [[-1.0, np.nan]])

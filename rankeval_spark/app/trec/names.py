@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, nearest
 from rankeval_spark.measures import Measure, MeasureSet, UnknownMeasureError, registry
+from rankeval_spark.measures.accuracy.interpolated_precision import LEVELS
 from rankeval_spark.measures.arrays import ratio
-from rankeval_spark.measures.families.interpolated_precision import LEVELS
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatMatrix

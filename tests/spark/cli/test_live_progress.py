@@ -9,13 +9,20 @@ import subprocess
 import sys
 import time
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import pytest
 
 from rankeval_spark.session.tasks import Tasks, tasks_counter
 from tests.support.cli import PROJECT
+from tests.support.nights import FIRST
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.support.nights import Workspace
+
+ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(PROJECT), "TERM": "xterm", "COLUMNS": "100"}
 
 SHOWN = """
 import time
@@ -32,11 +39,18 @@ with progress("nightly [x]") as listener:
 """
 
 
+WAITED = """
+import time
+from rankeval_spark.cli.terminal import waiting
+with waiting("starting Spark"):
+    time.sleep(1.3)
+"""
+
+
 def on_a_terminal(script: str) -> str:
-    """Run a script with a terminal as its standard error and return what that was sent."""
+    """Run a script with a terminal as its output and return what that was sent."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "TERM": "xterm", "COLUMNS": "100"}
-    process = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen([sys.executable, "-c", script], env=ENVIRONMENT, stdout=theirs, stderr=theirs)
     os.close(theirs)
     said = b""
     try:
@@ -58,6 +72,27 @@ def test_a_terminal_shows_stage_tasks_and_seconds() -> None:
     assert re.search(r"done check +1\.3 s +1,200 rows", said)
     assert "nightly [x]: score, 0 s" in said
     assert "  as many rows" in said
+
+
+def test_a_terminal_shows_what_is_waited_for_and_a_pipe_does_not() -> None:
+    said = on_a_terminal(WAITED)
+    assert "rankeval: starting Spark, 0 s" in said
+    assert "rankeval: starting Spark, 1 s" in said
+    piped = subprocess.run([sys.executable, "-c", WAITED], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert piped.stdout + piped.stderr == ""
+
+
+@pytest.mark.slow
+def test_a_run_shows_how_far_it_is(own_copy: Workspace) -> None:
+    arguments = ["run", str(own_copy.config), "--date", FIRST.isoformat()]
+    said = on_a_terminal(f"from rankeval_spark.cli import main\nmain({arguments!r})\n")
+
+    assert "rankeval: starting Spark, 1 s" in said
+    assert re.search(r"nightly 2026-01-01: \w+, \d+ of \d+ tasks, \d+ s", said), said
+    done = re.findall(r"done (\w+) +[\d.]+ s", said)
+    assert done[0] == "read"
+    assert done[-1] == "publish"
+    assert "published nightly 2026-01-01" in said
 
 
 def test_the_tasks_of_a_job_are_counted_while_it_runs(spark: SparkSession) -> None:

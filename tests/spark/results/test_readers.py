@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timezone
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results import Results, local_tables, tables
+from rankeval_spark.results import Results, failpoints, local_tables, tables
 from rankeval_spark.results.storage import LocalStorage
 from tests.spark.results import nights
 from tests.support.readers import READERS, sorted_rows
@@ -33,6 +35,51 @@ def test_other_readers_see_what_spark_sees(spark: SparkSession, root: str, reade
     columns = COLUMNS[table]
     expected = [tuple(row) for row in spark.read.format("delta").load(f"{root}/{table}").select(*columns).collect()]
     assert READERS[reader](f"{root}/{table}", columns) == sorted_rows(expected)
+
+
+def seen_by(results: Results[Any]) -> dict[str, list[str]]:
+    """Rows of every table and view, in a form that can be compared whatever read them."""
+    frames = {schema.name: results.published(schema.name) for schema in schemas.PUBLISHED}
+    frames |= {
+        "runs": results.runs(),
+        "user_values": results.user_values(),
+        "of_a_night": results.lists(date=nights.FIRST),
+    }
+    read = {name: frame if isinstance(frame, pa.Table) else frame.toArrow() for name, frame in frames.items()}
+    return {name: sorted(map(str, _rows(table))) for name, table in read.items()}
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    rows = table.to_pylist(maps_as_pydicts="strict")
+    times = (name for name in ("recorded_at",) if name in table.column_names)
+    return [{**row, **{name: row[name].astimezone(timezone.utc) for name in times}} for row in rows]
+
+
+@pytest.mark.parametrize("failpoint", ["after_intent", "after_user_metrics", "before_marker"])
+def test_both_readers_see_the_same_at_every_moment(spark: SparkSession, root: str, failpoint: str) -> None:
+    """Pinned while others publish, in the middle of a publish that died, and after the next run finished it."""
+    early = Results(root), Results(spark, root)
+    first = seen_by(early[0])
+    assert first == seen_by(early[1])
+
+    changed: nights.Ranks = {"ann": 2, "kim": 1}
+    with failpoints.armed(failpoint), pytest.raises(failpoints.FailpointError):
+        nights.publish(spark, root, nights.facts("crashed"), changed)
+    during = seen_by(Results(root))
+    assert during == seen_by(Results(spark, root))
+    assert {name: rows for name, rows in during.items() if name != "runs"} == {
+        name: rows for name, rows in first.items() if name != "runs"
+    }
+
+    nights.publish(spark, root, nights.facts("next", nights.SECOND), {"eve": 1})
+    after = seen_by(Results(root))
+    assert after == seen_by(Results(spark, root))
+    assert after["user_metrics"] != first["user_metrics"]
+    for name in ("metrics", "user_metrics", "lists", "checks"):
+        frames = [getattr(results, name)(date=nights.FIRST) for results in early]
+        rows = [frames[0].to_pylist(), [row.asDict() for row in frames[1].collect()]]
+        assert rows[0]
+        assert {row["run_id"] for each in rows for row in each} == {"first"}
 
 
 def test_spark_reads_what_was_appended_before_and_after_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from rankeval_spark.config import Comparisons
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.stages import compare
 from rankeval_spark.statistics import hashing, randomization
+from rankeval_spark.statistics.replicates import Draws
 from tests.support.frames import after_run, assert_columns, scored_rows
 from tests.support.plans import final_exchanges, no_spark_jobs, python_nodes
 
@@ -140,6 +141,6 @@ def test_every_two_models_are_compared_once_by_every_test_whatever_the_partition
     known = values()
     common = [f"u{user}" for user in range(N_USERS) if user not in (5, 7)]
     d = np.array([[known["base", user, 1][0] - known["new", user, 1][0]] for user in common])  # type: ignore[operator]  # both are there
-    sums = randomization.sign_sums(d, hashing.user_hashes(common), seed=5, replicates=200)
+    sums = randomization.sign_sums(d, hashing.user_hashes(common), Draws(200, 5))
     p = randomization.monte_carlo_p(d.sum(axis=0), np.abs(d).sum(axis=0), sums[0])
     assert one["new", "base", "", "P", "randomization"]["p_value"] == p[0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankeval_spark import evaluate
 from rankeval_spark.stages import gaps
-from rankeval_spark.statistics.gaps import gap_of, ratio_interval
+from rankeval_spark.statistics.gaps import GroupMeans, gap_of, ratio_interval
 from tests.support.frames import judgements, ranking, table
 from tests.support.plans import no_spark_jobs
 
@@ -35,7 +35,8 @@ def test_small_and_unknown_groups_are_left_out_and_the_extremes_named(spark: Spa
     rows = {row["measure"]: row for row in found.collect()}
 
     at, de = (1 + 1 / 2) / 2, 1 / 2
-    expected = gap_of(np.array([at, de]), np.array([1 / 4, 0]), np.array([1.0, 1.0]), 0.95)
+    groups = GroupMeans(np.array([at, de]), np.array([1 / 4, 0]), np.array([1.0, 1.0]), 0.95)
+    expected = gap_of(groups)
     by_rank = rows["RR"]
     numbers = [by_rank[name] for name in ("gap", "ci_low", "ci_high", "ratio", "mad")]
     np.testing.assert_allclose(numbers, expected, rtol=0, atol=1e-12)
@@ -46,7 +47,7 @@ def test_small_and_unknown_groups_are_left_out_and_the_extremes_named(spark: Spa
     assert (covered["gap"], covered["ratio"], covered["highest_group"]) == (2 - 1, 1 / 2, "AT")
 
     said = {row["measure"]: row for row in result.group_metrics.collect()}
-    ratio = (by_rank["ratio"], *ratio_interval(np.array([at, de]), np.array([1 / 4, 0]), np.array([1.0, 1.0]), 0.95))
+    ratio = (by_rank["ratio"], *ratio_interval(groups))
     estimates = {"GroupGap": expected[:3], "GroupRatio": ratio, "UserMAD": (expected.mad, None, None)}
     for name, estimate in estimates.items():
         row = said[f"{name}(RR)"]

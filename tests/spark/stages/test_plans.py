@@ -16,7 +16,7 @@ from rankeval_spark.config import Comparisons, Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.pipeline import Inputs
-from rankeval_spark.statistics.resampled import Draws
+from rankeval_spark.statistics.replicates import Draws
 from tests.support.plans import final_exchanges, joins, no_spark_jobs, plan, python_nodes
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql import Row
 
 from rankeval_spark.app.night import _counted
 from rankeval_spark.cli import tables
@@ -66,7 +65,7 @@ def gap(name: str) -> dict[str, Any]:
 def layouts(name: str) -> list[Table]:
     """Every table of the terminal, with a name wherever there is one."""
     gate = {"gate": 0, "verdict": name, "explanation": name}
-    rows = [Row(**mean(name))]
+    rows = [mean(name)]
     return [
         tables.leaderboard(rows, name),
         tables.slices(rows, rows[0], name),

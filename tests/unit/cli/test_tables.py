@@ -6,7 +6,6 @@ import io
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import Row
 from rich.console import Console
 
 from rankeval_spark.cli import tables
@@ -15,10 +14,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def rows(measure: str, **values: float | None) -> list[Row]:
+def rows(measure: str, **values: float | None) -> list[dict[str, object]]:
     """One mean a model."""
     return [
-        Row(model_id=model, measure=measure, k=0, value=value, ci_low=None, ci_high=None)
+        {"model_id": model, "measure": measure, "k": 0, "value": value, "ci_low": None, "ci_high": None}
         for model, value in values.items()
     ]
 

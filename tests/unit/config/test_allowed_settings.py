@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark import allowed
-from rankeval_spark.config.places import of_settings
+from rankeval_spark.config.spark_settings import files_of
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.session import build_session
 from rankeval_spark.session.environment import checks
@@ -42,8 +42,8 @@ ROOTS = {"RANKEVAL_ROOTS": "/data,s3a://bucket/a"}
 )
 def test_setting_names_no_file_elsewhere(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=r"RANKEVAL_ROOTS says so"):
-        allowed.demand(*of_settings({key: value}), environment=ROOTS)
-    allowed.demand(*of_settings({key: value}), environment={})
+        allowed.demand(*files_of({key: value}), environment=ROOTS)
+    allowed.demand(*files_of({key: value}), environment={})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_setting_names_no_file_elsewhere(key: str, value: str) -> None:
     ],
 )
 def test_setting_may_name_files_below_the_roots_and_what_is_no_file(key: str, value: str) -> None:
-    allowed.demand(*of_settings({key: value}), environment=ROOTS)
+    allowed.demand(*files_of({key: value}), environment=ROOTS)
 
 
 def test_session_is_not_built_with_jars_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

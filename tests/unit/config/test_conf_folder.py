@@ -41,7 +41,7 @@ def test_demo_asks_for_every_measure_at_every_cutoff() -> None:
     asked = config.measure_set()
     assert len(asked.columns) == 16
     assert asked.ks == (1, 5, 10, 20, 50, 100)
-    assert set(asked.asked.values()) == {asked.ks}
+    assert set(asked.requested_ks.values()) == {asked.ks}
     assert config.results.location == str(CONF.parent / "demo" / "results")
 
 

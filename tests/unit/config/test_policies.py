@@ -59,11 +59,11 @@ def test_every_population_says_what_it_allows() -> None:
         (
             {"population": "truth", "zero_relevant": "zero"},
             r"zero_relevant: found zero_relevant 'zero' with population 'truth'; expected one of exclude, error; "
-            r"it goes with population judged or intersection_judged or run",
+            r"use population judged or intersection_judged or run",
         ),
         ({"zero_relevant": "one"}, "'one' with population 'truth'"),
-        ({"population": "judged", "zero_relevant": "exclude"}, "it goes with population truth or intersection or run"),
-        ({"population": "intersection", "missing": "zero"}, "it goes with population truth or judged"),
+        ({"population": "judged", "zero_relevant": "exclude"}, "use population truth or intersection or run"),
+        ({"population": "intersection", "missing": "zero"}, "use population truth or judged"),
         ({"population": "run", "missing": "zero"}, "expected one of exclude, error"),
     ],
 )
@@ -178,7 +178,7 @@ def test_measures_that_the_order_of_the_gains_does_not_bound_are_refused_all_at_
         (f"FirstHit with ties '{ties}'", "item_asc"),
     ]
     assert {fault.where for fault in raised.value.faults} == {f"--set {measures}, measures"}
-    assert all("best and worst order of ties" in fault.expected for fault in raised.value.faults)
+    assert all("ordering ties by gain is best or worst" in fault.expected for fault in raised.value.faults)
 
 
 def test_item_slices_do_not_go_with_ties_by_gain(config_file: Path) -> None:

@@ -62,7 +62,7 @@ def work() -> tuple[Job, Aggregator]:
         measures.columns,
         (None, None),
         (False, False),
-        tuple(frozenset(measures.asked[name]) for name in measures.columns),
+        tuple(frozenset(measures.requested_ks[name]) for name in measures.columns),
         measures.ks,
         ("t",),
         "wilcox",
@@ -87,10 +87,10 @@ def merged(found: list[dict[str, Any]]) -> dict[tuple[Any, ...], np.ndarray]:
     return result
 
 
-@pytest.mark.parametrize("at_once", [1, 4, 7, 16_384])
+@pytest.mark.parametrize(("at_once", "judged"), [(1, 100), (4, 100), (7, 100), (16_384, 2), (16_384, 1 << 22)])
 @pytest.mark.parametrize("least_bytes", [1, cubes.LEAST_BYTES])
-def test_parts_of_whole_users_give_the_differences_of_the_scored_rows(
-    monkeypatch: pytest.MonkeyPatch, at_once: int, least_bytes: int
+def test_parts_that_cut_users_give_the_differences_of_the_scored_rows(
+    monkeypatch: pytest.MonkeyPatch, at_once: int, judged: int, least_bytes: int
 ) -> None:
     table = rows_of_users()
     made, aggregator = work()
@@ -101,6 +101,7 @@ def test_parts_of_whole_users_give_the_differences_of_the_scored_rows(
     expected = merged(read(aggregator.aggregate_rows(iter(rows.to_batches()))))
 
     monkeypatch.setattr(engine_job, "LISTS_AT_ONCE", at_once)
+    monkeypatch.setattr(engine_job, "JUDGED_AT_ONCE", judged)
     monkeypatch.setattr(cubes, "LEAST_BYTES", least_bytes)
     batches = read(made.differences(table.to_batches(), aggregator=aggregator))
     counts = [row for row in batches if row["slice_index"] == OF_INPUTS]

@@ -11,9 +11,10 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
 from rankeval_spark.engine.shared import to_bytes
 from rankeval_spark.measures import Measure, MeasureSet, needs as N, registry
+from rankeval_spark.measures.worked_examples import examples_of
 from tests.support.engine_rows import Row, held_out, input_table, job, log, read
 
-ONE_OF_EACH: Final = [entry.definition.goldens[0].measure for entry in registry.entries("list")]
+ONE_OF_EACH: Final = [examples_of(entry)[0].measure for entry in registry.entries("list")]
 """A name of every measure that has a value for each list."""
 
 _TEXTS, _NUMBERS = pa.list_(pa.string()), pa.list_(pa.float64())

@@ -13,7 +13,7 @@ from rankeval_spark.engine.batch import to_batch
 from rankeval_spark.engine.item_groups import bits_of_items
 from rankeval_spark.engine.profiles import to_profiles
 from rankeval_spark.measures import needs as N
-from rankeval_spark.measures.groups import BY_POPULARITY
+from rankeval_spark.measures.item_groups import BY_POPULARITY
 from tests.support.engine_rows import Row, held_out, input_table, judgements_of, known_items, log, train
 
 FACTS: Final = {

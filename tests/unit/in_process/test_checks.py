@@ -11,7 +11,7 @@ import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import Checks, Policies, Threshold
-from rankeval_spark.config.comparisons import Comparisons
+from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.population import IS_EVALUATED

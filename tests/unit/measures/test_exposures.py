@@ -1,4 +1,4 @@
-"""The measures of all lists together: golden values, naive references, outside formulas, properties."""
+"""The measures of all lists together: exact values, naive references, outside formulas, properties."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from scipy import stats
 from sklearn.metrics.pairwise import cosine_similarity
 
 from rankeval_spark.measures import Exposure, Measure, MeasureSet, Shown, registry
+from rankeval_spark.measures.worked_examples import Example, examples_of
 from tests.support import naive_exposures, oracles
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures import Golden
     from rankeval_spark.measures.arrays import FloatVector
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.entry import Entry
 
 ENTRIES = registry.entries("exposure")
-GOLDENS = [golden for entry in ENTRIES for golden in entry.definition.goldens]
+EXAMPLES = [example for entry in ENTRIES for example in examples_of(entry)]
 CATALOGUE = "a b c d e f"
 
 lists_of_items = st.lists(st.permutations("abcdefxy").flatmap(lambda items: st.just(items[: ord(items[0]) % 7])))
@@ -28,7 +28,7 @@ groups = st.lists(lists_of_items, min_size=1, max_size=4)
 
 def values(measure: Measure, shown: list[Shown]) -> FloatVector:
     """Value of each group of lists."""
-    return measure.entry.kernel(Exposure.of(shown, k=measure.k), **measure.options)
+    return measure.entry.values(Exposure.of(shown, k=measure.k), measure.options)
 
 
 def shown_of(lists: list[list[str]]) -> Shown:
@@ -36,18 +36,18 @@ def shown_of(lists: list[list[str]]) -> Shown:
     return Shown(tuple(" ".join(one) for one in lists), CATALOGUE)
 
 
-@pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.measure)
-def test_kernel_gives_the_golden_values(golden: Golden) -> None:
-    measure = Measure.parse(golden.measure)
-    found = values(measure, [one for one in golden.shown if isinstance(one, Shown)])
-    np.testing.assert_allclose(found, [float(value) for value in golden.expected], rtol=0, atol=1e-12)
-    assert str(measure) == golden.measure, "golden examples use canonical names"
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.measure)
+def test_kernel_gives_the_exact_values(example: Example) -> None:
+    measure = Measure.parse(example.measure)
+    found = values(measure, [one for one in example.inputs if isinstance(one, Shown)])
+    np.testing.assert_allclose(found, [float(value) for value in example.expected], rtol=0, atol=1e-12)
+    assert str(measure) == example.measure, "worked examples use canonical names"
 
 
-@pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.measure)
-def test_golden_values_are_those_of_the_naive_reference(golden: Golden) -> None:
-    measure = Measure.parse(golden.measure)
-    for one, value in zip(golden.shown, golden.expected, strict=True):
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.measure)
+def test_exact_values_are_those_of_the_naive_reference(example: Example) -> None:
+    measure = Measure.parse(example.measure)
+    for one, value in zip(example.inputs, example.expected, strict=True):
         assert isinstance(one, Shown)
         catalogue = None if one.catalogue is None else set(one.catalogue.split())
         found = naive_exposures.expected(measure, one.items(0), catalogue)

@@ -12,16 +12,17 @@ from hypothesis import given, strategies as st
 from rankeval_spark.app.trec.names import lines_of
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, needs, registry
-from rankeval_spark.measures.groups import BY_POPULARITY, MAX_GROUPS
+from rankeval_spark.measures.item_groups import BY_POPULARITY, MAX_GROUPS
+from rankeval_spark.measures.shared_options import GROUP
 from tests.support import oracles
 from tests.support.rankings import batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.entry import Entry
 
-GROUPED: Final = [entry for entry in registry.entries() if entry.option(registry.GROUP)]
+GROUPED: Final = [entry for entry in registry.entries() if entry.option(GROUP)]
 
 
 def values(texts: list[str], batch: list[Ranking]) -> list[NDArray[np.float64]]:

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, needs, registry
-from rankeval_spark.measures.expected_ties import over_all_orders
+from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
+from rankeval_spark.measures.shared_options import GROUP, JUDGED_ONLY
 from tests.support import oracles
 from tests.support.rankings import batches
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.entry import Entry
 
-RESTRICTED: Final = [entry for entry in registry.entries() if entry.option(registry.JUDGED_ONLY)]
+RESTRICTED: Final = [entry for entry in registry.entries() if entry.option(JUDGED_ONLY)]
 LEFT_OUT: Final = {
     *("Judged", "unj", "RBPResidual"),
     *("Bpref", "infAP", "SetR"),
@@ -29,7 +30,7 @@ those that read no ranks."""
 
 def judged_alone(measure: Measure) -> Measure:
     """Restrict a measure to the judged items."""
-    return Measure.of(measure.name, k=measure.k, **{**measure.options, registry.JUDGED_ONLY: True})
+    return Measure.of(measure.name, k=measure.k, **{**measure.options, JUDGED_ONLY: True})
 
 
 def assert_option_is_policy(whole: list[Measure], lists: Lists, closed_up: Lists) -> None:
@@ -41,7 +42,7 @@ def assert_option_is_policy(whole: list[Measure], lists: Lists, closed_up: Lists
 
 
 def test_measures_that_unjudged_items_take_places_in_have_the_option() -> None:
-    grouped = {entry.name for entry in registry.entries() if entry.option(registry.GROUP)}
+    grouped = {entry.name for entry in registry.entries() if entry.option(GROUP)}
     assert grouped - {entry.name for entry in RESTRICTED} == LEFT_OUT
     assert {entry.name for entry in RESTRICTED} <= grouped
 

@@ -1,4 +1,4 @@
-"""The measures of parity between groups of items: golden values, naive references, properties."""
+"""The measures of parity between groups of items: exact values, naive references, properties."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from rankeval_spark.measures import Measure, MeasureSet, Offered, Preferred, Rates, registry
+from rankeval_spark.measures.worked_examples import Example, examples_of
 from tests.support import naive_parity, oracles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rankeval_spark.measures import Golden
     from rankeval_spark.measures.arrays import FloatVector
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.entry import Entry
 
 ENTRIES = registry.entries("parity")
-GOLDENS = [golden for entry in ENTRIES for golden in entry.definition.goldens]
+EXAMPLES = [example for entry in ENTRIES for example in examples_of(entry)]
 GROUPS = ("a b", "c d", "e f g")
 
 some_items = st.lists(st.sampled_from("abcdefgxy"), unique=True, max_size=7).map(" ".join)
@@ -44,7 +44,7 @@ def given_to(measure: Measure, rows: list[tuple[str, str, str]]) -> Offered | Pr
 def values(measure: Measure, groups: Sequence[Offered | Preferred]) -> FloatVector:
     """Value of each group of lists."""
     rates = Rates.of(groups, need=measure.needs[0], k=measure.k)
-    return measure.entry.kernel(rates, **measure.options)
+    return measure.entry.values(rates, measure.options)
 
 
 def expected(measure: Measure, one: Offered | Preferred) -> float:
@@ -55,13 +55,13 @@ def expected(measure: Measure, one: Offered | Preferred) -> float:
     return naive_parity.expected(Measure.of(measure.name, k=measure.k), naive_parity.users_of(one), groups)
 
 
-@pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.measure)
-def test_kernel_and_naive_reference_give_the_golden_values(golden: Golden) -> None:
-    measure = Measure.parse(golden.measure)
-    shown = [one for one in golden.shown if isinstance(one, Offered | Preferred)]
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.measure)
+def test_kernel_and_naive_reference_give_the_exact_values(example: Example) -> None:
+    measure = Measure.parse(example.measure)
+    shown = [one for one in example.inputs if isinstance(one, Offered | Preferred)]
     for found in (values(measure, shown), [expected(measure, one) for one in shown]):
-        np.testing.assert_allclose(found, [float(value) for value in golden.expected], rtol=0, atol=1e-12)
-    assert str(measure) == golden.measure, "golden examples use canonical names"
+        np.testing.assert_allclose(found, [float(value) for value in example.expected], rtol=0, atol=1e-12)
+    assert str(measure) == example.measure, "worked examples use canonical names"
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rankeval_spark.statistics import bootstrap, hashing, moments
+from rankeval_spark.statistics.replicates import Draws, Groups
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.bootstrap import Replicates
@@ -22,7 +23,7 @@ matrices = arrays(np.float64, (12, 3), elements=st.floats(-1e3, 1e3) | st.just(n
 
 def of(values: np.ndarray, replicates: int = 40, *, with_squares: bool = False) -> Replicates:
     """Replicates of the first users."""
-    return bootstrap.by_group(values, USERS[: len(values)], seed=5, replicates=replicates, with_squares=with_squares)
+    return bootstrap.weighted_sums(values, USERS[: len(values)], Draws(replicates, 5), with_squares=with_squares)
 
 
 def assert_same(left: Replicates, right: Replicates, scale: float) -> None:
@@ -36,7 +37,7 @@ def assert_same(left: Replicates, right: Replicates, scale: float) -> None:
 @given(values=matrices, groups=arrays(np.int64, (2, 12), elements=st.integers(-1, 1)))
 def test_sums_are_those_of_a_naive_loop(values: np.ndarray, groups: np.ndarray) -> None:
     groups[1] += 2 * (groups[1] >= 0)
-    found = bootstrap.by_group(values, USERS[:12], seed=5, replicates=40, groups=groups, n_groups=4, with_squares=True)
+    found = bootstrap.weighted_sums(values, USERS[:12], Draws(40, 5), Groups(groups, 4), with_squares=True)
     weights = hashing.poisson_weights(USERS[:12], seed=5, replicates=40).astype(np.float64)
     assert found.squares is not None
     for group in range(4):
@@ -51,7 +52,7 @@ def test_sums_are_those_of_a_naive_loop(values: np.ndarray, groups: np.ndarray) 
 @given(values=matrices, cut=st.integers(0, 12))
 def test_merging_any_split_gives_the_replicates_of_the_whole(values: np.ndarray, cut: int) -> None:
     parts = [
-        bootstrap.by_group(values[part], USERS[:12][part], seed=5, replicates=40, with_squares=True)
+        bootstrap.weighted_sums(values[part], USERS[:12][part], Draws(40, 5), with_squares=True)
         for part in (slice(cut), slice(cut, None))
     ]
     whole = of(values, with_squares=True)
@@ -62,7 +63,7 @@ def test_merging_any_split_gives_the_replicates_of_the_whole(values: np.ndarray,
 def test_blocks_and_their_order_change_nothing_but_rounding() -> None:
     values = np.random.default_rng(0).random((3000, 2))
     order = np.random.default_rng(1).permutation(3000)
-    shuffled = bootstrap.by_group(values[order], USERS[order], seed=5, replicates=40, with_squares=True)
+    shuffled = bootstrap.weighted_sums(values[order], USERS[order], Draws(40, 5), with_squares=True)
     assert_same(of(values, with_squares=True), shuffled, 3000)
 
 

@@ -103,5 +103,5 @@ def test_one_value_has_no_variance_and_none_has_no_mean() -> None:
 
 @pytest.mark.parametrize("code", [-1, 2])
 def test_group_outside_the_range_is_refused(code: int) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match="expected 0 to 1"):
         moments.by_group(np.zeros((1, 1)), np.array([code]), 2)

@@ -33,10 +33,12 @@ def compared(now: dict[int, float], before: dict[int, float]) -> Shift:
     common = [user for user in now if user in before]
     x, y = column([now[user] for user in common]), column([before[user] for user in common])
     one, other = column(list(now.values())), column(list(before.values()))
-    return nights.compare(
-        moments.by_group(one, codes(one), 1),
-        moments.by_group(other, codes(other), 1),
-        ratios.by_group(x, y, codes(x), 1),
+    return nights.compare_nights(
+        Nights(
+            moments.by_group(one, codes(one), 1),
+            moments.by_group(other, codes(other), 1),
+            ratios.by_group(x, y, codes(x), 1),
+        ),
         level=0.95,
     )
 
@@ -85,7 +87,7 @@ def test_what_rounding_makes_of_equal_values_is_no_change(n_now: int, n_before: 
     assert [float(each[0, 0]) for each in (found.p, found.p_less, found.p_greater)] == [1, 1, 1]
     users, everyone = np.arange(n_before)[:, None], np.zeros(n_before, dtype=np.int64)
     tonight, last_night = np.where(users < n_now, 0.7, np.nan), np.full((n_before, 1), 0.7)
-    change = nights.relative_change(nights.by_group(tonight, last_night, everyone, everyone, 1), level=0.95)
+    change = nights.relative_change_of_nights(nights.by_group(tonight, last_night, everyone, everyone, 1), level=0.95)
     assert [float(each[0, 0]) for each in change] == [0, 0, 0, 0]
 
 
@@ -134,7 +136,7 @@ def test_relative_change_is_the_difference_of_nights_scaled_by_the_ratio() -> No
     """With r = 3/2: the numerator of the delta method is the variance of mean x - r mean y."""
     x, y = np.array([1.0, 2.0, 3.0, 6.0]), np.array([1.0, 3.0, 1.0, 3.0])
     everyone = np.zeros(4, dtype=np.int64)
-    found = nights.relative_change(nights.by_group(x[:, None], y[:, None], everyone, everyone, 1), level=0.95)
+    found = nights.relative_change_of_nights(nights.by_group(x[:, None], y[:, None], everyone, everyone, 1), level=0.95)
     assert found.value[0, 0] == pytest.approx(3 / 2 - 1, abs=1e-12)
     share, products = 3 / 2, float(((x - 3) * (y - 2)).sum())
     squares = x.var(ddof=1) / 4 - 2 * share * products / 16 + share**2 * y.var(ddof=1) / 4
@@ -143,7 +145,7 @@ def test_relative_change_is_the_difference_of_nights_scaled_by_the_ratio() -> No
         stats.t.ppf(0.975, 3) * found.std_error[0, 0], abs=1e-12
     )
     nothing = nights.by_group(x[:, None], 0 * y[:, None], everyone, everyone, 1)
-    assert np.isnan(nights.relative_change(nothing, level=0.95).value[0, 0])
+    assert np.isnan(nights.relative_change_of_nights(nothing, level=0.95).value[0, 0])
 
 
 some_clusters = st.dictionaries(
@@ -165,7 +167,7 @@ def over_lists(now: Clusters, before: Clusters, part: slice = slice(None)) -> Ra
 
 
 def shifted(found: Nights) -> tuple[float, float]:
-    shift = nights.compare(found.now, found.before, found.common, level=0.95)
+    shift = nights.compare_nights(found, level=0.95)
     return float(shift.delta[0, 0]), float(shift.std_error[0, 0])
 
 

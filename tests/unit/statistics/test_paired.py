@@ -11,7 +11,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from rankeval_spark.statistics import differences, hashing, paired, randomization
-from rankeval_spark.statistics.differences import Differences, Pairs
+from rankeval_spark.statistics.differences import Differences, PairedValues
+from rankeval_spark.statistics.replicates import Draws
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.paired import Comparison
@@ -23,11 +24,11 @@ matrices = arrays(np.float64, (40, 2), elements=values_or_undefined)
 def of(values: np.ndarray, baseline: np.ndarray) -> Differences:
     """Differences of everyone, in one column if there is one."""
     values, baseline = (each[:, None] if each.ndim == 1 else each for each in (values, baseline))
-    return differences.by_group(Pairs.of(values, baseline), np.zeros(len(values), dtype=np.int64), 1)
+    return differences.by_group(PairedValues.of(values, baseline), np.zeros(len(values), dtype=np.int64), 1)
 
 
 def compared(values: np.ndarray, baseline: np.ndarray, **options: int) -> Comparison:
-    return paired.compare(of(values, baseline), level=0.95, **options)
+    return paired.compare_means(of(values, baseline), level=0.95, **options)
 
 
 def assert_same(left: Differences, right: Differences) -> None:
@@ -48,10 +49,10 @@ def test_merging_any_split_gives_the_aggregates_of_the_whole(
     values: np.ndarray, baseline: np.ndarray, group: np.ndarray, cut: int
 ) -> None:
     parts = [
-        differences.by_group(Pairs.of(values[part], baseline[part]), group[part], 3)
+        differences.by_group(PairedValues.of(values[part], baseline[part]), group[part], 3)
         for part in (slice(cut), slice(cut, None))
     ]
-    whole = differences.by_group(Pairs.of(values, baseline), group, 3)
+    whole = differences.by_group(PairedValues.of(values, baseline), group, 3)
     assert_same(parts[0].merge(parts[1]), whole)
     assert_same(parts[1].merge(parts[0]), whole)
 
@@ -59,9 +60,11 @@ def test_merging_any_split_gives_the_aggregates_of_the_whole(
 @given(values=matrices, baseline=matrices)
 def test_aggregates_are_read_back_from_bytes_as_they_were(values: np.ndarray, baseline: np.ndarray) -> None:
     group = np.repeat([0, 2], [12, 28])  # few users, nobody, and more
-    for place, state in enumerate(differences.by_group(Pairs.of(values, baseline), group, 3).to_bytes()):
+    for place, state in enumerate(differences.by_group(PairedValues.of(values, baseline), group, 3).to_bytes()):
         own = group == place
-        alone = differences.by_group(Pairs.of(values[own], baseline[own]), np.zeros(own.sum(), dtype=np.int64), 1)
+        alone = differences.by_group(
+            PairedValues.of(values[own], baseline[own]), np.zeros(own.sum(), dtype=np.int64), 1
+        )
         assert_same(Differences.from_bytes(state), alone)
 
 
@@ -218,7 +221,7 @@ def test_randomization_test_takes_all_signs_where_they_are_few() -> None:
     d = np.column_stack([draw.normal(0.2, 1, 100), np.zeros(100), np.full(100, 0.1)])
     d[:8, 1] = 1.0
     users = hashing.user_hashes([str(number) for number in range(100)])
-    sums = randomization.sign_sums(d, users, seed=1, replicates=999)
+    sums = randomization.sign_sums(d, users, Draws(999, 1))
     found = paired.randomized(of(d, np.zeros_like(d)), sums)
     n_extreme = (np.abs(sums[0, 0]) >= abs(d[:, 0].sum()) - 1e-9).sum()
     np.testing.assert_allclose(found.p, [[(1 + n_extreme) / 1000, 2 / 2**8, 2.0**-99]], rtol=1e-12)

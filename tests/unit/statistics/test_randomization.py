@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rankeval_spark.statistics import hashing, randomization
+from rankeval_spark.statistics.replicates import Draws
 from tests.support import textbook
 
 USERS = hashing.user_hashes([f"user {number}" for number in range(400)])
@@ -73,8 +74,7 @@ def test_undefined_and_equal_values_change_nothing() -> None:
 @given(values=arrays(np.float64, (12, 2), elements=st.floats(-1e3, 1e3) | st.just(np.nan)), cut=st.integers(0, 12))
 def test_sums_of_parts_add_up_to_those_of_a_naive_loop(values: np.ndarray, cut: int) -> None:
     parts = [
-        randomization.sign_sums(values[part], USERS[:12][part], seed=5, replicates=70)
-        for part in (slice(cut), slice(cut, None))
+        randomization.sign_sums(values[part], USERS[:12][part], Draws(70, 5)) for part in (slice(cut), slice(cut, None))
     ]
     signs = hashing.signs(USERS[:12], seed=5, replicates=70)
     expected = np.nan_to_num(values).T @ signs.astype(np.float64)
@@ -83,7 +83,7 @@ def test_sums_of_parts_add_up_to_those_of_a_naive_loop(values: np.ndarray, cut: 
 
 def test_random_signs_come_near_to_all_of_them() -> None:
     differences = np.random.default_rng(2).normal(0.35, 1.0, (18, 1))
-    sums = randomization.sign_sums(differences, USERS[:18], seed=1, replicates=20_000)
+    sums = randomization.sign_sums(differences, USERS[:18], Draws(20_000, 1))
     found = randomization.monte_carlo_p(differences.sum(axis=0)[None], np.abs(differences).sum(axis=0)[None], sums)
     exact = randomization.exact(differences.T).two_sided[0]
     assert abs(found[0, 0] - exact) < 4 * np.sqrt(exact * (1 - exact) / 20_000)
@@ -91,14 +91,14 @@ def test_random_signs_come_near_to_all_of_them() -> None:
 
 def test_random_signs_of_tenths_count_equal_sums() -> None:
     differences = (np.array(X) / 10 - np.array(Y) / 10)[:, None]
-    sums = randomization.sign_sums(differences, USERS[:11], seed=1, replicates=20_000)
+    sums = randomization.sign_sums(differences, USERS[:11], Draws(20_000, 1))
     found = randomization.monte_carlo_p(differences.sum(axis=0)[None], np.abs(differences).sum(axis=0)[None], sums)
     assert abs(found[0, 0] - 961 / 1024) < 0.007
 
 
 def test_p_is_never_0_and_1_where_nothing_differs() -> None:
     values = np.column_stack([np.ones(400), np.zeros(400)])
-    sums = randomization.sign_sums(values, USERS, seed=1, replicates=100)
+    sums = randomization.sign_sums(values, USERS, Draws(100, 1))
     found = randomization.monte_carlo_p(values.sum(axis=0)[None], np.abs(values).sum(axis=0)[None], sums)
     np.testing.assert_array_equal(found, [[1 / 101, 1.0]])
 
@@ -109,7 +109,7 @@ def test_swapping_the_runs_keeps_p() -> None:
         randomization.monte_carlo_p(
             each.sum(axis=0)[None],
             np.abs(each).sum(axis=0)[None],
-            randomization.sign_sums(each, USERS[:300], seed=1, replicates=500),
+            randomization.sign_sums(each, USERS[:300], Draws(500, 1)),
         )
         for each in (differences, -differences)
     )

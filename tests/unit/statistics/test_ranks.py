@@ -46,14 +46,6 @@ def test_values_equal_but_for_rounding_are_tied() -> None:
     assert ranks.magnitudes(d, float(np.abs(d).mean())).n_positive.tolist() == [1, 2, 0]
 
 
-@given(tenths=st.lists(st.integers(-9, 9), max_size=30), cut=st.integers(0, 30))
-def test_counts_of_parts_merge(tenths: list[int], cut: int) -> None:
-    d = np.array(tenths, dtype=np.float64) / 10
-    parts = [ranks.magnitudes(part, 0.5) for part in (d[:cut], d[cut:])]
-    for left, right in zip(ranks.merged(*parts), ranks.magnitudes(d, 0.5), strict=True):
-        np.testing.assert_array_equal(left, right)
-
-
 def test_swapping_the_runs_keeps_p() -> None:
     one, other = (ranks.wilcoxon(ranks.magnitudes(d, 0.2), zeros="wilcox") for d in (D, -D))
     assert one.p == pytest.approx(other.p, rel=1e-12)

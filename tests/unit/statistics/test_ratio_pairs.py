@@ -24,7 +24,7 @@ def of(found: np.ndarray, group: np.ndarray, n_groups: int) -> RatioPairs:
 
 def compared(found: np.ndarray, level: float = 0.95) -> RatioComparison:
     """Compare one column of users."""
-    return ratio_pairs.compare(of(found[..., None], np.zeros(found.shape[1], dtype=np.int64), 1), level=level)
+    return ratio_pairs.compare_ratios(of(found[..., None], np.zeros(found.shape[1], dtype=np.int64), 1), level=level)
 
 
 def drawn(n: int, seed: int) -> np.ndarray:

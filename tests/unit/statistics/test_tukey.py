@@ -11,7 +11,8 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from rankeval_spark.statistics import hashing, moments, studentized, tukey
+from rankeval_spark.statistics import distributions, hashing, moments, tukey
+from rankeval_spark.statistics.replicates import Draws
 from tests.support import textbook
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def compared(values: np.ndarray) -> Tukey:
 @pytest.mark.parametrize("freedom", [4.0, 29.0, 500.0])
 def test_studentized_range_is_that_of_scipy(n_groups: int, freedom: float) -> None:
     q = np.array([0.0, 0.5, 2.0, 3.5, 6.0, np.nan])
-    found = studentized.upper_tail(q, n_groups, freedom)
+    found = distributions.studentized_range_above(q, n_groups, freedom)
     np.testing.assert_allclose(found, stats.studentized_range.sf(q, n_groups, freedom), rtol=0, atol=1e-8)
 
 
@@ -111,7 +112,7 @@ def randomised(values: np.ndarray, replicates: int) -> np.ndarray:
     """Compare models by random orders, of two parts of the users."""
     centred = tukey.row_centred(values[:, :, None])
     parts = [
-        tukey.permuted_sums(centred[part], USERS[: len(values)][part], seed=2, replicates=replicates)[0]
+        tukey.permuted_sums(centred[part], USERS[: len(values)][part], Draws(replicates, 2))[0]
         for part in (slice(0, 2), slice(2, None))
     ]
     absolute = np.nansum(np.abs(centred), axis=(0, 1))
@@ -138,5 +139,5 @@ def test_random_orders_agree_with_the_studentized_range_on_normal_data() -> None
 
 
 def test_order_of_models_within_a_user_does_not_change_their_sum() -> None:
-    sums = tukey.permuted_sums(tukey.row_centred(VALUES[:, :, None]), USERS[:5], seed=1, replicates=50)[0]
+    sums = tukey.permuted_sums(tukey.row_centred(VALUES[:, :, None]), USERS[:5], Draws(50, 1))[0]
     np.testing.assert_allclose(sums.sum(axis=0), 0, rtol=0, atol=1e-12)

@@ -1,0 +1,31 @@
+"""``rankeval score``: measures that are added to published nights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rankeval_spark.app.history import past_nights, score_night
+from rankeval_spark.cli import tables
+from rankeval_spark.cli.published import Filter, rows_of
+from rankeval_spark.cli.sessions import start
+from rankeval_spark.cli.terminal import console, progress
+from rankeval_spark.config import parse_date
+from rankeval_spark.measures import MeasureSet
+from rankeval_spark.results import results_of
+
+
+def score(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None) -> None:
+    """Add measures to published dates and show their means."""
+    asked = MeasureSet.parse(measures, where="--measures")
+    days = [parse_date(text, where="--date") for text in dates]
+    spark = start("rankeval score")
+    out = console()
+    for night in past_nights(spark, root, evaluation=evaluation, dates=days, needs=asked.needs):
+        name, day = night.evaluation, night.evaluation_date
+        if night.is_empty:
+            out.print(f"{night}: nothing to score, {night.row['reason']}", markup=False, soft_wrap=True)
+            continue
+        with progress(f"{name} {day}") as listener:
+            score_night(spark, root, night, asked, progress=listener)
+        rows = rows_of(results_of(spark, root), Filter(str(day), name, (), asked.labels, (), asked.ks))
+        out.print(tables.leaderboard(rows, f"{name}, {day}"))

@@ -1,0 +1,173 @@
+"""Each model on one night against itself on an earlier one: users of both in, aggregates, rows of changes out.
+
+Aggregates of some users are made slice by slice; those of two parts of the users merge. Rows are made of the merged
+ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.slices import Key, doubles, groups_of, segment_columns
+from rankeval_spark.result_rows.metric_rows import nullable, readable, slice_names
+from rankeval_spark.statistics import nights
+from rankeval_spark.statistics.nights import Nights, RatioNights
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures import MeasureSet
+
+GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)
+PARTIAL: Final = f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {C.K} int, state binary"
+_PARTIAL_TYPES: Final = (pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32(), pa.binary())
+
+COUNTS: Final = ("n_users", "n_earlier_users", "n_common_users")
+NUMBERS: Final = (
+    *(C.VALUE, "earlier_value", "delta", "ci_low", "ci_high"),
+    *("relative_delta", "relative_ci_low", "relative_ci_high"),
+    *("std_error", "freedom", "p_value", "p_less", "p_greater"),
+)
+_ROW: Final = {
+    **{name: (pa.string(), "string") for name in (C.MODEL_ID, C.SLICE, C.SLICE_VALUE)},
+    C.SLICE_VALUES: (pa.list_(pa.string()), "array<string>"),
+    C.MEASURE: (pa.string(), "string"),
+    C.K: (pa.int32(), "int"),
+    **{name: (pa.int64(), "bigint") for name in COUNTS},
+    **{name: (pa.float64(), "double") for name in NUMBERS},
+    "ci_level": (pa.float64(), "double"),
+    "is_small": (pa.bool_(), "boolean"),
+}
+ROW_TYPE: Final = ", ".join(f"{name} {spark}" for name, (_, spark) in _ROW.items())
+"""Columns of the rows that are made here, as Spark reads them."""
+SCHEMA: Final = pa.schema([(name, arrow) for name, (arrow, _) in _ROW.items()])
+
+
+EARLIER: Final = "_earlier_"
+"""Prefix of the columns of the earlier night, where both are side by side."""
+
+
+@dataclass(frozen=True)
+class NightChanges:
+    """How the users of two nights become rows of changes.
+
+    Attributes
+    ----------
+    measures : MeasureSet
+        Measures that both nights requested and whose published value is a mean.
+    slices : sequence of sequences of str
+        Names of the segments of each slice; ``()`` is all users. A user is in the slice of their segments of that
+        night.
+    denominators : tuple of str
+        Columns of the numbers of lists, where the means of both nights are over lists; empty where over users.
+    """
+
+    measures: MeasureSet
+    slices: Sequence[Sequence[str]]
+    min_slice_size: int
+    confidence: float
+    denominators: tuple[str, ...] = ()
+
+    def aggregate(self, users: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Aggregate users of both nights: rows of :data:`PARTIAL`.
+
+        Parameters
+        ----------
+        users : pa.Table
+            One row per (model, user, k): segments as ``segment_columns`` names them, the columns of the measures and
+            the denominators; and all of these again with the prefix :data:`EARLIER`. NULL on a night on which the user
+            has no values.
+        """
+        columns, ks = self.measures.columns, self.measures.ks
+        now, before = (_matrix(users, map(side, columns)) for side in (str, earlier))
+        n_now, n_before = (_matrix(users, map(side, self.denominators)) for side in (str, earlier))
+        for index, names in enumerate(segment_columns(self.slices)):
+            keys, group_now, group_before = _groups(users, names, ks)
+            if self.denominators:
+                sums = ((now * n_now, n_now), (before * n_before, n_before))
+                states = nights.ratios_by_group(*sums, group_now, group_before, len(keys)).to_bytes()
+            else:
+                states = nights.by_group(now, before, group_now, group_before, len(keys)).to_bytes()
+            rows = [
+                (model, index, list(values), k, state) for (model, values, k), state in zip(keys, states, strict=True)
+            ]
+            arrays = map(pa.array, zip(*rows, strict=True), _PARTIAL_TYPES)
+            yield pa.RecordBatch.from_arrays(list(arrays), [*GROUP, "state"])
+
+    def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
+        """Merge the aggregates of one (model, slice, values, k) and compare the two nights."""
+        model, index, slice_values, k = (one.as_py() for one in key)
+        # In an order of their own, so that equal partitions give equal bits however they arrive.
+        states = sorted(group["state"].to_pylist())
+        merged = _of_ratios(states) if self.denominators else _of_means(states)
+        has_users = merged.now.n[0] + merged.before.n[0] > 0
+        requested = [self.measures.requested_ks[column] for column in self.measures.columns]
+        wanted = [place for place, ks in enumerate(requested) if k in ks and has_users[place]]
+        n_rows = len(wanted)
+        values = pa.array([slice_values] * n_rows, pa.list_(pa.string()))
+        columns = {
+            C.MODEL_ID: pa.array([model] * n_rows, pa.string()),
+            C.SLICE: pa.array([slice_names(self.slices)[index]] * n_rows, pa.string()),
+            C.SLICE_VALUE: readable(values),
+            C.SLICE_VALUES: values,
+            C.MEASURE: pa.array([self.measures.labels[place] for place in wanted], pa.string()),
+            C.K: pa.array([k] * n_rows, pa.int32()),
+            **self._compared(merged, wanted),
+        }
+        return pa.Table.from_arrays([columns[field.name] for field in SCHEMA], schema=SCHEMA)
+
+    def _compared(self, merged: Nights, wanted: Sequence[int]) -> dict[str, pa.Array]:
+        found = nights.compare_nights(merged, level=self.confidence)
+        change = nights.relative_change_of_nights(merged, level=self.confidence)
+        counts = (merged.now.n, merged.before.n, merged.common.numerator.n)
+        fewest = np.minimum(merged.now.n, merged.before.n)
+        is_enough = fewest >= self.min_slice_size
+        tests = (np.where(is_enough, p, np.nan) for p in (found.p, found.p_less, found.p_greater))
+        numbers = (
+            *(merged.now.mean, merged.before.mean, found.delta, found.low, found.high),
+            *(change.value, change.low, change.high),
+            *(found.std_error, found.freedom, *tests),
+        )
+        return {
+            **{name: pa.array(each[0, wanted]) for name, each in zip(COUNTS, counts, strict=True)},
+            **{name: nullable(each[0, wanted]) for name, each in zip(NUMBERS, numbers, strict=True)},
+            "ci_level": pa.array([self.confidence] * len(wanted), pa.float64()),
+            "is_small": pa.array(fewest[0, wanted] < self.min_slice_size),
+        }
+
+
+def earlier(name: str) -> str:
+    """Name a column of the earlier night."""
+    return f"{EARLIER}{name}"
+
+
+def _matrix(table: pa.Table, names: Iterable[str]) -> np.ndarray:
+    """Put columns of numbers side by side."""
+    columns = [doubles(table, name) for name in names]
+    return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
+
+
+def _groups(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tuple[list[Key], np.ndarray, np.ndarray]:
+    """Find the groups that occur on either night: their keys, and the group of each row on each night.
+
+    A user who was not there on a night has no segments, and no values, on it.
+    """
+    found = [groups_of(table, each, ks) for each in (names, tuple(map(earlier, names)))]
+    places: dict[Key, int] = {}
+    now, before = (
+        np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)[group] for keys, group in found
+    )
+    return list(places), now, before
+
+
+def _of_means(states: Iterable[bytes]) -> Nights:
+    return reduce(Nights.merge, map(Nights.from_bytes, states))
+
+
+def _of_ratios(states: Iterable[bytes]) -> Nights:
+    return reduce(RatioNights.merge, map(RatioNights.from_bytes, states)).as_means()

@@ -1,0 +1,155 @@
+"""Nights that are published without Spark: evaluated in this process, committed as a run commits them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import deltalake
+import pyarrow as pa
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.app import gates
+from rankeval_spark.app.night import measure_facts
+from rankeval_spark.config.request import request_of
+from rankeval_spark.in_process.evaluation import evaluate_in_process
+from rankeval_spark.results import delta_log, journal, local_tables, tables
+from rankeval_spark.results.facts import Night, RunFacts
+from rankeval_spark.results.storage import LocalStorage
+from tests.support import nights
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import date
+
+    from rankeval_spark.config import EvaluationConfig
+
+Frames = dict[str, pa.Table]
+
+
+def frames_of(day: date, *names: str) -> Frames:
+    """Give some inputs of the small workspace of a date; all three where none is named."""
+    rows = {
+        "recommendations": nights.recommendations(),
+        "held_out": nights.held_out(),
+        "segments": nights.segments(),
+    }
+    return {name: nights.arrow_of(nights.of_date(rows[name], day)) for name in names or rows}
+
+
+class Root:
+    """A results root of a test, on a local disk."""
+
+    def __init__(self, root: str, config: EvaluationConfig) -> None:
+        self.root = root
+        self._config = config
+        self._storage = LocalStorage(root)
+        for schema in tables.missing(self._storage):
+            tables.create(self._storage, schema)
+
+    def publish(
+        self,
+        day: date,
+        frames: Frames,
+        *,
+        run_id: str,
+        config: EvaluationConfig | None = None,
+        until: str | None = None,
+    ) -> dict[str, int]:
+        """Publish a night; or die before the table ``until`` is written, or before the commit where it is ``runs``.
+
+        Returns
+        -------
+        dict
+            Version of each table.
+        """
+        config = config or self._config
+        facts = _facts(config, day, run_id)
+        found = _tables(config, day, frames)
+        event = journal.RunEvent(
+            facts, journal.PUBLISHING, n_rows={name: rows.num_rows for name, rows in found.items()}
+        )
+        self.record(event)
+        versions: dict[str, int] = {}
+        for schema in schemas.PUBLISHED:
+            if schema.name == until:
+                return versions
+            if schema.name in found:
+                self._replace(schema.name, facts, found[schema.name])
+            versions[schema.name] = delta_log.latest_version(self._storage, schema.name)
+        if until != schemas.RUNS.name:
+            self.record(replace(event, status=journal.PUBLISHED, table_versions=versions))
+        return versions
+
+    def publish_nothing(self, day: date, *, run_id: str, reason: str) -> None:
+        """Publish a night on which there was nothing to measure."""
+        versions = {schema.name: delta_log.latest_version(self._storage, schema.name) for schema in schemas.PUBLISHED}
+        facts = _facts(self._config, day, run_id)
+        self.record(journal.RunEvent(facts, journal.PUBLISHED, reason=reason, table_versions=versions))
+
+    def record(self, event: journal.RunEvent) -> None:
+        """Append an event, a second later than the one before."""
+        seconds = delta_log.latest_version(self._storage, schemas.RUNS.name)
+        at = datetime(2026, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+        local_tables.append(self._storage, schemas.RUNS.name, [event.values(at)], tag=event.facts.run_id)
+
+    def _replace(self, table: str, facts: RunFacts, rows: pa.Table) -> None:
+        if table == schemas.USER_METRICS.name:
+            tables.add_measure_columns(None, self._storage, facts.measure_fields())  # type: ignore[arg-type]  # no Spark here
+        declared = pa.schema(deltalake.DeltaTable(f"{self.root}/{table}").schema().to_arrow())
+        staged = f"_staging/{facts.run_id}/{table}"
+        local_tables.write_new(self._storage, staged, _conformed(rows, declared, facts))
+        files = [
+            {**file, "location": f"{self.root}/{staged}"} for file in delta_log.files_written(self._storage, staged, 0)
+        ]
+        night = Night(facts.evaluation, facts.evaluation_date)
+        local_tables.replace_night(self._storage, table, night, files=files, tag=facts.run_id)
+
+
+def _facts(config: EvaluationConfig, day: date, run_id: str) -> RunFacts:
+    return RunFacts(
+        config.evaluation,
+        day,
+        run_id,
+        config=config.public_json(),
+        config_hash=config.config_hash,
+        code_version="test",
+        measures=measure_facts(request_of(config, day).measures, config.policies),
+    )
+
+
+def _tables(config: EvaluationConfig, day: date, frames: Frames) -> dict[str, pa.Table]:
+    """Compute what a run publishes, but for the lists, which have no in-process form."""
+    names = ("recommendations", "held_out", "segments", "train", "items")
+    given: Mapping[str, Any] = {name: frames.get(name) for name in names}
+    result = evaluate_in_process(given, request_of(config, day), ranks_from=1, threads=1)
+    found = {
+        schemas.USER_METRICS.name: result.user_metrics,
+        schemas.METRICS.name: result.metrics,
+        schemas.GROUP_METRICS.name: result.group_metrics,
+        schemas.CHECKS.name: result.checks,
+    }
+    if config.comparisons is not None:
+        found[schemas.COMPARISONS.name] = result.comparisons
+    if config.gates:
+        means = [*found["metrics"].to_pylist(), *found["group_metrics"].to_pylist()]
+        pairs = found[schemas.COMPARISONS.name].to_pylist() if config.comparisons else []
+        of_t = [row for row in pairs if row["test"] == "t"]
+        judged = gates.judge_rows(config, metrics=means, comparisons=of_t)
+        found[schemas.GATES.name] = pa.Table.from_pylist(judged)
+    return {name: rows for name, rows in found.items() if rows.num_rows}
+
+
+def _conformed(rows: pa.Table, declared: pa.Schema, facts: RunFacts) -> pa.Table:
+    """Add the columns of the run, and of the table what the rows do not have as NULL."""
+    run = {C.EVALUATION: facts.evaluation, C.EVALUATION_DATE: facts.evaluation_date, C.RUN_ID: facts.run_id}
+    columns = [
+        pa.array([run[field.name]] * rows.num_rows, field.type)
+        if field.name in run
+        else rows[field.name].cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in declared
+    ]
+    return pa.Table.from_arrays(columns, schema=declared)

@@ -1,0 +1,191 @@
+"""``rankeval show``: filters, and the three ways to write rows; all of it without Spark."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rankeval_spark.config import load_config
+from tests.support import nights
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
+from tests.support.published import Root, frames_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.nights import Workspace
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Publish two dates with rows, one without, and another evaluation."""
+    made = nights.workspace(
+        tmp_path_factory.mktemp("show") / "workspace",
+        comparisons={"baseline": "pop", "tests": ["t", "sign"]},
+        gates=[{"measure": "RR@2", "at_least": 0.5}],
+    )
+    root = Root(made.root, load_config(made.config))
+    other = load_config(made.config, ["evaluation=other", "measures=[RR]"])
+    root.publish(FIRST, frames_of(FIRST), run_id="other", config=other)
+    for day in (FIRST, SECOND):
+        root.publish(day, frames_of(day), run_id=f"nightly-{day}")
+    root.publish_nothing(WITHOUT_ROWS, run_id="nothing", reason="no rows")
+    return made
+
+
+def shown(workspace: Workspace, *options: object) -> list[dict[str, Any]]:
+    done = rankeval("show", workspace.root, *options, "--format", "json")
+    assert done.code == 0, done.err
+    rows: list[dict[str, Any]] = json.loads(done.out)
+    return rows
+
+
+def test_newest_date_with_rows_is_shown_by_default(published: Workspace) -> None:
+    rows = shown(published, "--evaluation", "nightly")
+
+    assert {row["evaluation_date"] for row in rows} == {"2026-01-02"}
+    assert {row["slice"] for row in rows} == {"all"}
+    assert len(rows) == 2 * 3 * 2  # models x measures x cutoffs
+
+
+def test_filters_narrow_the_rows_down_to_one(published: Workspace) -> None:
+    (row,) = shown(
+        published,
+        *("--date", FIRST, "--evaluation", "nightly", "--model", "pop", "--measure", "MRR", "--k", 2),
+    )
+
+    assert row["measure"] == "RR"  # MRR is its other name
+    assert row["value"] == pytest.approx((1 / 2 + 1 + 1 + 1) / 4, rel=0, abs=1e-12)
+    assert row["n_users"] == 4
+    assert row["ci_level"] == 0.95
+
+
+def test_slices_are_shown_where_asked_for(published: Workspace) -> None:
+    one = ("--date", FIRST, "--evaluation", "nightly", "--model", "als", "--measure", "RR", "--k", 1)
+
+    assert [row["slice_value"] for row in shown(published, *one, "--slice", "country")] == ["(unknown)", "AT", "DE"]
+    assert [row["slice"] for row in shown(published, *one, "--slice", "any")] == ["all", *["country"] * 3]
+
+
+def test_missing_numbers_are_null_in_json_and_empty_in_csv(published: Workspace) -> None:
+    options = ("--date", FIRST, "--evaluation", "nightly", "--slice", "country", "--measure", "RR", "--k", "1")
+
+    german = [row for row in shown(published, *options) if row["slice_value"] == "DE"]
+    as_csv = rankeval("show", published.root, *options, "--format", "csv")
+
+    assert {row["ci_low"] for row in german} == {None}  # one user has no spread
+    rows = list(csv.DictReader(io.StringIO(as_csv.out)))
+    assert {row["ci_low"] for row in rows if row["slice_value"] == "DE"} == {""}
+    assert {(row["model_id"], float(row["value"])) for row in rows if row["slice_value"] == "DE"} == {
+        ("als", 0.0),
+        ("pop", 1.0),
+    }
+
+
+def test_table_has_a_line_a_measure_and_a_column_a_model(published: Workspace) -> None:
+    done = rankeval("show", published.root, "--date", FIRST, "--evaluation", "nightly")
+
+    lines = done.out.splitlines()
+    assert lines[0].strip() == "nightly, 2026-01-01: up to 4 users, 95 % intervals"
+    assert [cell.strip() for cell in lines[1].split("┃")] == ["measure", "als", "pop"]
+    cells = {line.split("│")[0].strip(): line.split("│")[1:] for line in lines[3:]}
+    assert list(cells) == ["RR@1", "RR@2", "Success@1", "Success@2", "nDCG@1", "nDCG@2"]
+    assert [cell.split()[0] for cell in cells["RR@2"]] == ["0.2500", "0.8750"]
+
+
+def test_table_of_slices_has_a_line_a_mean(published: Workspace) -> None:
+    night = ("--date", FIRST, "--evaluation", "nightly", "--model", "pop")
+    done = rankeval("show", published.root, *night, "--slice", "country", "--measure", "RR", "--k", 1)
+
+    lines = done.out.splitlines()
+    assert lines[0].strip() == "nightly, 2026-01-01: 95 % intervals"
+    assert [cell.strip() for cell in lines[1].split("┃")] == ["model", "country", "measure", "mean", "users"]
+    cells = {line.split("│")[1].strip(): line.split("│")[3:] for line in lines if "RR@1" in line}
+    assert list(cells) == ["(unknown)", "AT", "DE"]
+    assert [cell.strip() for cell in cells["DE"]] == ["1.0000 -", "* 1"]
+
+
+def test_filter_that_nothing_matches_says_so(published: Workspace) -> None:
+    done = rankeval("show", published.root, "--model", "ghost")
+
+    assert (done.code, done.out) == (0, "")
+    assert done.err == f"no row matches; without filters: rankeval show {published.root}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--format", "xml"), "--format: found 'xml'; expected table, csv or json"),
+        (("--date", "yesterday"), "--date: found 'yesterday'; expected a date as YYYY-MM-DD"),
+        (("--measure", "nDGC"), "did you mean 'nDCG'?"),
+    ],
+)
+def test_option_that_cannot_be_is_refused(published: Workspace, options: tuple[str, str], found: str) -> None:
+    refused = rankeval("show", published.root, *options)
+
+    assert refused.code == 2
+    refused.assert_readable()
+    assert found in refused.message
+
+
+def test_gaps_between_the_groups_of_a_slice_are_shown(published: Workspace) -> None:
+    options = ("--date", FIRST, "--evaluation", "nightly", "--measure", "RR", "--k", 2, "--gaps")
+
+    rows = shown(published, *options)
+    as_table = rankeval("show", published.root, *options)
+
+    assert [(row["model_id"], row["slice"], row["n_groups"], row["n_left_out"]) for row in rows] == [
+        ("als", "country", 1, 2),  # of AT, DE and (unknown), only AT has two users
+        ("pop", "country", 1, 2),
+    ]
+    assert as_table.code == 0, as_table.err
+    lines = as_table.out.splitlines()
+    assert lines[0].strip() == "nightly, 2026-01-01: 95 % intervals"
+    cells = [[cell.strip() for cell in line.split("│")] for line in lines if "RR@2" in line]
+    assert cells == [
+        [model, "country", "RR@2", "-", "-", group, group, "1 compared"]
+        for model, group in (("als", "AT 0.5000"), ("pop", "AT 0.7500"))
+    ]
+
+
+def test_a_gap_may_be_asked_for_by_its_own_name(published: Workspace) -> None:
+    """A name such as ``GroupGap(RR)`` is one of ``group_metrics``; with ``--gaps`` it is that of the measure."""
+    night = ("--date", FIRST, "--evaluation", "nightly", "--k", 2, "--gaps")
+
+    by_measure = shown(published, *night, "--measure", "RR")
+
+    assert shown(published, *night, "--measure", "GroupGap(RR)") == by_measure
+    assert {row["measure"] for row in by_measure} == {"RR"}
+    of_slice = ("--slice", "country", "--measure", "GroupGap(RR)", "--measure", "RR")
+    assert {row["measure"] for row in shown(published, *night[:-1], *of_slice)} == {"RR", "GroupGap(RR)"}
+
+
+def test_comparisons_are_shown_with_the_other_tests_in_their_line(published: Workspace) -> None:
+    options = ("--date", FIRST, "--evaluation", "nightly", "--comparisons")
+
+    rows = shown(published, *options, "--measure", "RR", "--k", 2)
+    as_table = rankeval("show", published.root, *options, "--measure", "RR", "--k", 2)
+
+    (row,) = rows
+    assert (row["model_id"], row["baseline_model_id"], row["test"]) == ("als", "pop", "t")
+    assert row["delta"] == pytest.approx((1 + 0 + 0 + 0) / 4 - (1 / 2 + 1 + 1 + 1) / 4, rel=0, abs=1e-12)
+    assert list(row["other_tests"]) == ["sign"]
+    assert "als" in as_table.out
+    assert as_table.out.count("RR@2") == 1
+
+
+def test_every_evaluation_is_shown_on_its_own_newest_date(published: Workspace) -> None:
+    rows = shown(published, "--measure", "RR", "--k", 2, "--model", "als")
+    newest = {"nightly": SECOND.isoformat(), "other": FIRST.isoformat()}
+    assert {row["evaluation"]: row["evaluation_date"] for row in rows} == newest
+
+
+def test_a_root_without_results_says_so(tmp_path: Path) -> None:
+    refused = rankeval("show", tmp_path)
+    assert (refused.code, "no table runs" in refused.message) == (2, True)
+    refused.assert_readable()

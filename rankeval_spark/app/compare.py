@@ -231,11 +231,9 @@ def _computed(
         from rankeval_spark.app import spark_comparisons  # noqa: PLC0415 - imports pyspark
 
         return spark_comparisons.of_published_users(user_metrics, request)
-    from rankeval_spark.in_process.comparisons import (  # noqa: PLC0415 - imports the engine
-        to_published_comparisons,
-    )
+    from rankeval_spark.in_process import comparing  # noqa: PLC0415 - imports the engine
 
-    return to_rows(to_published_comparisons(user_metrics, request, comparisons))
+    return to_rows(comparing.to_published_comparisons(user_metrics, request, comparisons))
 
 
 def _refuse_unknown(baseline: str, models: Iterable[str], night: PastNight) -> None:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from rankeval_spark.app.progress import Steps
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
-    from rankeval_spark.in_process.arrow_input import Tables
     from rankeval_spark.in_process.file_inputs import FileInput
+    from rankeval_spark.in_process.tables import Tables
     from rankeval_spark.results import StagedRun
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,112 +18,10 @@ from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, first_line
 from rankeval_spark.in_process.arrow_types import spark_name
 from rankeval_spark.in_process.cells import Cells, read_cells
+from rankeval_spark.in_process.tables import Source
 
 if TYPE_CHECKING:
     from rankeval_spark.schemas import Field, Schema
-
-
-BYTES_A_ROW: Final = 100
-"""Memory of a row of an input with integer ids at the peak, its Arrow table included; measured with ten million."""
-
-
-def refuse_large(frames: Mapping[str, object]) -> None:
-    """Refuse inputs that need more memory than the machine has.
-
-    Raises
-    ------
-    InputError
-        With the number of rows, the memory that they need and the memory that there is.
-    """
-    n_rows = sum(_n_rows(frame) for frame in frames.values())
-    needed, there = n_rows * BYTES_A_ROW, physical_bytes()
-    if needed > there:
-        found = f"{n_rows:,} rows in all inputs, which need some {needed / 1e9:.0f} GB"
-        expected = f"what fits into the {there / 1e9:.0f} GB of this machine"
-        raise InputError(Fault("evaluate(recommendations=)", found, expected, "give DataFrames of Spark instead"))
-
-
-def physical_bytes() -> float:
-    """Memory of the machine; infinite where the system does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):
-        return float("inf")
-
-
-def _n_rows(frame: object) -> int:
-    """Rows of an input, 0 where they are unknown before it is read."""
-    if isinstance(frame, pa.Table):
-        return int(frame.num_rows)
-    shape = getattr(frame, "shape", ())  # of pandas and polars
-    return shape[0] if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else 0
-
-
-@dataclass(frozen=True)
-class Source:
-    """One input in its canonical columns.
-
-    Attributes
-    ----------
-    name : str
-        ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``.
-    table : pa.Table
-        Canonical columns that the table has, in the order of the schema; of judgements always ``gain``, 1 where the
-        table has none. Ids are string or int64, ``model_id`` and ``list_id`` string; ``score`` double, int64 or
-        decimal; ``rank`` int32, ``gain`` and ``value`` double; ``interacted_at`` timestamp in microseconds UTC,
-        ``published_at`` date32, ``categories`` a list of string, ``vector`` a list of double; segments string, those
-        that become bands double. Cells that cannot be read are NULL.
-    given : frozenset of str
-        Canonical columns that the table had.
-    id_types : mapping
-        Type of each id, ``string`` or ``bigint``, by canonical column.
-    unreadable : pa.BooleanArray or None
-        Whether a cell of the row could not be read; None where every one could.
-    """
-
-    name: str
-    table: pa.Table
-    given: frozenset[str]
-    id_types: Mapping[str, str]
-    unreadable: pa.BooleanArray | None = None
-
-
-@dataclass(frozen=True)
-class Tables:
-    """The inputs of one evaluation.
-
-    Attributes
-    ----------
-    recommendations, held_out, segments, train, items : Source
-        The last three are None where they are not given. All rows, those that cannot be used too.
-    are_checked : bool
-        Whether checks judge the rows that cannot be used. Where they do not, an input without any other is refused, and
-        so is a log whose ranks count from 0.
-    """
-
-    recommendations: Source
-    held_out: Source
-    segments: Source | None = None
-    train: Source | None = None
-    items: Source | None = None
-    are_checked: ClassVar[bool] = False
-
-    def all(self) -> tuple[Source, ...]:
-        """Return the inputs that there are, in the order of the arguments of ``evaluate``."""
-        every = (self.recommendations, self.held_out, self.segments, self.train, self.items)
-        return tuple(source for source in every if source)
-
-    @property
-    def has_one_list(self) -> bool:
-        """Whether no user has several lists of a model."""
-        return "list_id" not in self.recommendations.given
-
-
-class CheckedTables(Tables):
-    """The inputs of a night."""
-
-    are_checked = True
-
 
 _STREAM: Final = "__arrow_c_stream__"
 _EXPECTED: Final = "a table that Arrow can read: pandas, polars, pyarrow or DuckDB"

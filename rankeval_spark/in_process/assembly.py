@@ -24,6 +24,7 @@ from rankeval_spark.engine.planning import (
 )
 from rankeval_spark.in_process import item_facts
 from rankeval_spark.in_process.cooccurrence import to_familiarity, to_pairs
+from rankeval_spark.in_process.interactions import Interactions
 from rankeval_spark.in_process.row_flags import (
     refuse_unusable_inputs,
     usable_held_out,
@@ -31,14 +32,13 @@ from rankeval_spark.in_process.row_flags import (
     usable_recommendations,
 )
 from rankeval_spark.in_process.segments import to_segment_rows, to_segments
-from rankeval_spark.in_process.train_facts import Interactions
 from rankeval_spark.in_process.user_rows import UserRows, to_user_rows
 from rankeval_spark.measures import needs as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.parity import Parity
-    from rankeval_spark.in_process.arrow_input import Tables
+    from rankeval_spark.in_process.tables import Tables
 
 
 @dataclass(frozen=True)

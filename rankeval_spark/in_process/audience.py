@@ -18,7 +18,7 @@ from rankeval_spark.engine.codes import to_codes
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.engine.hashes import N_GROUPS, jackknife_groups
 from rankeval_spark.engine.slices import encoded, groups_of, segment_columns
-from rankeval_spark.in_process.keyed_rows import places_in
+from rankeval_spark.in_process.joins import places_in
 from rankeval_spark.result_rows.counting import lengths_of
 from rankeval_spark.result_rows.jackknife_rows import SLICE
 

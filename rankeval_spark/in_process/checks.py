@@ -17,8 +17,8 @@ from rankeval_spark.engine.batch import Table
 from rankeval_spark.engine.codes import Codes, starts_of_runs, to_codes
 from rankeval_spark.engine.judgements import to_judgements
 from rankeval_spark.engine.scoring import RELEVANT
-from rankeval_spark.in_process import row_flags
-from rankeval_spark.in_process.list_facts import keys_of_rows, keys_of_values, list_facts
+from rankeval_spark.in_process import row_flags, sample_keys
+from rankeval_spark.in_process.list_facts import list_facts
 from rankeval_spark.measures import needs as N
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import HELD_OUT, ITEMS, RECOMMENDATIONS, Fact
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import Checks
     from rankeval_spark.config.request import Request
-    from rankeval_spark.in_process.arrow_input import Source, Tables
+    from rankeval_spark.in_process.tables import Source, Tables
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 
 
@@ -166,14 +166,14 @@ def _row_facts(source: Source, flags: row_flags.Flags, keys: Sequence[str]) -> I
     table, n_rows = source.table, source.table.num_rows
     yield Fact(source.name, check_rows.ROWS, n_rows, n_rows)
     for check, flag in flags.items():
-        samples = keys_of_rows(table, keys, flag)
+        samples = sample_keys.of_rows(table, keys, flag)
         yield Fact(source.name, check, int(np.count_nonzero(flag)), n_rows, samples)
 
 
 def _fact(  # noqa: PLR0913, PLR0917 - the parts of one fact, in their order
     name: str, check: str, count: SupportsInt, total: SupportsInt, ids: pa.Array, is_concerned: BoolVector
 ) -> Fact:
-    return Fact(name, check, int(count), int(total), keys_of_values(ids, is_concerned))
+    return Fact(name, check, int(count), int(total), sample_keys.of_values(ids, is_concerned))
 
 
 def _gains(held_out: pa.Table) -> dict[str, pa.Array]:
@@ -211,7 +211,7 @@ def _vector_fact(items: pa.Table) -> Fact:
     length = to_numpy(pc.list_value_length(vectors), null=0)[has_vector]
     ids = in_one_piece(items[C.ITEM_ID]).filter(to_arrow(has_vector))
     lengths, n_items = (each.tolist() for each in np.unique(length, return_counts=True))
-    first = [keys_of_values(ids, length == each)[0] for each in lengths]
+    first = [sample_keys.of_values(ids, length == each)[0] for each in lengths]
     return check_rows.vector_lengths(zip(lengths, n_items, first, strict=True))
 
 
@@ -226,7 +226,7 @@ def _seen_fact(log: pa.Table, train: Source) -> Fact:
     pairs = (user * items.n_values + item)[(user >= 0) & (item >= 0)]
     listed = to_arrow(users.code * items.n_values + items.code)
     is_seen: BoolVector = to_numpy(pc.is_in(listed, value_set=to_arrow(pairs)))
-    samples = keys_of_rows(log, schemas.RECOMMENDATIONS.key, is_seen)
+    samples = sample_keys.of_rows(log, schemas.RECOMMENDATIONS.key, is_seen)
     return Fact(RECOMMENDATIONS, check_rows.SEEN_IN_TRAIN, int(np.count_nonzero(is_seen)), log.num_rows, samples)
 
 

@@ -16,9 +16,9 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import rows
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.codes import starts_of_runs, to_codes
-from rankeval_spark.in_process.item_facts import offsets_of
-from rankeval_spark.in_process.keyed_rows import places_in
-from rankeval_spark.in_process.train_facts import Train, interactions_of
+from rankeval_spark.in_process.catalogue import offsets_of
+from rankeval_spark.in_process.interactions import Train, interactions_of
+from rankeval_spark.in_process.joins import places_in
 
 if TYPE_CHECKING:
     from scipy import sparse

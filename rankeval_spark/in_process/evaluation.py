@@ -16,14 +16,17 @@ from rankeval_spark.config.input_columns import check_id_types, refuse_missing, 
 from rankeval_spark.config.thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.evaluation import Evaluation, no_comparisons
-from rankeval_spark.in_process import users
-from rankeval_spark.in_process.arrow_input import Source, Tables, refuse_large, to_source
+from rankeval_spark.in_process import agreement, gap_tests, users
+from rankeval_spark.in_process.all_lists import to_exposures
+from rankeval_spark.in_process.arrow_input import to_source
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.in_process.checks import to_checks
-from rankeval_spark.in_process.comparisons import to_agreement, to_comparisons, to_gap_tests
-from rankeval_spark.in_process.exposures import to_exposures
-from rankeval_spark.in_process.keyed_rows import in_order_of
-from rankeval_spark.in_process.means import to_leaderboard, to_metrics
+from rankeval_spark.in_process.comparing import to_comparisons
+from rankeval_spark.in_process.grouping import in_order_of
+from rankeval_spark.in_process.leaderboard import to_leaderboard
+from rankeval_spark.in_process.means import to_metrics
+from rankeval_spark.in_process.memory import refuse_large
+from rankeval_spark.in_process.tables import Source, Tables
 from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.result_rows.gap_rows import to_gaps
 from rankeval_spark.result_rows.group_rows import to_group_table
@@ -125,7 +128,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
 
     @override
     def _gap_tests(self, wanted: GapTestRequest) -> pa.Table:
-        return to_gap_tests(self._users(), self.metrics, self.request, wanted)
+        return gap_tests.to_gap_tests(self._users(), self.metrics, self.request, wanted)
 
     @override
     def _leaderboard(self, wanted: Sequence[Measure]) -> pa.Table:
@@ -133,7 +136,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
 
     @override
     def _agreement(self, baseline: str, *, k: int, p: float) -> pa.Table:
-        return to_agreement(self.usable, baseline=baseline, k=k, p=p)
+        return agreement.to_agreement(self.usable, baseline=baseline, k=k, p=p)
 
     @cached_property
     def _scored(self) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The measures of all lists together, which have no value per user: from ranked items to rows of ``metrics``.
+"""From ranked items to the rows of ``metrics`` of the measures that are functions of how often each item is shown.
 
 One pass over the ranked items counts them by slice, item, group of users and cutoff; all that follows works on these
 counts.
@@ -7,29 +7,25 @@ counts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import schemas
 from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.engine.codes import starts_of_runs
 from rankeval_spark.engine.hashes import N_GROUPS
-from rankeval_spark.engine.planning import parity_of
 from rankeval_spark.in_process.audience import Slice, to_audience, to_slices
 from rankeval_spark.in_process.shown import Shown, to_shown, to_times
 from rankeval_spark.measures import needs
-from rankeval_spark.measures.needs import TRAINED_ITEMS
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.exposure_rows import ExposureRows, to_entry_rows
 from rankeval_spark.result_rows.histograms import ByLength, to_entries
 from rankeval_spark.result_rows.jackknife_rows import JackknifeRows
 from rankeval_spark.result_rows.metric_rows import slice_names
-from rankeval_spark.result_rows.parity_rows import ParityRows
 
 if TYPE_CHECKING:
-    from rankeval_spark.in_process.assembly import Usable
     from rankeval_spark.measures import Measure
     from rankeval_spark.measures.arrays import IntVector
 
@@ -118,34 +114,3 @@ def _by_length(shown: Shown, one: Slice, *, k: int) -> ByLength:
     within = np.flatnonzero(shown.band <= shown.ks.index(k))
     pair, item = shown.pair[within], shown.item[within]
     return ByLength.of(one.cell[pair] * shown.n_items + item, shown.lengths[k][within], one.group[pair])
-
-
-def to_exposures(usable: Usable) -> pa.Table:
-    """Make the rows of ``schemas.METRICS``, from the model on, of these measures; none without a measure."""
-    request, schema = usable.request, arrow_schema(schemas.METRICS)
-    requested = request.measures.exposures
-    if not requested:
-        return schema.empty_table()
-    options: dict[str, Any] = {
-        "segments": usable.segments,
-        "absent": request.absent,
-        "slices": request.every_slice,
-        "min_slice_size": request.min_slice_size,
-        "confidence": request.confidence,
-    }
-    parity = parity_of(request)
-    shown = [one for one in requested if one not in parity.measures]
-    of_train = [one for one in shown if TRAINED_ITEMS in one.needs]
-    others = [one for one in shown if TRAINED_ITEMS not in one.needs]
-    catalogue = usable.catalogue if any(one.needs_catalogue for one in shown) else None
-    by_catalogue = ((others, catalogue), (of_train, usable.train))  # a histogram knows the items of one catalogue
-    parts = []
-    if shown:
-        cutoffs = [one.k for one in shown]
-        ranked = usable.ranked_items(depth=0 if C.WHOLE_LIST in cutoffs else max(cutoffs))
-        parts = [to_rows(ranked, measures=some, catalogue=of, **options) for some, of in by_catalogue if some]
-    if parity.measures:
-        jackknife = JackknifeRows(slice_names(request.every_slice), request.min_slice_size, request.confidence)
-        rows = ParityRows(parity.measures, jackknife).finish(usable.parity_counts(parity))
-        parts.append(pa.Table.from_batches(rows, schema))
-    return pa.concat_tables([schema.empty_table(), *parts])

@@ -17,10 +17,12 @@ from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.hashes import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, first_line
 from rankeval_spark.in_process import file_filters, files
-from rankeval_spark.in_process.arrow_input import BYTES_A_ROW, CheckedTables, Source, Tables, physical_bytes, source_of
+from rankeval_spark.in_process.arrow_input import source_of
 from rankeval_spark.in_process.arrow_types import is_text
 from rankeval_spark.in_process.cells import Cells, read_cells
 from rankeval_spark.in_process.files import FileTable, ForSparkError
+from rankeval_spark.in_process.memory import BYTES_A_ROW, physical_bytes
+from rankeval_spark.in_process.tables import CheckedTables, Source, Tables
 from rankeval_spark.in_process.texts import to_text
 
 if TYPE_CHECKING:

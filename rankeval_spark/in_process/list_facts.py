@@ -1,8 +1,8 @@
-"""What the checks count in scored lists, and the keys that a check names: the first and the last of those concerned."""
+"""What the checks count in scored lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, SupportsInt
 
@@ -11,64 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.codes import to_codes
 from rankeval_spark.engine.results import N_LISTED
+from rankeval_spark.in_process import sample_keys
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import RECOMMENDATIONS, Fact
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures.arrays import BoolVector, IntVector
-
-
-_ROWS_AT_ONCE: Final = 1 << 20
-"""Rows whose keys are written out together: one Arrow array of texts holds 2 GiB."""
-
-_DEFAULTS: Final = {C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST}
-"""Key of every row of a table that does not have the column."""
-
-
-def keys_of_rows(table: pa.Table, keys: Sequence[str], flag: BoolVector) -> list[str]:
-    """Name the first and the last row with a flag, in the order of the bytes of their keys' texts.
-
-    Parameters
-    ----------
-    keys : sequence of str
-        Columns, whose texts are joined by a blank; NULL is written as ``NULL``.
-    flag : bool, shape (n_rows,)
-
-    Returns
-    -------
-    list of str
-        Two texts, one where both are the same, none without a flag.
-    """
-    if not flag.any():
-        return []
-    concerned = table.select([key for key in keys if key in table.column_names]).filter(to_arrow(flag))
-    return _ends_of(_joined(batch, keys) for batch in concerned.to_batches(max_chunksize=_ROWS_AT_ONCE))
-
-
-def keys_of_values(values: pa.Array, flag: BoolVector) -> list[str]:
-    """Name the first and the last of some ids with a flag, likewise."""
-    return _ends_of([values.filter(to_arrow(flag)).cast(pa.string())]) if flag.any() else []
-
-
-def _ends_of(parts: Iterable[pa.Array]) -> list[str]:
-    """Return the first and the last of the texts, each once; those of no text are none."""
-    ends = [pc.min_max(part).as_py() for part in parts if len(part)]
-    if not ends:
-        return []
-    return list(dict.fromkeys((min(each["min"] for each in ends), max(each["max"] for each in ends))))
-
-
-def _joined(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.Array:
-    parts = [
-        batch[key].cast(pa.string()) if key in batch.schema.names else to_texts([_DEFAULTS[key]])[0] for key in keys
-    ]
-    blank = to_texts([" "])[0]
-    return pc.binary_join_element_wise(*parts, blank, null_handling="replace", null_replacement="NULL")
-
 
 _RANK_CHECKS: Final = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
 _SEEN_FIELDS: Final = ("n_seen", "n_items")
@@ -155,7 +107,7 @@ class _Lists:
         return self._fact(check, np.count_nonzero(flag), total, flag)
 
     def _fact(self, check: str, count: SupportsInt, total: SupportsInt, flag: BoolVector) -> Fact:
-        samples = keys_of_rows(self.table, (C.MODEL_ID, C.USER_ID), flag)
+        samples = sample_keys.of_rows(self.table, (C.MODEL_ID, C.USER_ID), flag)
         return Fact(RECOMMENDATIONS, check, int(count), int(total), samples)
 
     @property

@@ -1,19 +1,18 @@
-"""The table ``metrics``, means over users of every slice, and the models with the best of them."""
+"""The table ``metrics``: means over users of every slice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import schemas
 from rankeval_spark.engine.aggregate_state import GROUP, State
 from rankeval_spark.engine.aggregation import Summariser
 from rankeval_spark.engine.planning import denominators, lists_column
 from rankeval_spark.engine.slices import segment_columns
-from rankeval_spark.in_process.keyed_rows import by_key
+from rankeval_spark.in_process.grouping import by_key
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.bootstrap_intervals import BootstrapIntervals
 from rankeval_spark.result_rows.metric_rows import finisher_of
@@ -21,7 +20,6 @@ from rankeval_spark.result_rows.metric_rows import finisher_of
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.in_process.assembly import Usable
-    from rankeval_spark.measures import Measure
 
 
 def to_metrics(usable: Usable, users: Callable[[], pa.Table]) -> pa.Table:
@@ -75,31 +73,3 @@ def _with_intervals(partials: list[pa.RecordBatch], request: Request) -> list[pa
     groups = by_key(pa.Table.from_batches(partials), GROUP)
     merged = pa.concat_tables([intervals.merge(key, group) for key, group in groups])
     return list(merged.combine_chunks().to_batches())
-
-
-def to_leaderboard(metrics: pa.Table, wanted: Sequence[Measure]) -> pa.Table:
-    """Put the means of each model into one row, best first by the first measure, then by name.
-
-    Parameters
-    ----------
-    metrics : pa.Table
-        Rows of ``schemas.METRICS`` from the model on.
-    """
-    rows = metrics.filter(pc.equal(metrics[C.SLICE], C.ALL_USERS)).to_pylist()
-    by_model: dict[str, dict[str, Any]] = {}
-    labels = {(one.label, one.k): str(one) for one in wanted}
-    for row in rows:
-        own = by_model.setdefault(row[C.MODEL_ID], {C.MODEL_ID: row[C.MODEL_ID], "n_users": 0})
-        own["n_users"] = max(own["n_users"], row["n_users"])
-        if (row[C.MEASURE], row[C.K]) in labels:
-            own[labels[row[C.MEASURE], row[C.K]]] = row[C.VALUE]
-    sign = 1 if wanted[0].entry.definition.better == "lower" else -1
-
-    def place(row: dict[str, Any]) -> tuple[bool, float, str]:
-        value = row.get(str(wanted[0]))
-        return value is None, 0.0 if value is None else sign * value, row[C.MODEL_ID]
-
-    schema = pa.schema(
-        {C.MODEL_ID: pa.string(), "n_users": pa.int64(), **dict.fromkeys(map(str, wanted), pa.float64())}.items()
-    )
-    return pa.Table.from_pylist(sorted(by_model.values(), key=place), schema)

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.in_process import means, users
-from rankeval_spark.in_process.comparisons import to_comparisons
-from rankeval_spark.in_process.exposures import to_exposures
+from rankeval_spark.in_process.all_lists import to_exposures
+from rankeval_spark.in_process.comparing import to_comparisons
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rankeval_spark.engine.arrays import in_one_piece, to_arrow
 from rankeval_spark.engine.codes import to_codes
 from rankeval_spark.engine.planning import lists_column
 from rankeval_spark.engine.slices import PACKED, segment_columns
-from rankeval_spark.in_process.keyed_rows import by_key
+from rankeval_spark.in_process.grouping import by_key
 from rankeval_spark.in_process.published_users import users_in_parts
 from rankeval_spark.result_rows.night_rows import EARLIER, GROUP, SCHEMA, NightChanges
 

@@ -17,7 +17,7 @@ from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_te
 from rankeval_spark.engine.buckets import in_buckets
 from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.slices import PACKED
-from rankeval_spark.in_process.users import FACTS, to_means_over_lists
+from rankeval_spark.in_process.means_over_lists import FACTS, to_users
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -51,7 +51,7 @@ def users_in_parts(  # noqa: PLR0913 - what is read of them
     ks : sequence of int
         Cutoffs that are wanted.
     weights, unit
-        As :func:`users.to_means_over_lists` takes them.
+        As :func:`means_over_lists.to_users` takes them.
 
     Yields
     ------
@@ -96,7 +96,7 @@ def _to_users(
 ) -> pa.Table:
     """Average the lists of each user; whoever is published belongs to the population."""
     evaluated = rows.append_column(IS_EVALUATED, to_arrow(np.ones(rows.num_rows, dtype=np.bool_)))
-    users = to_means_over_lists(evaluated, measures=measures, weights=weights, unit=unit)
+    users = to_users(evaluated, measures=measures, weights=weights, unit=unit)
     if not has_segments:
         return users.drop_columns(C.SEGMENTS)
     return users.rename_columns([PACKED if name == C.SEGMENTS else name for name in users.column_names])

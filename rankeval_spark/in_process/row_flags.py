@@ -27,7 +27,7 @@ from rankeval_spark.measures import needs as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
-    from rankeval_spark.in_process.arrow_input import Source, Tables
+    from rankeval_spark.in_process.tables import Source, Tables
     from rankeval_spark.measures.arrays import BoolVector
 
 SEGMENT_KEYS: Final = (C.USER_ID,)

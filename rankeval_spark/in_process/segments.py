@@ -14,7 +14,7 @@ from rankeval_spark.config.bands import NO_INTERACTION, of_train
 from rankeval_spark.engine import rows
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.codes import to_codes
-from rankeval_spark.in_process.keyed_rows import places_in, taken
+from rankeval_spark.in_process.joins import places_in, taken
 from rankeval_spark.result_rows.bands import edges_of, labels_of, text_of
 
 if TYPE_CHECKING:

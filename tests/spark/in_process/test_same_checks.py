@@ -14,8 +14,8 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.app.spark_evaluation import SparkEvaluation
 from rankeval_spark.config import Checks
-from rankeval_spark.in_process.arrow_input import Source, Tables
 from rankeval_spark.in_process.checks import to_checks
+from rankeval_spark.in_process.tables import Source, Tables
 from rankeval_spark.result_rows.check_rows import Fact
 from tests.support.arrow_sources import source
 

@@ -24,7 +24,7 @@ from rankeval_spark.in_process.arrow_input import is_table, to_source
 from tests.support.code import ROOT
 
 if TYPE_CHECKING:
-    from rankeval_spark.in_process.arrow_input import Source
+    from rankeval_spark.in_process.tables import Source
 
 UTC: Final = dt.timezone.utc
 NOON: Final = dt.datetime(2026, 1, 31, 12, 30, tzinfo=UTC)

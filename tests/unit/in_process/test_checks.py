@@ -16,8 +16,8 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.population import IS_EVALUATED
 from rankeval_spark.engine.results import N_LISTED
-from rankeval_spark.in_process.arrow_input import Source, Tables
 from rankeval_spark.in_process.checks import to_checks
+from rankeval_spark.in_process.tables import Source, Tables
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.check_rows import Fact
 from tests.support.arrow_sources import source

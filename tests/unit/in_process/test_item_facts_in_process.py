@@ -20,8 +20,8 @@ from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.features import UNSEEN
 from rankeval_spark.in_process import cooccurrence
 from rankeval_spark.in_process.cooccurrence import to_familiarity, to_pairs
+from rankeval_spark.in_process.interactions import Interactions
 from rankeval_spark.in_process.item_facts import to_item_table, to_totals
-from rankeval_spark.in_process.train_facts import Interactions
 from rankeval_spark.measures import needs as N
 
 DAY: Final = dt.date(2026, 1, 31)

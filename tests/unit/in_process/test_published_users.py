@@ -15,7 +15,7 @@ from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.buckets import in_buckets
 from rankeval_spark.in_process import published_users
-from rankeval_spark.in_process.comparisons import to_published_comparisons
+from rankeval_spark.in_process.comparing import to_published_comparisons
 from rankeval_spark.in_process.nights import to_changes
 from rankeval_spark.in_process.published_users import packed_segments, users_in_parts
 from rankeval_spark.measures import MeasureSet

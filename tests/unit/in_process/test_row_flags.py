@@ -15,7 +15,7 @@ from rankeval_spark.config.bands import Band
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.in_process import row_flags
-from rankeval_spark.in_process.arrow_input import Source, Tables
+from rankeval_spark.in_process.tables import Source, Tables
 from rankeval_spark.measures import MeasureSet
 from tests.support.arrow_sources import source
 

@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession, Window, functions as F
 from benchmarks.data import MORE_SEGMENTS, SEGMENT_SIZES, Tables
 from benchmarks.timing import Contender
 from rankeval_spark import evaluate
-from rankeval_spark.app.night import NightResult, run_night
+from rankeval_spark.apps.nightly.night import NightResult, run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.measures import registry
-from rankeval_spark.pipeline.user_rows import to_user_rows
+from rankeval_spark.spark.plans.user_rows import to_user_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -104,11 +104,12 @@ Generated from `rankeval_spark/schemas.py` by `make docs`. All are Delta tables 
 PRESETS_HEAD = """\
 # Presets
 
-Generated from `rankeval_spark/config/presets.py` by `make docs`. On one input AP@5 runs from 0.19 to 0.52 across the
-definitions in use, so a number only compares with another of the same convention. A preset is the convention of a tool,
-as policies and options of measures that exist anyway: `preset: trec_eval` in a config, `evaluate(..., preset=...)` in
-code. A policy or an option that you write yourself wins over it, and what came out of both is recorded with every
-number: names of measures print the options of a preset like any others. What is not named below is as without a preset.
+Generated from `rankeval_spark/config/sections/presets.py` by `make docs`. On one input AP@5 runs from 0.19 to 0.52
+across the definitions in use, so a number only compares with another of the same convention. A preset is the convention
+of a tool, as policies and options of measures that exist anyway: `preset: trec_eval` in a config, `evaluate(...,
+preset=...)` in code. A policy or an option that you write yourself wins over it, and what came out of both is recorded
+with every number: names of measures print the options of a preset like any others. What is not named below is as
+without a preset.
 """
 
 OTHER_TOOLS = """\
@@ -249,7 +250,7 @@ def _preset(name: str, preset: Preset) -> str:
 
 
 def _options_of(given: Mapping[str, OptionValue]) -> list[str]:
-    return [f"{option}={measure_options.show(value)}" for option, value in given.items()]
+    return [f"{option}={measure_options.option_text(value)}" for option, value in given.items()]
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -288,7 +289,7 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
 
 def _default(option: Option) -> str:
     """Write an option with its default, as a name shows it; one that several measures share is a link."""
-    value = "" if option.default is None else measure_options.show(option.default)
+    value = "" if option.default is None else measure_options.option_text(option.default)
     required = " (required)" if option.is_required else ""
     text = f"`{option.name}={value}`{required}"
     return f"[{text}](#shared-options)" if _is_shared(option) else text

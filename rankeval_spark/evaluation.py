@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure
     from rankeval_spark.report.plots import Plots
-    from rankeval_spark.statistics.multiplicity import Correction
+    from rankeval_spark.statistics.multiple_testing import Correction
 
 Frame = TypeVar("Frame", default=Any)
 """``pyspark.sql.DataFrame`` on Spark, ``pyarrow.Table`` in this process."""

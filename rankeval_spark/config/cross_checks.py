@@ -12,18 +12,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import gates as gating, inference, measure_selection
-from rankeval_spark.config.bands import Band, band_faults, of_train
-from rankeval_spark.config.policies import lacking_inputs
-from rankeval_spark.config.presets import measure_gap_faults, options_of
+from rankeval_spark.config import measure_selection
+from rankeval_spark.config.sections import gates as gating, inference
+from rankeval_spark.config.sections.bands import Band, band_faults, segments_from_train
+from rankeval_spark.config.sections.policies import lacking_inputs
+from rankeval_spark.config.sections.presets import measure_gap_faults, options_of
 from rankeval_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from rankeval_spark.config.gates import Gate
-    from rankeval_spark.config.inputs import Inputs
-    from rankeval_spark.config.policies import Policies
+    from rankeval_spark.config.sections.gates import Gate
+    from rankeval_spark.config.sections.inputs import Inputs
+    from rankeval_spark.config.sections.policies import Policies
     from rankeval_spark.measures import MeasureSet
 
 Keys: TypeAlias = Mapping[str, Any]
@@ -43,7 +44,7 @@ def segment_faults(bands: Mapping[str, Band], keys: Keys) -> list[Fault]:
 
 
 def _slice_faults(bands: Mapping[str, Band], keys: Keys) -> list[Fault]:
-    made, slices = of_train(bands), keys["slices"]
+    made, slices = segments_from_train(bands), keys["slices"]
     if keys["inputs"].segments is not None or all(name in made for one in slices for name in one):
         return []
     fix = "add inputs.segments"
@@ -117,14 +118,14 @@ def gate_faults(gate: Gate, keys: Keys) -> list[Fault]:
     """Find rules about a measure, slice, baseline or model that the evaluation does not have; called at each gate."""
     faults = []
     if _has(_OF_ALL_MEASURES, keys):
-        faults += gating.measure_faults(gate, keys["preset"], measures_of(keys))
+        faults += gating.gate_measure_faults(gate, keys["preset"], measures_of(keys))
     if "slices" in keys:
-        faults += gating.slice_faults(gate, [C.CROSSING.join(one) for one in keys["slices"]])
+        faults += gating.gate_slice_faults(gate, [C.CROSSING.join(one) for one in keys["slices"]])
     if "comparisons" in keys:
         comparisons = keys["comparisons"]
-        faults += gating.baseline_faults(gate, comparisons.baseline if comparisons else None)
+        faults += gating.gate_baseline_faults(gate, comparisons.baseline if comparisons else None)
     if "models" in keys:
-        faults += gating.model_faults(gate, keys["models"])
+        faults += gating.gate_model_faults(gate, keys["models"])
     return faults
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.config.base import Model
-from rankeval_spark.config.inference import Replicates, Seed
-from rankeval_spark.config.loading import validate
+from rankeval_spark.config.reading.loading import validate_model
+from rankeval_spark.config.sections.base import Model
+from rankeval_spark.config.sections.inference import Replicates, Seed
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.statistics.multiplicity import Correction
-from rankeval_spark.statistics.replicates import Draws
+from rankeval_spark.statistics.multiple_testing import Correction
+from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +53,7 @@ def gap_test_request(given: Mapping[str, Any], request: Request, *, has_one_list
     ConfigError
         All faults at once.
     """
-    wanted = validate(GapTests, given, locate=_place)
+    wanted = validate_model(GapTests, given, locate=_place)
     if request.policies.unit == "list" and not has_one_list:
         found, expected = "users with several lists, and means over lists", "means over users"
         raise ConfigError(Fault("gap_tests", found, expected, "evaluate with unit='user'"))

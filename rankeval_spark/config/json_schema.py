@@ -14,8 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from rankeval_spark.config.base import Model
-from rankeval_spark.config.models import EvaluationConfig
+from rankeval_spark.config.evaluation import EvaluationConfig
+from rankeval_spark.config.sections.base import Model
 from rankeval_spark.config.template import SCHEMA
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -36,7 +36,7 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
 
 
-def write() -> None:
+def write_schema() -> None:
     """Write the JSON Schema to its file in this folder."""
     Path(__file__).with_name(SCHEMA).write_text(schema_text(), encoding="utf-8")
 
@@ -85,4 +85,4 @@ def _allow_empty(described: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    write()
+    write_schema()

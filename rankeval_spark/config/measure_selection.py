@@ -13,7 +13,7 @@ from rankeval_spark.measures.shared_options import GROUP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rankeval_spark.config.presets import MeasureOptions
+    from rankeval_spark.config.sections.presets import MeasureOptions
 
 WHOLE_LIST_WORD: Final = "all"
 """The cutoff that means the whole list in a config."""

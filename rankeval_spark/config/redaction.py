@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.config.spark_settings import is_plain
+from rankeval_spark.config.sections.spark_settings import is_plain
 from rankeval_spark.errors import REDACTED, SHORTEST_SECRET, ConfigError, Fault, has_password, hide
 
 if TYPE_CHECKING:

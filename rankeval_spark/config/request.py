@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rankeval_spark.config.bands import NO_INTERACTION, of_train
-from rankeval_spark.config.thresholds import Threshold
+from rankeval_spark.config.sections.bands import NO_INTERACTION, segments_from_train
+from rankeval_spark.config.sections.check_thresholds import Threshold
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import Measure, MeasureSet
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from rankeval_spark.config.bands import Band
-    from rankeval_spark.config.inference import Comparisons
-    from rankeval_spark.config.models import EvaluationConfig
-    from rankeval_spark.config.policies import Policies
-    from rankeval_spark.statistics.replicates import Draws
+    from rankeval_spark.config.evaluation import EvaluationConfig
+    from rankeval_spark.config.sections.bands import Band
+    from rankeval_spark.config.sections.inference import Comparisons
+    from rankeval_spark.config.sections.policies import Policies
+    from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Request:
     @property
     def absent(self) -> Mapping[str, str]:
         """Segment values of a user who is absent from the data, where absence has a value."""
-        return dict.fromkeys(of_train(self.bands), NO_INTERACTION)
+        return dict.fromkeys(segments_from_train(self.bands), NO_INTERACTION)
 
 
 def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:

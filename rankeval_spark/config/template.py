@@ -13,12 +13,12 @@ SCHEMA: Final = "evaluation.schema.json"
 """Name of the schema file next to the config; the first line of the config refers to it."""
 
 
-def text_of(name: str) -> str:
+def template_text(name: str) -> str:
     """Return the text of one of the two files, also from a zip."""
     return resources.files("rankeval_spark.config").joinpath(name).read_text(encoding="utf-8")
 
 
-def write(path: Path) -> Path:
+def write_template(path: Path) -> Path:
     """Write a copy of the template, and the JSON Schema next to it; return the path of the schema.
 
     Raises
@@ -30,8 +30,8 @@ def write(path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(text_of(TEMPLATE))
-        schema.write_text(text_of(SCHEMA), encoding="utf-8")
+            file.write(template_text(TEMPLATE))
+        schema.write_text(template_text(SCHEMA), encoding="utf-8")
     except FileExistsError:
         found = "an existing file or folder"
         raise ConfigError(Fault(str(path), found, "a new file", "choose another name, or remove it")) from None

@@ -12,32 +12,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import rows
-from rankeval_spark.engine.arrays import to_arrow, to_texts
-from rankeval_spark.engine.batch import Batch, to_batch, without_constants
-from rankeval_spark.engine.bootstrap import with_states
-from rankeval_spark.engine.buckets import in_buckets
-from rankeval_spark.engine.comparison_state import to_batches
+from rankeval_spark.engine.aggregation.bootstrap_sums import with_states
+from rankeval_spark.engine.aggregation.segments import to_segment_columns
+from rankeval_spark.engine.aggregation.slices import PACKED
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
+from rankeval_spark.engine.batch.batch import Batch, to_batch, without_constants
+from rankeval_spark.engine.batch.buckets import in_buckets
+from rankeval_spark.engine.checks.input_facts import InputFacts
+from rankeval_spark.engine.checks.unusable_rows import refuse_unusable
+from rankeval_spark.engine.comparisons.comparison_state import to_batches
 from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.features import to_features
-from rankeval_spark.engine.input_facts import InputFacts
-from rankeval_spark.engine.item_groups import bits_of_items
-from rankeval_spark.engine.judgements import Judgements, to_judgements
-from rankeval_spark.engine.lists import to_lists
-from rankeval_spark.engine.profiles import to_profiles
-from rankeval_spark.engine.ranking import Ranked, to_ranked
-from rankeval_spark.engine.results import JUDGED_AT_ONCE, LISTS_AT_ONCE
-from rankeval_spark.engine.segments import to_segments
-from rankeval_spark.engine.slices import PACKED
-from rankeval_spark.engine.unusable import refuse_unusable
-from rankeval_spark.measures.needs import CATEGORY_GROUP, LIST_NAMES, POPULARITY_GROUP
+from rankeval_spark.engine.outputs import JUDGED_AT_ONCE, LISTS_AT_ONCE
+from rankeval_spark.engine.ranking.compact_lists import to_lists
+from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
+from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
+from rankeval_spark.engine.scoring.features import to_features
+from rankeval_spark.engine.scoring.item_groups import bits_of_items
+from rankeval_spark.engine.scoring.user_profiles import to_profiles
+from rankeval_spark.measures.required_facts import CATEGORY_GROUP, LIST_NAMES, POPULARITY_GROUP
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.differing import Aggregator
-    from rankeval_spark.engine.keys import ListKeys
-    from rankeval_spark.engine.parity import Parity
-    from rankeval_spark.engine.results import Scoring
-    from rankeval_spark.engine.rules import ListRules
+    from rankeval_spark.engine.aggregation.parity_sums import Parity
+    from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
+    from rankeval_spark.engine.outputs import Scoring
+    from rankeval_spark.engine.ranking.list_keys import ListKeys
+    from rankeval_spark.engine.ranking.list_rules import ListRules
     from rankeval_spark.measures.arrays import IntVector
 
 
@@ -58,7 +58,7 @@ class Job:
     absent : mapping of str to str
         Segment values of a user without a row of segments, where the absence is a value.
     needs : frozenset of str
-        Facts beyond ranks and gains that measures or checks read, see :mod:`measures.needs`.
+        Facts beyond ranks and gains that measures or checks read, see :mod:`measures.required_facts`.
     depth : int
         Last rank whose items are described; 0 for whole lists.
     has_lists : bool
@@ -81,7 +81,7 @@ class Job:
     constants: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def list_rows(self, batches: Iterable[pa.RecordBatch], *, has_facts: bool = False) -> Iterator[pa.RecordBatch]:
-        """Make the compact row of each list: its key, the columns of :mod:`lists` and its segments.
+        """Make the compact row of each list: its key, the columns of :mod:`compact_lists` and its segments.
 
         Parameters
         ----------
@@ -128,7 +128,9 @@ class Job:
         if counts.by_kind.any():
             yield counts.to_batch() if self.scoring.draws is None else with_states(counts.to_batch())
 
-    def differences(self, batches: Iterable[pa.RecordBatch], *, aggregator: Aggregator) -> Iterator[pa.RecordBatch]:
+    def differences(
+        self, batches: Iterable[pa.RecordBatch], *, aggregator: DifferenceAggregator
+    ) -> Iterator[pa.RecordBatch]:
         """Make aggregates of comparisons, see :meth:`Scoring.to_differences`, and the counts of the rows."""
         facts = InputFacts()
         counts = facts.counts
@@ -147,7 +149,7 @@ class Job:
 
     def parity(self, batches: Iterable[pa.RecordBatch], *, counter: Parity) -> Iterator[pa.RecordBatch]:
         """Add up what measures of parity count, see :meth:`Parity.add_up`."""
-        segments_of = partial(to_segments, names=self.segments, absent=self.absent)
+        segments_of = partial(to_segment_columns, names=self.segments, absent=self.absent)
         for _, judgements, ranked in self._ranked(batches, InputFacts()):
             yield from counter.add_up(judgements, ranked, segments_of)
 
@@ -162,10 +164,10 @@ class Job:
                 part = {name: column.slice(start, n_lists) for name, column in others.items()}
                 yield {**part, **lists.part(start, n_lists)}
 
-    def _facts(self, batch: Batch, ranked: Ranked, profiles: pa.StructArray | None) -> dict[str, pa.Array]:
+    def _facts(self, batch: Batch, ranked: RankedLists, profiles: pa.StructArray | None) -> dict[str, pa.Array]:
         """Describe the lists: segments, what is known of their items and users, and their names for messages."""
         measures = self.scoring.measures
-        segments = to_segments(batch, ranked.keys, names=self.segments, absent=self.absent)
+        segments = to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent)
         features = to_features(
             ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, profiles=profiles
         )
@@ -180,11 +182,11 @@ class Job:
 
     def _ranked(
         self, batches: Iterable[pa.RecordBatch], facts: InputFacts
-    ) -> Iterator[tuple[Batch, Judgements, Ranked]]:
+    ) -> Iterator[tuple[Batch, Judgements, RankedLists]]:
         found, rest = without_constants(batches)
         constants = {**self.constants, **found}
-        if rows.COUNTS in constants:
-            refuse_unusable(constants[rows.COUNTS])
+        if row_kinds.COUNTS in constants:
+            refuse_unusable(constants[row_kinds.COUNTS])
         usable = facts.counts.usable(rest)
         for table in in_buckets(usable, most_rows=self.rules.max_rows_per_user):
             batch = to_batch(table, models=self.models, constants=constants, described=self.described)
@@ -232,7 +234,7 @@ def _list_names(batch: Batch, list_keys: ListKeys) -> pa.Array:
 
 
 def _item_columns(
-    batch: Batch, judgements: Judgements, ranked: Ranked, places: np.ndarray, has_lists: bool
+    batch: Batch, judgements: Judgements, ranked: RankedLists, places: np.ndarray, has_lists: bool
 ) -> dict[str, pa.Array]:
     entries, list_code, row = ranked.entries, ranked.list_code[places], ranked.row[places]
     keys = _key_columns(batch, ranked.keys)

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import rows
+from rankeval_spark.engine.aggregation.parity_sums import Parity
+from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.job import Job
-from rankeval_spark.engine.parity import Parity
-from rankeval_spark.engine.results import Scoring
-from rankeval_spark.engine.rules import ListRules
-from rankeval_spark.measures import needs as N
+from rankeval_spark.engine.outputs import Scoring
+from rankeval_spark.engine.ranking.list_rules import ListRules
+from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -45,9 +45,9 @@ CATALOGUE_FACTS: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTOR
 """Facts of items that the catalogue has."""
 
 _OF_CATALOGUE: Final = {
-    rows.LOG: CATALOGUE_FACTS | _OF_ALL_LISTS,
-    rows.HELD_OUT: frozenset({N.JUDGED_CATEGORIES, N.CATEGORY_GROUP}),
-    rows.TRAIN: frozenset({N.PROFILE_CATEGORIES, N.PROFILE_VECTORS}) | _OF_ALL_LISTS,
+    row_kinds.LOG: CATALOGUE_FACTS | _OF_ALL_LISTS,
+    row_kinds.HELD_OUT: frozenset({N.JUDGED_CATEGORIES, N.CATEGORY_GROUP}),
+    row_kinds.TRAIN: frozenset({N.PROFILE_CATEGORIES, N.PROFILE_VECTORS}) | _OF_ALL_LISTS,
 }
 """What is made of the facts that the catalogue has of the items of an input."""
 

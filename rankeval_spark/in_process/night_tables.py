@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.in_process import means, users
-from rankeval_spark.in_process.all_lists import to_exposures
-from rankeval_spark.in_process.comparing import to_comparisons
+from rankeval_spark.in_process.exposure.all_lists import to_exposures
+from rankeval_spark.in_process.result_tables import mean_metrics, scored_rows
+from rankeval_spark.in_process.result_tables.paired_comparisons import to_comparisons
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
-    from rankeval_spark.in_process.assembly import Usable
+    from rankeval_spark.in_process.rows.assembly import Usable
 
 _IDS: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 
@@ -51,7 +51,7 @@ class NightTables:
     @property
     def user_metrics(self) -> pa.Table:
         """As ``schemas.USER_METRICS``, likewise."""
-        return with_text_ids(users.keep_population(self.scored, self._request))
+        return with_text_ids(scored_rows.keep_population(self.scored, self._request))
 
     @cached_property
     def metrics(self) -> pa.Table:
@@ -59,9 +59,9 @@ class NightTables:
         request, partials = self._request, self._computed[2]
         parts = [to_exposures(self.usable)]
         if partials is not None:
-            parts.insert(0, means.of_partials(partials, request))
+            parts.insert(0, mean_metrics.of_partials(partials, request))
         elif request.measures.columns:
-            parts.insert(0, means.to_metrics(self.usable, self._users))
+            parts.insert(0, mean_metrics.to_metrics(self.usable, self._users))
         return pa.concat_tables(parts)
 
     @cached_property
@@ -86,7 +86,7 @@ class NightTables:
         batches = [rows for _, rows in found]
         partials = _partials(batches) if has_partials else None
         if not batches:
-            return lists, users.to_scored(self.usable.user_rows), partials
+            return lists, scored_rows.to_scored(self.usable.user_rows), partials
         scored = pa.Table.from_batches(batches)
         return lists, scored.drop_columns([C.PARTIALS]) if has_partials else scored, partials
 
@@ -102,7 +102,7 @@ class NightTables:
 
     def _users(self) -> pa.Table:
         has_one_list = self.usable.tables.has_one_list
-        return users.to_users(self.scored, self._request, has_one_list=has_one_list)
+        return scored_rows.to_users(self.scored, self._request, has_one_list=has_one_list)
 
 
 def with_text_ids(table: pa.Table) -> pa.Table:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from rankeval_spark.measures import registry
 from rankeval_spark.measures.entry import Entry
-from rankeval_spark.measures.options import OfOptions, OptionValue, show
+from rankeval_spark.measures.options import OfOptions, OptionValue, option_text
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.entry import Kernel
@@ -55,7 +55,7 @@ class Cutoff:
 
     def __str__(self) -> str:
         """Return the rule in words."""
-        exceptions = ", ".join(f"{need} with {name}={show(value)}" for need, name, value in self.exceptions)
+        exceptions = ", ".join(f"{need} with {name}={option_text(value)}" for need, name, value in self.exceptions)
         return f"{self.default} ({exceptions})" if exceptions else self.default
 
 
@@ -76,7 +76,7 @@ def only_with(option: str, default: OptionValue, other: str, *values: str) -> Ru
     >>> rule.text, rule.is_broken({"days": 10, "stat": "mean"}), rule.is_broken({"days": 10, "stat": "share"})
     ("days only with stat='share'", True, False)
     """
-    allowed = " and ".join(map(show, values))
+    allowed = " and ".join(map(option_text, values))
     return Rule(
         f"{option} only with {other}={allowed}",
         lambda options: options[option] != default and options[other] not in values,
@@ -154,8 +154,8 @@ class Definition:
     aliases: Mapping[str, Options] = field(default_factory=dict)
     cutoff: Cutoff = Cutoff("optional")  # whether a cutoff is required, optional or forbidden
     rules: tuple[Rule, ...] = ()  # combinations of options that are refused
-    # Facts that the kernel reads beyond ranks and gains, such as :data:`columns.HIT_SCORES`; see :mod:`needs`. They
-    # are collected only where a requested measure needs them.
+    # Facts that the kernel reads beyond ranks and gains, such as :data:`columns.HIT_SCORES`; see :mod:`required_facts`.
+    # They are collected only where a requested measure needs them.
     needs: OfOptions[tuple[str, ...]] = ()
     needs_catalogue: OfOptions[bool] = False  # whether all items must be known, recommended or not
     better: Literal["higher", "lower"] = "higher"  # whether the higher or the lower value is the better one

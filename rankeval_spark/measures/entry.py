@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_type_hints
 
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio
-from rankeval_spark.measures.needs import LIST_NAMES, LOG, REQUIRES, VALUES
-from rankeval_spark.measures.options import Option, in_order, of_parameters, show, with_options
+from rankeval_spark.measures.options import Option, of_parameters, option_text, options_in_order, with_options
+from rankeval_spark.measures.required_facts import LIST_NAMES, LOG, REQUIRES, VALUES
 from rankeval_spark.measures.shared_options import GROUP_OPTION, JUDGED_ONLY_OPTION, agg_option
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Entry:
         kind = _KINDS[next(iter(hints.values())).__name__]
         own = of_parameters(kernel, hints)
         entry = cls(definition, kernel, kind, hints["return"] is Ratio, own)
-        return cls(definition, kernel, kind, entry.is_ratio, in_order((*own, *entry._general_options())))
+        return cls(definition, kernel, kind, entry.is_ratio, options_in_order((*own, *entry._general_options())))
 
     def _general_options(self) -> list[Option]:
         """Options that follow from what the measure is."""
@@ -114,7 +114,7 @@ class Entry:
         return found.values if isinstance(found, Ratio) else found
 
     def needs(self, options: Options) -> tuple[str, ...]:
-        """Return the facts of :mod:`needs` that the kernel reads with a full set of options."""
+        """Return the facts of :mod:`required_facts` that the kernel reads with a full set of options."""
         return with_options(self.definition.needs, options)
 
     def needs_catalogue(self, options: Options) -> bool:
@@ -155,7 +155,7 @@ class Entry:
         for option in self.options:
             for choice in option.choices:
                 more = [one for one in self._requirements({**self.defaults, option.name: choice}) if one not in usual]
-                parts += [f"{', '.join(more)} with {option.name}={show(choice)}"] if more else []
+                parts += [f"{', '.join(more)} with {option.name}={option_text(choice)}"] if more else []
         return "; ".join(part for part in parts if part)
 
     def _requirements(self, options: Options) -> list[str]:

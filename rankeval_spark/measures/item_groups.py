@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ def need_of(group: str) -> str:
     >>> need_of("tail"), need_of("rock")
     ('popularity_group', 'category_group')
     """
-    return needs.POPULARITY_GROUP if group in BY_POPULARITY else needs.CATEGORY_GROUP
+    return required_facts.POPULARITY_GROUP if group in BY_POPULARITY else required_facts.CATEGORY_GROUP
 
 
 def rule_of(group: str) -> str:

@@ -16,7 +16,7 @@ from rankeval_spark.errors import ConfigError, Fault, FaultsError
 from rankeval_spark.measures.arrays import Ratio, ratio, where_defined
 from rankeval_spark.measures.item_groups import MAX_GROUPS
 from rankeval_spark.measures.names import Measure
-from rankeval_spark.measures.needs import DESCRIBED, LOG, REQUIRES
+from rankeval_spark.measures.required_facts import DESCRIBED, LOG, REQUIRES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -184,7 +184,7 @@ class MeasureSet:
         return max((m.k for m in self.per_list if not DESCRIBED.isdisjoint(m.needs)), key=_whole_list_last)
 
     def requiring(self) -> dict[str, list[str]]:
-        """Say which measures need what a run must be given: labels by the values of :data:`needs.REQUIRES`.
+        """Say which measures need what a run must be given: labels by the values of :data:`required_facts.REQUIRES`.
 
         Examples
         --------

@@ -17,7 +17,7 @@ from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import group_statistics, registry
 from rankeval_spark.measures.item_groups import need_of
-from rankeval_spark.measures.options import OptionValue, show
+from rankeval_spark.measures.options import OptionValue, option_text
 from rankeval_spark.measures.shared_options import AGG, GROUP, JUDGED_ONLY, MODEL
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Measure:
         >>> str(Measure.of("nDCG", gains={1: 1, 2: 3}))
         'nDCG(gains={1:1,2:3})'
         """
-        inside = ",".join(f"{option}={show(value)}" for option, value in options.items() if value is not None)
+        inside = ",".join(f"{option}={option_text(value)}" for option, value in options.items() if value is not None)
         return cls.parse(with_cutoff(f"{name}({inside})", k), where="Measure.of")
 
     @property
@@ -405,5 +405,5 @@ def _cutoff_faults(entry: Entry, options: Mapping[str, OptionValue], k: int, *, 
 
 
 def _call(name: str, options: Mapping[str, OptionValue]) -> str:
-    inside = ",".join(f"{option}={show(value)}" for option, value in options.items() if value is not None)
+    inside = ",".join(f"{option}={option_text(value)}" for option, value in options.items() if value is not None)
     return f"{name}({inside})" if inside else name

@@ -246,22 +246,22 @@ def of_parameters(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple
     return tuple(Option.of_parameter(one, hints[one.name]) for one in keyword_only)
 
 
-def in_order(options: Iterable[Option]) -> tuple[Option, ...]:
+def options_in_order(options: Iterable[Option]) -> tuple[Option, ...]:
     """Sort options as they are printed: ``rel`` first, then by name."""
     return tuple(sorted(options, key=lambda option: (option.name != "rel", option.name)))
 
 
-def show(value: OptionValue | Mapping[float, float]) -> str:
+def option_text(value: OptionValue | Mapping[float, float]) -> str:
     """Print a value as a canonical name shows it: single quotes, whole numbers without a decimal point.
 
     Examples
     --------
-    >>> show("k"), show(2.0), show(0.5), show(True), show({1: 1, 2: 2.5})
+    >>> option_text("k"), option_text(2.0), option_text(0.5), option_text(True), option_text({1: 1, 2: 2.5})
     ("'k'", '2', '0.5', 'True', '{1:1,2:2.5}')
     """
     if isinstance(value, GainMap | Mapping):
         pairs = value.pairs if isinstance(value, GainMap) else value.items()
-        return "{" + ",".join(f"{show(grade)}:{show(gain)}" for grade, gain in pairs) + "}"
+        return "{" + ",".join(f"{option_text(grade)}:{option_text(gain)}" for grade, gain in pairs) + "}"
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT_INTEGERS:
         return str(int(value))
     if isinstance(value, str):  # as it is: repr would double a backslash

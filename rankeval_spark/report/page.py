@@ -46,7 +46,7 @@ def report(
 
 
 def page_of(night: Night, drawer: Drawer) -> Page:
-    """Put together what the page shows."""
+    """Combine what the page shows."""
     day = night.day.isoformat()
     recorded = night.run["recorded_at"]
     written = f"{recorded:%Y-%m-%d %H:%M} UTC" if recorded is not None else ""

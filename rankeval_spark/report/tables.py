@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.input_columns import kind_of
 from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.inputs.input_columns import kind_of
 
 if TYPE_CHECKING:
     from rankeval_spark.schemas import Schema

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rankeval_spark.config.bands import Band
+    from rankeval_spark.config.sections.bands import Band
     from rankeval_spark.measures.arrays import FloatVector, IntVector
 
 _DIGITS_OF_SPREAD: Final = 4
@@ -62,7 +62,7 @@ def names_of(edges: FloatVector, band: Band) -> list[str]:
     """Name the bands, the lowest first: as they are called, or by their bounds."""
     if band.names is not None:
         return list(band.names)
-    texts = [text_of(edge) for edge in edges.tolist()]
+    texts = [number_text(edge) for edge in edges.tolist()]
     if not texts:
         return [""]
     inside = [f"[{low}, {high})" for low, high in pairwise(texts)]
@@ -87,7 +87,7 @@ def labels_of(numbers: FloatVector, edges: FloatVector, band: Band) -> pa.Array:
 def lists_of(edges: FloatVector, band: Band) -> dict[str, list[Any]]:
     """Write the bands down: ``edges``, the ``names`` of the bands, and the edges as ``texts``."""
     numbers = edges.tolist()
-    return {"edges": numbers, "names": names_of(edges, band), "texts": list(map(text_of, numbers))}
+    return {"edges": numbers, "names": names_of(edges, band), "texts": list(map(number_text, numbers))}
 
 
 @dataclass(frozen=True)
@@ -157,12 +157,12 @@ def rounded(numbers: FloatVector, spread: float) -> FloatVector:
     return np.where((numbers == 0) | (np.abs(whole) >= _MOST_WHOLE), numbers, result)
 
 
-def text_of(number: float) -> str:
+def number_text(number: float) -> str:
     """Write a number as Spark casts it to a string; a whole one below 2**53 without a fraction.
 
     Examples
     --------
-    >>> text_of(40.0), text_of(0.5), text_of(0.00001), text_of(1.5e300)
+    >>> number_text(40.0), number_text(0.5), number_text(0.00001), number_text(1.5e300)
     ('40', '0.5', '1.0E-5', '1.5E300')
     """
     if abs(number) < _MOST_WHOLE and number == int(number):

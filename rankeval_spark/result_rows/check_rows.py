@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.arrays import to_arrow, to_texts
+from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Checks
@@ -158,10 +158,10 @@ def whole(fact: Fact) -> Fact:
 def judged(batches: Iterable[pa.RecordBatch], checks: Checks) -> Iterator[pa.RecordBatch]:
     """Make rows of ``schemas.CHECKS`` from ``input`` on, of facts that may come in parts."""
     facts = [whole(Fact(**row)) for batch in batches for row in batch.to_pylist()]
-    yield from to_rows(facts, checks).to_batches()
+    yield from to_check_rows(facts, checks).to_batches()
 
 
-class Verdict(NamedTuple):
+class CheckVerdict(NamedTuple):
     """How a fact compares with the thresholds of its check; columns of ``schemas.CHECKS``."""
 
     severity: str
@@ -170,13 +170,13 @@ class Verdict(NamedTuple):
     verdict: str
 
 
-def to_rows(facts: Sequence[Fact], checks: Checks) -> pa.Table:
+def to_check_rows(facts: Sequence[Fact], checks: Checks) -> pa.Table:
     """Make rows of ``schemas.CHECKS`` from ``input`` on, in the order of the facts.
 
     Examples
     --------
     >>> from rankeval_spark.config import Checks
-    >>> to_rows([Fact("held_out", "null_keys", 1, 4, ["NULL a"])], Checks()).to_pylist()[0]["verdict"]
+    >>> to_check_rows([Fact("held_out", "null_keys", 1, 4, ["NULL a"])], Checks()).to_pylist()[0]["verdict"]
     'warn'
     """
     verdicts = [verdict_of(fact, checks) for fact in facts]
@@ -195,14 +195,14 @@ def to_rows(facts: Sequence[Fact], checks: Checks) -> pa.Table:
     return pa.Table.from_pydict({name: columns[name] for name in _NAMES})
 
 
-def verdict_of(fact: Fact, checks: Checks) -> Verdict:
+def verdict_of(fact: Fact, checks: Checks) -> CheckVerdict:
     """Compare the share of a fact with its thresholds; without a total there is no share, and nothing is wrong."""
     warn, error = _limits(fact, checks)
     share = fact.count / fact.total if fact.total > 0 else None
     severity = "error" if error is not None else "warn" if warn is not None else "info"
     verdict = "error" if _is_above(share, error) else "warn" if _is_above(share, warn) else "ok"
     threshold = error if verdict == "error" or warn is None else warn
-    return Verdict(severity, None if fact.check == ROWS else share, threshold, verdict)
+    return CheckVerdict(severity, None if fact.check == ROWS else share, threshold, verdict)
 
 
 def _limits(fact: Fact, checks: Checks) -> tuple[float | None, float | None]:

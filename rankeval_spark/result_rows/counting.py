@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from rankeval_spark.engine.codes import starts_of_runs
+from rankeval_spark.engine.batch.codes import starts_of_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.engine.codes import starts_of_runs
+from rankeval_spark.engine.batch.codes import starts_of_runs
 from rankeval_spark.result_rows.counting import lengths_of
 
 if TYPE_CHECKING:

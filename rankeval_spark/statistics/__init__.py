@@ -8,7 +8,7 @@ values
 group, n_groups
     int, shape (n_rows,): the group of each row, from 0 to ``n_groups - 1``.
 hashes
-    int64, shape (n_users,): the hash of each user's id, see :mod:`hashing`.
+    int64, shape (n_users,): the hash of each user's id, see :mod:`hashed_random`.
 level
     Nominal coverage of an interval, in (0, 1).
 least_users

@@ -18,7 +18,7 @@ _TO_STD_DEV: Final = 1.4826
 """Standard deviation of a normal distribution in units of its median absolute deviation."""
 
 
-class Band(NamedTuple):
+class DriftBand(NamedTuple):
     """Band of each row: median of the earlier nights, ends, and the number of nights with a value."""
 
     centre: Values
@@ -27,7 +27,7 @@ class Band(NamedTuple):
     n_nights: NDArray[np.int64]
 
 
-def band_of(values: Values, std_errors: Values) -> Band:
+def band_of(values: Values, std_errors: Values) -> DriftBand:
     """Compute the band in which the next night is expected: ``median -+ max(4 * 1.4826 MAD, 2 median se)``.
 
     Parameters
@@ -52,10 +52,10 @@ def band_of(values: Values, std_errors: Values) -> Band:
     spread = _TO_STD_DEV * _medians(np.abs(values - centre[:, None]))
     half = np.fmax(4 * spread, 2 * _medians(std_errors))
     centre, half = (np.where(n_nights >= LEAST_NIGHTS, each, np.nan) for each in (centre, half))
-    return Band(centre, centre - half, centre + half, n_nights.astype(np.int64))
+    return DriftBand(centre, centre - half, centre + half, n_nights.astype(np.int64))
 
 
-def has_drifted(values: Values, band: Band) -> NDArray[np.bool_]:
+def has_drifted(values: Values, band: DriftBand) -> NDArray[np.bool_]:
     """Whether each value lies outside its band; False without a band or a value."""
     outside: NDArray[np.bool_] = (values < band.low) | (values > band.high)
     return outside

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankeval_spark.limits import LEAST_USERS
 from rankeval_spark.statistics import distributions
-from rankeval_spark.statistics.multiplicity import adjust
+from rankeval_spark.statistics.multiple_testing import adjust
 
 Outcome: TypeAlias = Literal["passed", "failed", "no_baseline", "too_few_users", "no_match", "missing_slice"]
 
@@ -22,7 +22,7 @@ LEAST_COMPARED: Final = 2
 """Users below which a difference has no interval."""
 
 
-class Verdict(NamedTuple):
+class GateVerdict(NamedTuple):
     """Verdict of a rule on one row.
 
     Attributes
@@ -110,7 +110,7 @@ class Evidence:
 
 def value_bounds(
     evidence: Evidence, *, low: float = -math.inf, high: float = math.inf, least_users: int = LEAST_USERS
-) -> Verdict:
+) -> GateVerdict:
     """Require that the mean itself, not its interval, lies in [low, high].
 
     Examples
@@ -135,7 +135,7 @@ def value_bounds(
 
 def least_change(
     evidence: Evidence, *, least: float, is_relative: bool = False, least_users: int = LEAST_USERS
-) -> Verdict:
+) -> GateVerdict:
     """Require a gain: the whole interval of the gain must be at ``least`` or above.
 
     Examples
@@ -151,7 +151,7 @@ def least_change(
 
 def non_inferiority(
     evidence: Evidence, *, margin: float, is_relative: bool = False, least_users: int = LEAST_USERS
-) -> Verdict:
+) -> GateVerdict:
     """Allow a small loss: the interval of the gain must lie above ``-margin``.
 
     There is no adjustment for the number of slices, because every slice must pass.
@@ -169,7 +169,7 @@ def non_inferiority(
 
 def no_significant_regression(
     rows: Sequence[Evidence], *, alpha: float, least_users: int = LEAST_USERS
-) -> list[Verdict]:
+) -> list[GateVerdict]:
     """Fail rows that are significantly worse: one-sided tests, Holm's correction over the rows of the rule.
 
     Few users pass easily, so the sentence names the loss that the test finds with a probability of 80 % at the
@@ -192,34 +192,36 @@ def no_significant_regression(
     ]
 
 
-def no_match(rule: str) -> Verdict:
+def no_match(rule: str) -> GateVerdict:
     """Verdict of a rule that no computed measure, cutoff and model matches."""
-    return Verdict("no_match", math.nan, math.nan, f"{rule} matches nothing that was computed: failed.")
+    return GateVerdict("no_match", math.nan, math.nan, f"{rule} matches nothing that was computed: failed.")
 
 
-def too_few_users(what: str, n_users: int, least_users: int) -> Verdict:
+def too_few_users(what: str, n_users: int, least_users: int) -> GateVerdict:
     """Verdict of a row with too few users."""
     text = f"{what} has {n_users:,} users, fewer than the {least_users} that a verdict needs: not judged."
-    return Verdict("too_few_users", math.nan, math.nan, text)
+    return GateVerdict("too_few_users", math.nan, math.nan, text)
 
 
-def too_few_groups(what: str, least_users: int) -> Verdict:
+def too_few_groups(what: str, least_users: int) -> GateVerdict:
     """Verdict of a comparison of groups with fewer than two groups."""
     text = f"{what} has fewer than two groups of {least_users:,} users with a value: not judged."
-    return Verdict("too_few_users", math.nan, math.nan, text)
+    return GateVerdict("too_few_users", math.nan, math.nan, text)
 
 
-def missing_slice(what: str) -> Verdict:
+def missing_slice(what: str) -> GateVerdict:
     """Verdict of a slice that a rule names and that has no user with a value."""
-    return Verdict("missing_slice", math.nan, math.nan, f"{what} has no users in these results: failed.")
+    return GateVerdict("missing_slice", math.nan, math.nan, f"{what} has no users in these results: failed.")
 
 
-def no_common_users(what: str, versus: str) -> Verdict:
+def no_common_users(what: str, versus: str) -> GateVerdict:
     """Verdict of a slice in which no user has a value under both models."""
-    return Verdict("missing_slice", math.nan, math.nan, f"{what} has no users with a value under {versus} too: failed.")
+    return GateVerdict(
+        "missing_slice", math.nan, math.nan, f"{what} has no users with a value under {versus} too: failed."
+    )
 
 
-def no_baseline(what: str, versus: str, hint: str = "") -> Verdict:
+def no_baseline(what: str, versus: str, hint: str = "") -> GateVerdict:
     """Verdict of a row without a baseline, as on the first night.
 
     Examples
@@ -228,13 +230,13 @@ def no_baseline(what: str, versus: str, hint: str = "") -> Verdict:
     'als: nDCG@10 has no baseline popular to be compared with yet (the models are als and pop): not judged.'
     """
     text = f"{what} has no {versus} to be compared with yet{f' ({hint})' if hint else ''}: not judged."
-    return Verdict("no_baseline", math.nan, math.nan, text)
+    return GateVerdict("no_baseline", math.nan, math.nan, text)
 
 
 _UNKNOWN: Final = "is undefined"
 
 
-def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float) -> Verdict:
+def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float) -> GateVerdict:
     known = _change_in_words(row, row.gain(is_relative=False), is_relative=False)
     if math.isnan(row.difference.value):
         return _judged(row, False, math.nan, alpha, known)
@@ -250,7 +252,7 @@ def _detectable(row: Evidence, alpha: float) -> float:
     return float(quantiles.sum() * row.std_error)
 
 
-def _unless_impossible(evidence: Evidence, least_users: int) -> Verdict | None:
+def _unless_impossible(evidence: Evidence, least_users: int) -> GateVerdict | None:
     """Verdict of a comparison that cannot be made; None where it can."""
     if not evidence.versus:
         return no_baseline(evidence.what, evidence.lacking)
@@ -284,6 +286,6 @@ def _required(least: float, is_relative: bool) -> str:
     return f"a gain of at least {amount}" if least >= 0 else f"a loss of at most {amount}"
 
 
-def _judged(evidence: Evidence, passes: bool, observed: float, bound: float, text: str) -> Verdict:
+def _judged(evidence: Evidence, passes: bool, observed: float, bound: float, text: str) -> GateVerdict:
     outcome: Outcome = "passed" if passes else "failed"
-    return Verdict(outcome, float(observed), bound, f"{evidence.what} {text}: {outcome}.")
+    return GateVerdict(outcome, float(observed), bound, f"{evidence.what} {text}: {outcome}.")

@@ -32,8 +32,8 @@ class Moments:
 
     Examples
     --------
-    >>> left = by_group(np.array([[1.0], [2.0]]), np.array([0, 0]), 1)
-    >>> right = by_group(np.array([[6.0], [np.nan]]), np.array([0, 0]), 1)
+    >>> left = moments_by_group(np.array([[1.0], [2.0]]), np.array([0, 0]), 1)
+    >>> right = moments_by_group(np.array([[6.0], [np.nan]]), np.array([0, 0]), 1)
     >>> both = left.merge(right)
     >>> both.n, both.mean, both.m2
     (array([[3]]), array([[3.]]), array([[14.]]))
@@ -92,7 +92,7 @@ class Moments:
         return np.where(self.n > 1, np.sqrt(_divide(self.variance, self.n)), np.nan)
 
 
-def by_group(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Moments:
+def moments_by_group(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Moments:
     """Moments of each column in each group, shape (n_groups, n_columns); a group without rows has n = 0.
 
     Raises
@@ -102,7 +102,7 @@ def by_group(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Momen
 
     Examples
     --------
-    >>> moments = by_group(np.array([[1.0], [3.0], [np.nan]]), np.array([0, 0, 1]), 2)
+    >>> moments = moments_by_group(np.array([[1.0], [3.0], [np.nan]]), np.array([0, 0, 1]), 2)
     >>> moments.n.ravel(), moments.mean.ravel(), moments.m2.ravel()
     (array([2, 0]), array([ 2., nan]), array([2., 0.]))
     """

@@ -58,9 +58,9 @@ class Ratios:
         )
 
 
-def by_group(numerator: Matrix, denominator: Matrix, group: NDArray[np.integer], n_groups: int) -> Ratios:
+def ratio_moments_by_group(numerator: Matrix, denominator: Matrix, group: NDArray[np.integer], n_groups: int) -> Ratios:
     """Moments of each pair of columns in each group; both are NaN where undefined."""
-    above, below = (moments.by_group(values, group, n_groups) for values in (numerator, denominator))
+    above, below = (moments.moments_by_group(values, group, n_groups) for values in (numerator, denominator))
     products = np.nan_to_num((numerator - above.mean[group]) * (denominator - below.mean[group]))
     return Ratios(above, below, moments.membership_of(group, n_groups) @ products)
 

@@ -1,4 +1,4 @@
-"""Small Arrow tables written down row by row, and tables read back as plain Python; as :mod:`frames` on Spark."""
+"""Small Arrow tables written down row by row, and tables read back as plain Python; as :mod:`spark_types` on Spark."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.population import IS_EVALUATED
-from rankeval_spark.engine.results import N_LISTED
-from rankeval_spark.in_process.arrow_types import spark_name
+from rankeval_spark.engine.outputs import N_LISTED
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.inputs.arrow.arrow_types import spark_name
 
 if TYPE_CHECKING:
     from rankeval_spark.schemas import Field

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.measures import needs as N
+from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.item_groups import bits_of
 from rankeval_spark.measures.kernel_inputs.example_lists import NOTHING_KNOWN
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import __version__, columns as C, evaluate, schemas
-from rankeval_spark.app.gates import judge_rows
+from rankeval_spark.apps.gates import judge_rows
 from rankeval_spark.config import Comparisons, EvaluationConfig, Gate
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.tables import ReportTables, empty_table

@@ -28,7 +28,7 @@ def test_a_share_is_judged_by_its_thresholds() -> None:
         extra_users=Threshold(),
         ties=Threshold(warn=0.1),
     )
-    rows = check_rows.to_rows(facts, checks).to_pylist()
+    rows = check_rows.to_check_rows(facts, checks).to_pylist()
     assert [tuple(row[n] for n in ("check", "severity", "share", "threshold", "verdict")) for row in rows] == [
         ("duplicates", "error", 10 / 100, 0.05, "warn"),
         ("null_keys", "error", 60 / 100, 0.5, "error"),

@@ -9,10 +9,10 @@ import pytest
 
 from rankeval_spark.config import Policies
 from rankeval_spark.config.request import Request
-from rankeval_spark.engine.aggregation import Summariser
-from rankeval_spark.engine.slices import segment_columns
-from rankeval_spark.in_process.means import of_partials
-from rankeval_spark.in_process.users import to_users
+from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
+from rankeval_spark.engine.aggregation.slices import segment_columns
+from rankeval_spark.in_process.result_tables.mean_metrics import of_partials
+from rankeval_spark.in_process.result_tables.scored_rows import to_users
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.statistics import intervals
 from tests.support.arrow_frames import scored_rows, tuples
@@ -34,7 +34,7 @@ def metrics(
     """Summarise users with one list each, with a smallest slice of 2 users."""
     request = Request(measures, Policies(), slices=slices, min_slice_size=2, confidence=0.95)
     users = to_users(scored, request, has_one_list=True)
-    summariser = Summariser(measures.columns, {}, tuple(segment_columns(request.every_slice)), measures.ks, None)
+    summariser = PartialAggregator(measures.columns, {}, tuple(segment_columns(request.every_slice)), measures.ks, None)
     parts = (users.take(list(range(place, users.num_rows, n_partitions))) for place in range(n_partitions))
     return of_partials([batch for part in parts for batch in summariser.summarise(iter(part.to_batches()))], request)
 

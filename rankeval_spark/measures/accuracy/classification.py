@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, ratio, where_defined
 from rankeval_spark.measures.definition import Cutoff, Definition
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
@@ -41,7 +41,7 @@ class _Confusion(NamedTuple):
 
 
 def _catalogue_size(cut: CutLists) -> FloatMatrix:
-    return cut.lists.known_items.totals[needs.CATALOGUE_ITEMS][:, None]
+    return cut.lists.known_items.totals[required_facts.CATALOGUE_ITEMS][:, None]
 
 
 @Definition(
@@ -51,7 +51,7 @@ def _catalogue_size(cut: CutLists) -> FloatMatrix:
     undefined=_UNDEFINED,
     source="RecTools Accuracy",
     cutoff=Cutoff("required"),
-    needs=(needs.CATALOGUE_ITEMS,),
+    needs=(required_facts.CATALOGUE_ITEMS,),
     needs_catalogue=True,
 )
 def class_accuracy(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
@@ -77,7 +77,7 @@ def class_accuracy(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     undefined=_UNDEFINED,
     source="Matthews (1975); RecTools MCC",
     cutoff=Cutoff("required"),
-    needs=(needs.CATALOGUE_ITEMS,),
+    needs=(required_facts.CATALOGUE_ITEMS,),
     needs_catalogue=True,
 )
 def matthews_correlation(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:

@@ -9,8 +9,8 @@ from rankeval_spark.measures.accuracy.gains_and_discounts import Dcg, Gains, Ide
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
 from rankeval_spark.measures.definition import Cutoff, Definition, Rule, Ties, only_with
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
-from rankeval_spark.measures.needs import VALUES
 from rankeval_spark.measures.options import GainMap
+from rankeval_spark.measures.required_facts import VALUES
 from rankeval_spark.measures.shared_options import Level
 
 _NO_GAIN = (

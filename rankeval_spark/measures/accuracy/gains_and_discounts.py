@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import positions, sum_by_list
-from rankeval_spark.measures.options import GainMap, Meaning, show
+from rankeval_spark.measures.options import GainMap, Meaning, option_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -166,7 +166,10 @@ class Weighting:
 def _exponential(gain: FloatVector) -> FloatVector:
     greatest = float(gain.max(initial=0.0))
     if greatest > _MOST_RAISED:
-        found, expected = f"a gain of {show(greatest)}", f"none above {show(_MOST_RAISED)}: 2**gain - 1 overflows"
+        found, expected = (
+            f"a gain of {option_text(greatest)}",
+            f"none above {option_text(_MOST_RAISED)}: 2**gain - 1 overflows",
+        )
         fix = "take dcg='log2', give the grades other gains (gains={...}), or correct the grades"
         raise JudgementError(Fault("measures, dcg='exp-log2'", found, expected, fix))
     return np.exp2(gain) - 1
@@ -180,8 +183,8 @@ def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
     position = np.minimum(np.searchsorted(known, sought), known.size - 1)
     is_unknown = known[position] != sought
     if is_unknown.any():
-        grade = show(float(sought[is_unknown].max()))
-        place, known_grades = f"measures, gains={show(gain_map)}", ", ".join(map(show, gain_map.grades))
+        grade = option_text(float(sought[is_unknown].max()))
+        place, known_grades = f"measures, gains={option_text(gain_map)}", ", ".join(map(option_text, gain_map.grades))
         expected, fix = f"only {known_grades} above 0", f"give {grade} a gain in the map, or correct the grades"
         raise JudgementError(Fault(place, f"a judgement with grade {grade}", expected, fix))
     return np.where(grades < 0, 0.0, gains[position])
@@ -254,6 +257,9 @@ def require_no_gain_above(max_rel: float, lists: Lists, *, measure: str) -> None
     """
     greatest = float(lists.judged_gain.max(initial=0.0))
     if greatest > max_rel:
-        found, expected = f"a judgement with grade {show(greatest)}", f"none above max_rel={show(max_rel)}"
+        found, expected = (
+            f"a judgement with grade {option_text(greatest)}",
+            f"none above max_rel={option_text(max_rel)}",
+        )
         fix = "set max_rel to the greatest grade there can be, or correct the grades"
         raise JudgementError(Fault(f"measures, {measure}", found, expected, fix))

@@ -10,8 +10,8 @@ import numpy as np
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, sum_by_list, where_defined
 from rankeval_spark.measures.definition import MEAN_OVER_TIES, Cutoff, Definition, Naming, Rule, Ties
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
-from rankeval_spark.measures.needs import VALUES
 from rankeval_spark.measures.options import Above, Meaning
+from rankeval_spark.measures.required_facts import VALUES
 from rankeval_spark.measures.shared_options import Level, RecallWeight
 
 NO_RELEVANT: Final = "no relevant judgement (R = 0)"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, ratio, sum_by_list
 from rankeval_spark.measures.definition import Definition, only_with
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
@@ -49,7 +49,7 @@ Weights: TypeAlias = Annotated[
     undefined="no categorised item among the first k, or among those that the user has in train",
     source="Steck (2018), Calibrated recommendations",
     rules=(only_with("alpha", _ALPHA, "distance", "KL"), only_with("base", "2", "distance", "KL", "JS")),
-    needs=(needs.ITEM_CATEGORIES, needs.PROFILE_CATEGORIES),
+    needs=(required_facts.ITEM_CATEGORIES, required_facts.PROFILE_CATEGORIES),
 )
 def calibration(
     cut: CutLists, *, alpha: Alpha = _ALPHA, base: Base = "2", distance: Distance = "KL", weights: Weights = "none"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.beyond_accuracy.pairwise_similarity import (
     aware_diversity,
@@ -36,10 +36,10 @@ _FEWER_THAN_TWO: Final = (
 )
 _VARGAS: Final = "Smyth & McClave (2001), Similarity vs. diversity; Vargas & Castells (2011)"
 _NEEDS: Final = {
-    "vector": (needs.ITEM_VECTORS,),
-    "jaccard": (needs.ITEM_CATEGORIES,),
-    "cooccurrence": (needs.ITEM_PAIRS, needs.ITEM_USERS),
-    "hamming": (needs.ITEM_VECTORS,),
+    "vector": (required_facts.ITEM_VECTORS,),
+    "jaccard": (required_facts.ITEM_CATEGORIES,),
+    "cooccurrence": (required_facts.ITEM_PAIRS, required_facts.ITEM_USERS),
+    "hamming": (required_facts.ITEM_VECTORS,),
 }
 
 
@@ -120,8 +120,8 @@ def intra_list_similarity(cut: CutLists, *, sim: Sim = "vector", unknown: Unknow
     source="Zhai et al. (2003), Beyond independent relevance: subtopic recall",
     aliases={"StRecall": {}},
     needs=lambda of, **_: (
-        needs.ITEM_CATEGORIES,
-        needs.PROFILE_CATEGORIES if of == "user" else needs.TOTAL_CATEGORIES,
+        required_facts.ITEM_CATEGORIES,
+        required_facts.PROFILE_CATEGORIES if of == "user" else required_facts.TOTAL_CATEGORIES,
     ),
 )
 def subtopic_recall(
@@ -148,7 +148,7 @@ def subtopic_recall(
     # The first item of its list with a category: items are in the order of (list, rank).
     covered, first = np.unique(facts.item_list[labels.owner] * facts.n_categories + labels.code, return_index=True)
     if of == "all":
-        counted, n_wanted = np.ones(len(covered)), facts.totals[needs.TOTAL_CATEGORIES][:, None]
+        counted, n_wanted = np.ones(len(covered)), facts.totals[required_facts.TOTAL_CATEGORIES][:, None]
     else:
         wanted = np.unique(facts.known_profile.owner * facts.n_categories + facts.known_profile.code)
         counted = np.isin(covered, wanted).astype(np.float64)
@@ -189,7 +189,7 @@ def _is_known(cut: CutLists, sim: str) -> FloatVector:
         return facts.has_numbers.astype(np.float64)
     if sim == "jaccard":
         return facts.has_categories.astype(np.float64)
-    return (facts.values[needs.ITEM_USERS] > 0).astype(np.float64)
+    return (facts.values[required_facts.ITEM_USERS] > 0).astype(np.float64)
 
 
 def _sum_of_cosines(cut: CutLists) -> FloatMatrix:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.definition import Definition, only_with
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
@@ -27,7 +27,7 @@ _MONTH: Final = 30
     undefined="the user has no list, or the day of an item is unknown (with unknown='drop': of every item)",
     source="measure sheet of this project, after Vargas & Castells (2011) and Chou et al. (2015)",
     rules=(only_with("days", _MONTH, "stat", "share"),),
-    needs=(needs.ITEM_AGE,),
+    needs=(required_facts.ITEM_AGE,),
 )
 def freshness(
     cut: CutLists,
@@ -48,7 +48,7 @@ def freshness(
     >>> freshness(Lists.of([Ranking([None, None], items=[Item(age=1), Item(age=4)])]).cut([1, 2]))
     array([[1. , 2.5]])
     """
-    ages = cut.lists.known_items.values[needs.ITEM_AGE]
+    ages = cut.lists.known_items.values[required_facts.ITEM_AGE]
     is_known = ~np.isnan(ages)
     n_known = cut.sum_items(is_known.astype(np.float64))
     if stat == "median":

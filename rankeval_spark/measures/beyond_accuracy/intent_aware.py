@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import Ratio, max_by_list, positions, sum_by_list
 from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Cutoff, Definition
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
@@ -22,7 +22,7 @@ Redundancy: TypeAlias = Annotated[
 ]
 
 _UNDEFINED: Final = "the user has no list, or no relevant judged item with a category"
-_NEEDS: Final = (needs.ITEM_CATEGORIES, needs.JUDGED_CATEGORIES)
+_NEEDS: Final = (required_facts.ITEM_CATEGORIES, required_facts.JUDGED_CATEGORIES)
 
 
 @Definition(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient, where_defined
 from rankeval_spark.measures.definition import Cutoff, Definition, Naming
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
@@ -27,7 +27,7 @@ _ABOUT: Final = "; B is the list of the named model for the same user"
     undefined=f"{_NO_TWO_LISTS}; denom='len' and 'min': no item at ranks 1..k",
     source="share of a page of k places; denom='len' RecTools Intersection; denom='min' Szymkiewicz-Simpson",
     cutoff=Cutoff("required").but("optional", denom="len").but("optional", denom="min"),
-    needs=(needs.OTHER_LISTS,),
+    needs=(required_facts.OTHER_LISTS,),
 )
 def overlap(
     cut: CutLists,
@@ -63,7 +63,7 @@ def overlap(
     bounds=(0, 1),
     undefined=_NO_TWO_LISTS,
     source="Jaccard (1901)",
-    needs=(needs.OTHER_LISTS,),
+    needs=(required_facts.OTHER_LISTS,),
 )
 def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     """Share of the items of either list, the model's own and that of another one, that both show.
@@ -88,7 +88,7 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     undefined=_NO_TWO_LISTS,
     source="Webber, Moffat & Zobel (2010), A similarity measure for indefinite rankings, equation 32; LensKit RBO",
     aliases={"RankBiasedOverlap": {}},
-    needs=(needs.OTHER_LISTS,),
+    needs=(required_facts.OTHER_LISTS,),
     naming=Naming(always_printed=("p",)),
 )
 def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.9) -> FloatMatrix:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.definition import Definition, Ties, only_with
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
@@ -33,7 +33,7 @@ _TIES: Final = Ties(bounded_by_gains=lambda relevance, **_: relevance == "off")
     undefined="the user has no list, train is empty, or unseen='drop' leaves no item",
     source=f"{_ZHOU}; RecTools ('one'), Evidently ('drop')",
     aliases={"Novelty": {}},
-    needs=(needs.ITEM_USERS, needs.TOTAL_USERS),
+    needs=(required_facts.ITEM_USERS, required_facts.TOTAL_USERS),
 )
 def mean_inverse_user_frequency(
     cut: CutLists,
@@ -52,10 +52,10 @@ def mean_inverse_user_frequency(
     >>> mean_inverse_user_frequency(Lists.of([one]).cut([1]))
     array([[2.]])
     """
-    users = cut.lists.known_items.values[needs.ITEM_USERS]
-    bits = _surprise(cut, users, needs.TOTAL_USERS)
+    users = cut.lists.known_items.values[required_facts.ITEM_USERS]
+    bits = _surprise(cut, users, required_facts.TOTAL_USERS)
     if unseen == "one":
-        return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), needs.TOTAL_USERS)
+        return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), required_facts.TOTAL_USERS)
     is_seen = (users > 0).astype(np.float64)
     return quotient(cut.sum_items(bits * is_seen), cut.sum_items(is_seen))
 
@@ -66,7 +66,7 @@ def mean_inverse_user_frequency(
     bounds=(0, math.inf),
     undefined=_NO_DATA,
     source=f"{_ZHOU}, by events",
-    needs=(needs.ITEM_INTERACTIONS, needs.TOTAL_INTERACTIONS),
+    needs=(required_facts.ITEM_INTERACTIONS, required_facts.TOTAL_INTERACTIONS),
 )
 def self_information(cut: CutLists) -> FloatMatrix:
     """Mean surprise of the recommended items: how rare an interaction with them was in the training data, in bits.
@@ -78,8 +78,10 @@ def self_information(cut: CutLists) -> FloatMatrix:
     >>> self_information(Lists.of([one]).cut([1]))
     array([[3.]])
     """
-    bits = _surprise(cut, cut.lists.known_items.values[needs.ITEM_INTERACTIONS], needs.TOTAL_INTERACTIONS)
-    return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), needs.TOTAL_INTERACTIONS)
+    bits = _surprise(
+        cut, cut.lists.known_items.values[required_facts.ITEM_INTERACTIONS], required_facts.TOTAL_INTERACTIONS
+    )
+    return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), required_facts.TOTAL_INTERACTIONS)
 
 
 @Definition(
@@ -89,7 +91,7 @@ def self_information(cut: CutLists) -> FloatMatrix:
     undefined=_NO_DATA,
     source=_VARGAS,
     rules=(_REL_IS_FOR_RELEVANCE,),
-    needs=(needs.ITEM_USERS, needs.TOTAL_USERS),
+    needs=(required_facts.ITEM_USERS, required_facts.TOTAL_USERS),
     ties=_TIES,
 )
 def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
@@ -104,9 +106,9 @@ def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: 
     array([[0.75]])
     """
     facts = cut.lists.known_items
-    totals = np.maximum(facts.totals[needs.TOTAL_USERS], 1)[facts.item_list]
-    unknown_to = 1 - facts.values[needs.ITEM_USERS] / totals
-    return _where_trained(cut, _discounted_mean(cut, unknown_to, rel, relevance), needs.TOTAL_USERS)
+    totals = np.maximum(facts.totals[required_facts.TOTAL_USERS], 1)[facts.item_list]
+    unknown_to = 1 - facts.values[required_facts.ITEM_USERS] / totals
+    return _where_trained(cut, _discounted_mean(cut, unknown_to, rel, relevance), required_facts.TOTAL_USERS)
 
 
 @Definition(
@@ -116,7 +118,7 @@ def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: 
     undefined=_NO_DATA,
     source=f"{_VARGAS}; an unseen item as in Elliot",
     rules=(_REL_IS_FOR_RELEVANCE,),
-    needs=(needs.ITEM_INTERACTIONS, needs.TOTAL_INTERACTIONS, needs.LEAST_INTERACTIONS),
+    needs=(required_facts.ITEM_INTERACTIONS, required_facts.TOTAL_INTERACTIONS, required_facts.LEAST_INTERACTIONS),
     ties=_TIES,
 )
 def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
@@ -132,9 +134,12 @@ def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: Counted
     array([[3.]])
     """
     facts = cut.lists.known_items
-    counts, least = facts.values[needs.ITEM_INTERACTIONS], facts.totals[needs.LEAST_INTERACTIONS][facts.item_list]
-    bits = _surprise(cut, np.where(counts > 0, counts, least), needs.TOTAL_INTERACTIONS)
-    return _where_trained(cut, _discounted_mean(cut, bits, rel, relevance), needs.TOTAL_INTERACTIONS)
+    counts, least = (
+        facts.values[required_facts.ITEM_INTERACTIONS],
+        facts.totals[required_facts.LEAST_INTERACTIONS][facts.item_list],
+    )
+    bits = _surprise(cut, np.where(counts > 0, counts, least), required_facts.TOTAL_INTERACTIONS)
+    return _where_trained(cut, _discounted_mean(cut, bits, rel, relevance), required_facts.TOTAL_INTERACTIONS)
 
 
 def _surprise(cut: CutLists, counts: FloatVector, total: str) -> FloatVector:

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, quotient
 from rankeval_spark.measures.definition import Aggregation, Definition
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
@@ -15,7 +15,7 @@ from rankeval_spark.measures.options import Meaning
 
 NO_LIST: Final = "the user has no list"
 _LONG_TAIL: Final = "Abdollahpouri et al. (2019), Managing popularity bias in recommender systems"
-_SCALES: Final = {"C": needs.TOTAL_INTERACTIONS, "max": needs.MOST_INTERACTIONS}
+_SCALES: Final = {"C": required_facts.TOTAL_INTERACTIONS, "max": required_facts.MOST_INTERACTIONS}
 
 
 @Definition(
@@ -25,7 +25,7 @@ _SCALES: Final = {"C": needs.TOTAL_INTERACTIONS, "max": needs.MOST_INTERACTIONS}
     undefined="the user has no list; unseen='drop' leaves no item; norm other than 'none' and train is empty",
     source="Yin et al. (2012), Challenging the long tail recommendation; norm='C' RecTools, norm='max' Evidently",
     aliases={"AvgRecPopularity": {}},
-    needs=lambda norm, **_: (needs.ITEM_INTERACTIONS, *([_SCALES[norm]] if norm in _SCALES else [])),
+    needs=lambda norm, **_: (required_facts.ITEM_INTERACTIONS, *([_SCALES[norm]] if norm in _SCALES else [])),
 )
 def average_popularity(
     cut: CutLists,
@@ -49,7 +49,7 @@ def average_popularity(
     array([[8., 5.]])
     """
     facts = cut.lists.known_items
-    counts = facts.values[needs.ITEM_INTERACTIONS]
+    counts = facts.values[required_facts.ITEM_INTERACTIONS]
     n_items = cut.n_items if unseen == "zero" else cut.sum_items((counts > 0).astype(np.float64))
     scale = facts.totals[_SCALES[norm]][:, None] if norm in _SCALES else np.ones((1, 1))
     return quotient(cut.sum_items(counts), n_items * scale)
@@ -61,7 +61,7 @@ def average_popularity(
     bounds=(0, 1),
     undefined=NO_LIST,
     source=_LONG_TAIL,
-    needs=(needs.ITEM_TAIL,),
+    needs=(required_facts.ITEM_TAIL,),
 )
 def long_tail_share(cut: CutLists) -> FloatMatrix:
     """Share of the recommended items that belong to the long tail.
@@ -73,7 +73,7 @@ def long_tail_share(cut: CutLists) -> FloatMatrix:
     >>> long_tail_share(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
     array([[0. , 0.5]])
     """
-    return mean_over_items(cut, needs.ITEM_TAIL)
+    return mean_over_items(cut, required_facts.ITEM_TAIL)
 
 
 @Definition(
@@ -82,7 +82,7 @@ def long_tail_share(cut: CutLists) -> FloatMatrix:
     bounds=(0, math.inf),
     undefined=NO_LIST,
     source=_LONG_TAIL,
-    needs=(needs.ITEM_TAIL,),
+    needs=(required_facts.ITEM_TAIL,),
 )
 def long_tail_count(cut: CutLists) -> FloatMatrix:
     """Count the recommended items that belong to the long tail.
@@ -94,7 +94,9 @@ def long_tail_count(cut: CutLists) -> FloatMatrix:
     >>> long_tail_count(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
     array([[0., 1.]])
     """
-    return np.where(cut.n_recommended > 0, cut.sum_items(cut.lists.known_items.values[needs.ITEM_TAIL]), np.nan)
+    return np.where(
+        cut.n_recommended > 0, cut.sum_items(cut.lists.known_items.values[required_facts.ITEM_TAIL]), np.nan
+    )
 
 
 @Definition(
@@ -105,7 +107,7 @@ def long_tail_count(cut: CutLists) -> FloatMatrix:
     undefined="the user has no list or nothing in train, and is in neither mean",
     source="Abdollahpouri et al. (2020), The connection between popularity bias, calibration, and fairness in "
     "recommendation",
-    needs=(needs.ITEM_INTERACTIONS, needs.PROFILE_INTERACTIONS),
+    needs=(required_facts.ITEM_INTERACTIONS, required_facts.PROFILE_INTERACTIONS),
     aggregation=Aggregation(default="micro"),
 )
 def popularity_lift(cut: CutLists) -> Ratio:
@@ -119,7 +121,7 @@ def popularity_lift(cut: CutLists) -> Ratio:
     >>> popularity_lift(Lists.of([one]).cut([1])).values
     array([[0.5]])
     """
-    of_list = mean_over_items(cut, needs.ITEM_INTERACTIONS)
+    of_list = mean_over_items(cut, required_facts.ITEM_INTERACTIONS)
     of_profile = cut.lists.known_items.known_profile_interactions[:, None]
     return Ratio(of_list - of_profile, of_profile, where=of_profile != 0)
 
@@ -130,7 +132,7 @@ def popularity_lift(cut: CutLists) -> Ratio:
     bounds=(0, 1),
     undefined=NO_LIST,
     source="LensKit MeanPopRank; Ekstrand & Mahant (2017), Sturgeon and the cool kids",
-    needs=(needs.ITEM_QUANTILE,),
+    needs=(required_facts.ITEM_QUANTILE,),
 )
 def mean_popularity_rank(cut: CutLists) -> FloatMatrix:
     """Mean rank of the recommended items by popularity, as a share: 1 for the most popular item.
@@ -142,7 +144,7 @@ def mean_popularity_rank(cut: CutLists) -> FloatMatrix:
     >>> mean_popularity_rank(Lists.of([Ranking([None, None], items=items)]).cut([1, 2]))
     array([[1.  , 0.75]])
     """
-    return mean_over_items(cut, needs.ITEM_QUANTILE)
+    return mean_over_items(cut, required_facts.ITEM_QUANTILE)
 
 
 def mean_over_items(cut: CutLists, fact: str) -> FloatMatrix:

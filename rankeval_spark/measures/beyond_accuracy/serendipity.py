@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Cutoff, Definition, only_with
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
@@ -26,12 +26,12 @@ ProfileSim: TypeAlias = Annotated[
 ]
 
 _CONTENT_NEEDS: Final = {
-    "vector": (needs.ITEM_VECTORS, needs.PROFILE_VECTORS),
-    "cooccurrence": (needs.ITEM_FAMILIARITY, needs.ITEM_USERS),
+    "vector": (required_facts.ITEM_VECTORS, required_facts.PROFILE_VECTORS),
+    "cooccurrence": (required_facts.ITEM_FAMILIARITY, required_facts.ITEM_USERS),
 }
 _NEEDS: Final = {
-    "pop": (needs.ITEM_LEVEL, needs.CATALOGUE_ITEMS),
-    "ge": (needs.ITEM_PLACE,),
+    "pop": (required_facts.ITEM_LEVEL, required_facts.CATALOGUE_ITEMS),
+    "ge": (required_facts.ITEM_PLACE,),
 }
 
 
@@ -103,7 +103,7 @@ def serendipity(
 def _not_most_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
     """(1 / m) |{i <= m : r_i = 1, i not among the k most popular items of train}|."""
     # Counted at each cutoff separately: the larger k, the more items are among the k most popular.
-    place = cut.lists.known_items.values[needs.ITEM_PLACE]
+    place = cut.lists.known_items.values[required_facts.ITEM_PLACE]
     counts = [cut.sum_items(is_relevant * (place > k))[:, column] for column, k in enumerate(cut.k[0])]
     return quotient(np.stack(counts, axis=1), cut.n_items)
 
@@ -111,7 +111,7 @@ def _not_most_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
 def _less_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
     """(1 / m) sum r_i max(p_u(i) - p_pop(i), 0), p being (N + 1 - rank) / N, 0 for an item that is not in train."""
     facts = cut.lists.known_items
-    n_items, level = facts.totals[needs.CATALOGUE_ITEMS], facts.values[needs.ITEM_LEVEL]
+    n_items, level = facts.totals[required_facts.CATALOGUE_ITEMS], facts.values[required_facts.ITEM_LEVEL]
     size, is_trained = np.maximum(n_items, 1)[facts.item_list], np.isfinite(level)
     at_rank = 1 - (facts.item_rank - 1) / size
     popularity = np.where(is_trained, 1 - (np.where(is_trained, level, 1) - 1) / size, 0.0)
@@ -122,8 +122,8 @@ def _less_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
 def _mean_distance(cut: CutLists, counted: FloatVector, sim: str, unknown: str) -> FloatMatrix:
     """Sum the distance of the items that count from the profile of their user, over the number of known items."""
     facts = cut.lists.known_items
-    similarity = _to_profile(facts) if sim == "vector" else facts.values[needs.ITEM_FAMILIARITY]
-    has_item = facts.has_vector if sim == "vector" else facts.values[needs.ITEM_USERS] > 0
+    similarity = _to_profile(facts) if sim == "vector" else facts.values[required_facts.ITEM_FAMILIARITY]
+    has_item = facts.has_vector if sim == "vector" else facts.values[required_facts.ITEM_USERS] > 0
     is_known = has_item & ~np.isnan(similarity)  # NaN for every item of a user without a profile
     n_known = cut.sum_items(is_known.astype(np.float64))
     distances = np.where(is_known, 1 - similarity, 0.0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.kernel_inputs.example_lists import Item
 from rankeval_spark.measures.kernel_inputs.item_facts import ItemFacts, Judged, Labels, Shared, SimilarPairs
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.kernel_inputs.example_lists import Background, Ranking
 
 _VALUES: Mapping[str, Callable[[Item], float]] = {
-    needs.ITEM_INTERACTIONS: lambda item: item.interactions,
-    needs.ITEM_USERS: lambda item: item.users,
-    needs.ITEM_TAIL: lambda item: item.is_tail,
-    needs.ITEM_LEVEL: lambda item: item.level,
-    needs.ITEM_PLACE: lambda item: item.place,
-    needs.ITEM_SEEN: lambda item: item.is_seen,
-    needs.ITEM_AGE: lambda item: item.age,
-    needs.ITEM_QUANTILE: lambda item: item.quantile,
-    needs.ITEM_FAMILIARITY: lambda item: item.familiarity,
-    needs.ITEM_COPIES: lambda item: item.copies,
+    required_facts.ITEM_INTERACTIONS: lambda item: item.interactions,
+    required_facts.ITEM_USERS: lambda item: item.users,
+    required_facts.ITEM_TAIL: lambda item: item.is_tail,
+    required_facts.ITEM_LEVEL: lambda item: item.level,
+    required_facts.ITEM_PLACE: lambda item: item.place,
+    required_facts.ITEM_SEEN: lambda item: item.is_seen,
+    required_facts.ITEM_AGE: lambda item: item.age,
+    required_facts.ITEM_QUANTILE: lambda item: item.quantile,
+    required_facts.ITEM_FAMILIARITY: lambda item: item.familiarity,
+    required_facts.ITEM_COPIES: lambda item: item.copies,
 }
 _TOTALS: Mapping[str, Callable[[Background], float]] = {
-    needs.TOTAL_INTERACTIONS: lambda background: background.interactions,
-    needs.MOST_INTERACTIONS: lambda background: background.most_interactions,
-    needs.LEAST_INTERACTIONS: lambda background: background.least_interactions,
-    needs.TOTAL_USERS: lambda background: background.users,
-    needs.TOTAL_CATEGORIES: lambda background: background.categories,
-    needs.CATALOGUE_ITEMS: lambda background: background.catalogue,
+    required_facts.TOTAL_INTERACTIONS: lambda background: background.interactions,
+    required_facts.MOST_INTERACTIONS: lambda background: background.most_interactions,
+    required_facts.LEAST_INTERACTIONS: lambda background: background.least_interactions,
+    required_facts.TOTAL_USERS: lambda background: background.users,
+    required_facts.TOTAL_CATEGORIES: lambda background: background.categories,
+    required_facts.CATALOGUE_ITEMS: lambda background: background.catalogue,
 }
 
 

@@ -15,7 +15,7 @@ class Item(NamedTuple):
     interactions: float = 0
     users: float = 0
     is_tail: bool = True  # whether it belongs to the long tail
-    # Dense rank and place by popularity, see :mod:`rankeval_spark.measures.needs`
+    # Dense rank and place by popularity, see :mod:`rankeval_spark.measures.required_facts`
     level: float = math.inf
     place: float = math.inf
     is_seen: bool = False  # whether its user has it in the training data

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.kernel_inputs.memo import Remembers
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ class ItemFacts(Remembers):
     # empty.
     item_list: IntVector
     item_rank: IntVector
-    values: Mapping[str, FloatVector]  # shape (n_items,): those of ``needs.ITEM_VALUES`` that were requested
-    totals: Mapping[str, FloatVector]  # shape (n_lists,): those of ``needs.TOTALS`` that were requested
+    values: Mapping[str, FloatVector]  # shape (n_items,): those of ``required_facts.ITEM_VALUES`` that were requested
+    totals: Mapping[str, FloatVector]  # shape (n_lists,): those of ``required_facts.TOTALS`` that were requested
     categories: Labels | None = None  # categories of the items
     vectors: FloatMatrix | None = None  # shape (n_items, n_features): vectors of the items; a row of NaN where unknown
     profile_categories: Labels | None = None  # categories of what the user of each list has in the training data
@@ -82,42 +82,42 @@ class ItemFacts(Remembers):
     @property
     def known_pairs(self) -> SimilarPairs:
         """Items that co-occur with another one of their list."""
-        return _collected(self.pairs, needs.ITEM_PAIRS)
+        return _collected(self.pairs, required_facts.ITEM_PAIRS)
 
     @property
     def known_categories(self) -> Labels:
         """Categories of the items."""
-        return _collected(self.categories, needs.ITEM_CATEGORIES)
+        return _collected(self.categories, required_facts.ITEM_CATEGORIES)
 
     @property
     def known_profile(self) -> Labels:
         """Categories of the profiles."""
-        return _collected(self.profile_categories, needs.PROFILE_CATEGORIES)
+        return _collected(self.profile_categories, required_facts.PROFILE_CATEGORIES)
 
     @property
     def known_profile_vectors(self) -> FloatMatrix:
         """Mean unit vectors of the profiles."""
-        return _collected(self.profile_vectors, needs.PROFILE_VECTORS)
+        return _collected(self.profile_vectors, required_facts.PROFILE_VECTORS)
 
     @property
     def known_profile_interactions(self) -> FloatVector:
         """Mean popularity of the profiles."""
-        return _collected(self.profile_interactions, needs.PROFILE_INTERACTIONS)
+        return _collected(self.profile_interactions, required_facts.PROFILE_INTERACTIONS)
 
     @property
     def known_judged(self) -> Judged:
         """Judged items with categories."""
-        return _collected(self.judged, needs.JUDGED_CATEGORIES)
+        return _collected(self.judged, required_facts.JUDGED_CATEGORIES)
 
     @property
     def known_shared(self) -> Mapping[str, Shared]:
         """What the lists have in common with those of other models, by model."""
-        return _collected(self.shared, needs.OTHER_LISTS)
+        return _collected(self.shared, required_facts.OTHER_LISTS)
 
     @property
     def known_vectors(self) -> FloatMatrix:
         """Vectors as they are given; a row of NaN for an item without one."""
-        return _collected(self.vectors, needs.ITEM_VECTORS)
+        return _collected(self.vectors, required_facts.ITEM_VECTORS)
 
     @cached_property
     def has_numbers(self) -> BoolVector:

@@ -168,17 +168,17 @@ class Lists(Remembers):
     @property
     def scores(self) -> FloatVector:
         """Score of each hit: float64, shape (n_hits,)."""
-        return _collected(self.hit_score, "scores")
+        return _collected(self.hit_score, "has no scores")
 
     @property
     def known_items(self) -> ItemFacts:
         """What is known of the recommended items."""
-        return _collected(self.items, "facts of items")
+        return _collected(self.items, "holds no facts of items")
 
     @property
     def values(self) -> tuple[FloatVector, FloatVector]:
         """Value of each hit and of each judgement, in the order of their gains."""
-        return _collected(self.hit_value, "values"), _collected(self.judged_value, "values")
+        return _collected(self.hit_value, "has no values"), _collected(self.judged_value, "has no values")
 
     @cached_property
     def ideal_values(self) -> FloatVector:
@@ -228,7 +228,7 @@ class Lists(Remembers):
         return self.once(("within", group), lambda: self._within(group))
 
     def _within(self, group: str) -> Lists:
-        of_hits, of_judged = _collected(self.groups, "item groups").members(group)
+        of_hits, of_judged = _collected(self.groups, "has no item groups").members(group)
         return Lists(
             self.n_recommended,
             self.hit_list[of_hits],
@@ -301,9 +301,9 @@ class Lists(Remembers):
         return CutLists(self, bounds[None, :])  # not memoised: a cycle would keep batches alive until a collection
 
 
-def _collected(fact: T | None, name: str) -> T:
+def _collected(fact: T | None, lack: str) -> T:
     if fact is None:
-        message = f"the batch has no {name}; a measure that reads them says so in its needs"
+        message = f"the batch {lack}; a measure that reads them says so in its needs"
         raise ValueError(message)
     return fact
 

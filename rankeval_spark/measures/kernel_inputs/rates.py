@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rankeval_spark.measures.item_groups import BY_POPULARITY
-from rankeval_spark.measures.needs import CATEGORY_SHARES, GROUP_RELEVANT
+from rankeval_spark.measures.required_facts import CATEGORY_SHARES, GROUP_RELEVANT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -85,7 +85,7 @@ class Rates:
 
     @classmethod
     def of(cls, groups: Sequence[Offered | Preferred], *, need: str, k: int = 0) -> Rates:
-        """Build the rates of groups written down by hand; ``need`` says which: a fact of :mod:`needs`."""
+        """Build the rates of groups written down by hand; ``need`` says which: a fact of :mod:`required_facts`."""
         sums = [one.sums(need=need, k=k) if isinstance(one, Offered) else one.sums(k=k) for one in groups]
         shape = (len(groups), 2 if need == CATEGORY_SHARES else len(BY_POPULARITY))
         taken, possible = (np.array([one[side] for one in sums], dtype=np.float64).reshape(shape) for side in (0, 1))

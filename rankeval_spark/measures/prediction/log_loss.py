@@ -12,7 +12,7 @@ from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import Ratio
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Cutoff, Definition
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
-from rankeval_spark.measures.options import show
+from rankeval_spark.measures.options import option_text
 from rankeval_spark.measures.prediction.rating_error import NO_PREDICTION, mean_over_hits
 from rankeval_spark.measures.shared_options import Level
 
@@ -54,7 +54,7 @@ def _surprise(lists: Lists, rel: float) -> FloatVector:
     scores = lists.scores
     is_outside = (scores < 0) | (scores > 1)
     if is_outside.any():
-        found = f"a score of {show(float(scores[is_outside][0]))} for a held-out item"
+        found = f"a score of {option_text(float(scores[is_outside][0]))} for a held-out item"
         fix = "leave LogLoss out, or give the log probabilities for scores"
         raise JudgementError(Fault("measures, LogLoss", found, "probabilities, from 0 to 1", fix))
     # The probability of the other outcome is subtracted here: 1 - 1e-15 itself has no sixteen digits.

@@ -12,8 +12,8 @@ from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, sum_by_list
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
-from rankeval_spark.measures.needs import LIST_NAMES
-from rankeval_spark.measures.options import Meaning, show
+from rankeval_spark.measures.options import Meaning, option_text
+from rankeval_spark.measures.required_facts import LIST_NAMES
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
@@ -152,8 +152,8 @@ def _error(cut: CutLists, missing: str) -> FloatVector:
     error = cut.lists.scores - cut.lists.hit_gain
     is_too_large = ~(np.abs(error) <= _GREATEST_ERROR)
     if is_too_large.any():
-        found = f"a score of {show(float(cut.lists.scores[is_too_large][0]))} for a held-out item"
-        expected = f"predicted ratings within {show(_GREATEST_ERROR)} of the true ones"
+        found = f"a score of {option_text(float(cut.lists.scores[is_too_large][0]))} for a held-out item"
+        expected = f"predicted ratings within {option_text(_GREATEST_ERROR)} of the true ones"
         fix = "leave RMSE, MSE and MAE out, or give the log predicted ratings for scores"
         raise JudgementError(Fault("measures", found, expected, fix))
     return error

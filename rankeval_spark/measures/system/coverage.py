@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector
 from rankeval_spark.measures.definition import Aggregation, Definition, Restrictions
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
@@ -40,7 +40,7 @@ def item_coverage(exposure: Exposure) -> FloatVector:
     undefined="the catalogue, or train, is empty",
     source="Ge, Delgado-Battenfeld & Jannach (2010), Beyond accuracy: evaluating recommender systems by coverage and "
     "serendipity",
-    needs=lambda items, **_: (needs.TRAINED_ITEMS,) if items == "train" else (),
+    needs=lambda items, **_: (required_facts.TRAINED_ITEMS,) if items == "train" else (),
     needs_catalogue=lambda items, **_: items == "catalogue",
 )
 def catalogue_coverage(

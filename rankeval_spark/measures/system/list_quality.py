@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
@@ -52,7 +52,7 @@ def sufficient_recommendations(
     bounds=(0, 1),
     undefined=_NO_LIST,
     source="RecTools; shared task hygiene: a list should not repeat what its user has",
-    needs=(needs.ITEM_SEEN,),
+    needs=(required_facts.ITEM_SEEN,),
 )
 def not_in_train(cut: CutLists) -> FloatMatrix:
     """Share of the recommended items that their user does not have in the training data.
@@ -64,7 +64,7 @@ def not_in_train(cut: CutLists) -> FloatMatrix:
     >>> not_in_train(Lists.of([Ranking([None, None], items=[Item(), Item(is_seen=True)])]).cut([1, 2]))
     array([[1. , 0.5]])
     """
-    n_seen = cut.sum_items(cut.lists.known_items.values[needs.ITEM_SEEN])
+    n_seen = cut.sum_items(cut.lists.known_items.values[required_facts.ITEM_SEEN])
     return quotient(cut.n_items - n_seen, cut.n_items)
 
 
@@ -74,7 +74,7 @@ def not_in_train(cut: CutLists) -> FloatMatrix:
     bounds=(0, 1),
     undefined=_NO_LIST,
     source="RecTools UnrepeatedReco",
-    needs=(needs.ITEM_COPIES,),
+    needs=(required_facts.ITEM_COPIES,),
 )
 def unrepeated_recommendations(
     cut: CutLists,
@@ -93,6 +93,6 @@ def unrepeated_recommendations(
     >>> unrepeated_recommendations(Lists.of([Ranking([None, None], items=items)]).cut([1, 2])).round(4)
     array([[0.3333, 0.5   ]])
     """
-    n_rows = cut.sum_items(cut.lists.known_items.values[needs.ITEM_COPIES])
+    n_rows = cut.sum_items(cut.lists.known_items.values[required_facts.ITEM_COPIES])
     share = quotient(cut.n_items, n_rows)
     return share if kind == "share" else np.where(np.isnan(share), np.nan, (n_rows == cut.n_items).astype(np.float64))

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatVector, quotient
 from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Definition
 from rankeval_spark.measures.kernel_inputs.rates import Rates
@@ -24,7 +24,7 @@ _UNEVEN: Final = math.sqrt(2)
     bounds=(0, _UNEVEN),
     undefined="a group has no relevant item, or no relevant item is recommended",
     source=_SOURCE,
-    needs=(needs.GROUP_RELEVANT,),
+    needs=(required_facts.GROUP_RELEVANT,),
     ties=NOT_BOUNDED_BY_GAINS,
 )
 def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: ARG001 - judgements are counted at it
@@ -47,7 +47,7 @@ def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: 
     bounds=(0, _UNEVEN),
     undefined="a group has no item that can be recommended, or no list holds an item of the catalogue",
     source=_SOURCE,
-    needs=(needs.GROUP_AVAILABLE,),
+    needs=(required_facts.GROUP_AVAILABLE,),
     needs_catalogue=True,
 )
 def statistical_parity(rates: Rates) -> FloatVector:
@@ -69,7 +69,7 @@ def statistical_parity(rates: Rates) -> FloatVector:
     bounds=(-1, math.inf),
     undefined="no user with a list has an item of the category in train",
     source="Tsintzou, Pitoura & Tsaparas (2018), Bias disparity in recommendation systems",
-    needs=(needs.CATEGORY_SHARES,),
+    needs=(required_facts.CATEGORY_SHARES,),
 )
 def bias_disparity(rates: Rates, *, category: Category) -> FloatVector:  # noqa: ARG001 - items are counted of it
     """How much more of a category users are recommended than they have in the training data, relatively.

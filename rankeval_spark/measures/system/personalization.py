@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 
-from rankeval_spark.measures import needs
+from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatVector
 from rankeval_spark.measures.definition import Cutoff, Definition, Rule
 from rankeval_spark.measures.kernel_inputs.exposure import Exposure, positive
@@ -31,7 +31,7 @@ _JACCARD: Final = (
             lambda options: options["denom"] != "k" and options["sim"] != "overlap",
         ),
     ),
-    needs=lambda denom, sim, **_: (needs.LIST_LENGTHS,) if denom == "min" or sim == "cosine" else (),
+    needs=lambda denom, sim, **_: (required_facts.LIST_LENGTHS,) if denom == "min" or sim == "cosine" else (),
 )
 def personalization(
     exposure: Exposure,

@@ -29,7 +29,7 @@ from rankeval_spark.report.figures.look import (
 )
 from rankeval_spark.report.figures.means import read as read_metrics
 from rankeval_spark.report.tables import demand_columns, distinct, keep, rows_of, to_arrow, whole
-from rankeval_spark.statistics.hashing import user_hashes
+from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import figures, wording
 from rankeval_spark.report.drawing import Caption
-from rankeval_spark.report.figures.users import (
-    N_CURVES,
-    column_of,
-    curve_means,
-    differences_of,
-    spoken,
-    values_of,
-)
+from rankeval_spark.report.figures.users import N_CURVES, column_of, curve_means, differences_of, spoken, values_of
 from rankeval_spark.report.views import Block, FigureView, Section
 
 if TYPE_CHECKING:

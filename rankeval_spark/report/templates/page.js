@@ -27,7 +27,8 @@
     tip.style.top = `${above > 8 ? above : event.clientY + 18}px`;
   };
 
-  // ---- figures: each is drawn when it comes near, the others when the browser has time, all of them before printing
+  // ---- figures: each is drawn when it comes near, the others when the browser has time, all of them before printing;
+  // tables that are folded stay so on paper, where they would be most of it
   const drawn = new Set();
   const draw = (place) => {
     if (drawn.has(place) || !place.clientWidth) return;
@@ -38,7 +39,12 @@
     vegaEmbed(place, given.figures[place.id], {
       mode: "vega-lite", config, renderer: "svg", actions: false, hover: false, ast: true,
       defaultStyle: false, tooltip: showTip,
-    }).then(() => { place.style.minHeight = ""; place.dataset.drawn = ""; });
+    }).then(() => {
+      // The place has a role and a label; its marks would be read out one by one.
+      place.querySelector("svg").setAttribute("aria-hidden", "true");
+      place.style.minHeight = "";
+      place.dataset.drawn = "";
+    });
   };
   const places = [...document.querySelectorAll(".chart")];
   const watcher = new IntersectionObserver((entries) => {
@@ -56,7 +62,7 @@
 
   let folded = [];
   window.addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
+    folded = [...document.querySelectorAll("details:not([open])")].filter((each) => each.querySelector(".chart"));
     folded.forEach((each) => { each.open = true; });
     places.forEach(draw);
   });

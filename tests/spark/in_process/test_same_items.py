@@ -11,15 +11,17 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.config import Policies, validate
-from rankeval_spark.config.bands import Band
+from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.config.request import Request
-from rankeval_spark.engine import rows
+from rankeval_spark.config.sections.bands import Band
+from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
-from rankeval_spark.in_process import cooccurrence, item_facts, segments
-from rankeval_spark.measures import MeasureSet, needs as N
-from rankeval_spark.stages import bands, describe
-from rankeval_spark.stages.describe import Knowledge
+from rankeval_spark.in_process.facts import cooccurrence, item_facts
+from rankeval_spark.in_process.rows import user_segments
+from rankeval_spark.measures import MeasureSet, required_facts as N
+from rankeval_spark.spark.facts import item_facts as spark_item_facts
+from rankeval_spark.spark.facts.item_facts import FactSources
+from rankeval_spark.spark.rows import bands
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -117,13 +119,13 @@ Drawn = tuple[np.random.Generator, str, pa.Table, pa.Table]
 
 def test_facts_of_items_and_totals_are_the_same(spark: SparkSession, tables: Drawn) -> None:
     _, _, train, items = tables
-    knowledge = Knowledge(on_spark(spark, train), on_spark(spark, items), DAY, has_small_catalogue=True)
+    knowledge = FactSources(on_spark(spark, train), on_spark(spark, items), DAY, has_small_catalogue=True)
     counted, described = COUNTED_FACTS, CATALOGUE_FACTS | {N.ITEM_KNOWN}
     for needs in (counted | described, {N.ITEM_PLACE, N.ITEM_TAIL}, described):
         frozen = frozenset(needs)
         found = item_facts.to_item_table(train, items, needs=frozen, n_places=4, evaluation_date=DAY)
-        assert_same(found, describe.to_item_table(knowledge, needs=frozen, n_places=4), C.ITEM_ID)
-    totals = describe.to_totals(knowledge, needs=frozenset({*N.TOTALS, *N.GROUP_SIZES}))
+        assert_same(found, spark_item_facts.to_item_table(knowledge, needs=frozen, n_places=4), C.ITEM_ID)
+    totals = spark_item_facts.to_totals(knowledge, needs=frozenset({*N.TOTALS, *N.GROUP_SIZES}))
     assert totals is not None
     in_total = item_facts.to_totals(train, items, needs=frozenset({*N.TOTALS, *N.GROUP_SIZES}))
     assert in_total is not None
@@ -148,12 +150,12 @@ def test_cooccurrence_is_the_same(
     monkeypatch.setattr(cooccurrence, "AT_ONCE", most_cells)
     random, kind, train, _ = tables
     ranked = ranked_of(random, kind, has_lists=depth == 0)
-    knowledge, frame = Knowledge(on_spark(spark, train)), on_spark(spark, ranked)
-    familiar = describe.to_familiarity(frame, knowledge=knowledge, depth=depth)
-    expected = familiar.withColumnRenamed(N.ITEM_FAMILIARITY, rows.SIMILARITY)
+    knowledge, frame = FactSources(on_spark(spark, train)), on_spark(spark, ranked)
+    familiar = spark_item_facts.to_familiarity(frame, knowledge=knowledge, depth=depth)
+    expected = familiar.withColumnRenamed(N.ITEM_FAMILIARITY, row_kinds.SIMILARITY)
     assert_same(cooccurrence.to_familiarity(ranked, train, depth), expected, C.USER_ID, C.ITEM_ID)
     key = [name for name in C.LIST_KEY if name in ranked.column_names]
-    pairs = describe.to_pairs(frame, knowledge=knowledge, depth=depth)
+    pairs = spark_item_facts.to_pairs(frame, knowledge=knowledge, depth=depth)
     assert_same(cooccurrence.to_pairs(ranked, train, depth), pairs, *key)
 
 
@@ -170,8 +172,8 @@ def test_a_catalogue_is_refused_with_the_same_words(
 ) -> None:
     items = pa.table({C.ITEM_ID: pa.array(ids), C.VECTOR: pa.array(vectors, pa.list_(pa.float64()))})
     needs = frozenset({N.ITEM_VECTORS} if reads_vectors else {N.ITEM_CATEGORIES})
-    knowledge = Knowledge(None, on_spark(spark, items), DAY, has_small_catalogue=True)
-    frame = describe.to_item_table(knowledge, needs=needs, n_places=0)
+    knowledge = FactSources(None, on_spark(spark, items), DAY, has_small_catalogue=True)
+    frame = spark_item_facts.to_item_table(knowledge, needs=needs, n_places=0)
     assert frame is not None
     with pytest.raises(ValueError, match=r"^\[rankeval:items\] ") as refused:
         item_facts.to_item_table(None, items, needs=needs, n_places=0, evaluation_date=DAY)
@@ -200,7 +202,9 @@ def numbers_of(random: np.random.Generator, n_rows: int) -> dict[str, np.ndarray
 
 
 def requested(rules: dict[str, Any]) -> Request:
-    return Request(MeasureSet.parse(["P@1"]), Policies(), bands={name: validate(Band, rules[name]) for name in rules})
+    return Request(
+        MeasureSet.parse(["P@1"]), Policies(), bands={name: validate_model(Band, rules[name]) for name in rules}
+    )
 
 
 @pytest.mark.parametrize(("rule", "n_rows"), [("given", 331), ("seven", 331), ("seven", 0)])
@@ -209,7 +213,7 @@ def test_bands_are_the_same(spark: SparkSession, rule: str, n_rows: int) -> None
     columns = {name: pa.array(values, pa.float64(), mask=np.arange(n_rows) % 11 == 5) for name, values in drawn.items()}
     table = pa.table({C.USER_ID: pa.array(range(n_rows), pa.int64()), **columns})
     request = requested({name: RULES[rule] for name in drawn})
-    found, facts = segments.to_segments(table, None, request)
+    found, facts = user_segments.to_segments(table, None, request)
     frame = on_spark(spark, table)
     assert_same(found, bands.with_bands(frame, bands=request.bands), C.USER_ID)
     expected = bands.to_facts(frame, bands=request.bands, name="segments").toArrow()
@@ -228,8 +232,8 @@ def test_activity_is_the_same(spark: SparkSession) -> None:
     activity = bands.to_activity(on_spark(spark, train), names=names)
     banded = bands.with_bands(activity, bands=counted)
     own = bands.with_bands(on_spark(spark, table), bands={"age": request.bands["age"]})
-    found, facts = segments.to_segments(table, train, request)
+    found, facts = user_segments.to_segments(table, train, request)
     assert_same(found, bands.with_activity(own, activity=banded), C.USER_ID)
     assert facts[1:] == bands.to_facts(activity, bands=counted, name="train").toArrow().to_pylist()
-    alone, _ = segments.to_segments(None, train, requested({name: rules[name] for name in names}))
+    alone, _ = user_segments.to_segments(None, train, requested({name: rules[name] for name in names}))
     assert_same(alone, banded, C.USER_ID)

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from rankeval_spark.cli import measures, presets, terminal
+from rankeval_spark.cli.commands import measures, presets
+from rankeval_spark.cli.display import terminal
 from rankeval_spark.config import PRESETS, Policies
 from rankeval_spark.measures import group_statistics, registry
 from tests.support.cli import rankeval
@@ -36,7 +37,7 @@ def said(name: str | None = None, *, view: ModuleType = measures) -> Said:
     """Show measures, or presets, without the command line around."""
     out = io.StringIO()
     with redirect_stdout(out):
-        view.show(name)
+        view.list_or_explain(name)
     lines = out.getvalue().splitlines()
     return Said(" ".join(out.getvalue().split()), max(len(line.rstrip()) for line in lines))
 

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from rankeval_spark.config import json_schema, load_config, yaml_reader
+from rankeval_spark.config import json_schema, load_config
+from rankeval_spark.config.reading import yaml_reader
 
 PROJECT = Path(__file__).parents[3]
 CONF = PROJECT / "conf"

@@ -9,8 +9,8 @@ from typing import get_args
 
 import pytest
 
-from rankeval_spark.config import EvaluationConfig, Policies, load_config, parse_date, validate
-from rankeval_spark.config.policies import Ties
+from rankeval_spark.config import EvaluationConfig, Policies, load_config, parse_date, validate_model
+from rankeval_spark.config.sections.policies import Ties
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import registry
 
@@ -224,9 +224,9 @@ def test_empty_file_lacks_every_required_key(config_file: Path) -> None:
 
 
 def test_models_can_be_validated_on_their_own() -> None:
-    assert validate(Policies, {"ties": "rank"}).ties == "rank"
+    assert validate_model(Policies, {"ties": "rank"}).ties == "rank"
     with pytest.raises(ConfigError, match=r"evaluate\(ties=\): found 'item_dsc'.*did you mean 'item_desc'"):
-        validate(Policies, {"ties": "item_dsc"}, locate=lambda place: f"evaluate({place[0]}=)")
+        validate_model(Policies, {"ties": "item_dsc"}, locate=lambda place: f"evaluate({place[0]}=)")
 
 
 def test_dates_are_read_strictly() -> None:

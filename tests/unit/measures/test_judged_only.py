@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, needs, registry
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry, required_facts
 from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
 from rankeval_spark.measures.shared_options import GROUP, JUDGED_ONLY
 from tests.support import oracles
@@ -86,7 +86,7 @@ def test_means_over_all_orders_of_ties_are_those_of_the_judged_items_alone() -> 
         one
         for entry in RESTRICTED
         for one in whole_variants(entry)
-        if entry.takes_expected_ties(one.options) and needs.VALUES not in one.needs
+        if entry.takes_expected_ties(one.options) and required_facts.VALUES not in one.needs
     ]
     assert len({one.name for one in taking}) > 15
     assert_option_is_policy(taking, lists, closed_up)

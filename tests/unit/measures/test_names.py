@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.measures import (
-    Lists,
-    Measure,
-    MeasureSet,
-    Ranking,
-    UnknownMeasureError,
-    group_statistics,
-    registry,
-)
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, UnknownMeasureError, group_statistics, registry
 from rankeval_spark.measures.options import GainMap
 from tests.support import oracles
 

@@ -11,18 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankeval_spark.app.night import run_night
+from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.config.request import request_of
-from rankeval_spark.in_process import file_inputs
-from rankeval_spark.in_process.file_inputs import open_inputs
-from rankeval_spark.in_process.files import ForSparkError
-from rankeval_spark.session.on_demand import on_demand
+from rankeval_spark.inputs.arrow import file_inputs
+from rankeval_spark.inputs.arrow.file_inputs import open_inputs
+from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.spark.session.on_demand import on_demand
 from tests.support import nights
 from tests.support.nights import FIRST, Workspace
 
 if TYPE_CHECKING:
-    from rankeval_spark.in_process.file_inputs import FileInput
+    from rankeval_spark.inputs.arrow.file_inputs import FileInput
 
 LOG = [
     {name: value for name, value in row.items() if name != "day"}

@@ -23,7 +23,7 @@ sides = st.integers(0, 30).flatmap(
 
 def of(numerator: np.ndarray, denominator: np.ndarray) -> Ratios:
     """Moments of one group."""
-    return ratios.by_group(numerator, denominator, np.zeros(len(numerator), dtype=np.int64), 1)
+    return ratios.ratio_moments_by_group(numerator, denominator, np.zeros(len(numerator), dtype=np.int64), 1)
 
 
 def linearised(found: Ratios) -> tuple[float, float]:

@@ -11,14 +11,16 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from rankeval_spark.statistics import distributions, hashing, moments, tukey
-from rankeval_spark.statistics.replicates import Draws
+from rankeval_spark.statistics import distributions, moments
+from rankeval_spark.statistics.comparisons import tukey
+from rankeval_spark.statistics.resampling import hashed_random
+from rankeval_spark.statistics.resampling.replicate_sums import Draws
 from tests.support import textbook
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.tukey import Tukey
+    from rankeval_spark.statistics.comparisons.tukey import Tukey
 
-USERS = hashing.user_hashes([f"user {number}" for number in range(1000)])
+USERS = hashed_random.user_hashes([f"user {number}" for number in range(1000)])
 
 VALUES = np.array([[0.3, 0.5, 0.4], [0.1, 0.2, 0.4], [0.6, 0.7, 0.7], [0.2, 0.2, 0.5], [0.9, 0.8, 1.0]])
 
@@ -31,7 +33,9 @@ P_ANY = 0.04180440178529943
 def compared(values: np.ndarray) -> Tukey:
     """Compare the columns of one measure by way of merged moments."""
     centred = tukey.row_centred(values[:, :, None])[:, :, 0]
-    halves = [moments.by_group(part, np.zeros(len(part), dtype=np.int64), 1) for part in (centred[::2], centred[1::2])]
+    halves = [
+        moments.moments_by_group(part, np.zeros(len(part), dtype=np.int64), 1) for part in (centred[::2], centred[1::2])
+    ]
     found = halves[0].merge(halves[1])
     return tukey.compare_all(found.n[:, 0], found.mean, found.m2, level=0.95)
 

@@ -16,15 +16,16 @@ from benchmarks import in_process, report
 from benchmarks.data import DataSettings, prepare
 from benchmarks.families import Families
 from benchmarks.machine import describe, n_cores
+from benchmarks.nights import Nights
 from benchmarks.processes import high_water_mark
 from benchmarks.timing import Timing, interleaved
 from benchmarks.workloads import DEFAULT, FLOOR, Workloads
-from rankeval_spark.session.cache import cache_dir
-from rankeval_spark.session.jars import delta_jars
-from rankeval_spark.session.java import find_java
-from rankeval_spark.session.settings import DELTA_CATALOG, DELTA_EXTENSION
+from rankeval_spark.spark.runtime.cache import cache_dir
+from rankeval_spark.spark.runtime.jars import delta_jars
+from rankeval_spark.spark.runtime.java import find_java
+from rankeval_spark.spark.session.settings import DELTA_CATALOG, DELTA_EXTENSION
 
-PARTS: Final = ("main", "here", "extras", "families")
+PARTS: Final = ("main", "here", "extras", "families", "night")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,6 +69,7 @@ def run(spark: SparkSession, workloads: Workloads, *, parts: Sequence[str], repe
         "here": lambda: in_process.contenders(workloads.tables),
         "extras": workloads.extras,
         "families": Families(workloads).contenders,
+        "night": Nights(workloads, cache_dir() / "bench" / "demo", _say).contenders,
     }
     # By name: the floor and the default call belong to several parts.
     chosen = {one.name: one for part in PARTS if part in parts for one in contenders[part]()}
@@ -109,7 +111,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--ids", choices=["integers", "text"], default="integers", help="kind of the ids (integers)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the generated rows (1)")
     parser.add_argument(
-        "--parts", nargs="+", choices=PARTS, default=list(PARTS[:3]), help="what to time (all but the families)"
+        "--parts",
+        nargs="+",
+        choices=PARTS,
+        default=list(PARTS[:3]),
+        help="what to time (all but the families and the nights)",
     )
     parser.add_argument("--scratch", help="folder for what is written (in the cache folder)")
     return parser.parse_args(arguments)

@@ -53,11 +53,11 @@ def watched() -> Iterator[Peak]:
 
 
 def cpu_seconds() -> float:
-    """Return the processor time that the processes below this one have used so far, those that ended included.
+    """Return the processor time that this process and those below it have used so far, those that ended included.
 
     Other work on the machine stretches the clock far more than this.
     """
-    return sum(_ticks(pid) for pid in _descendants()) / os.sysconf("SC_CLK_TCK")
+    return sum(_ticks(pid) for pid in (os.getpid(), *_descendants())) / os.sysconf("SC_CLK_TCK")
 
 
 def high_water_mark() -> float:

@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession, Window, functions as F
 from benchmarks.data import MORE_SEGMENTS, SEGMENT_SIZES, Tables
 from benchmarks.timing import Contender
 from rankeval_spark import evaluate
-from rankeval_spark.app.night import NightResult, run_night
-from rankeval_spark.config import EvaluationConfig, load_config
+from rankeval_spark.apps.nightly.night import NightResult, run_night
+from rankeval_spark.config import load_config
 from rankeval_spark.measures import registry
-from rankeval_spark.pipeline.user_rows import to_user_rows
+from rankeval_spark.spark.plans.user_rows import to_user_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,11 +52,8 @@ COMPARED: Final = "  comparisons of all models with the first"
 WITH_ILD: Final = f"  with ILD@{DEPTH} by vectors"
 WITH_POPULARITY: Final = f"  with seven measures of popularity @{DEPTH}"
 CHECKS: Final = "evaluate(...).checks"
-NIGHT: Final = "the nightly job: checked, audited, published as Delta tables"
+NIGHT: Final = "the nightly job on Spark: checked, audited, published as Delta tables"
 DAY: Final = date(2026, 1, 1)
-
-_NOT_ACCURACY: Final = frozenset({"data_quality", "rating", "rank_agreement", "roc_area", "user_coverage"})
-"""Families that read no judgement or that read scores."""
 
 _SPELLED: Final = {"RBP": "RBP(max_rel=3,p=0.8)"}
 """Measures that must know the greatest gain there is."""
@@ -151,7 +148,7 @@ class Workloads:
 
     def night(self) -> NightResult:
         """Run the nightly job on the same rows: checked, staged, audited and published as Delta tables, again."""
-        result = run_night(self.spark, self._config, DAY)
+        result = run_night(self.spark, load_config(self.night_config), DAY)
         for step, seconds in result.seconds.items():
             self.steps.setdefault(step, []).append(seconds)
         return result
@@ -175,8 +172,8 @@ class Workloads:
         return tuple(sorted(row[0] for row in self.log.select("model_id").distinct().collect()))
 
     @cached_property
-    def _config(self) -> EvaluationConfig:
-        """Write the config of the nightly job and read it as the command line would."""
+    def night_config(self) -> Path:
+        """Write the config of the nightly job."""
         inputs = {
             "recommendations": self.tables.recommendations,
             "held_out": self.tables.held_out,
@@ -193,18 +190,17 @@ class Workloads:
         self.scratch.mkdir(parents=True, exist_ok=True)
         path = self.scratch / "night.yaml"
         path.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
-        return load_config(path)
+        return path
 
 
 def accuracy() -> tuple[str, ...]:
     """Name every measure of relevance with its default options, at each cutoff where it takes one."""
     found: list[str] = []
     for entry in registry.entries("list"):
-        definition = entry.definition
-        if entry.family in _NOT_ACCURACY or definition.needs or definition.needs_with(**entry.defaults):
+        if entry.family != "accuracy" or entry.needs(entry.defaults):
             continue
         name = _SPELLED.get(entry.name, entry.name)
-        takes_none = definition.cutoff.need(entry.defaults) == "forbidden"
+        takes_none = entry.definition.cutoff.need(entry.defaults) == "forbidden"
         found += [name] if takes_none else [f"{name}@{k}" for k in CUTOFFS]
     return tuple(found)
 

@@ -7,6 +7,14 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Final
 
+TRAINING: Final = {
+    # ALS serialises a deep lineage, for which the default stack can be too small.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m",
+    # A hundred thousand ratings: four partitions hold them.
+    "spark.sql.shuffle.partitions": "4",
+}
+"""Settings of the session in which ALS is trained."""
+
 LOGS_VERSION: Final = 1
 """Raised whenever the code gives the same settings another meaning, so that kept logs are written again."""
 

@@ -1,6 +1,6 @@
 """The demo's workspace: recommendation logs of real models, written once and kept for the same data and settings.
 
-The only module of the demo that runs Spark jobs and touches tables.
+The only module of the demo that touches tables.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import functions as F
+from deltalake import write_deltalake
 
 from rankeval_spark import columns as C
 from rankeval_spark.demo import als, models, movielens, segments, synthetic
 from rankeval_spark.demo.logs import HELD_OUT, RECOMMENDATIONS, SEGMENTS, DemoLogs, forget, read_kept, remember
 from rankeval_spark.demo.settings import DemoSettings
 from rankeval_spark.demo.split import Cut, rolling_cuts
-from rankeval_spark.session import cache_dir
+from rankeval_spark.spark.session import cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.demo.dataset import Dataset
 
@@ -54,7 +54,7 @@ def prepare(
     Parameters
     ----------
     spark : SparkSession
-        A session that can write Delta.
+        Where ALS is trained; it is left alone where the logs are kept.
     workspace : Path
         Folder of the demo; made if missing.
     progress : callable
@@ -75,7 +75,7 @@ def prepare(
     tables = _make_logs(spark, data, settings, progress)
     progress("writing the logs")
     for name, frame in tables.items():
-        _write(spark, frame, folder / name)
+        _write(frame, folder / name)
     logs = DemoLogs.of(folder, data, dates=settings.dates, n_rows={name: len(frame) for name, frame in tables.items()})
     remember(logs, fingerprint)
     progress(f"logs written: {logs.summary()}")
@@ -88,7 +88,7 @@ def load_dataset(cache: Path, progress: Callable[[str], None]) -> Dataset:
         return movielens.load(cache)
     except movielens.MovieLensUnavailableError as error:
         progress(f"{error}; going on with seeded synthetic data of the same shape")
-        return synthetic.make()
+        return synthetic.make_dataset()
 
 
 def _make_logs(
@@ -136,19 +136,17 @@ def _all_dates(cuts: Sequence[Cut], frames: Sequence[pd.DataFrame]) -> pd.DataFr
 
 def _to_spark(spark: SparkSession, frame: pd.DataFrame) -> DataFrame:
     # An Arrow table crosses as Arrow whatever the session's settings; a pandas frame may cross row by row.
-    return spark.createDataFrame(pa.Table.from_pandas(frame, preserve_index=False))
+    return spark.createDataFrame(_to_arrow(frame))
 
 
-def _write(spark: SparkSession, frame: pd.DataFrame, table: Path) -> None:
+def _to_arrow(frame: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def _write(frame: pd.DataFrame, table: Path) -> None:
     """Write a Delta table, a file a date; ids become strings, as in most logs."""
-    rows = _to_spark(spark, frame)
-    ids: dict[str, Column] = {name: F.col(name).cast("string") for name in _IDS if name in rows.columns}
-    (
-        rows.withColumns(ids)
-        .repartition(C.EVALUATION_DATE)
-        .write.format("delta")
-        .mode("overwrite")
-        .option("overwriteSchema", "true")
-        .partitionBy(C.EVALUATION_DATE)
-        .save(str(table))
-    )
+    rows = _to_arrow(frame)
+    for name in _IDS:
+        if name in rows.column_names:
+            rows = rows.set_column(rows.column_names.index(name), name, rows[name].cast(pa.string()))
+    write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite", partition_by=[C.EVALUATION_DATE])

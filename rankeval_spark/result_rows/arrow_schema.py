@@ -1,4 +1,4 @@
-"""The declared columns of result rows as Arrow types."""
+"""The declared columns of published tables as Arrow types."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 ARROW_TYPES: Final = {
     "string": pa.string(),
     "array<string>": pa.list_(pa.string()),
+    "array<int>": pa.list_(pa.int32()),
+    "array<double>": pa.list_(pa.float64()),
+    "array<struct<first:int,last:int>>": pa.list_(pa.struct([("first", pa.int32()), ("last", pa.int32())])),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
+    "date": pa.date32(),
     "int": pa.int32(),
     "bigint": pa.int64(),
     "double": pa.float64(),

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsBusyError, ResultsError
-from rankeval_spark.results import journal, roots, tables
-from rankeval_spark.results.commits import Root
-from rankeval_spark.results.facts import Night, RunFacts
-from rankeval_spark.results.locks import Lock, LockTimes
-from rankeval_spark.results.maintenance import Maintenance
-from rankeval_spark.results.publish import recover
-from rankeval_spark.results.run import Run
-from rankeval_spark.results.staging import STAGING_FOLDER
-from rankeval_spark.results.storage import Storage, open_storage
+from rankeval_spark.results import journal
+from rankeval_spark.results.maintenance.maintenance import Maintenance
+from rankeval_spark.results.publishing.publish import recover
+from rankeval_spark.results.publishing.run import Run
+from rankeval_spark.results.publishing.staging import STAGING_FOLDER
+from rankeval_spark.results.run_facts import Night, RunFacts
+from rankeval_spark.results.storage import local_tables, roots, tables
+from rankeval_spark.results.storage.commits import Root
+from rankeval_spark.results.storage.file_store import LocalStorage, Storage, normalise, open_storage, scheme_of
+from rankeval_spark.results.storage.locks import Lock, LockTimes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 PUBLISH_LOCK: Final = "publish"
 PUBLISH_WAIT_SECONDS: Final = 600.0
 """Patience with another run's publish, which takes seconds."""
+
+
+def can_be_written_here(root: str) -> bool:
+    """Whether this process writes the tables of a root; Spark writes the others."""
+    location = normalise(root)
+    return not scheme_of(location) and local_tables.are_at(LocalStorage(location))
 
 
 class ResultsStore:
@@ -94,8 +101,14 @@ class ResultsStore:
         """Keep the tables of the root to one writer: a publish or maintenance."""
         return self._lock(PUBLISH_LOCK, owner, PUBLISH_WAIT_SECONDS)
 
-    def start(self, facts: RunFacts) -> Run:
-        """Record that a run has started; the caller is inside :meth:`run_lock` of its evaluation and date."""
+    def start(self, facts: RunFacts, *, publishing: Collection[str] = ()) -> Run:
+        """Record that a run has started; the caller is inside :meth:`run_lock` of its evaluation and date.
+
+        Parameters
+        ----------
+        publishing : collection of str
+            Runs that this process publishes meanwhile, by their ids: nobody need finish that.
+        """
         lock = self._run_locks.get(facts.night)
         if lock is None:
             raise ResultsError(Fault(f"run {facts.run_id}", "no run lock", f"to be inside run_lock of {facts.night}"))
@@ -104,18 +117,18 @@ class ResultsStore:
         run = Run(self._spark, self._storage, facts, run_lock=lock, publish_lock=self.publish_lock)
         run.begin()
         try:
-            self.finish_pending(facts.run_id)
+            self.finish_pending(facts.run_id, publishing=publishing)
         except (Exception, KeyboardInterrupt) as error:
             run.fail("start", error)
             raise
         return run
 
-    def finish_pending(self, owner: str) -> None:
+    def finish_pending(self, owner: str, *, publishing: Collection[str] = ()) -> None:
         """Finish what runs announced and did not complete, so that the nights before are those that will be seen.
 
         Whoever announced a publish has a staging folder, unless that was lost; the next publish finds out.
         """
-        if self._storage.names(STAGING_FOLDER):
+        if any(name.rpartition(".")[2] not in publishing for name in self._storage.names(STAGING_FOLDER)):
             with self.publish_lock(owner) as lock:
                 recover(Root(self._spark, self._storage, lock))
 
@@ -164,8 +177,8 @@ class ResultsStore:
             lock.release()
 
     def _create_tables(self) -> None:
-        if tables.missing(self._storage):
+        if tables.missing_tables(self._storage):
             with self.publish_lock("set-up"):  # two first runs at once: the second finds the tables made
-                for schema in tables.missing(self._storage):
-                    tables.create(self._storage, schema)
+                for schema in tables.missing_tables(self._storage):
+                    tables.create_table(self._storage, schema)
                     tables.require_reader_version(self._storage, schema.name)

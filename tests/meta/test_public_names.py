@@ -58,7 +58,7 @@ EVALUATE: Final = {
 }
 EVALUATION: Final = {
     *("agreement", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics", "leaderboard"),
-    *("metrics", "ranked_items", "user_metrics", "user_values"),
+    *("metrics", "plot", "ranked_items", "user_metrics", "user_values"),
 }
 RESULTS: Final = {
     "arrow": ("table", "date", "evaluation", "columns", "equal"),

@@ -15,9 +15,10 @@ import pytest
 from rankeval_spark import Results, schemas
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError, InputError
-from rankeval_spark.results import journal, local_tables
-from rankeval_spark.results.facts import RunFacts
-from rankeval_spark.results.storage import LocalStorage
+from rankeval_spark.results import journal
+from rankeval_spark.results.run_facts import RunFacts
+from rankeval_spark.results.storage import local_tables
+from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights
 from tests.support.cli import PROJECT
 from tests.support.nights import FIRST, SECOND
@@ -201,7 +202,7 @@ def test_a_root_in_which_nothing_was_published_says_so(tmp_path: Path) -> None:
 def test_a_version_that_is_gone_is_named(root: Root) -> None:
     storage = LocalStorage(root.root)
     with pytest.raises(ConfigError, match="table metrics at version 99"):
-        local_tables.read(storage, "metrics", version=99)
+        local_tables.read_rows(storage, "metrics", version=99)
 
 
 def without_spark(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:

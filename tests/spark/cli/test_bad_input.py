@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from rankeval_spark.results.facts import Night
+from rankeval_spark.results.run_facts import Night
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
 from tests.support.nights import FIRST
@@ -243,7 +243,7 @@ def test_failure_that_nobody_foresaw_is_one_line(foreign: Workspace, monkeypatch
         message = "it broke\n\tat org.apache.spark.Somewhere"
         raise RuntimeError(message)
 
-    monkeypatch.setattr("rankeval_spark.cli.runs.run_night", fail)
+    monkeypatch.setattr("rankeval_spark.cli.commands.run_dates.run_night", fail)
     done = rankeval("run", foreign.config, "--date", FIRST)
 
     assert done.code == 1

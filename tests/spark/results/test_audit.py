@@ -11,15 +11,19 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.results import MeasureFact, Results, ResultsStore, audit
+from rankeval_spark.results import MeasureFact, Results, ResultsStore
+from rankeval_spark.results.publishing import audit
+from rankeval_spark.results.publishing.audited_files import RowsHere
+from rankeval_spark.results.publishing.audited_frames import RowsOnSpark
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.errors import Fault
+    from rankeval_spark.results.publishing.audited import Audited
 
 Look: TypeAlias = "Callable[[list[nights.Row]], list[Fault]]"
 
@@ -27,16 +31,31 @@ Look: TypeAlias = "Callable[[list[nights.Row]], list[Fault]]"
 TABLES = {schema.name: schema for schema in (schemas.USER_METRICS, schemas.METRICS)}
 
 
+@pytest.fixture(params=["on Spark", "here", "here, in parts"])
+def audited(request: pytest.FixtureRequest) -> Callable[[DataFrame], Audited]:
+    """Give the audit the rows of a frame: by Spark, by this process, and in parts that split users."""
+
+    def rows_of(frame: DataFrame) -> Audited:
+        if request.param == "on Spark":
+            return RowsOnSpark(frame)
+        rows = frame.toArrow()
+        if request.param == "here":
+            return RowsHere([rows])
+        return RowsHere([rows.slice(start, 1) for start in range(rows.num_rows)])
+
+    return rows_of
+
+
 @pytest.fixture
-def look(spark: SparkSession) -> Look:
+def look(spark: SparkSession, audited: Callable[[DataFrame], Audited]) -> Look:
     """Audit user rows against the metrics of the standard night."""
 
-    def audited(rows: list[nights.Row]) -> list[Fault]:
+    def found(rows: list[nights.Row]) -> list[Fault]:
         user_metrics = nights.frame(spark, schemas.USER_METRICS, rows)
-        metrics = nights.frame(spark, schemas.METRICS, nights.metric_rows(nights.RANKS))
-        return audit.user_metrics(user_metrics, metrics, nights.MEASURES)
+        metrics = nights.frame(spark, schemas.METRICS, nights.metric_rows(nights.RANKS)).toArrow()
+        return audit.user_metrics(audited(user_metrics), metrics, nights.MEASURES)
 
-    return audited
+    return found
 
 
 def test_a_sound_night_passes(look: Look) -> None:
@@ -62,7 +81,7 @@ def test_a_missing_user_is_found(look: Look) -> None:
 
 @pytest.mark.parametrize("n_lists", [3, 2, None])
 def test_a_user_with_several_lists_counts_once_with_their_mean_and_his_lists_are_counted(
-    spark: SparkSession, n_lists: int | None
+    spark: SparkSession, audited: Callable[[DataFrame], Audited], n_lists: int | None
 ) -> None:
     rows = [
         {**row, "list_id": list_id, "rr": value}
@@ -77,8 +96,8 @@ def test_a_user_with_several_lists_counts_once_with_their_mean_and_his_lists_are
     ]
     rows += [row for row in nights.user_rows({"bob": None}) if row["k"] == 1]
     faults = audit.user_metrics(
-        nights.frame(spark, schemas.USER_METRICS, rows),
-        nights.frame(spark, schemas.METRICS, metrics),
+        audited(nights.frame(spark, schemas.USER_METRICS, rows)),
+        nights.frame(spark, schemas.METRICS, metrics).toArrow(),
         nights.MEASURES,
     )
     found = {3: [], 2: ["0.25 over 2 users"], None: ["0.25 over 2 users with None lists"]}[n_lists]
@@ -90,7 +109,7 @@ def test_a_user_with_several_lists_counts_once_with_their_mean_and_his_lists_are
     ("unit", "mean", "ratio"), [("user", 5 / 8, (2 + 2 / 4) / (2 + 13 / 4)), ("list", 2 / 5, (2 + 2) / (2 + 13))]
 )
 def test_means_over_lists_are_recomputed_from_all_lists(
-    spark: SparkSession, unit: str, mean: float, ratio: float
+    spark: SparkSession, audited: Callable[[DataFrame], Audited], unit: str, mean: float, ratio: float
 ) -> None:
     """Lists 1 of ann, of 2 of 2 items; 1, 0, 0, 0 of bob, 2 of 4, 0 of 3, 0 of 3, 0 of 3 items."""
     lists = [("ann", "1", 1.0, 2 / 2, 2.0)]
@@ -104,9 +123,10 @@ def test_means_over_lists_are_recomputed_from_all_lists(
         MeasureFact("RR", 5, "rr", "RR", 0.0, 1.0, unit=unit),
         MeasureFact("P", 5, "p", "P(agg='micro')", 0.0, 1.0, weight="p__weight", unit=unit),
     ]
-    assert audit.user_metrics(frame, nights.frame(spark, schemas.METRICS, published), measures) == []
+    metrics = nights.frame(spark, schemas.METRICS, published).toArrow()
+    assert audit.user_metrics(audited(frame), metrics, measures) == []
     swapped = [replace(one, unit={"user": "list", "list": "user"}[unit]) for one in measures]
-    faults = audit.user_metrics(frame, nights.frame(spark, schemas.METRICS, published), swapped)
+    faults = audit.user_metrics(audited(frame), metrics, swapped)
     assert [fault.where for fault in faults] == [
         f"table metrics, model als, {name} at k = 5, slice all" for name in ("RR", "P")
     ]
@@ -116,7 +136,7 @@ def test_means_over_lists_are_recomputed_from_all_lists(
     ("ratio", "mean", "wrong"), [(1 / 2, 1 / 4, []), (3 / 4, 1 / 4, ["P"]), (1 / 2, log(1 / 4), ["GMAP"])]
 )
 def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_they_are_published(
-    spark: SparkSession, ratio: float, mean: float, wrong: list[str]
+    spark: SparkSession, audited: Callable[[DataFrame], Audited], ratio: float, mean: float, wrong: list[str]
 ) -> None:
     """Ann hits 2 of 2 and 0 of 4, on average 1 of 3; Bob 1 of 1: (1 + 1) / (3 + 1)."""
     lists = [("ann", "am", 1.0, 2.0, 1 / 2), ("ann", "pm", 0.0, 4.0, 1 / 2), ("bob", "", 1.0, 1.0, 1 / 8)]
@@ -130,17 +150,18 @@ def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_they_are_pub
         MeasureFact("P", 5, "p", "P(agg='micro')", 0.0, 1.0, weight="p__weight"),
         MeasureFact("GMAP", 5, "gmap", "GMAP", None, 0.0, link="log"),
     ]
-    faults = audit.user_metrics(frame, nights.frame(spark, schemas.METRICS, published), measures)
+    metrics = nights.frame(spark, schemas.METRICS, published).toArrow()
+    faults = audit.user_metrics(audited(frame), metrics, measures)
     assert [fault.where for fault in faults] == [
         f"table metrics, model als, {name} at k = 5, slice all" for name in wrong
     ]
 
 
-def test_a_key_that_occurs_twice_is_named(spark: SparkSession) -> None:
+def test_a_key_that_occurs_twice_is_named(spark: SparkSession, audited: Callable[[DataFrame], Audited]) -> None:
     rows = nights.user_rows(nights.RANKS)
     frames = {
-        "user_metrics": nights.frame(spark, schemas.USER_METRICS, [*rows, rows[0]]),
-        "metrics": nights.frame(spark, schemas.METRICS, nights.metric_rows(nights.RANKS)),
+        "user_metrics": audited(nights.frame(spark, schemas.USER_METRICS, [*rows, rows[0]])),
+        "metrics": audited(nights.frame(spark, schemas.METRICS, nights.metric_rows(nights.RANKS))),
     }
     faults = audit.refused_rows(frames, [schemas.USER_METRICS, schemas.METRICS])
     assert [fault.where for fault in faults] == ["table user_metrics"]
@@ -156,14 +177,19 @@ def test_a_key_that_occurs_twice_is_named(spark: SparkSession) -> None:
         ("user_metrics", "n_judged", None, "n_judged IS NOT NULL"),
     ],
 )
-def test_a_row_that_its_table_would_refuse_is_named(
-    spark: SparkSession, table: str, column: str, value: float | None, rule: str
+def test_a_row_that_its_table_would_refuse_is_named(  # noqa: PLR0913, PLR0917 - the cases of one parameter set
+    spark: SparkSession,
+    audited: Callable[[DataFrame], Audited],
+    table: str,
+    column: str,
+    value: float | None,
+    rule: str,
 ) -> None:
     rows = {"user_metrics": nights.user_rows(nights.RANKS), "metrics": nights.metric_rows(nights.RANKS)}
     frames = {name: nights.frame(spark, TABLES[name], rows[name]) for name in rows}
     is_meant = F.col(C.K) == F.lit(2)
     frames[table] = frames[table].withColumn(column, F.when(is_meant, F.lit(value)).otherwise(F.col(column)))
-    faults = audit.refused_rows(frames, [TABLES[name] for name in rows])
+    faults = audit.refused_rows({name: audited(frames[name]) for name in rows}, [TABLES[name] for name in rows])
     assert [fault.where for fault in faults] == [f"table {table}"]
     assert "model_id='als'" in faults[0].found
     assert rule in faults[0].expected

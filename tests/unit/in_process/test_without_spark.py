@@ -14,7 +14,7 @@ import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError
-from rankeval_spark.in_process import memory
+from rankeval_spark.inputs.arrow import memory_limit
 
 LOG: Final[dict[str, list[Any]]] = {
     "user_id": ["ann", "ann", "bob", "bob"],
@@ -87,7 +87,7 @@ def test_a_stream_is_read_once_at_the_call() -> None:
 def test_inputs_above_the_memory_of_the_machine_are_refused_before_they_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memory, "physical_bytes", lambda: 600.0)
+    monkeypatch.setattr(memory_limit, "physical_bytes", lambda: 600.0)
     with pytest.raises(InputError, match=r"7 rows in all inputs.*; give DataFrames of Spark instead"):
         evaluate(pd.DataFrame(LOG), pd.DataFrame(HELD_OUT), measures=["RR@2"])
 

@@ -1,0 +1,76 @@
+"""The inputs of an evaluation in this process: Arrow tables in their canonical columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input in its canonical columns.
+
+    Attributes
+    ----------
+    name : str
+        ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``.
+    table : pa.Table
+        Canonical columns that the table has, in the order of the schema; of judgements always ``gain``, 1 where the
+        table has none. Ids are string or int64, ``model_id`` and ``list_id`` string; ``score`` double, int64 or
+        decimal; ``rank`` int32, ``gain`` and ``value`` double; ``interacted_at`` timestamp in microseconds UTC,
+        ``published_at`` date32, ``categories`` a list of string, ``vector`` a list of double; segments string, those
+        that become bands double. Cells that cannot be read are NULL.
+    given : frozenset of str
+        Canonical columns that the table had.
+    id_types : mapping
+        Type of each id, ``string`` or ``bigint``, by canonical column.
+    unreadable : pa.BooleanArray or None
+        Whether a cell of the row could not be read; None where every one could.
+    """
+
+    name: str
+    table: pa.Table
+    given: frozenset[str]
+    id_types: Mapping[str, str]
+    unreadable: pa.BooleanArray | None = None
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The inputs of one evaluation.
+
+    Attributes
+    ----------
+    recommendations, held_out, segments, train, items : Source
+        The last three are None where they are not given. All rows, those that cannot be used too.
+    are_checked : bool
+        Whether checks judge the rows that cannot be used. Where they do not, an input without any other is refused, and
+        so is a log whose ranks count from 0.
+    """
+
+    recommendations: Source
+    held_out: Source
+    segments: Source | None = None
+    train: Source | None = None
+    items: Source | None = None
+    are_checked: ClassVar[bool] = False
+
+    def all(self) -> tuple[Source, ...]:
+        """Return the inputs that there are, in the order of the arguments of ``evaluate``."""
+        every = (self.recommendations, self.held_out, self.segments, self.train, self.items)
+        return tuple(source for source in every if source)
+
+    @property
+    def has_one_list(self) -> bool:
+        """Whether no user has several lists of a model."""
+        return "list_id" not in self.recommendations.given
+
+
+class CheckedTables(Tables):
+    """The inputs of a night."""
+
+    are_checked = True

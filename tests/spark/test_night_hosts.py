@@ -1,0 +1,261 @@
+"""A night is the same on both hosts: rows of users to the bit, everything else within 1e-12."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import deltalake
+import pyarrow.parquet as pq
+import pytest
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.nightly.night import run_night
+from rankeval_spark.config import load_config
+from rankeval_spark.errors import ChecksFailedError
+from rankeval_spark.spark.session.on_demand import on_demand
+from tests.support import nights
+from tests.support.awkward import Awkward
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
+
+if TYPE_CHECKING:
+    from datetime import date
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.apps.nightly.night import NightResult
+
+OF_USERS: Final = ("lists", "user_metrics")
+TOLERANCE: Final = 1e-12
+COUNT_ONLY: Final[dict[str, Any]] = {
+    f"checks__{name}": {} for name in ("null_keys", "invalid_scores", "null_gains", "missing_users")
+}
+
+
+def no_session() -> NoReturn:
+    message = "a session was started"
+    raise AssertionError(message)
+
+
+def roots(workspace: Workspace, *overrides: str) -> tuple[Any, Any]:
+    """Configs of the same night, one for each host."""
+    of_host = ("results.root=on_spark", "results.root=here")
+    on_spark, here = (load_config(workspace.config, (*overrides, root)) for root in of_host)
+    return on_spark, here
+
+
+def on_both(
+    spark: SparkSession, workspace: Workspace, *overrides: str, days: tuple[date, ...] = (FIRST,), share: float = 1.0
+) -> list[tuple[NightResult, NightResult]]:
+    """Run nights on both hosts; that here starts no session."""
+    on_spark, here = roots(workspace, *overrides)
+    results = []
+    for day in days:
+        there = run_night(spark, on_spark, day, sample_share=share)
+        results.append((there, run_night(on_demand(no_session), here, day, sample_share=share)))
+    assert_same(workspace)
+    return results
+
+
+def assert_same(workspace: Workspace) -> None:
+    for schema in schemas.PUBLISHED:
+        wanted, found = (rows_of(workspace, root, schema.name) for root in ("on_spark", "here"))
+        assert len(found) == len(wanted), schema.name
+        tolerance = 0.0 if schema.name in OF_USERS else TOLERANCE
+        for one, other in zip(found, wanted, strict=True):
+            assert one.keys() == other.keys()
+            for name, value in other.items():
+                assert is_same(one[name], value, tolerance), (schema.name, name, one, other)
+    wanted, found = (published(workspace, root) for root in ("on_spark", "here"))
+    for one, other in zip(found, wanted, strict=True):
+        for name in ("reason", "inputs", "input_columns", "measures", "n_rows", "sample_share"):
+            assert one[name] == other[name], name
+
+
+def rows_of(workspace: Workspace, root: str, table: str) -> list[dict[str, Any]]:
+    rows = deltalake.DeltaTable(str(workspace.folder / root / table)).to_pyarrow_table().drop_columns([C.RUN_ID])
+    return sorted(rows.to_pylist(), key=lambda row: tuple(str(x) for x in row.values() if not isinstance(x, float)))
+
+
+def published(workspace: Workspace, root: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = (
+        deltalake.DeltaTable(str(workspace.folder / root / "runs")).to_pyarrow_table().to_pylist()
+    )
+    return sorted((row for row in rows if row["status"] == "PUBLISHED"), key=lambda row: row["recorded_at"])
+
+
+def is_same(one: Any, other: Any, tolerance: float) -> bool:  # noqa: ANN401 - a cell of any type
+    if isinstance(one, float) and isinstance(other, float) and tolerance:
+        return math.isclose(one, other, rel_tol=0, abs_tol=tolerance * max(1.0, abs(other)))
+    return bool(one == other)
+
+
+def awkward(folder: Path, inputs: Awkward, format_: str = "parquet", **changes: Any) -> Workspace:  # noqa: ANN401 - as change
+    """Make a workspace of random inputs with everything awkward in them."""
+    made = Workspace(folder)
+    for name, table in vars(inputs).items():
+        write(folder / "inputs" / name, table, format_)
+    made.configure(
+        {
+            "evaluation": "awkward",
+            "inputs": {name: {"format": format_, "path": f"inputs/{name}"} for name in vars(inputs)},
+            "measures": ["nDCG", "AP", "P(agg='micro')", "RR"],
+            "cutoffs": [1, 3],
+            "slices": ["country", ["country", "tier"]],
+            "min_slice_size": 2,
+            "results": {"root": "results", "lists": True, "quarantine": False},
+        }
+    )
+    made.change(**COUNT_ONLY, **changes)
+    return made
+
+
+def write(path: Path, table: pa.Table, format_: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if format_ == "delta":
+        deltalake.write_deltalake(str(path), table)
+        return
+    path.mkdir()
+    half = table.num_rows // 2
+    for number, part in enumerate((table.slice(0, half), table.slice(half))):
+        pq.write_table(part, path / f"part-{number}.parquet")
+
+
+def test_nights_by_hand_with_a_date_without_rows(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = nights.workspace(tmp_path, gates=[{"measure": "RR@2", "margin": 0.5, "against": "previous"}])
+    found = on_both(spark, workspace, days=(FIRST, SECOND, WITHOUT_ROWS, FIRST))
+    assert all(here.gates == there.gates and here.warnings == there.warnings for there, here in found)
+    assert [here.reason is None for _, here in found] == [True, True, False, True]
+
+
+def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = awkward(tmp_path, Awkward.make(5, ids="bigint"))
+    ((there, here),) = on_both(spark, workspace, share=0.5)
+    assert there.evaluation == here.evaluation == "awkward.sample-0.5"
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
+        pytest.param({}, {}, id="plain"),
+        pytest.param({"ids": "bigint"}, {"results__lists": False, "format_": "delta"}, id="numbers, no lists, Delta"),
+        pytest.param({"has_lists": True}, {"policies__unit": "list"}, id="several lists, unit list"),
+        pytest.param(
+            {"has_lists": True, "has_ranks": True}, {"comparisons": {"baseline": "popular"}}, id="lists, ranks"
+        ),
+        pytest.param({"has_ranks": True}, {"policies__rank_gaps": "keep"}, id="rank gaps kept"),
+        pytest.param(
+            {"ids": "bigint"},
+            {"inputs__recommendations__types": {"user_id": "string"}, "inputs__held_out__types": {"user_id": "string"}}
+            | {f"inputs__{name}__types": {"user_id": "string"} for name in ("segments", "train")},
+            id="numbers as text",
+        ),
+        pytest.param(
+            {}, {"intervals": {"method": "bootstrap", "replicates": 100}, "models": ["als", "knn"]}, id="drawn"
+        ),
+        pytest.param(
+            {},
+            {"comparisons": {"baseline": "popular", "pairs": "all", "tests": ["t", "wilcoxon", "tukey"]}},
+            id="comparisons",
+        ),
+        pytest.param(
+            {"ids": "bigint"},
+            {
+                "measures": ["RR", "MIUF", "ILD(unknown='drop')", "Freshness(unknown='drop')", "Unexpectedness"],
+                "policies__seen_in_train": "drop",
+                "checks__seen_in_train": {"warn": 0},
+            },
+            id="measures of items, seen items dropped",
+        ),
+        pytest.param(
+            {},
+            {
+                "measures": ["RR", "ItemCoverage", "Gini", "PopREO", "Personalization", "CatalogCoverage"],
+                "policies__unknown_items": "drop",
+                "checks__unknown_rows": {"warn": 0},
+            },
+            id="all lists together, unknown items dropped",
+        ),
+        pytest.param(
+            {},
+            {
+                "bands": {"age": {"quantiles": 3}, "activity": {"of": "train"}},
+                "slices": ["age", "activity"],
+                "item_slices": ["head", "rock"],
+                "checks__seen_in_train": {"warn": 0},
+            },
+            id="bands, groups of items, seen items counted",
+        ),
+        pytest.param(
+            {},
+            {
+                "policies": {"population": "run", "ties": "expected", "held_out_duplicates": "last"},
+                "measures": ["P", "RR"],
+            },
+            id="run",
+        ),
+    ],
+)
+def test_random_nights(spark: SparkSession, tmp_path: Path, make: dict[str, Any], changes: dict[str, Any]) -> None:
+    workspace = awkward(tmp_path, Awkward.make(7, **make), **changes)
+    on_both(spark, workspace)
+
+
+def test_rows_are_chosen_by_the_same_filters(spark: SparkSession, tmp_path: Path) -> None:
+    filters = [
+        {"column": "score", "op": "!=", "value": 0.5},
+        {"column": "model_id", "op": "in", "value": ["als", "popular"]},
+        {"column": "user_id", "op": ">", "value": 7},
+    ]
+    of_time = [{"column": "interacted_at", "op": "<", "value": "2026-01-01T12:00:00+02:00"}]
+    of_items = [{"column": "published_at", "op": ">=", "value": "2025-03-01"}]
+    workspace = awkward(
+        tmp_path,
+        Awkward.make(3, ids="bigint"),
+        inputs__recommendations__filters=filters[1:],
+        inputs__held_out__filters=of_time,
+        inputs__items__filters=of_items,
+        models=["als", "popular"],
+    )
+    on_both(spark, workspace)
+
+    workspace.change(inputs__recommendations__filters=filters)  # how Spark compares fractions is left to Spark
+    with pytest.raises(AssertionError, match="a session was started"):
+        on_both(spark, workspace)
+
+
+def test_what_is_wrong_is_reported_alike(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = awkward(tmp_path, Awkward.make(2))
+    workspace.change(
+        checks__null_keys={"error": 0}, checks__invalid_scores={"error": 0}, policies__invalid_scores="error"
+    )
+    messages = []
+    for session, config in zip((spark, on_demand(no_session)), roots(workspace), strict=True):
+        with pytest.raises(ChecksFailedError) as failed:
+            run_night(session, config, FIRST)
+        messages.append([str(fault) for fault in failed.value.faults])
+    assert messages[0] == messages[1]
+    assert len(messages[0]) >= 2
+
+
+def test_rows_that_cannot_be_used_are_written_out_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = awkward(tmp_path, Awkward.make(2), results__quarantine=True)
+    on_spark, here = roots(workspace)
+    run_night(spark, on_spark, FIRST)
+    run_night(on_demand(lambda: spark), here, FIRST)
+    assert_same(workspace)
+    kept = [
+        sorted(
+            map(
+                str,
+                deltalake.DeltaTable(str(next((workspace.folder / root / "_quarantine").iterdir())))
+                .to_pyarrow_table()
+                .to_pylist(),
+            )
+        )
+        for root in ("on_spark", "here")
+    ]
+    assert kept[0] == kept[1]
+    assert len(kept[0]) >= 4

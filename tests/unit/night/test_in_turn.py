@@ -1,0 +1,148 @@
+"""A backfill publishes one date while it computes the next, and what depends on published dates waits for that."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, timedelta
+from threading import Event
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import deltalake
+import pytest
+
+from rankeval_spark.apps.nightly import night
+from rankeval_spark.apps.nightly.backfill import backfill_dates
+from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night
+from rankeval_spark.apps.progress import Silent
+from rankeval_spark.config import load_config
+from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.results.publishing import failpoints
+from rankeval_spark.spark.session.on_demand import on_demand
+from tests.support import nights
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST, SECOND, Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECONDS = 60
+
+
+def no_session() -> NoReturn:
+    message = "a session was started"
+    raise AssertionError(message)
+
+
+class Signal(Silent):
+    """Sets an event when a stage ends."""
+
+    def __init__(self, stage: str, is_over: Event) -> None:
+        self.stage, self.is_over = stage, is_over
+
+    def end(self, stage: str, seconds: float, n_rows: int | None) -> None:  # noqa: ARG002 - as Progress has it
+        """Set it where this is the stage."""
+        if stage == self.stage:
+            self.is_over.set()
+
+
+def prepared(
+    workspace: Workspace, day: date, *, stage: str = "", over: Event | None = None, after: PreparedNight | None = None
+) -> PreparedNight:
+    config = load_config(workspace.config)
+    listener = Signal(stage, over or Event())
+    return prepare_night(on_demand(no_session), config, day, progress=listener, after=after)
+
+
+def test_next_date_is_scored_before_the_one_before_it_is_published(tmp_path: Path) -> None:
+    """The publish begins when the next date was scored: one after the other, it never would."""
+    workspace, is_scored = nights.workspace(tmp_path), Event()
+    first = prepared(workspace, FIRST)
+    with ThreadPoolExecutor(1) as pool:
+        publishing = pool.submit(lambda: is_scored.wait(SECONDS) and first.publish())
+        second = prepared(workspace, SECOND, stage="score", over=is_scored, after=first)
+        assert publishing.result(SECONDS)  # its checks waited for it
+    second.publish()
+    events = deltalake.DeltaTable(f"{workspace.root}/runs").to_pyarrow_table().sort_by("recorded_at").to_pylist()
+    assert [(row["evaluation_date"], row["status"]) for row in events] == [
+        (FIRST, "RUNNING"),
+        (SECOND, "RUNNING"),
+        (FIRST, "PUBLISHING"),
+        (FIRST, "PUBLISHED"),
+        (SECOND, "PUBLISHING"),
+        (SECOND, "PUBLISHED"),
+    ]
+
+
+def test_checks_of_a_date_see_the_dates_before_it(tmp_path: Path) -> None:
+    """As many rows as on the three nights before: the third of these is published while the fourth is computed."""
+    days = [FIRST + timedelta(days=number) for number in range(4)]
+    workspace = nights.workspace(tmp_path)
+    workspace.write("recommendations", nights.recommendations({day: nights.LISTS[FIRST] for day in days}))
+    workspace.write("held_out", nights.held_out({day: nights.GAINS[FIRST] for day in days}))
+    workspace.write("segments", nights.segments(days))
+    done = rankeval("backfill", workspace.config, "--from", days[0], "--to", days[-1])
+    assert done.code == 0, done.err
+    checks = deltalake.DeltaTable(f"{workspace.root}/checks").to_pyarrow_table().to_pylist()
+    volumes = {row["evaluation_date"] for row in checks if row["check"] == "volume"}
+    assert volumes == {days[3]}
+
+
+def test_date_whose_publish_fails_does_not_stop_the_next(tmp_path: Path) -> None:
+    workspace = nights.workspace(tmp_path)
+    begun: list[PreparedNight] = []
+
+    def run(day: date) -> PreparedNight:
+        begun.append(prepared(workspace, day, after=begun[-1] if begun else None))
+        return begun[-1]
+
+    with failpoints.armed("after_metrics"):
+        outcomes = backfill_dates([FIRST, SECOND], run)
+        failed = next(outcomes)
+    assert isinstance(failed.error, failpoints.FailpointError)
+    (published,) = outcomes
+    assert published.exit_code == 0, published.error
+
+
+class Slow:
+    """A date that is published when an event is set."""
+
+    def __init__(self, day: date, event: Event) -> None:
+        self.day, self.event = day, event
+
+    def publish(self) -> NightResult:
+        """Wait for the event; the second date fails."""
+        assert self.event.wait(SECONDS)
+        if self.day == SECOND:
+            raise InputError(Fault("inputs.held_out", "nothing", "rows"))
+        return NightResult("nightly", self.day, "run", {}, {})
+
+
+def test_outcomes_come_in_the_order_of_the_dates_each_when_it_is_certain() -> None:
+    third, event, seen = date(2026, 1, 3), Event(), list[tuple[date, int]]()
+
+    def run(day: date) -> Any:  # noqa: ANN401 - prepared, or done
+        if day == SECOND:  # the first one waits for this
+            event.set()
+        if day == third:
+            raise KeyboardInterrupt
+        return Slow(day, event)
+
+    outcomes = backfill_dates([FIRST, SECOND, third], run)
+    for _ in range(3):
+        outcome = next(outcomes)
+        seen.append((outcome.evaluation_date, outcome.exit_code))
+    assert seen == [(FIRST, 0), (SECOND, 4), (third, 130)]
+    with pytest.raises(KeyboardInterrupt):
+        next(outcomes)
+
+
+def test_night_whose_publish_fails_is_over_for_whoever_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first = prepared(nights.workspace(tmp_path), FIRST)
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError
+
+    monkeypatch.setattr(night._Night, "publish", fail)
+    with pytest.raises(RuntimeError):
+        first.publish()
+    first.wait()

@@ -1,0 +1,173 @@
+"""Tables that this process reads as Spark does, and those that it leaves to Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rankeval_spark.apps.nightly.night import run_night
+from rankeval_spark.config import load_config
+from rankeval_spark.config.request import request_of
+from rankeval_spark.inputs.arrow import file_inputs
+from rankeval_spark.inputs.arrow.file_inputs import open_inputs
+from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.spark.session.on_demand import on_demand
+from tests.support import nights
+from tests.support.nights import FIRST, Workspace
+
+if TYPE_CHECKING:
+    from rankeval_spark.inputs.arrow.file_inputs import FileInput
+
+LOG = [
+    {name: value for name, value in row.items() if name != "day"}
+    for row in nights.recommendations()
+    if row["day"] == FIRST.isoformat()
+]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return nights.workspace(tmp_path)
+
+
+def opened(workspace: Workspace, *overrides: str) -> dict[str, FileInput]:
+    config = load_config(workspace.config, overrides)
+    return {one.name: one for one in open_inputs(config, request_of(config, FIRST), FIRST)}
+
+
+def with_log(workspace: Workspace, **columns: Any) -> Workspace:  # noqa: ANN401 - arrays, or values that Arrow takes
+    """Write the log as Parquet, with some columns more, or other ones."""
+    folder = workspace.folder / "inputs" / "log"
+    folder.mkdir(exist_ok=True)
+    table = pa.Table.from_pylist(LOG)
+    for name, values in columns.items():
+        cells = values if isinstance(values, pa.Array) else pa.array([values] * table.num_rows)
+        place = table.column_names.index(name) if name in table.column_names else table.num_columns
+        table = table.set_column(place, name, cells) if place < table.num_columns else table.append_column(name, cells)
+    pq.write_table(table, folder / "part-0.parquet")
+    workspace.change(inputs__recommendations={"format": "parquet", "path": "inputs/log"})
+    return workspace
+
+
+def test_what_is_recorded_of_a_table_is_what_spark_says(workspace: Workspace) -> None:
+    found = opened(with_log(workspace, day=dt.date(2026, 1, 1), price=pa.array([1] * len(LOG), pa.decimal128(9, 2))))
+    log, judged = found["recommendations"], found["held_out"]
+    assert log.table_columns == (
+        "model_id string, user_id string, item_id string, score double, day date, price decimal(9,2)"
+    )
+    assert (log.unread, log.n_columns, log.version, log.format) == (("day", "price"), 6, None, "parquet")
+    assert (judged.version, judged.format, judged.unread) == (0, "delta", ())
+
+
+def test_hidden_files_of_a_folder_are_no_data(workspace: Workspace) -> None:
+    folder = with_log(workspace).folder / "inputs" / "log"
+    (folder / "_SUCCESS").touch()
+    (folder / ".part-0.parquet.crc").touch()
+    assert opened(workspace)["recommendations"].table.n_rows == len(LOG)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"inputs__recommendations": {"format": "delta", "path": "inputs/nothing"}}, "nowhere"),
+        ({"inputs__recommendations": {"format": "delta", "path": "inputs/*"}}, "several places"),
+        ({"inputs__recommendations": {"format": "delta", "table": "logs.recommendations"}}, "of a catalog"),
+        ({"inputs__recommendations": {"format": "delta", "path": "s3a://bucket/log"}}, "elsewhere"),
+        ({"inputs__recommendations__version": 0}, "not its newest version"),
+        ({"inputs__recommendations__timestamp": "{date}"}, "not its newest version"),
+        ({"inputs__recommendations__columns": {"score": "points"}}, "columns are missing"),
+        ({"inputs__recommendations__types": {"user_id": "integer"}}, "text that Spark casts"),
+        ({"inputs__recommendations__filters": [{"column": "when", "op": "=", "value": 1}]}, "no such column"),
+        ({"inputs__recommendations__filters": [{"column": "score", "op": ">", "value": 1}]}, "type double"),
+        ({"inputs__recommendations__filters": [{"column": "user_id", "op": ">", "value": 1}]}, "type string"),
+        ({"policies": {"ties": "rank"}}, "no column 'rank'"),
+    ],
+)
+def test_what_is_not_certain_is_left_to_spark(workspace: Workspace, change: dict[str, Any], why: str) -> None:
+    workspace.change(**change)
+    with pytest.raises(ForSparkError, match=why):
+        opened(workspace)
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_text_is_left_to_spark(tmp_path: Path, format_: str) -> None:
+    made = Workspace(tmp_path)
+    made.write("recommendations", nights.recommendations(), format_)
+    made.write("held_out", nights.held_out(), format_)
+    made.configure(nights.config_of("recommendations", "held_out", format_=format_))
+    with pytest.raises(ForSparkError, match="whose text Spark takes apart"):
+        opened(made)
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ({"extra": pa.array([{"a": 1}] * len(LOG))}, "columns extra struct<a: int64>"),
+        ({"extra": pa.array([0] * len(LOG), pa.timestamp("ns"))}, "timestamp"),
+        ({"extra": pa.array([0] * len(LOG), pa.uint64())}, "columns extra uint64"),
+        ({"SCORE": 1.0}, "differ by case only"),
+        ({"user_id": 1.0}, "'user_id' of type double"),
+        ({"user_id": 7}, "user_id of type"),  # text in the judgements
+    ],
+)
+def test_types_that_arrow_and_spark_may_read_otherwise_are_left_to_spark(
+    workspace: Workspace, columns: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(ForSparkError, match=why):
+        opened(with_log(workspace, **columns))
+
+
+def test_times_of_the_old_kind_are_left_to_spark(workspace: Workspace) -> None:
+    table = pa.Table.from_pylist([{**row, "at": dt.datetime(2026, 1, 1)} for row in LOG])
+    folder = with_log(workspace).folder / "inputs" / "log"
+    pq.write_table(table, folder / "part-0.parquet", use_deprecated_int96_timestamps=True)
+    with pytest.raises(ForSparkError, match="times of the old kind"):
+        opened(workspace)
+
+
+@pytest.mark.parametrize("place", ["day=2026-01-01/part-0.parquet", "more/part-0.parquet", "part-1.parquet"])
+def test_folders_of_partitions_and_files_that_differ_are_left_to_spark(workspace: Workspace, place: str) -> None:
+    file = with_log(workspace).folder / "inputs" / "log" / place
+    file.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_pylist([{**row, "score": 1} for row in LOG]), file)
+    with pytest.raises(ForSparkError, match=r"folders of partitions|files of different columns"):
+        opened(workspace)
+
+
+def test_damaged_files_are_left_to_spark(workspace: Workspace) -> None:
+    file = with_log(workspace).folder / "inputs" / "log" / "part-0.parquet"
+    file.write_bytes(file.read_bytes()[:-8])
+    with pytest.raises(ForSparkError):
+        opened(workspace)
+
+
+def test_features_of_delta_that_readers_need_are_left_to_spark(workspace: Workspace) -> None:
+    table = deltalake.DeltaTable(workspace.folder / "inputs" / "recommendations")
+    table.alter.set_table_properties({"delta.enableDeletionVectors": "true"}, raise_if_not_exists=False)
+    assert table.protocol().min_reader_version > 1
+    with pytest.raises(ForSparkError, match="deletion vectors"):
+        opened(workspace)
+
+
+def test_rows_that_need_much_memory_are_left_to_spark(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_inputs, "physical_bytes", lambda: 10_000.0)
+    with pytest.raises(ForSparkError, match="54 rows, which are many for one process"):
+        opened(workspace)
+
+
+@pytest.mark.parametrize("override", ["inputs.recommendations.version=0", "results.root='results[1]'"])
+def test_session_is_started_where_a_night_takes_spark(workspace: Workspace, override: str) -> None:
+    class Started(Exception):  # noqa: N818 - is none
+        pass
+
+    def start() -> Any:  # noqa: ANN401 - never returns
+        raise Started
+
+    with pytest.raises(Started):
+        run_night(on_demand(start), load_config(workspace.config, (override,)), FIRST)

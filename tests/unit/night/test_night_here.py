@@ -1,0 +1,154 @@
+"""A whole night without a JVM: from tables on disk to published tables, and what is left of one that crashed."""
+
+from __future__ import annotations
+
+import shutil
+from math import log2
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import deltalake
+import pytest
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.nightly.night import run_night
+from rankeval_spark.config import load_config
+from rankeval_spark.errors import ChecksFailedError
+from rankeval_spark.inputs.arrow.files import FileTable
+from rankeval_spark.results.publishing import failpoints
+from rankeval_spark.spark.session.on_demand import on_demand
+from tests.support import nights
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from rankeval_spark.apps.nightly.night import NightResult
+
+TABLES = ("lists", "user_metrics", "metrics", "group_metrics", "checks")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return nights.workspace(tmp_path)
+
+
+def no_session() -> NoReturn:
+    message = "a session was started"
+    raise AssertionError(message)
+
+
+def run(workspace: Workspace, day: date = FIRST, *overrides: str) -> NightResult:
+    return run_night(on_demand(no_session), load_config(workspace.config, overrides), day)
+
+
+def rows(workspace: Workspace, table: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = deltalake.DeltaTable(f"{workspace.root}/{table}").to_pyarrow_table().to_pylist()
+    return sorted(found, key=str)
+
+
+def runs(workspace: Workspace) -> list[tuple[str, date, str]]:
+    events = sorted(rows(workspace, "runs"), key=lambda event: event["recorded_at"])
+    return [(event[C.RUN_ID], event[C.EVALUATION_DATE], event["status"]) for event in events]
+
+
+def test_means_are_those_worked_out_by_hand(workspace: Workspace) -> None:
+    result = run(workspace)
+
+    everyone = {
+        (row[C.MODEL_ID], row[C.MEASURE], row[C.K]): row[C.VALUE]
+        for row in rows(workspace, "metrics")
+        if row[C.SLICE] == C.ALL_USERS
+    }
+    # Four users have a relevant judgement: ann hits at 1, bob at 3, eve never, kim has no list.
+    assert everyone["als", "nDCG", 2] == pytest.approx(3 / (3 + 1 / log2(3)) / 4, rel=0, abs=1e-12)
+    assert everyone["als", "RR", 2] == 1 / 4
+    assert everyone["pop", "RR", 2] == (1 / 2 + 1 + 1 + 1) / 4
+    assert result.n_rows == {table: len(rows(workspace, table)) for table in TABLES}
+    assert [status for _, _, status in runs(workspace)] == ["RUNNING", "PUBLISHING", "PUBLISHED"]
+
+
+def test_date_without_rows_is_published_empty_and_says_so(workspace: Workspace) -> None:
+    result = run(workspace, WITHOUT_ROWS)
+    assert result.reason == "no rows for 2026-01-03 in recommendations and held_out"
+    assert {table: len(rows(workspace, table)) > 0 for table in TABLES} == {
+        table: table == "checks" for table in TABLES
+    }
+
+
+def test_each_input_is_read_once_and_only_what_its_date_has(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple[str, int]] = []
+    original = FileTable.read
+
+    def counting(table: FileTable, *arguments: Any) -> Any:  # noqa: ANN401 - as it is called
+        rows = original(table, *arguments)
+        read.append((Path(table.location).name, rows.num_rows))
+        return rows
+
+    monkeypatch.setattr(FileTable, "read", counting)
+    run(workspace)
+    assert sorted(read) == [("held_out", 7), ("recommendations", 24), ("segments", 4)]
+
+
+def test_check_that_fails_changes_nothing_and_is_recorded(workspace: Workspace) -> None:
+    run(workspace)
+    before = {table: rows(workspace, table) for table in TABLES}
+    workspace.write(
+        "held_out", [*nights.held_out(), {"day": FIRST.isoformat(), "user_id": None, "item_id": "a", "gain": 1.0}]
+    )
+    with pytest.raises(ChecksFailedError, match="held_out, null_keys: found 1"):
+        run(workspace, FIRST, "checks.null_keys.error=0", "results.quarantine=false")
+    assert {table: rows(workspace, table) for table in TABLES} == before
+    assert runs(workspace)[-1][2] == "FAILED"
+    assert not any(Path(workspace.root, "_staging").iterdir())
+
+
+@pytest.mark.parametrize("failpoint", ["after_intent", "after_user_metrics", "after_metrics", "before_marker"])
+def test_next_night_finishes_what_a_crashed_one_announced(workspace: Workspace, failpoint: str) -> None:
+    run(workspace)
+    with failpoints.armed(failpoint), pytest.raises(failpoints.FailpointError):
+        run(workspace, FIRST, "min_slice_size=3")
+    crashed = runs(workspace)[-1][0]
+
+    run(workspace, SECOND)
+    assert [event[2] for event in runs(workspace) if event[0] == crashed] == [
+        "RUNNING",
+        "PUBLISHING",
+        "FAILED",
+        "PUBLISHED",
+    ]
+    for table in TABLES:
+        of_first = {row[C.RUN_ID] for row in rows(workspace, table) if row[C.EVALUATION_DATE] == FIRST}
+        assert of_first == {crashed}, table
+    assert not any(Path(workspace.root, "_staging").iterdir())
+
+
+def test_night_whose_staging_was_lost_goes_back_to_what_was_published(workspace: Workspace) -> None:
+    run(workspace)
+    before = {table: rows(workspace, table) for table in TABLES}
+    with failpoints.armed("after_user_metrics"), pytest.raises(failpoints.FailpointError):
+        run(workspace, FIRST, "measures=[RR, AP]")
+    for folder in Path(workspace.root, "_staging").iterdir():
+        shutil.rmtree(folder)
+    keys = schemas.USER_METRICS.field_names()
+
+    run(workspace, SECOND)
+    for table in TABLES:
+        back = [row for row in rows(workspace, table) if row[C.EVALUATION_DATE] == FIRST]
+        names = keys if table == "user_metrics" else list(before[table][0])
+        assert [[row[name] for name in names] for row in back] == [
+            [row[name] for name in names] for row in before[table]
+        ]
+    assert "MAINTAINED" in {status for _, _, status in runs(workspace)}
+
+
+def test_measures_that_are_new_add_their_columns(workspace: Workspace) -> None:
+    run(workspace)
+    run(workspace, SECOND, "measures=[RR, P(agg='micro')]")
+    columns = deltalake.DeltaTable(f"{workspace.root}/user_metrics").schema().fields
+    added = {field.name: field.metadata["comment"] for field in columns if field.name.startswith("p_")}
+    assert set(added) == {"p_agg_micro", "p_agg_micro__weight"}
+    assert added["p_agg_micro"].startswith("P(")
+    assert len({tuple(row) for row in rows(workspace, "user_metrics")}) == 1

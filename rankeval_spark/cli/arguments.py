@@ -172,6 +172,22 @@ def gate(
     gate_night.gate_command(results, date_, evaluation, config)
 
 
+@app.command(epilog="Example: rankeval report /data/results --out report.html --date 2026-01-03")
+def report(
+    results: Root,
+    out: Annotated[Path, typer.Option("--out", help="HTML file to write", metavar="FILE")],
+    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Draw the comparisons with this model; that of the config by default")
+    ] = None,
+) -> None:
+    """Write the report of a night: one HTML file with figures and tables, which needs no network."""
+    from rankeval_spark.cli.commands import report_night  # noqa: PLC0415 - pyarrow takes a moment
+
+    report_night.report_command(results, out, date_, evaluation, baseline)
+
+
 @app.command()
 def score(
     results: Root,

@@ -1,4 +1,4 @@
-"""The nights that were published: what each was asked for, and which of them came before another."""
+"""The nights that were published: what each computed, and which of them came before another."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PastNight:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """What it was asked for, as text."""
+        """What it computed, as text."""
         return tuple(with_cutoff(one["measure"], one["k"]) for one in self.row["measures"])
 
     @property

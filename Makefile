@@ -95,13 +95,13 @@ types: setup-test  ## mypy --strict
 
 unit: setup-test  ## The tests that start no JVM, in seconds
 	@echo "==> pytest, without Spark"
-	@$(IN_VENV) -m pytest tests/unit tests/evaluate tests/meta rankeval_spark/measures rankeval_spark/statistics $(ARGS)
+	@$(IN_VENV) -m pytest tests/unit tests/evaluate tests/meta rankeval_spark/measures rankeval_spark/statistics rankeval_spark/report $(ARGS)
 
 # Two processes at a time, each with a Spark session of its own (some 3 GB). Tests of a file stay together, for its fixtures;
 # files go in their order, because the short ones come last and fill the gap at the end.
 WORKERS ?= 2
 
-pytest: setup-test  ## All tests but those of test-faults; ARGS="tests/spark/test_session.py -k delta" for some
+pytest: setup-test  ## All tests but those of test-faults; ARGS="tests/spark/session/test_session.py -k delta" for some
 	@echo "==> pytest"
 	@$(IN_VENV) -m pytest $(or $(ARGS),-m "not faults" -n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
@@ -181,7 +181,7 @@ COMPILE := UV_PYTHON_DOWNLOADS=never $(VENV)-lock/bin/uv pip compile --quiet --u
 lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS=--upgrade for newer versions
 	@echo "==> locking"
 	@printf '%s\n' pip setuptools wheel | $(COMPILE) $(ARGS) --output-file requirements/build.txt -
-	@$(COMPILE) $(ARGS) --extra java --extra spark --output-file requirements/run.txt pyproject.toml
+	@$(COMPILE) $(ARGS) --extra java --extra spark --extra report --output-file requirements/run.txt pyproject.toml
 	@$(COMPILE) $(ARGS) --extra java --extra test --constraint requirements/run.txt --output-file requirements/test.txt pyproject.toml
 	@$(COMPILE) $(ARGS) --extra java --extra spark --override requirements/peers-overrides.in --output-file requirements/peers.txt pyproject.toml requirements/peers.in
 	@for spark in $(SPARKS); do \

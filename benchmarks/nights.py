@@ -19,10 +19,10 @@ from deltalake import DeltaTable, write_deltalake
 from benchmarks.timing import Contender
 from benchmarks.workloads import DAY, FLOOR, NIGHT
 from rankeval_spark import columns as C
-from rankeval_spark.app.night import NightResult, run_night
+from rankeval_spark.apps.nightly.night import NightResult, run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.demo import prepare
-from rankeval_spark.session.on_demand import on_demand
+from rankeval_spark.spark.session.on_demand import on_demand
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession, Window, functions as F
 from benchmarks.data import MORE_SEGMENTS, SEGMENT_SIZES, Tables
 from benchmarks.timing import Contender
 from rankeval_spark import evaluate
-from rankeval_spark.app.night import NightResult, run_night
+from rankeval_spark.apps.nightly.night import NightResult, run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.measures import registry
-from rankeval_spark.pipeline.user_rows import to_user_rows
+from rankeval_spark.spark.plans.user_rows import to_user_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,9 +54,6 @@ WITH_POPULARITY: Final = f"  with seven measures of popularity @{DEPTH}"
 CHECKS: Final = "evaluate(...).checks"
 NIGHT: Final = "the nightly job on Spark: checked, audited, published as Delta tables"
 DAY: Final = date(2026, 1, 1)
-
-_NOT_ACCURACY: Final = frozenset({"data_quality", "rating", "rank_agreement", "roc_area", "user_coverage"})
-"""Families that read no judgement or that read scores."""
 
 _SPELLED: Final = {"RBP": "RBP(max_rel=3,p=0.8)"}
 """Measures that must know the greatest gain there is."""
@@ -200,11 +197,10 @@ def accuracy() -> tuple[str, ...]:
     """Name every measure of relevance with its default options, at each cutoff where it takes one."""
     found: list[str] = []
     for entry in registry.entries("list"):
-        definition = entry.definition
-        if entry.family in _NOT_ACCURACY or definition.needs or definition.needs_with(**entry.defaults):
+        if entry.family != "accuracy" or entry.needs(entry.defaults):
             continue
         name = _SPELLED.get(entry.name, entry.name)
-        takes_none = definition.cutoff.need(entry.defaults) == "forbidden"
+        takes_none = entry.definition.cutoff.need(entry.defaults) == "forbidden"
         found += [name] if takes_none else [f"{name}@{k}" for k in CUTOFFS]
     return tuple(found)
 

@@ -12,21 +12,28 @@ from typing import TYPE_CHECKING
 
 from rankeval_spark import schemas
 from rankeval_spark.config import PRESETS
-from rankeval_spark.measures import Measure, beside, options as measure_options, registry
+from rankeval_spark.measures import Measure, group_statistics, options as measure_options, registry
+from rankeval_spark.measures.worked_examples import examples_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Preset
-    from rankeval_spark.measures import Golden
-    from rankeval_spark.measures.options import OptionValue
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.options import Option, OptionValue
+    from rankeval_spark.measures.worked_examples import Example
     from rankeval_spark.schemas import Schema
 
 HERE = Path(__file__).parent
+MOST_NAMED = 5
+"""Measures of an option that are named, not counted."""
 
 NOTATION = """\
 # Measures
 
-Generated from the code by `make docs`; the formulas, options and examples are in the source next to the kernels.
+Generated from `rankeval_spark/measures` by `make docs`. `rankeval measures NAME` shows notes on a measure too.
+
+Contents: [which to use when](#which-to-use-when), [shared options](#shared-options), [accuracy](#accuracy),
+[prediction](#prediction), [beyond accuracy](#beyond-accuracy), [all lists together](#system),
+[statistics of groups](#in-addition-to-the-measures).
 
 For a user, `n` is the length of the list. `m` is the number of its items at ranks 1 to `k`: `min(k, n)`, less the
 empty ranks that the policy `rank_gaps: keep` leaves. `r_i` and `g_i` are relevance and gain at rank `i`; `R` is the
@@ -82,77 +89,7 @@ they weigh by the denominators. Neither do those of GMAP, which is a mean of log
 GUIDE = """\
 ## Which to use when
 
-Four questions lead to most choices; a report rarely needs more than three or four accuracy measures.
-
-1. *Does the order matter?* Where all k items are seen at once: `P@k`, `R@k`, `Success@k`. Where users read from the
-   top: `nDCG@k`, `AP@k`, `RR@k`, which differ in how fast ranks lose weight (RR fastest, nDCG slowest).
-2. *Graded or binary?* Where a purchase is worth more than a click: `nDCG@k` and `DCG@k`, with `gains={1:1,2:3}` where
-   grades are not what they are worth; `ERR@k` where one good item is enough. With one grade all gains of nDCG agree,
-   and `AP@k`, `RR@k`, `P@k` and `R@k` ask only for relevant or not; `rel` says from which grade.
-3. *One relevant item or many?* With one held-out item a user, `RR@k` and `Success@k` say everything: AP, ARHR and RR
-   are one number, `R@k` is `Success@k`, and `P@k` is that divided by k. With many, `R@k` and `AP@k` see how many were
-   missed, `Success@k` and `RR@k` only the first. Where R often exceeds k, a perfect list has `R@k` and `AP@k` below 1:
-   take `denom='min'`, or `nDCG@k`, which knows its best list.
-4. *What beyond accuracy?* A model gains accuracy by showing everyone what is popular. So also report how much of
-   the catalogue is shown and how evenly (coverage, concentration). Report how popular, novel, diverse and unexpected
-   the items are, and whether every group of users is served alike (slices). Report `Judged@k` with every accuracy
-   measure: what users did not see has no judgement and counts as not relevant.
-
-Whichever you choose, compare at the k that users see, with the interval, and with the same population, ties and
-options: on one small input AP@5 runs from 0.19 to 0.52 over the definitions in use.
-
-| what you want to know | take |
-|---|---|
-| does the user find something at all | `Success@k` |
-| how soon do they find it | `RR@k` |
-| how much of the list is good | `P@k`; of what was to be found: `R@k`; both: `F1@k` |
-| the order matters, many relevant items, graded | `nDCG@k`; `dcg='exp-log2'` where a grade counts double |
-| the order matters, many relevant items, binary | `AP@k`; `AP(denom='min')@k` where more is relevant than k |
-| the user stops at the first item that is good enough, graded | `ERR@k` |
-| most items have no judgement | `RBP(p=0.8)@k`, and by how much it may be too low: `RBPResidual(p=0.8)@k` |
-| users with poor lists must not be hidden by the mean | `GMAP@k`; its logarithm is `LogAP@k` |
-| at which rank the first hit is | `FirstHit@1`, `FirstHit@2`, ...: a histogram |
-| one relevant item a user | `RR@k` and `Success@k`: AP, ARHR and RR are then the same number |
-| precision at a level of recall; the whole curve | `IPrec@0.1`; `IPrecAvg`, with `RecallCeiling` |
-| how well unpopular items, or those of a category, are found | any of them with `group='tail'`, `group='Sci-Fi'` |
-| how much of the revenue was found | `R(gains='value')@k`; the dearest first: `nDCG(gains='value')@k` |
-| how much of the list was judged at all | `Judged@k`; with irrelevant items among the judged ones: `Bpref` |
-| how near predicted ratings come to the true ones | `RMSE`, `MAE`; with `PredictedShare` |
-| whether ratings, or clicks and skips that were scored, are in order | `FCP`, `KendallTau`, `Spearman`; `AUC` |
-| a measure that adds up over users, in units of gain | `DCG@k`, `CG@k` |
-| how much of the catalogue is shown at all | `CatalogCoverage@k`; a count: `ItemCoverage@k` |
-| how evenly it is shown, whether few items take all places | `Gini@k` (0 = even), `Entropy@k` |
-| whether users get different lists | `Personalization@k`; with short lists `Personalization(denom='min')@k`; \
-as recmetrics `Personalization(sim='cosine')@k` |
-| how many users get a list | `UserCoverage@k` |
-| how far groups of users lie apart, in any measure | `GroupGap(...)`, `GroupRatio(...)` and more in `group_metrics`, \
-[explained with slices](slices.md); `rankeval show --gaps` |
-| how much a model's lists differ from another's | `Overlap(model='popular')@k`; weighed from the top: \
-`RBO(model='popular')@k` |
-
-In addition to accuracy; most of these need `train` or `items`:
-
-| what you want to know | take |
-|---|---|
-| does the list show only what is popular | `APLT@k`, `ARP@k`; in bits and comparable over data sets: `MIUF@k` |
-| is it more popular than what the user likes, and for which users | `PopLift@k`, by slice |
-| do rare items have the chance that popular ones have | `PopREO@k` among what is relevant, `PopRSP@k` among all |
-| is what is relevant also novel | `EPC@k`, `EFD@k` |
-| do lists have more, or less, of a category than users do | `BiasDisparity(category='...')@k`, by slice; 0 = as much |
-| is there variety within a list | `ILD@k` with vectors, `ILD(sim='hamming')@k` with flags, \
-`ILD(sim='jaccard')@k` with categories; `SRecall@k` |
-| does what is relevant cover many categories, early in the list | `alpha_nDCG@k`, `ERR_IA@k` |
-| is there variety among what is relevant, and at the top | `ILD(rel=1,discount='log2')@k` |
-| does the mixture of categories fit the user | `Calibration(distance='JS')@k`, from 0 to 1 |
-| what is relevant and yet unexpected | `Serendipity@k`; `Unexpectedness@k` whether relevant or not |
-| the same without vectors of items | `Serendipity(sim='cooccurrence')@k`, `Unexpectedness(sim='cooccurrence')@k` |
-| how old the items are | `Freshness@k` |
-| do lists repeat what the user has, or end too early | `NotInTrain@k`, `SufficientReco@k` |
-| do they hold the same item again | `UnrepeatedReco@k` |
-
-A user without a list has no value in these, under any population, and counts in `n_undefined`. Whether a user without
-judgements has one depends on the population, as for any measure: `truth` leaves such users out, `run` takes everyone
-with a list.
+[Which measure when](which-measure.md) is a page of its own.
 """
 
 TABLES = """\
@@ -167,11 +104,12 @@ Generated from `rankeval_spark/schemas.py` by `make docs`. All are Delta tables 
 PRESETS_HEAD = """\
 # Presets
 
-Generated from `rankeval_spark/config/presets.py` by `make docs`. On one input AP@5 runs from 0.19 to 0.52 across the
-definitions in use, so a number only compares with another of the same convention. A preset is the convention of a tool,
-as policies and options of measures that exist anyway: `preset: trec_eval` in a config, `evaluate(..., preset=...)` in
-code. A policy or an option that you write yourself wins over it, and what came out of both is recorded with every
-number: names of measures print the options of a preset like any others. What is not named below is as without a preset.
+Generated from `rankeval_spark/config/sections/presets.py` by `make docs`. On one input AP@5 runs from 0.19 to 0.52
+across the definitions in use, so a number only compares with another of the same convention. A preset is the convention
+of a tool, as policies and options of measures that exist anyway: `preset: trec_eval` in a config, `evaluate(...,
+preset=...)` in code. A policy or an option that you write yourself wins over it, and what came out of both is recorded
+with every number: names of measures print the options of a preset like any others. What is not named below is as
+without a preset.
 """
 
 OTHER_TOOLS = """\
@@ -212,10 +150,26 @@ SELECT model_id, m_c / (m_c + m_d) AS fcp FROM (
 """
 
 
-BESIDE = """\
-## In addition to the measures
+SHARED = """\
+## Shared options
 
-Numbers of several groups, published without a request in `measures`. M(g) is the value of the measure for group g.
+Each measure below names its options with their defaults, and explains those that it alone has.
+
+| option | of | values | what it does |
+|---|---|---|---|
+"""
+
+FAMILIES = {
+    "accuracy": "Accuracy\n\nWhat is relevant: hits, their ranks and their gains.",
+    "prediction": "Prediction\n\nScores of held-out items against their gains.",
+    "beyond_accuracy": "Beyond accuracy\n\nWhat the recommended items are, whatever is relevant.",
+    "system": "System\n\nAll lists of a slice together, and the lists themselves.",
+}
+
+STATISTICS = """\
+# In addition to the measures
+
+Statistics of several groups, published without a request in `measures`. M(g) is the value of the measure for group g.
 
 | name | what | formula | how | range; undefined | interval | source |
 |---|---|---|---|---|---|---|
@@ -223,16 +177,43 @@ Numbers of several groups, published without a request in `measures`. M(g) is th
 
 
 def measures_page() -> str:
-    """Describe every measure of the registry, and the numbers published in addition to them."""
-    parts = [NOTATION, GUIDE, *(_measure(entry) for entry in registry.entries()), BESIDE + _beside()]
-    return "\n".join(parts)
+    """Describe every measure of the registry, and the statistics published in addition to them."""
+    parts = [NOTATION, GUIDE, SHARED + "".join(map(_shared_option, _shared_options()))]
+    for family, heading in FAMILIES.items():
+        parts += [f"# {heading}\n", *(_measure(entry) for entry in registry.entries() if entry.family == family)]
+    return "\n".join([*parts, STATISTICS + _statistics()])
 
 
-def _beside() -> str:
+def _shared_options() -> list[Option]:
+    """List each option once that several measures have with one meaning, the most common ones first."""
+    found = {_key(option): option for entry in registry.entries() for option in entry.options}
+    shared = [option for option in found.values() if _is_shared(option)]
+    return sorted(shared, key=lambda option: -len(_measures_with(option)))
+
+
+def _key(option: Option) -> tuple[str, str, str]:
+    return option.name, option.expected, option.meaning
+
+
+def _measures_with(option: Option) -> list[str]:
+    return [entry.name for entry in registry.entries() if _key(option) in map(_key, entry.options)]
+
+
+def _is_shared(option: Option) -> bool:
+    return len(_measures_with(option)) > 1
+
+
+def _shared_option(option: Option) -> str:
+    names = _measures_with(option)
+    of = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} measures"
+    return f"| `{option.name}` | {of} | {option.expected} | {_in_table(option.meaning)} |\n"
+
+
+def _statistics() -> str:
     return "".join(
-        f"| `{one.name}` | {one.summary} | `{_in_table(one.formula)}` | {one.comes} | {one.range}; {one.undefined} | "
+        f"| `{one.name}` | {one.summary} | `{_in_table(one.formula)}` | {one.way} | {one.range}; {one.undefined} | "
         f"{one.interval} | {one.source} |\n"
-        for one in beside.ALL
+        for one in group_statistics.ALL
     )
 
 
@@ -269,7 +250,7 @@ def _preset(name: str, preset: Preset) -> str:
 
 
 def _options_of(given: Mapping[str, OptionValue]) -> list[str]:
-    return [f"{option}={measure_options.show(value)}" for option, value in given.items()]
+    return [f"{option}={measure_options.option_text(value)}" for option, value in given.items()]
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -287,46 +268,53 @@ def _measure_lines(entry: Entry) -> Iterator[str]:
     definition = entry.definition
     yield f"## {entry.name}\n\n{entry.summary}\n"
     yield f"- formula: `{definition.formula}`"
-    for one in entry.options:
-        left_out = "required" if one.is_required else "left out by default"
-        default = left_out if one.default is None else f"default `{measure_options.show(one.default)}`"
-        yield f"- option `{one.name}`: {one.expected}; {default}"
-    yield f"- cutoff: {definition.cutoff}"
-    yield f"- range: {entry.range}; undefined: {definition.undefined}"
-    if entry.requires:
-        yield f"- needs: {entry.requires}"
-    micro = "; delta with agg='micro'" if definition.parts else ""
-    yield f"- interval{'' if definition.interval == 'jackknife' else ' of the mean'}: {definition.interval}{micro}"
-    if definition.takes_expected_ties:
-        exceptions = ", but for some options" if callable(definition.takes_expected_ties) else ""
-        yield f"- mean over all orders of ties (policy `ties: expected`): yes{exceptions}"
-    yield from _of_all_lists(entry)
-    if definition.aliases:
-        yield f"- also read as: {', '.join(f'`{alias}`' for alias in definition.aliases)}"
-    yield f"- source: {definition.source}\n"
+    yield f"- range: {entry.range}; undefined: {definition.undefined}; cutoff: {definition.cutoff}"
+    if entry.options:
+        yield f"- options: {', '.join(map(_default, entry.options))}"
+    for option in entry.options:
+        if not _is_shared(option):
+            yield f"  - `{option.name}` is {option.expected}. {option.meaning}"
+    yield from _further(entry)
+    aliases = f"; also read as {', '.join(f'`{alias}`' for alias in definition.aliases)}" if definition.aliases else ""
+    yield f"- source: {definition.source}{aliases}\n"
     given = {
         "list": "gain at each rank (`-` without judgement; missed gains, scores)",
         "exposure": "items of each list",
         "parity": "items of each list, and what is known of items and users",
     }
-    yield f"| example | {given[definition.kind]} | value |\n|---|---|---|"
-    yield from map(_example, definition.goldens)
+    yield f"| example | {given[entry.kind]} | value | |\n|---|---|---|---|"
+    yield from map(_example, examples_of(entry))
     yield ""
 
 
-def _of_all_lists(entry: Entry) -> Iterator[str]:
-    if entry.definition.kind == "list":
-        return
-    yield "- computed of all lists of a slice together: no user has a value"
-    asked = [Measure.parse(golden.measure) for golden in entry.definition.goldens]
-    names = dict.fromkeys(one.label for one in asked if one.needs_catalogue)
-    if names:
-        yield f"- needs the input `items` or `train`: {', '.join(f'`{name}`' for name in names)}"
+def _default(option: Option) -> str:
+    """Write an option with its default, as a name shows it; one that several measures share is a link."""
+    value = "" if option.default is None else measure_options.option_text(option.default)
+    required = " (required)" if option.is_required else ""
+    text = f"`{option.name}={value}`{required}"
+    return f"[{text}](#shared-options)" if _is_shared(option) else text
 
 
-def _example(golden: Golden) -> str:
-    mean = f"; mean {golden.mean}" if golden.mean else ""
-    return f"| `{golden.measure}` | {golden.given} | {'; '.join(golden.values)}{mean} |"
+def _further(entry: Entry) -> Iterator[str]:
+    """Say what a measure needs, and where it is not a usual mean over users."""
+    if entry.requires:
+        yield f"- needs: {entry.requires}"
+    if entry.interval == "wilson":
+        yield "- interval of the mean: wilson"
+    ties = entry.definition.ties.has_mean
+    if ties:
+        exceptions = ", but for some options" if callable(ties) else ""
+        yield f"- mean over all orders of ties (policy `ties: expected`): yes{exceptions}"
+    if entry.kind != "list":
+        requested = [Measure.parse(example.measure) for example in examples_of(entry)]
+        names = dict.fromkeys(f"`{one.label}`" for one in requested if one.needs_catalogue)
+        needing = f"; needs the input `items` or `train`: {', '.join(names)}" if names else ""
+        yield f"- computed of all lists of a slice together, with a jackknife interval: no user has a value{needing}"
+
+
+def _example(example: Example) -> str:
+    mean = f"; mean {example.mean}" if example.mean else ""
+    return f"| `{example.measure}` | {example.given} | {'; '.join(example.values)}{mean} | {example.note} |"
 
 
 def _table(schema: Schema) -> str:

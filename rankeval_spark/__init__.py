@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from rankeval_spark.app.evaluate import evaluate
+    from rankeval_spark.apps.notebook.evaluate import evaluate
     from rankeval_spark.evaluation import Evaluation
     from rankeval_spark.results import Results
-    from rankeval_spark.session import build_session
+    from rankeval_spark.spark.session import build_session
 
 __version__: Final = "0.1.0"
 
@@ -22,8 +22,8 @@ __all__ = ["Evaluation", "Results", "__version__", "build_session", "evaluate"]
 _HOMES: Final = {
     "Evaluation": "rankeval_spark.evaluation",
     "Results": "rankeval_spark.results",
-    "build_session": "rankeval_spark.session",
-    "evaluate": "rankeval_spark.app.evaluate",
+    "build_session": "rankeval_spark.spark.session",
+    "evaluate": "rankeval_spark.apps.notebook.evaluate",
 }
 
 
@@ -32,7 +32,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute of any k
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
     if name == "build_session":
-        import_module("rankeval_spark.spark_version").require_spark()
+        import_module("rankeval_spark.spark.version").require_spark()
     try:
         home = import_module(_HOMES[name])
     except AttributeError as error:  # `from rankeval_spark import ...` would say no more than that it failed

@@ -1,9 +1,9 @@
-"""Names of the columns that cross modules, in one place, and what their words mean.
+"""Names of the columns that several modules use.
 
 Glossary
 --------
 list
-    One ranked list that one model gave one user: key (``model_id``, ``user_id``, ``list_id``).
+    One ranked list of one model for one user: key (``model_id``, ``user_id``, ``list_id``).
 judgement
     A held-out row (``user_id``, ``item_id``, ``gain``); relevant iff ``gain >= rel``.
 cutoff
@@ -51,39 +51,37 @@ HIT_GAINS: Final = "hit_gains"
 JUDGED_GAINS: Final = "judged_gains"
 TIED_RANKS: Final = "tied_ranks"
 HIT_SCORES: Final = "hit_scores"
-"""Scores of the hits; also the name under which a measure says that it needs them."""
+"""Scores of the hits; measures that need them name it too."""
 
 EMPTY_RANKS: Final = "empty_ranks"
-"""Runs of ranks without an item, first and last rank of each; there where lists keep the ranks of the log."""
+"""First and last of consecutive ranks without an item, where lists keep the ranks of the log."""
 
 HAS_RANK_GAPS: Final = "has_rank_gaps"
 IS_OUT_OF_ORDER: Final = "is_out_of_order"
 OF_RANKS: Final = (HAS_RANK_GAPS, IS_OUT_OF_ORDER)
-"""What is wrong with the ranks of the log, list by list; present where the log has ranks that are given again."""
+"""Faults of the ranks of the log, by list; present where the log has ranks and they are renumbered."""
 
 ITEM_FACTS: Final = "_items"
-"""Facts of the recommended items of a list, where a measure needs them; not published."""
+"""Facts of the recommended items of a list. It and the next four exist where a measure needs them; not published."""
 PROFILE: Final = "_profile"
-"""What the training data know of the user, likewise."""
+"""Facts of the user from the training data."""
 TOTALS: Final = "_totals"
-"""What the training data know altogether, likewise."""
+"""Totals of the training data."""
 PAIRS: Final = "_pairs"
-"""Similar items of a list, likewise."""
+"""Similar items of a list."""
 OTHER_LISTS: Final = "_other_lists"
-"""Lists that named models gave the same user, likewise."""
+"""Lists of named models for the same user."""
 FACTS: Final = (ITEM_FACTS, TOTALS, PROFILE, PAIRS, OTHER_LISTS)
 SEEN: Final = "_seen"
-"""How many of the recommended items that are looked at the user has in the training data; not published."""
+"""Number of recommended items that the user has in the training data; not published."""
 
 PARTIALS: Final = "_partials"
-"""Moments of a batch of lists, in the row of its first list at its first cutoff; empty in all others. Not published."""
+"""Moments of a batch of lists, in the row of its first list at its first cutoff; else empty. Not published."""
 
-GROUPS: Final = "_groups"
-"""Item groups of a judged item as bits, where a measure is restricted to one; not published."""
 HIT_GROUPS: Final = "_hit_groups"
-"""The same of the hits of a list, in the order of their ranks."""
+"""Item groups of the hits of a list as bits, by rank, where a measure is restricted to a group; not published."""
 JUDGED_GROUPS: Final = "_judged_groups"
-"""The same of all judgements of the user, in the order of ``judged_gains``."""
+"""Item groups of all judgements of the user, in the order of ``judged_gains``."""
 HIT_VALUES: Final = "_hit_values"
 """Values of the hits, where a measure reads them; not published."""
 JUDGED_VALUES: Final = "_judged_values"
@@ -95,22 +93,22 @@ WHOLE_LIST: Final = 0
 """Value of ``k`` that means no cutoff."""
 
 ALL_USERS: Final = "all"
-"""Name of the slice that holds every user; its ``slice_value`` is empty."""
+"""Name of the slice of all users; its ``slice_value`` is empty."""
 
 CROSSING: Final = "*"
 """Joins the names, and the readable values, of a slice by several segments."""
 
 UNKNOWN: Final = "(unknown)"
-"""What a reader sees where the value of a segment is NULL."""
+"""Text of a segment value that is NULL."""
 
 _QUOTE: Final = '"'
 
 
 def readable_value(value: str | None) -> str:
-    """Write the value of a segment so that no other value, and no crossing, reads alike.
+    """Write the value of a segment unambiguously.
 
-    A text is in double quotes, those in it doubled, where it is :data:`UNKNOWN`, holds :data:`CROSSING` or begins with
-    a quote.
+    A text that is :data:`UNKNOWN`, contains :data:`CROSSING` or begins with a quote is in double quotes, with quotes in
+    it doubled.
 
     Examples
     --------
@@ -125,7 +123,7 @@ def readable_value(value: str | None) -> str:
 
 
 ONE_LIST: Final = ""
-"""``list_id`` where the log has one list a user."""
+"""``list_id`` where the log has one list per user."""
 
 ONE_MODEL: Final = "model"
 """``model_id`` where the log does not name its model."""
@@ -134,4 +132,4 @@ LIST_KEY: Final = (MODEL_ID, USER_ID, LIST_ID)
 """Key of a list."""
 
 RUN_KEY: Final = (EVALUATION, EVALUATION_DATE, RUN_ID)
-"""The columns every published table starts with."""
+"""First columns of every published table."""

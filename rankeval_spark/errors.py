@@ -1,4 +1,4 @@
-"""Every error a user can meet, with its exit code and the four parts of a readable message."""
+"""Errors that users see: exit codes, and the four parts of a message (where, found, expected, fix)."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from difflib import get_close_matches
 from typing import ClassVar, Final
 
 CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
-"""Spark's name for what went wrong, as its messages show it."""
+"""Error condition in a message of Spark, such as ``[PATH_NOT_FOUND]``."""
 
 _UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Categories of characters that steer a terminal or the direction of text instead of being seen."""
+"""Unicode categories of characters that control a terminal or the direction of text."""
 
 _OF_WRITING: Final = "\u200c\u200d"
-"""Those of them without which Persian and Hindi words, and many an emoji, could not be written."""
+"""Control characters that Persian and Hindi words and many emoji need."""
 
 REDACTED: Final = "(hidden)"
 
 SHORTEST_SECRET: Final = 6
-"""Characters from which on a value is looked for everywhere in messages."""
+"""Length from which a secret is hidden anywhere in a message."""
 
 _SHORTEST_WORD: Final = 4
-"""Characters from which on it is looked for as a word by itself: a shorter one would be found everywhere."""
+"""Length from which a secret is hidden where it is a whole word; shorter ones occur everywhere."""
 
 _SWITCHES: Final = ("true", "false")
 
 _BEFORE_AT: Final = re.compile(r"://([^\s,]{0,4000})@")
-"""What stands before the last ``@`` of an address, which a password may hold too; a comma begins another address."""
+"""Text before the last ``@`` of an address; a password may contain ``@`` too, and a comma begins another address."""
 
 _hidden: set[str] = set()
-"""Values of this process's environment that were put into settings."""
+"""Values from the environment that this process put into settings."""
 
 _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200
 
 _OF_A_SIGNAL: Final = 128
-"""Added to the number of a signal it is the exit code of whoever ends by it."""
+"""Plus the number of a signal: the exit code of a process that the signal ends."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong: where it is, what was found, what was expected and the nearest fix."""
+    """One fault: where it is, what was found, what was expected, and the nearest fix."""
 
     where: str
     found: str
@@ -52,27 +52,20 @@ class Fault:
     fix: str = ""
 
     def __str__(self) -> str:
-        """Write the four parts as one sentence."""
+        """Write the four parts as one line."""
         ending = f"; {self.fix}" if self.fix else ""
         return f"{self.where}: found {self.found}; expected {self.expected}{ending}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Suggest the known name that ``name`` most likely meant; empty when none is near."""
+    """Suggest the known name that is most similar to ``name``; empty if none is."""
     candidates = {known_name.casefold(): known_name for known_name in known}
     close = get_close_matches(name.casefold(), list(candidates), n=1, cutoff=0.6)
     return f"did you mean {candidates[close[0]]!r}?" if close else ""
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    r"""Write characters that a terminal would obey, or that turn text round, as what they are.
-
-    Parameters
-    ----------
-    text : str
-        Anything that comes from data: a name, a key.
-    keep : str, optional
-        Characters that stay, such as the line ends of a message of several lines.
+    r"""Escape characters that control a terminal or the direction of text; characters in ``keep`` stay.
 
     Examples
     --------
@@ -89,14 +82,14 @@ def _is_unseen(character: str) -> bool:
 
 
 def has_password(text: str) -> bool:
-    """Return True if a text holds an address with a password."""
+    """Return True if a text contains an address with a password."""
     return any(":" in found[1] for found in _BEFORE_AT.finditer(text))
 
 
 def hide(*values: str) -> None:
-    """Remember values that no message of this process may hold: messages of other libraries repeat settings.
+    """Remember values that no message of this process may contain, because other libraries repeat settings in messages.
 
-    They repeat a value of several lines line by line, and quote or trim it.
+    They may repeat a value line by line, quoted or trimmed.
     """
     for part in (line.strip() for value in values for line in (value, *value.splitlines())):
         if part.casefold() not in _SWITCHES:
@@ -104,10 +97,9 @@ def hide(*values: str) -> None:
 
 
 def without_secrets(text: str) -> str:
-    """Hide what is before the ``@`` of an address, and the values that were passed to :func:`hide`.
+    """Hide passwords in addresses, and the values that were passed to :func:`hide`, in upper or lower case.
 
-    In any case of their letters, as Spark repeats some in capitals. Values of a few characters are hidden where they
-    are a word by themselves, or stay; the longest are looked for first.
+    Values of 4 or 5 characters are hidden where they are a whole word; shorter ones stay. Longer values come first.
     """
     text = _BEFORE_AT.sub(lambda found: f"://{REDACTED}@" if ":" in found[1] else found[0], text)
     for value in sorted(_hidden, key=len, reverse=True):
@@ -117,10 +109,16 @@ def without_secrets(text: str) -> str:
     return text
 
 
-def first_line(text: str) -> str:
-    """Return the first line that says something, without the names of Java's packages and Spark's conditions.
+def kind_of(value: object) -> str:
+    """Name a type with its library, such as ``pandas.DataFrame``."""
+    library = type(value).__module__.partition(".")[0].removeprefix("_")
+    return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
 
-    And without secrets: what is cut could no longer be recognised as one.
+
+def first_line(text: str) -> str:
+    """Return the first informative line, without package names of Java, conditions of Spark, and secrets.
+
+    Secrets are removed before the line is cut, because part of a secret cannot be recognised.
     """
     lines = (_PACKAGE.sub("", line).strip(": ") for line in without_secrets(text).splitlines())
     said = (line for line in lines if line and not line.startswith(("An error occurred while calling", "at ")))
@@ -129,12 +127,12 @@ def first_line(text: str) -> str:
 
 
 def note(error: BaseException, text: str) -> None:
-    """Add a line to the report of an error, which is otherwise unchanged; as ``add_note``, which Python 3.10 lacks."""
+    """Add a note to an error, like ``add_note``, which Python 3.10 does not have."""
     vars(error).setdefault("__notes__", []).append(without_secrets(text))
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """Lines that were added to an error."""
+    """Return the notes of an error."""
     return list(vars(error).get("__notes__", ()))
 
 
@@ -148,8 +146,8 @@ def exit_code_of(error: BaseException) -> int:
 class Stopped(KeyboardInterrupt):
     """A signal asked this process to end.
 
-    As a KeyboardInterrupt it passes every handler of mere errors, and py4j gives up the connection to the driver on
-    which an answer is still to come.
+    It is a KeyboardInterrupt, so that handlers of ordinary errors do not catch it, and py4j closes the connection to
+    the driver on which an answer is pending.
     """
 
     def __init__(self, number: int) -> None:
@@ -158,9 +156,9 @@ class Stopped(KeyboardInterrupt):
 
 
 def interruption(error: BaseException) -> KeyboardInterrupt | None:
-    """Return the wish to stop that an error came in place of; None where there was none.
+    """Return the interruption behind an error; None if there is none.
 
-    pyspark asks the driver how a job ended while an exception passes, and what it learns then takes its place.
+    During an exception pyspark asks the driver how a job ended, and an error from there replaces the exception.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, KeyboardInterrupt):
@@ -169,13 +167,13 @@ def interruption(error: BaseException) -> KeyboardInterrupt | None:
 
 
 class RankevalError(Exception):
-    """Base of all errors that this package raises on purpose."""
+    """Base of all errors that this package raises deliberately."""
 
     exit_code: ClassVar[int] = 1
 
 
 class FaultsError(RankevalError):
-    """An error made of one or more faults, all reported at once."""
+    """An error with one or more faults, all reported at once."""
 
     title: ClassVar[str] = "something is wrong"
 
@@ -185,7 +183,7 @@ class FaultsError(RankevalError):
 
 
 class ConfigError(FaultsError):
-    """The configuration, a command-line argument or an API argument is not valid."""
+    """The configuration, an option of a command or an argument of a function is not valid."""
 
     exit_code = 2
     title = "the configuration is not valid"
@@ -206,7 +204,7 @@ class InputError(FaultsError):
 
 
 class JudgementError(FaultsError):
-    """A judgement that a measure has no value for; raised by a kernel, so that a Spark job passes on its text only."""
+    """A judgement for which a measure has no value; a kernel raises it, and a Spark job passes on only its text."""
 
     exit_code = 3
     title = "a judgement cannot be measured"
@@ -220,7 +218,7 @@ class ResultsBusyError(FaultsError):
 
 
 class ResultsError(FaultsError):
-    """The results could not be published, or the published tables are not as this version left them."""
+    """The results could not be published, or the published tables have another layout than this version writes."""
 
     exit_code = 1
     title = "the results could not be published"
@@ -234,4 +232,4 @@ class EnvironmentFaultError(FaultsError):
 
 
 class DriverLostError(EnvironmentFaultError):
-    """The JVM of the driver ended before its work was done; this process can do nothing more on Spark."""
+    """The JVM of the driver ended early; this process cannot use Spark any more."""

@@ -12,6 +12,7 @@ from typing_extensions import TypeVar
 from rankeval_spark.config.gap_tests import gap_test_request
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import MAX_CUTOFF
+from rankeval_spark.report import notebook
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure
-    from rankeval_spark.statistics.multiplicity import Correction
+    from rankeval_spark.report.plots import Plots
+    from rankeval_spark.statistics.multiple_testing import Correction
 
 Frame = TypeVar("Frame", default=Any)
 """``pyspark.sql.DataFrame`` on Spark, ``pyarrow.Table`` in this process."""
@@ -38,8 +40,22 @@ class Evaluation(ABC, Generic[Frame]):
         """Name what was requested and where the results are; nothing is computed for it."""
         asked = ", ".join(map(str, self.request.measures.measures))
         results = [name for name in vars(Evaluation) if isinstance(getattr(Evaluation, name), property)]
-        named = ", ".join(name for name in results if not name.startswith("_"))
+        named = ", ".join(name for name in results if not name.startswith("_") and name != "plot")
         return f"{type(self).__name__} of {asked}\nresults: leaderboard(), {named}, gap_tests(), agreement()"
+
+    def _repr_html_(self) -> str:
+        """Show in a notebook what was requested, and the leaderboard if it is known; nothing is computed for it."""
+        return notebook.summary(self.request, type(self).__name__, self._known_leaderboard())
+
+    @property
+    def plot(self) -> Plots:
+        """Figures of the results: ``plot.leaderboard()``, ``plot.forest()``, ``plot.curves()`` and more.
+
+        They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
+        """
+        from rankeval_spark.report.plots import Plots  # noqa: PLC0415 - whoever draws nothing does not pay for it
+
+        return Plots(self)
 
     @property
     @abstractmethod
@@ -206,6 +222,10 @@ class Evaluation(ABC, Generic[Frame]):
         if faults:
             raise ConfigError(*faults)
         return self._agreement(baseline, k=k, p=p)
+
+    def _known_leaderboard(self) -> list[dict[str, Any]] | None:
+        """Return the rows of the leaderboard if no job has to run for them."""
+        return None
 
     @property
     @abstractmethod

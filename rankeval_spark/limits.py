@@ -1,8 +1,11 @@
-"""Sizes above which a job is refused by default."""
+"""Default limits that several layers share."""
 
 from __future__ import annotations
 
 from typing import Final
 
 MAX_ROWS_PER_USER: Final = 5_000_000
-"""Rows of a user in all inputs together that a worker takes; it holds them all at once."""
+"""Rows of one user in all inputs together above which a run fails."""
+
+LEAST_USERS: Final = 30
+"""Users below which a comparison has no p-value: the default of ``min_slice_size``."""

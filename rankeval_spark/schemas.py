@@ -1,4 +1,4 @@
-"""The canonical inputs and the published tables: the one place where their columns are declared.
+"""Columns of the canonical inputs and of the published tables.
 
 Types are Spark type strings; nothing here imports Spark. ``docs/tables.md`` is generated from this module.
 """
@@ -13,7 +13,7 @@ from rankeval_spark import columns as C
 
 @dataclass(frozen=True)
 class Field:
-    """A column: its name, its Spark type string and what it holds."""
+    """A column: its name, its Spark type string, and one sentence about its content."""
 
     name: str
     type: str
@@ -23,7 +23,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a frame or a table and the columns that identify a row."""
+    """The columns of a frame or table, what one row is, and the columns that identify a row."""
 
     name: str
     grain: str
@@ -40,8 +40,8 @@ class Schema:
 
 
 _SLICE_VALUE: Final = (
-    "Readable form of slice_values, joined by *: NULL is (unknown); a text that is (unknown), holds * or begins with a "
-    "quote is in double quotes; '' for the slice 'all'"
+    "slice_values as text, joined by *; '' for the slice 'all'. NULL is written (unknown), and a value that could be "
+    "misread is in double quotes"
 )
 
 
@@ -49,7 +49,7 @@ def _key(name: str, type_: str, comment: str) -> Field:
     return Field(name, type_, comment, nullable=False)
 
 
-# Ids keep the type they come with in `evaluate`; published tables hold them as strings.
+# Ids keep their type in `evaluate`; published tables have strings.
 RECOMMENDATIONS: Final = Schema(
     "recommendations",
     "one recommended item of one list",
@@ -57,14 +57,12 @@ RECOMMENDATIONS: Final = Schema(
     (
         _key(C.MODEL_ID, "string", "Model that made the list"),
         _key(C.USER_ID, "string", "User who got the list"),
-        _key(C.LIST_ID, "string", "Distinguishes several lists of one user; '' where there is one"),
+        _key(C.LIST_ID, "string", "List of the user; '' where each user has one"),
         _key(C.ITEM_ID, "string", "Recommended item"),
         Field(
-            C.SCORE,
-            "double",
-            "Score by which the list is ordered, higher first; whole numbers and decimals as they are",
+            C.SCORE, "double", "Score that orders the list, highest first; whole numbers and decimals keep their type"
         ),
-        Field(C.RANK, "int", "Position, counted from 1; used where there is no score, or for ties='rank'"),
+        Field(C.RANK, "int", "Position in the list, from 1; orders the list without scores, and ties with ties='rank'"),
     ),
 )
 
@@ -75,20 +73,20 @@ HELD_OUT: Final = Schema(
     (
         _key(C.USER_ID, "string", "User"),
         _key(C.ITEM_ID, "string", "Item the user interacted with"),
-        Field(C.GAIN, "double", "Gain of the interaction; 1 where the table has no such column"),
-        Field(C.INTERACTED_AT, "timestamp", "When it was; needed for held_out_duplicates='last' only"),
-        Field(C.VALUE, "double", "What it was worth, such as revenue; read by measures with gains='value' only"),
+        Field(C.GAIN, "double", "Gain of the interaction, such as a rating; 1 where the table has no such column"),
+        Field(C.INTERACTED_AT, "timestamp", "Time of the interaction; only held_out_duplicates='last' reads it"),
+        Field(C.VALUE, "double", "Value of the interaction, such as revenue; only measures with gains='value' read it"),
     ),
 )
 
 TRAIN: Final = Schema(
     "train",
-    "one interaction of the data that the models learnt from; a user may have several with an item",
+    "one interaction of the models' training data; a user may have several with an item",
     (C.USER_ID, C.ITEM_ID),
     (
         _key(C.USER_ID, "string", "User"),
         _key(C.ITEM_ID, "string", "Item the user interacted with"),
-        Field(C.INTERACTED_AT, "timestamp", "When that was"),
+        Field(C.INTERACTED_AT, "timestamp", "Time of the interaction"),
     ),
 )
 
@@ -99,27 +97,29 @@ ITEMS: Final = Schema(
     (
         _key(C.ITEM_ID, "string", "Item"),
         Field(C.CATEGORIES, "array<string>", "Categories of the item; NULL or empty is unknown"),
-        Field(C.VECTOR, "array<double>", "Features of the item, of one length for all items; NULL is unknown"),
+        Field(
+            C.VECTOR, "array<double>", "Feature vector of the item, of the same length for all items; NULL is unknown"
+        ),
         Field(C.PUBLISHED_AT, "date", "Day the item was published (UTC); NULL is unknown"),
     ),
 )
 
 _RUN: Final = (
     _key(C.EVALUATION, "string", "Name of the evaluation"),
-    _key(C.EVALUATION_DATE, "date", "Day the evaluation is about (UTC)"),
+    _key(C.EVALUATION_DATE, "date", "Day that is evaluated (UTC)"),
     _key(C.RUN_ID, "string", "Run that wrote the row"),
 )
 
 _LIST_KEY: Final = (
     _key(C.MODEL_ID, "string", "Model that made the list"),
     _key(C.USER_ID, "string", "User who got the list"),
-    _key(C.LIST_ID, "string", "Distinguishes several lists of one user; '' where there is one"),
+    _key(C.LIST_ID, "string", "List of the user; '' where each user has one"),
 )
 
 _SLICE_KEY: Final = (
-    _key(C.SLICE, "string", "Segment column, crossing such as country*device, or 'all'"),
+    _key(C.SLICE, "string", "'all' for all users, a segment such as country, or a crossing such as country*device"),
     _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
-    _key(C.SLICE_VALUES, "array<string>", "Segment values of the slice; a NULL element is unknown"),
+    _key(C.SLICE_VALUES, "array<string>", "Value of each segment of the slice; NULL is the unknown value"),
 )
 
 RUNS: Final = Schema(
@@ -128,67 +128,68 @@ RUNS: Final = Schema(
     (*C.RUN_KEY, "status", "recorded_at"),
     (
         *_RUN,
-        _key("status", "string", "RUNNING, PUBLISHING, PUBLISHED, FAILED, MAINTAINING or MAINTAINED"),
-        _key("recorded_at", "timestamp", "When the event was recorded (UTC)"),
-        Field("reason", "string", "Why the run ended as it did: empty date, failed stage"),
-        Field("sample_share", "double", "Share of users evaluated, in (0, 1]; 1 is everyone"),
-        Field("config", "string", "Configuration of the run as JSON, secrets left out"),
-        Field("config_hash", "string", "SHA-256 of the canonical configuration"),
+        _key("status", "string", "Event: RUNNING, PUBLISHING, PUBLISHED, FAILED, MAINTAINING or MAINTAINED"),
+        _key("recorded_at", "timestamp", "Time of the event (UTC)"),
+        Field("reason", "string", "Reason of the outcome, such as an empty date or a failed stage"),
+        Field("sample_share", "double", "Share of users that were evaluated, in (0, 1]; 1 is all users"),
+        Field("config", "string", "Configuration of the run as JSON, without secrets"),
+        Field("config_hash", "string", "SHA-256 of the configuration"),
         Field("code_version", "string", "Version of rankeval-spark"),
         Field(
             "inputs",
             "array<struct<name:string,location:string,format:string,version:bigint,n_rows:bigint>>",
-            "Inputs with the table version that was read (Delta only) and the rows found",
+            "Inputs with the Delta version that was read and the number of rows",
         ),
         Field(
             "input_columns",
             "map<string,string>",
-            "Columns and types of the table of each input, such as 'user_id string, day date'",
+            "Columns and types of each input's table, such as 'user_id string, day date'",
         ),
         Field(
             "measures",
             "array<struct<measure:string,k:int,column:string,definition:string>>",
-            "What was requested: name, cutoff (0 = whole list), column in user_metrics (NULL: none), every option and "
-            "policy, and the rule of a group of items",
+            "Requested measures: name, cutoff (0 = whole list), column in user_metrics (NULL: none), and the full "
+            "definition with options, policies and the rule of a group of items",
         ),
-        Field("table_versions", "map<string,bigint>", "Delta version of every table as published"),
-        Field("timings", "map<string,double>", "Seconds spent in each stage"),
-        Field("n_rows", "map<string,bigint>", "Rows published to each table"),
-        Field("error", "struct<stage:string,type:string,message:string>", "Stage and cause of a failure"),
+        Field("table_versions", "map<string,bigint>", "Published Delta version of every table"),
+        Field("timings", "map<string,double>", "Seconds of each stage"),
+        Field("n_rows", "map<string,bigint>", "Published rows of each table"),
+        Field("error", "struct<stage:string,type:string,message:string>", "Stage, type and message of a failure"),
         Field("failed_checks", "array<string>", "Checks of severity error that failed"),
     ),
 )
 
 LISTS: Final = Schema(
     "lists",
-    "one list of one model for one user (list_id '' and n_recommended 0 where the model gave a judged user none)",
+    "one list of one model for one user; a judged user without a list has a row with n_recommended 0",
     (C.EVALUATION, C.EVALUATION_DATE, *C.LIST_KEY),
     (
         *_RUN,
         *_LIST_KEY,
-        Field(C.SEGMENTS, "map<string,string>", "Segment values of the user; a NULL value is unknown"),
-        Field(C.N_RECOMMENDED, "int", "Last rank of the list after the list policies; 0 = no list", nullable=False),
-        Field(C.N_DUPLICATES, "int", "Repeated items removed from the list", nullable=False),
+        Field(C.SEGMENTS, "map<string,string>", "Segment values of the user; NULL is the unknown value"),
+        Field(C.N_RECOMMENDED, "int", "Last rank of the list after all policies; 0 = no list", nullable=False),
+        Field(C.N_DUPLICATES, "int", "Repeated items that were removed from the list", nullable=False),
         Field(C.HIT_RANKS, "array<int>", "Ranks of the judged items in the list, ascending", nullable=False),
-        Field(C.HIT_GAINS, "array<double>", "Gains of those items, in the same order", nullable=False),
+        Field(C.HIT_GAINS, "array<double>", "Gains of the items at hit_ranks, in the same order", nullable=False),
         Field(C.JUDGED_GAINS, "array<double>", "Gains of all judgements of the user, descending", nullable=False),
-        Field(C.TIED_RANKS, "array<int>", "Ranks whose score is that of the rank before, ascending", nullable=False),
-        Field(C.HIT_SCORES, "array<double>", "Scores of the hits; NULL where no measure of the run needs them"),
+        Field(C.TIED_RANKS, "array<int>", "Ranks with the same score as the rank before, ascending", nullable=False),
+        Field(C.HIT_SCORES, "array<double>", "Scores of the items at hit_ranks; NULL where no measure needs them"),
         Field(
             C.EMPTY_RANKS,
             "array<struct<first:int,last:int>>",
-            "Runs of ranks without an item, ascending; NULL without a list, or where ranks are given again",
+            "First and last of consecutive ranks without an item, ascending; NULL without a list or with rank_gaps "
+            "'renumber'",
         ),
         Field(
             C.HAS_RANK_GAPS,
             "boolean",
-            "The ranks of the log are not 1, 2, 3, ...; NULL without a list, or where the log has none or keeps them",
+            "True if the ranks of the log are not 1, 2, 3, ...; NULL without a list, without ranks in the log, or with "
+            "rank_gaps 'keep'",
         ),
         Field(
             C.IS_OUT_OF_ORDER,
             "boolean",
-            "An item has a lower score than the one before it and a better rank in the log; NULL likewise, and where "
-            "there is no score",
+            "True if a lower score has a better rank in the log; NULL as has_rank_gaps, and without scores",
         ),
     ),
 )
@@ -201,22 +202,22 @@ USER_METRICS: Final = Schema(
         *_RUN,
         *_LIST_KEY,
         _key(C.K, "int", "Cutoff; 0 = whole list"),
-        Field(C.SEGMENTS, "map<string,string>", "Segment values of the user; a NULL value is unknown"),
+        Field(C.SEGMENTS, "map<string,string>", "Segment values of the user; NULL is the unknown value"),
         Field(C.N_JUDGED, "int", "Judgements of the user", nullable=False),
         Field(C.N_RELEVANT, "int", "Judgements of the user with gain >= 1", nullable=False),
         Field(
             C.N_RECOMMENDED,
             "int",
-            "Recommended items at ranks <= k, and empty ranks where rank_gaps keeps them; 0 = the model gave no list",
+            "Recommended items at ranks up to k, with rank_gaps 'keep' also empty ranks; 0 = no list",
             nullable=False,
         ),
-        Field(C.N_HITS, "int", "Recommended items at ranks <= k with gain >= 1", nullable=False),
+        Field(C.N_HITS, "int", "Recommended items at ranks up to k with gain >= 1", nullable=False),
         Field(
             C.HAS_TIES,
             "boolean",
-            "A block of equal scores that starts at a rank <= k holds different gains; NULL without a list",
+            "True if the order of equal scores at ranks up to k can change a measure; NULL without a list",
         ),
-        # One double column a measure follows, NULL where undefined or not requested at this k.
+        # One double column per measure follows: NULL where undefined or not requested at this k.
     ),
 )
 
@@ -228,52 +229,48 @@ METRICS: Final = Schema(
         *_RUN,
         _key(C.MODEL_ID, "string", "Model"),
         *_SLICE_KEY,
-        _key(C.MEASURE, "string", "Canonical name without its cutoff"),
+        _key(C.MEASURE, "string", "Measure with its options, without the cutoff, such as nDCG or AP(denom='min')"),
         _key(C.K, "int", "Cutoff; 0 = whole list"),
         Field(
             C.VALUE,
             "double",
-            "Mean over users, over lists with the policy unit='list', with agg='micro' the ratio of sums over them, or "
-            "the value of a measure of all lists together; NULL where no user has a value",
+            "Value of the measure: the mean over users (over lists with unit='list'), the ratio of sums with "
+            "agg='micro', or one value of all lists; NULL where no user has a value",
         ),
-        Field(
-            "n_users",
-            "bigint",
-            "Users in the mean; for a measure of all lists, those with a list",
-            nullable=False,
-        ),
+        Field("n_users", "bigint", "Users in the mean; for a measure of all lists, users with a list", nullable=False),
         Field(
             C.N_LISTS,
             "bigint",
-            "Lists of these users for which the measure is defined; a judged user without a list who scores 0 has one. "
-            "n_users where each has one list; NULL in rows of a version before this column",
+            "Lists of the users in the mean for which the measure is defined; a missing list that scores 0 counts",
         ),
         Field(
             "n_undefined",
             "bigint",
-            "Users of the population for whom the measure is undefined, n_zero_relevant among them; NULL, as the next "
-            "three, for a measure of all lists together, which asks for no judgement",
+            "Users of the population without a value, n_zero_relevant included; NULL for a measure of all lists",
         ),
-        Field("n_missing", "bigint", "Judged users without a list of the model"),
-        Field("n_zero_relevant", "bigint", "Judged users without a relevant judgement (gain >= 1)"),
-        Field("n_extra_users", "bigint", "Users with a list but no judgement"),
-        Field("tie_share", "double", "Share of judged users' lists whose ties can change the measure at k"),
-        Field("is_small", "boolean", "The slice has fewer users than min_slice_size", nullable=False),
+        Field("n_missing", "bigint", "Judged users without a list of the model; NULL for a measure of all lists"),
+        Field(
+            "n_zero_relevant",
+            "bigint",
+            "Judged users without a relevant judgement (gain >= 1); NULL for a measure of all lists",
+        ),
+        Field("n_extra_users", "bigint", "Users with a list but no judgement; NULL for a measure of all lists"),
+        Field("tie_share", "double", "Share of judged users' lists in which ties can change the measure at k"),
+        Field("is_small", "boolean", "True if the slice has fewer users than min_slice_size", nullable=False),
         Field(
             "std_dev",
             "double",
-            "Sample standard deviation over users, of what is averaged: of logarithms for GMAP, for a ratio of sums of "
-            "what each user moves it by, times n_users; NULL below two users and for a measure of all lists together",
+            "Standard deviation over users: of logarithms for GMAP, of each user's influence times n_users for a ratio "
+            "of sums; NULL below two users and for a measure of all lists",
         ),
-        Field("std_error", "double", "std_dev / sqrt(n_users), or that of the bootstrap or the jackknife"),
-        Field("ci_low", "double", "Lower end of the interval"),
-        Field("ci_high", "double", "Upper end of the interval"),
+        Field("std_error", "double", "Standard error of the value"),
+        Field("ci_low", "double", "Lower end of the confidence interval"),
+        Field("ci_high", "double", "Upper end of the confidence interval"),
         Field("ci_level", "double", "Nominal coverage of the interval, such as 0.95", nullable=False),
         Field(
             "ci_method",
             "string",
-            "t, wilson, delta (of a ratio of sums, or of a mean over lists), bootstrap, jackknife (of 20 groups of "
-            "users), or none",
+            "Method of the interval: t, wilson, delta (ratio of sums, mean over lists), bootstrap, jackknife or none",
             nullable=False,
         ),
     ),
@@ -286,113 +283,124 @@ GROUP_METRICS: Final = Schema(
     (
         *_RUN,
         _key(C.MODEL_ID, "string", "Model"),
-        _key(C.SLICE, "string", "Segment column or crossing whose groups are compared; of ItemMAD the slice of users"),
+        _key(C.SLICE, "string", "Segment or crossing whose groups are compared; for ItemMAD the slice of users"),
         _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
         _key(
             C.SLICE_VALUES,
             "array<string>",
-            "Of WorstGroup the segment values of that group, of ItemMAD those of the slice, else empty",
+            "Segment values: for WorstGroup of that group, for ItemMAD of the slice, else empty",
         ),
         _key(
             C.MEASURE,
             "string",
-            "GroupGap(...), GroupRatio(...), UserMAD(...), WorstGroup(...) or ItemMAD(...) of a measure",
+            "Statistic of a measure: GroupGap(...), GroupRatio(...), UserMAD(...), WorstGroup(...) or ItemMAD(...)",
         ),
-        _key(C.K, "int", "Cutoff of that measure; 0 = whole list"),
+        _key(C.K, "int", "Cutoff of the measure; 0 = whole list"),
         Field(C.VALUE, "double", "Gap, ratio, mean absolute difference, or mean of the worst group; NULL if is_small"),
         Field(
             "n_users",
             "bigint",
-            "Users of the groups that are compared; of WorstGroup of that group, of ItemMAD the fewest of a group",
+            "Users of the compared groups; for WorstGroup of that group, for ItemMAD of the smallest group",
             nullable=False,
         ),
         Field(C.N_LISTS, "bigint", "Lists of these users for which the measure is defined"),
         Field(
             "n_left_out",
             "bigint",
-            "Users of the groups left out: small ones, those without a value, and users of unknown segment",
+            "Users of groups that are not compared: small groups, groups without a value, the unknown group",
             nullable=False,
         ),
-        Field("is_small", "boolean", "Fewer than two groups could be compared", nullable=False),
-        Field("ci_low", "double", "Lower end of the interval"),
-        Field("ci_high", "double", "Upper end of the interval"),
+        Field("is_small", "boolean", "True if fewer than two groups can be compared", nullable=False),
+        Field("ci_low", "double", "Lower end of the confidence interval"),
+        Field("ci_high", "double", "Upper end of the confidence interval"),
         Field("ci_level", "double", "Nominal coverage of the interval, such as 0.95", nullable=False),
-        Field("ci_method", "string", "games-howell, simultaneous (all groups at once) or none", nullable=False),
+        Field(
+            "ci_method",
+            "string",
+            "Method of the interval: games-howell, simultaneous (all groups at once) or none",
+            nullable=False,
+        ),
     ),
 )
 
 COMPARISONS: Final = Schema(
     "comparisons",
-    "a model against a baseline, by one measure at one cutoff on one slice of the users, by one test",
+    "one model compared with a baseline, by one measure at one cutoff on one slice of the users, by one test",
     (
         *(C.EVALUATION, C.EVALUATION_DATE, C.BASELINE_MODEL_ID, C.MODEL_ID),
         *(C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, "test"),
     ),
     (
         *_RUN,
-        _key(C.BASELINE_MODEL_ID, "string", "Model that is compared with"),
-        _key(C.MODEL_ID, "string", "Model that is compared"),
+        _key(C.BASELINE_MODEL_ID, "string", "Baseline of the comparison"),
+        _key(C.MODEL_ID, "string", "Model that is compared with the baseline"),
         *_SLICE_KEY,
-        _key(C.MEASURE, "string", "Canonical name without its cutoff"),
+        _key(C.MEASURE, "string", "Measure with its options, without the cutoff, such as nDCG or AP(denom='min')"),
         _key(C.K, "int", "Cutoff; 0 = whole list"),
-        Field("n_users", "bigint", "Users for whom the measure is defined under both models", nullable=False),
-        Field("baseline_value", "double", "Mean of the baseline over these users; NULL where there is none"),
-        Field(C.VALUE, "double", "Mean of the model over the same users"),
-        Field("delta", "double", "Mean difference, value - baseline_value"),
+        Field("n_users", "bigint", "Users with a value under both models", nullable=False),
+        Field("baseline_value", "double", "Value of the baseline over these users; NULL where no user has one"),
+        Field(C.VALUE, "double", "Value of the model over the same users"),
+        Field("delta", "double", "Difference: value - baseline_value"),
         Field(
             "ci_low",
             "double",
-            "Lower end of the interval of delta: Student's t on differences (by the delta method for a ratio of sums), "
-            "on rows of bootstrap its percentiles, on rows of tukey simultaneous for all pairs",
+            "Lower end of the confidence interval of delta: for bootstrap and tukey their own, for other tests that of "
+            "t; NULL for randomized_tukey",
         ),
-        Field("ci_high", "double", "Upper end"),
+        Field("ci_high", "double", "Upper end of the confidence interval of delta"),
         Field("ci_level", "double", "Nominal coverage of the intervals, such as 0.95", nullable=False),
-        Field("relative_delta", "double", "delta / baseline_value; NULL where the baseline is not above 0"),
-        Field("relative_ci_low", "double", "Lower end of its interval, by the delta method; NULL with other methods"),
-        Field("relative_ci_high", "double", "Upper end"),
+        Field("relative_delta", "double", "delta / baseline_value; NULL unless the baseline is above 0"),
+        Field(
+            "relative_ci_low",
+            "double",
+            "Lower end of the interval of relative_delta; NULL for tests that compute another interval",
+        ),
+        Field(
+            "relative_ci_high",
+            "double",
+            "Upper end of the interval of relative_delta; NULL for tests that compute another interval",
+        ),
         Field(
             "test",
             "string",
-            "t (paired; the rows that verdicts and gates read), randomization, bootstrap, wilcoxon, sign, tukey or "
-            "randomized_tukey; the rows of one test are a family",
+            "Test: t (paired; verdicts and gates read it), randomization, bootstrap, wilcoxon, sign, tukey or "
+            "randomized_tukey",
             nullable=False,
         ),
         Field(
             "method",
             "string",
-            "How the p was found: t, delta (of a ratio of sums, or of means over lists), exact (all signs of at most "
-            "20 differences), equal (all differences are equal), monte_carlo, wilcox or pratt (signed ranks, normal "
-            "approximation; users without a difference are not ranked, or ranked and left out), binomial or "
-            "studentized_range",
+            "How p_value was computed: t, delta (ratio of sums, or means over lists), exact (all signs), equal (equal "
+            "differences), monte_carlo, wilcox, pratt, binomial or studentized_range",
             nullable=False,
         ),
-        Field("replicates", "int", "Random draws behind the p; NULL where none were drawn"),
-        Field("seed", "bigint", "Seed of these draws"),
-        Field("p_value", "double", "Two-sided p; NULL where there is none, see reason"),
-        Field("p_adjusted", "double", "p_value adjusted for the family"),
-        Field("correction", "string", "holm, bonferroni, benjamini-hochberg or none", nullable=False),
-        Field("family_size", "bigint", "Rows of the run and test that have a p_value: adjusted for", nullable=False),
+        Field("replicates", "int", "Random draws of the test; NULL where it needs none"),
+        Field("seed", "bigint", "Seed of the random draws; NULL where the test needs none"),
+        Field("p_value", "double", "Two-sided p-value; NULL where there is none, see reason"),
+        Field("p_adjusted", "double", "p_value corrected for the number of tests in the family"),
+        Field("correction", "string", "Correction: holm, bonferroni, benjamini-hochberg or none", nullable=False),
+        Field("family_size", "bigint", "Number of p-values in the family: all of this test in the run", nullable=False),
         Field(
             "reason",
             "string",
-            "Why there is no p_value: no_common_users, one_user, few_users, few_differences or undefined; replicates: "
-            "too few for any p_adjusted to be significant, so there is none",
+            "Why p_value is NULL: no_common_users, one_user, few_users, few_differences or undefined; or why "
+            "p_adjusted is NULL: replicates (too few to be significant)",
         ),
         Field(
             "effect_size",
             "double",
-            "dz = delta / standard deviation of the differences, on rows of tukey over that of the residuals; NULL "
-            "without spread and for ratios of sums",
+            "dz: delta / standard deviation of the differences (for tukey, of the residuals); NULL without spread and "
+            "for ratios of sums",
         ),
-        Field("n_wins", "bigint", "Users with a greater value under the model; NULL in tests of all models"),
-        Field("n_ties", "bigint", "Users with the same value under both; likewise"),
-        Field("n_losses", "bigint", "Users with a lesser value under the model; likewise"),
-        Field("is_small", "boolean", "The slice has fewer users than min_slice_size", nullable=False),
+        Field("n_wins", "bigint", "Users with a greater value under the model; NULL for tests of all models"),
+        Field("n_ties", "bigint", "Users with the same value under both; NULL for tests of all models"),
+        Field("n_losses", "bigint", "Users with a smaller value under the model; NULL for tests of all models"),
+        Field("is_small", "boolean", "True if the slice has fewer users than min_slice_size", nullable=False),
         Field(
             "verdict",
             "string",
-            "better, worse or undecided: p_adjusted against 1 - ci_level, in the direction in which the measure is "
-            "better; NULL without a p_adjusted, and on the rows of other tests than t",
+            "Verdict of t: better or worse if p_adjusted <= 1 - ci_level, else undecided; NULL without p_adjusted and "
+            "for other tests",
         ),
     ),
 )
@@ -403,22 +411,22 @@ GATES: Final = Schema(
     (*(C.EVALUATION, C.EVALUATION_DATE, "gate", C.MODEL_ID), C.SLICE, C.SLICE_VALUES),
     (
         *_RUN,
-        _key("gate", "int", "Place of the rule in the config, from 1"),
-        _key(C.MODEL_ID, "string", "Model that was judged; '' where the rule matches none"),
+        _key("gate", "int", "Position of the rule in the config, from 1"),
+        _key(C.MODEL_ID, "string", "Model that is judged; '' where the rule matches none"),
         *_SLICE_KEY,
-        Field(C.MEASURE, "string", "Canonical name without its cutoff", nullable=False),
+        Field(C.MEASURE, "string", "Measure with its options, without the cutoff", nullable=False),
         Field(C.K, "int", "Cutoff; 0 = whole list", nullable=False),
-        Field("rule", "string", "What is required, in words", nullable=False),
+        Field("rule", "string", "The rule in words", nullable=False),
         Field(
             "verdict",
             "string",
-            "passed, failed, no_match (nothing computed fits: fails), missing_slice (fails), no_baseline or "
-            "too_few_users (not judged)",
+            "Verdict: passed, failed, no_match or missing_slice (both fail), no_baseline or too_few_users (both not "
+            "judged)",
             nullable=False,
         ),
-        Field("observed", "double", "What was held against the bound: the value, or the end of the interval"),
-        Field("bound", "double", "What it was held against"),
-        Field("n_users", "bigint", "Users behind the number; NULL where there is none"),
+        Field("observed", "double", "Number that is compared with the bound: the value, or an end of its interval"),
+        Field("bound", "double", "Bound of the rule"),
+        Field("n_users", "bigint", "Users of the observed number; NULL without one"),
         Field("explanation", "string", "The verdict in a sentence", nullable=False),
     ),
 )
@@ -429,26 +437,26 @@ CHECKS: Final = Schema(
     (C.EVALUATION, C.EVALUATION_DATE, "input", "check"),
     (
         *_RUN,
-        _key("input", "string", "Input that was checked; metrics where it is what was measured"),
-        _key("check", "string", "What was counted, by the name that it has in the config"),
-        Field("severity", "string", "info, warn or error: what the check can at most amount to", nullable=False),
+        _key("input", "string", "Input that is checked, or 'metrics' for a check of results"),
+        _key("check", "string", "Name of the check, as in the config under checks"),
+        Field("severity", "string", "Worst possible verdict of the check: info, warn or error", nullable=False),
         Field(
             "count",
             "bigint",
-            "How often it happened; of bands.<name>: users without a number; of volume: rows more or fewer than usual",
+            "Faulty rows, lists or users; for bands.<name> users without a number, for volume the difference in rows",
             nullable=False,
         ),
-        Field("share", "double", "count as a share of the rows (or users) looked at; NULL where there were none"),
+        Field("share", "double", "count as a share of all rows, lists or users checked; NULL where there are none"),
         Field("threshold", "double", "Share above which the verdict is not ok; NULL where the check only counts"),
-        Field("verdict", "string", "ok, warn or error", nullable=False),
+        Field("verdict", "string", "Verdict: ok, warn or error", nullable=False),
         Field(
             "sample_keys",
             "array<string>",
-            "A few of the keys concerned, or of the numbers; of bands.<name>: the edges",
+            "A few of the faulty keys or numbers; for bands.<name> the edges",
             nullable=False,
         ),
     ),
 )
 
 PUBLISHED: Final = (LISTS, USER_METRICS, METRICS, GROUP_METRICS, COMPARISONS, GATES, CHECKS)
-"""The tables a run overwrites, in the order it writes them; ``runs`` is append-only and holds the commit."""
+"""Tables that a run overwrites, in the order of writing; ``runs`` is append-only and its last row is the commit."""

@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def _shared_session() -> Iterator[SparkSession]:
     """Start one session, at the first test that asks for it: unit tests never do."""
-    from rankeval_spark.session import build_session  # noqa: PLC0415  (imports pyspark, which unit tests do without)
+    from rankeval_spark.spark.session import build_session  # noqa: PLC0415  (imports pyspark, which unit tests do without)
 
     session = build_session("rankeval tests", master="local[2]", settings=TEST_SETTINGS)
     yield session

@@ -7,11 +7,11 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from rankeval_spark.cli.commands import app
+from rankeval_spark.cli.arguments import app
+from rankeval_spark.cli.display.terminal import console, headline, keep_libraries_quiet
 from rankeval_spark.cli.signals import stoppable
-from rankeval_spark.cli.terminal import console, headline, keep_libraries_quiet
 from rankeval_spark.errors import RankevalError, Stopped, exit_code_of, note, notes_of, without_secrets
-from rankeval_spark.spark_version import UnsupportedSparkError, require_spark
+from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
 
 DEBUG = "--debug"
 """Shows the trace of an error; read wherever it stands among the arguments."""
@@ -52,7 +52,7 @@ def _known(error: Exception) -> Exception:
             return unsupported
     if "py4j" not in sys.modules:
         return error
-    from rankeval_spark.app.failures import machine_fault  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.apps.error_translation import machine_fault  # noqa: PLC0415 - imports pyspark
 
     known = machine_fault(error)
     if known is not error:

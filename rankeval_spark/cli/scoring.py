@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rankeval_spark.app.history import past_nights, score_night
-from rankeval_spark.cli import tables
-from rankeval_spark.cli.published import Filter, rows_of
+from rankeval_spark.apps.published.rescoring import past_nights, score_night
+from rankeval_spark.cli.commands.show_results import RowSelection, selected_rows
+from rankeval_spark.cli.display import tables
+from rankeval_spark.cli.display.terminal import console, progress
 from rankeval_spark.cli.sessions import start
-from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import parse_date
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.results import results_of
@@ -27,5 +27,5 @@ def score(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: 
             continue
         with progress(f"{name} {day}") as listener:
             score_night(spark, root, night, asked, progress=listener)
-        rows = rows_of(results_of(spark, root), Filter(str(day), name, (), asked.labels, (), asked.ks))
+        rows = selected_rows(results_of(spark, root), RowSelection(str(day), name, (), asked.labels, (), asked.ks))
         out.print(tables.leaderboard(rows, f"{name}, {day}"))

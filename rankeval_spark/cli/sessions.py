@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.cli.terminal import waiting
-from rankeval_spark.results.readers import is_native
+from rankeval_spark.cli.display.terminal import waiting
+from rankeval_spark.results.reading.table_readers import is_native
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def start(name: str, **options: Any) -> SparkSession:  # noqa: ANN401 - those of `build_session`
     """Start a session and show meanwhile that it does."""
     with waiting("starting Spark"):
-        from rankeval_spark.session import build_session  # noqa: PLC0415 - imports pyspark
+        from rankeval_spark.spark.session import build_session  # noqa: PLC0415 - imports pyspark
 
         return build_session(name, **options)
 

@@ -1,9 +1,12 @@
-"""Configuration: typed, frozen, validated; a config object that exists is valid."""
+"""Configuration: typed and frozen. A config object that exists is valid."""
 
-from rankeval_spark.config.comparisons import Comparisons
-from rankeval_spark.config.cost import Cost, least_cost
-from rankeval_spark.config.gates import Gate
-from rankeval_spark.config.inputs import (
+from rankeval_spark.config.evaluation import EvaluationConfig, ResultsConfig, SparkConfig
+from rankeval_spark.config.night_size import Cost, least_cost
+from rankeval_spark.config.reading.loading import load_config, parse_date, validate_model
+from rankeval_spark.config.sections.check_thresholds import Checks, Threshold
+from rankeval_spark.config.sections.gates import Gate
+from rankeval_spark.config.sections.inference import Comparisons, Intervals
+from rankeval_spark.config.sections.inputs import (
     Filter,
     HeldOutInput,
     InputConfig,
@@ -13,13 +16,9 @@ from rankeval_spark.config.inputs import (
     SegmentsInput,
     TrainInput,
 )
-from rankeval_spark.config.intervals import Intervals
-from rankeval_spark.config.loading import load_config, parse_date, validate
-from rankeval_spark.config.models import EvaluationConfig, ResultsConfig, SparkConfig
-from rankeval_spark.config.places import check_roots
-from rankeval_spark.config.policies import Policies
-from rankeval_spark.config.presets import PRESETS, Preset, PresetName
-from rankeval_spark.config.thresholds import Checks, Threshold
+from rankeval_spark.config.sections.locations import check_roots
+from rankeval_spark.config.sections.policies import Policies
+from rankeval_spark.config.sections.presets import PRESETS, Preset, PresetName
 
 __all__ = [
     "PRESETS",
@@ -47,5 +46,5 @@ __all__ = [
     "least_cost",
     "load_config",
     "parse_date",
-    "validate",
+    "validate_model",
 ]

@@ -1,16 +1,16 @@
-"""Options of the permutation tests of gaps between groups."""
+"""Arguments of the permutation tests of gaps between groups."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.config.base import Model
-from rankeval_spark.config.intervals import Replicates, Seed
-from rankeval_spark.config.loading import validate
+from rankeval_spark.config.reading.loading import validate_model
+from rankeval_spark.config.sections.base import Model
+from rankeval_spark.config.sections.inference import Replicates, Seed
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.statistics.multiplicity import Correction
-from rankeval_spark.statistics.resampled import Draws
+from rankeval_spark.statistics.multiple_testing import Correction
+from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,31 +20,21 @@ if TYPE_CHECKING:
 
 
 class GapTests(Model):
-    """The arguments of ``gap_tests``."""
+    """Arguments of ``gap_tests``."""
 
     measures: tuple[str, ...] | None = None
-    """Names with their cutoff, among those of the evaluation; None: all of them that can be tested."""
+    """Measures of the evaluation with their cutoffs; None: all that can be tested."""
     replicates: Replicates = 1000
     """Random draws."""
     seed: Seed = 0
     """Seed of the draws."""
     correction: Correction = "holm"
-    """What is done about the number of tests."""
+    """Correction for the number of tests."""
 
 
 @dataclass(frozen=True)
 class GapTestRequest:
-    """Tests that can be made.
-
-    Attributes
-    ----------
-    measures : tuple of Measure
-        Means of users.
-    draws : Draws
-        Replicates and seed.
-    correction : str
-        For the number of tests.
-    """
+    """Valid request: measures that are means over users, random draws, and the correction."""
 
     measures: tuple[Measure, ...]
     draws: Draws
@@ -63,7 +53,7 @@ def gap_test_request(given: Mapping[str, Any], request: Request, *, has_one_list
     ConfigError
         All faults at once.
     """
-    wanted = validate(GapTests, given, locate=_place)
+    wanted = validate_model(GapTests, given, locate=_place)
     if request.policies.unit == "list" and not has_one_list:
         found, expected = "users with several lists, and means over lists", "means over users"
         raise ConfigError(Fault("gap_tests", found, expected, "evaluate with unit='user'"))
@@ -72,7 +62,7 @@ def gap_test_request(given: Mapping[str, Any], request: Request, *, has_one_list
 
 
 def _tested(wanted: GapTests, request: Request) -> list[Measure]:
-    """Find the measures that are tested: plain means of users."""
+    """Find the measures to test: means over users."""
     measures = request.measures
     means = [one for one in measures.per_list if one.column in measures.comparable and one.weight_column is None]
     known = {str(one): one for one in means}
@@ -83,12 +73,12 @@ def _tested(wanted: GapTests, request: Request) -> list[Measure]:
     for index, name in enumerate(wanted.measures or ()):
         where = _place(("measures", index))
         if name in others:
-            faults.append(Fault(where, repr(name), "a measure whose value is the mean of the users'"))
+            faults.append(Fault(where, repr(name), "a measure that is a mean over users"))
         elif name not in known:
             expected = f"a measure of the evaluation: {', '.join(known)}"
             faults.append(Fault(where, repr(name), expected, nearest(name, list(known))))
     if not known and not wanted.measures:
-        faults.append(Fault(_place(("measures",)), "none", "a measure whose value is the mean of the users'"))
+        faults.append(Fault(_place(("measures",)), "none", "a measure that is a mean over users"))
     if faults:
         raise ConfigError(*faults)
     return means if wanted.measures is None else [known[name] for name in dict.fromkeys(wanted.measures)]

@@ -1,6 +1,6 @@
 """The JSON Schema of a config file, for completion and checks in editors.
 
-``python -m rankeval_spark.config.json_schema`` writes ``evaluation.schema.json``, which the wheel holds.
+``python -m rankeval_spark.config.json_schema`` writes ``evaluation.schema.json``, which is part of the wheel.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from rankeval_spark.config.base import Model
-from rankeval_spark.config.models import EvaluationConfig
+from rankeval_spark.config.evaluation import EvaluationConfig
+from rankeval_spark.config.sections.base import Model
 from rankeval_spark.config.template import SCHEMA
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -36,7 +36,7 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
 
 
-def write() -> None:
+def write_schema() -> None:
     """Write the JSON Schema to its file in this folder."""
     Path(__file__).with_name(SCHEMA).write_text(schema_text(), encoding="utf-8")
 
@@ -48,9 +48,9 @@ def _models(base: type[Model]) -> Iterator[type[Model]]:
 
 
 def _descriptions(model: type[Model]) -> dict[str, str]:
-    """Read the texts below the keys of a model in its source.
+    """Read the texts below the keys of a model from its source.
 
-    pydantic does so too, but whenever a model is imported, which takes as long as everything else that `validate` does.
+    pydantic can do so at every import of a model, but that takes as long as everything else that `validate` does.
     """
     found: dict[str, str] = {}
     for owner in reversed(model.__mro__):
@@ -64,7 +64,7 @@ def _descriptions(model: type[Model]) -> dict[str, str]:
 
 
 def _one_line(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """Undo the line breaks of docstrings in descriptions."""
+    """Remove the line breaks of docstrings from descriptions."""
     if isinstance(value, dict):
         return {
             key: " ".join(part.split()) if key == "description" and isinstance(part, str) else _one_line(part)
@@ -74,7 +74,7 @@ def _one_line(value: Any) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _allow_empty(described: dict[str, Any]) -> dict[str, Any]:
-    """Let a key with a default have no value, as the loader does."""
+    """Allow a key with a default to have no value, as the loader does."""
     for model in (described, *described["$defs"].values()):
         required = model.get("required", [])
         for name, part in model.get("properties", {}).items():
@@ -85,4 +85,4 @@ def _allow_empty(described: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    write()
+    write_schema()

@@ -1,11 +1,11 @@
-"""Secrets: taken from the environment when a session is built, and left out of everything that is stored or shown."""
+"""Secrets in Spark settings: read from the environment when a session is built, never stored or shown."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.config.plain_settings import is_plain
+from rankeval_spark.config.sections.spark_settings import is_plain
 from rankeval_spark.errors import REDACTED, SHORTEST_SECRET, ConfigError, Fault, has_password, hide
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ CREDENTIAL_NAME: Final = (
     r"(?:access|account|api|private|encryption|shared|session|signing|master)[._-]?key|sas[._-]|"
     r"(?<![a-z])(?:pat|pin)(?![a-z])|(?:key|store|card)pin|(?<![a-z])auth(?:orization)?$"
 )
-"""What is in the name of a setting that holds a secret; Spark gets it too, for its own logs and pages."""
+"""Pattern in the name of a setting that holds a secret. Spark gets it too, to redact its own logs and pages."""
 
 CREDENTIAL_VALUE: Final = (
     r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[opsur]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{20,}|\bxox[abeprs]-[\w-]{10,}"
@@ -24,16 +24,16 @@ CREDENTIAL_VALUE: Final = (
     r"|\b[rs]k_live_\w{16,}"
     r"|(?i:(?:^|authorization\W{1,4})\s*(?:basic|bearer|digest|negotiate) +[\w+/=.~-]{4,}(?:[\"'\s]|$))"
 )
-"""What a secret looks like whatever it is called: keys of clouds and code hosts, tokens, headers of HTTP."""
+"""Pattern of a secret's value: keys of clouds and code hosts, tokens, HTTP headers."""
 
 _ENVIRONMENT_VALUE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _CREDENTIAL = re.compile(CREDENTIAL_NAME, re.IGNORECASE)
 _SHAPE = re.compile(CREDENTIAL_VALUE)
-# A name begins where no name is before: from every letter of a long one would take its length in squares.
+# The lookbehind lets a match begin only at the start of a name; without it long names take quadratic time.
 _ASSIGNED = re.compile(
     r"""(?<![\w.-])(?:([\w.-]+)["']?\s*[=:]\s*["']?([^\s;&,"'}]+)|--?([\w.-]+)\s+["']?([^\s;&,"'}-][^\s;&,"'}]*))"""
 )
-# Keys of which the name speaks of secrets and the value says where they are, or how they are got.
+# Keys whose name mentions secrets, while the value says where they are or how to obtain them.
 _NO_SECRET = re.compile(r"(provider|providers|provider\.path|file|path|dir|class|type|regex|enabled|impl|ref)$", re.I)
 _SECRET_ITSELF = re.compile(r"(?:secret|password|passwd|passphrase|passcode|pass|pwd|pin|pat|token)$", re.IGNORECASE)
 _SWITCH = re.compile(r"true|false|", re.IGNORECASE)
@@ -41,52 +41,49 @@ _NUMBER = re.compile(r"[0-9.]{0,6}")
 
 
 class Filled(str):
-    """A value that the environment gave: a secret, whatever its key is called and whatever it looks like."""
+    """Value from the environment: always a secret, whatever its key is called."""
 
     __slots__ = ()
 
 
 def is_credential(key: str) -> bool:
-    """Return True if a key looks as if its value were a secret; errs on the side of True."""
+    """Return True if the value of a key is probably a secret; in doubt True."""
     return _CREDENTIAL.search(key) is not None
 
 
 def has_secret(text: str) -> bool:
-    """Return True if a text looks like a secret, assigns one, as ``-Dpassword=x``, or is an address with a password."""
+    """Return True if a text looks like a secret, assigns one (``-Dpassword=x``), or is an address with a password."""
     if has_password(text) or _SHAPE.search(text) or ("=" in text and is_credential(text)):
         return True
     return any(_is_literal(name, assigned) for name, assigned in assignments(text))
 
 
 def redact(settings: Mapping[str, str]) -> dict[str, str]:
-    """Keep the values that shape plans and sizes, and hide all others: those are stored by their name alone.
-
-    A reference to the environment stays, it names a variable and not its value.
-    """
+    """Keep the values of harmless settings and references to the environment; replace all others by ``(hidden)``."""
     return {key: value if _is_storable(key, value) else REDACTED for key, value in settings.items()}
 
 
 def _is_storable(key: str, value: str) -> bool:
-    return _ENVIRONMENT_VALUE.fullmatch(value) is not None or (is_plain(key, value) and not is_secret(key, value))
+    return is_reference(value) or (is_plain(key, value) and not is_secret(key, value))
 
 
 def is_reference(value: str) -> bool:
-    """Return True if a value is to be taken from the environment."""
+    """Return True if a value names a variable of the environment."""
     return _ENVIRONMENT_VALUE.fullmatch(value) is not None
 
 
 def is_secret(key: str, value: str) -> bool:
-    """Return True if a setting is to be hidden."""
+    """Return True if a setting must be hidden."""
     if isinstance(value, Filled):
         return True
     return not is_reference(value) and (is_credential(key) or has_secret(value))
 
 
 def is_written_out(key: str, value: str) -> bool:
-    """Return True if a setting holds the secret itself, which a config refuses.
+    """Return True if a setting contains the secret itself, which a config refuses.
 
-    Narrower than :func:`is_secret`: what a key says of secrets may be where they are, as in
-    ``hadoop.security.credential.provider.path``.
+    Narrower than :func:`is_secret`: the value of ``hadoop.security.credential.provider.path`` only says where secrets
+    are.
     """
     if has_password(value) or _SHAPE.search(value):
         return True
@@ -94,7 +91,7 @@ def is_written_out(key: str, value: str) -> bool:
 
 
 def assignments(text: str) -> list[tuple[str, str]]:
-    """List what a text assigns: ``-Da=b``, ``a=b;c=d``, ``--a b``, ``{"a": "b"}``."""
+    """List the assignments in a text: ``-Da=b``, ``a=b;c=d``, ``--a b``, ``{"a": "b"}``."""
     return [(found[0] or found[2], found[1] or found[3]) for found in _ASSIGNED.findall(text)]
 
 
@@ -106,9 +103,9 @@ def _is_literal(name: str, text: str) -> bool:
 
 
 def fill_environment(settings: Mapping[str, str], environment: Mapping[str, str], where: str) -> dict[str, str]:
-    """Replace values that read ``${env:NAME}`` by that variable, and report all that are not set.
+    """Replace values ``${env:NAME}`` by that variable, and report all variables that are not set.
 
-    What came of it is :class:`Filled`, and is hidden in every message of this process.
+    The values are :class:`Filled`, and hidden in every message of this process.
     """
     filled, faults = {}, []
     for key, value in settings.items():

@@ -1,4 +1,4 @@
-"""What is requested of an evaluation."""
+"""Request of an evaluation, as both hosts compute it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rankeval_spark.config.bands import NO_INTERACTION, of_train
-from rankeval_spark.config.thresholds import Threshold
-from rankeval_spark.limits import MAX_ROWS_PER_USER
+from rankeval_spark.config.sections.bands import NO_INTERACTION, segments_from_train
+from rankeval_spark.config.sections.check_thresholds import Threshold
+from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
 from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.statistics.least import LEAST_USERS
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from rankeval_spark.config.bands import Band
-    from rankeval_spark.config.comparisons import Comparisons
-    from rankeval_spark.config.models import EvaluationConfig
-    from rankeval_spark.config.policies import Policies
-    from rankeval_spark.statistics.resampled import Draws
+    from rankeval_spark.config.evaluation import EvaluationConfig
+    from rankeval_spark.config.sections.bands import Band
+    from rankeval_spark.config.sections.inference import Comparisons
+    from rankeval_spark.config.sections.policies import Policies
+    from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
 
 @dataclass(frozen=True)
@@ -31,27 +30,28 @@ class Request:
     measures : MeasureSet
         Measures and cutoffs.
     policies : Policies
-        What happens in the awkward cases.
+        Rules for ties, duplicates, missing lists and so on.
     models : sequence of str or None
-        The models expected; None: those in the log.
+        Expected models; None: those in the log.
     slices : sequence of sequences of str
         Segments and crossings to report on, in addition to all users.
     min_slice_size : int
-        Slices with fewer users are marked as small.
+        Number of users below which a slice is small.
     confidence : float
         Nominal coverage of the intervals, in (0, 1).
     evaluation_date : date or None
-        Day at which the age of items is taken.
+        Day for the age of items.
     comparisons : Comparisons or None
-        Which models are compared with which; None: none.
+        Which models are compared; None: none.
     draws : Draws or None
-        Of the bootstrap that makes the intervals of means; None: they are made by formula.
+        Random draws of bootstrap intervals; None: intervals by formula.
     bands : mapping
-        How segments are made of numbers, by name.
+        Bands of segments made of numbers, by segment.
     counts_seen : bool
-        Whether items that the user has in the training data are counted though no measure needs it; costs a join.
+        Whether to count recommended items that the user has in the training data, even if no measure needs the count.
+        It costs a join.
     max_rows_per_user : int
-        Rows of a user in all inputs together above which the job fails.
+        Largest number of rows of one user in all inputs together.
     """
 
     measures: MeasureSet
@@ -69,18 +69,18 @@ class Request:
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """Names of the segments that the slices use, each once, in order of first mention."""
+        """Segments of the slices, each once, in order of first mention."""
         return tuple(dict.fromkeys(name for one in self.slices for name in one))
 
     @property
     def every_slice(self) -> list[tuple[str, ...]]:
-        """Names of the segments of each slice, everyone first."""
+        """Segments of each slice; all users first."""
         return [(), *(tuple(one) for one in self.slices)]
 
     @property
     def absent(self) -> Mapping[str, str]:
-        """Segment values of a user without a row, by segment, where the absence is a value."""
-        return dict.fromkeys(of_train(self.bands), NO_INTERACTION)
+        """Segment values of a user who is absent from the data, where absence has a value."""
+        return dict.fromkeys(segments_from_train(self.bands), NO_INTERACTION)
 
 
 def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
@@ -102,21 +102,17 @@ def request_of(config: EvaluationConfig, evaluation_date: date) -> Request:
 
 
 def agreement_request(request: Request, *, baseline: str, k: int, p: float) -> tuple[Request, dict[str, Measure]]:
-    """Ask how much the lists of each model agree with those of a baseline, whoever is in the population.
+    """Build the request of how much the lists of each model agree with those of a baseline, for all users with a list.
 
-    Returns
-    -------
-    request : Request
-    measures : dict of str to Measure
-        ``overlap``, ``jaccard`` and ``rbo``.
+    Also returns its measures by name: ``overlap``, ``jaccard`` and ``rbo``.
     """
     option = ("model", baseline)
-    # Made without parsing a name: a model may have any name.
+    # built without parsing, because a model may have any name
     measures = {
         "overlap": Measure("Overlap", (option,), k),
         "jaccard": Measure("Jaccard", (option,), k),
         "rbo": Measure("RBO", (option, ("p", p)), k),
     }
     policies = request.policies.model_copy(update={"population": "run", "missing": "exclude"})
-    asked = MeasureSet.of([*measures.values()])
-    return replace(request, measures=asked, policies=policies, slices=(), counts_seen=False, draws=None), measures
+    requested = MeasureSet.of([*measures.values()])
+    return replace(request, measures=requested, policies=policies, slices=(), counts_seen=False, draws=None), measures

@@ -74,7 +74,7 @@ def item_knn(training: Training, *, n: int, liked_rating: float, n_neighbours: i
     Users who liked nothing in training get no list.
     """
     liked = training.matrix(training.liked(liked_rating))
-    return _best_unseen(training, _only_positive(liked @ nearest(cosine(liked), n_neighbours)), n=n)
+    return _best_unseen(training, _only_positive(liked @ nearest_neighbours(cosine(liked), n_neighbours)), n=n)
 
 
 def matrix_factorisation(training: Training, *, n: int, users: Factors, items: Factors) -> pd.DataFrame:
@@ -95,7 +95,7 @@ def cosine(liked: sparse.csr_matrix) -> FloatMatrix:
     return similarity
 
 
-def nearest(similarity: FloatMatrix, n_neighbours: int) -> FloatMatrix:
+def nearest_neighbours(similarity: FloatMatrix, n_neighbours: int) -> FloatMatrix:
     """Keep the ``n_neighbours`` largest entries of each column, the first ones where several are equal."""
     rows = np.argsort(-similarity, axis=0, kind="stable")[:n_neighbours]
     kept = np.zeros_like(similarity)

@@ -56,7 +56,7 @@ def load(cache: Path) -> Dataset:
     MovieLensUnavailableError
         When there is neither a sound copy nor a way to fetch one.
     """
-    return read(cached_wheel(cache))
+    return read_wheel(cached_wheel(cache))
 
 
 def cached_wheel(cache: Path) -> Path:
@@ -67,7 +67,7 @@ def cached_wheel(cache: Path) -> Path:
     return wheel
 
 
-def read(wheel: Path) -> Dataset:
+def read_wheel(wheel: Path) -> Dataset:
     """Read the three tables straight from the zip; no code of the wheel is unpacked or run."""
     with zipfile.ZipFile(wheel) as archive:
         return Dataset(

@@ -55,7 +55,7 @@ class Shape:
 DEFAULT_SHAPE: Final = Shape()
 
 
-def make(shape: Shape = DEFAULT_SHAPE, *, seed: int = 100) -> Dataset:
+def make_dataset(shape: Shape = DEFAULT_SHAPE, *, seed: int = 100) -> Dataset:
     """Make a data set; equal arguments give equal values."""
     rng = np.random.default_rng(seed)
     tastes = rng.dirichlet(np.full(shape.n_tastes, 0.3), shape.n_users)

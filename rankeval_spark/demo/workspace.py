@@ -20,7 +20,7 @@ from rankeval_spark.demo import als, models, movielens, segments, synthetic
 from rankeval_spark.demo.logs import HELD_OUT, RECOMMENDATIONS, SEGMENTS, DemoLogs, forget, read_kept, remember
 from rankeval_spark.demo.settings import DemoSettings
 from rankeval_spark.demo.split import Cut, rolling_cuts
-from rankeval_spark.session import cache_dir
+from rankeval_spark.spark.session import cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,7 +88,7 @@ def load_dataset(cache: Path, progress: Callable[[str], None]) -> Dataset:
         return movielens.load(cache)
     except movielens.MovieLensUnavailableError as error:
         progress(f"{error}; going on with seeded synthetic data of the same shape")
-        return synthetic.make()
+        return synthetic.make_dataset()
 
 
 def _make_logs(

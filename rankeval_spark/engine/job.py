@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,29 +12,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import rows
-from rankeval_spark.engine.arrays import to_arrow, to_texts
-from rankeval_spark.engine.batch import Batch, to_batch, without_constants
-from rankeval_spark.engine.bootstrap import with_states
-from rankeval_spark.engine.buckets import in_buckets
-from rankeval_spark.engine.comparison_state import to_batches
+from rankeval_spark.engine.aggregation.bootstrap_sums import with_states
+from rankeval_spark.engine.aggregation.segments import to_segment_columns
+from rankeval_spark.engine.aggregation.slices import PACKED
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
+from rankeval_spark.engine.batch.batch import Batch, to_batch, without_constants
+from rankeval_spark.engine.batch.buckets import in_buckets
+from rankeval_spark.engine.checks.input_facts import InputFacts
+from rankeval_spark.engine.checks.unusable_rows import refuse_unusable
+from rankeval_spark.engine.comparisons.comparison_state import to_batches
 from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.features import to_features
-from rankeval_spark.engine.input_facts import InputFacts
-from rankeval_spark.engine.judgements import Judgements, to_judgements
-from rankeval_spark.engine.lists import to_lists
-from rankeval_spark.engine.ranking import Ranked, to_ranked
-from rankeval_spark.engine.results import LISTS_AT_ONCE
-from rankeval_spark.engine.segments import to_segments
-from rankeval_spark.engine.slices import PACKED
-from rankeval_spark.engine.unusable import refuse_unusable
-from rankeval_spark.measures.needs import LIST_NAMES
+from rankeval_spark.engine.outputs import JUDGED_AT_ONCE, LISTS_AT_ONCE
+from rankeval_spark.engine.ranking.compact_lists import to_lists
+from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
+from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
+from rankeval_spark.engine.scoring.features import to_features
+from rankeval_spark.engine.scoring.item_groups import bits_of_items
+from rankeval_spark.engine.scoring.user_profiles import to_profiles
+from rankeval_spark.measures.required_facts import CATEGORY_GROUP, LIST_NAMES, POPULARITY_GROUP
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.differing import Aggregator
-    from rankeval_spark.engine.keys import ListKeys
-    from rankeval_spark.engine.results import Scoring
-    from rankeval_spark.engine.rules import ListRules
+    from rankeval_spark.engine.aggregation.parity_sums import Parity
+    from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
+    from rankeval_spark.engine.outputs import Scoring
+    from rankeval_spark.engine.ranking.list_keys import ListKeys
+    from rankeval_spark.engine.ranking.list_rules import ListRules
+    from rankeval_spark.measures.arrays import IntVector
 
 
 @dataclass(frozen=True)
@@ -53,11 +58,13 @@ class Job:
     absent : mapping of str to str
         Segment values of a user without a row of segments, where the absence is a value.
     needs : frozenset of str
-        Facts beyond ranks and gains that measures or checks read, see :mod:`measures.needs`.
+        Facts beyond ranks and gains that measures or checks read, see :mod:`measures.required_facts`.
     depth : int
         Last rank whose items are described; 0 for whole lists.
     has_lists : bool
         Whether users can have several lists of a model.
+    described : tuple of int
+        Inputs whose rows have the facts of their items, where the catalogue is too large to be among the constants.
     constants : mapping of str to pa.Array
         What is the same for all users, an array of one cell each, by its column; where it is known before the rows.
     """
@@ -70,10 +77,11 @@ class Job:
     needs: frozenset[str] = frozenset()
     depth: int = 0
     has_lists: bool = False
+    described: tuple[int, ...] = ()
     constants: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def list_rows(self, batches: Iterable[pa.RecordBatch], *, has_facts: bool = False) -> Iterator[pa.RecordBatch]:
-        """Make the compact row of each list: its key, the columns of :mod:`lists` and its segments.
+        """Make the compact row of each list: its key, the columns of :mod:`compact_lists` and its segments.
 
         Parameters
         ----------
@@ -120,7 +128,9 @@ class Job:
         if counts.by_kind.any():
             yield counts.to_batch() if self.scoring.draws is None else with_states(counts.to_batch())
 
-    def differences(self, batches: Iterable[pa.RecordBatch], *, aggregator: Aggregator) -> Iterator[pa.RecordBatch]:
+    def differences(
+        self, batches: Iterable[pa.RecordBatch], *, aggregator: DifferenceAggregator
+    ) -> Iterator[pa.RecordBatch]:
         """Make aggregates of comparisons, see :meth:`Scoring.to_differences`, and the counts of the rows."""
         facts = InputFacts()
         counts = facts.counts
@@ -137,53 +147,74 @@ class Job:
                 places = places[(ranked.rank_at(places) <= self.depth) | is_last]
             yield pa.RecordBatch.from_pydict(_item_columns(batch, judgements, ranked, places, self.has_lists))
 
+    def parity(self, batches: Iterable[pa.RecordBatch], *, counter: Parity) -> Iterator[pa.RecordBatch]:
+        """Add up what measures of parity count, see :meth:`Parity.add_up`."""
+        segments_of = partial(to_segment_columns, names=self.segments, absent=self.absent)
+        for _, judgements, ranked in self._ranked(batches, InputFacts()):
+            yield from counter.add_up(judgements, ranked, segments_of)
+
     def _lists(self, batches: Iterable[pa.RecordBatch], facts: InputFacts) -> Iterator[dict[str, pa.Array]]:
         """Make compact lists with all that is read of them, so many at a time as are scored in one go."""
         keeps_scores = C.HIT_SCORES in self.scoring.measures.needs
         for batch, judgements, ranked in self._ranked(batches, facts):
             lists = to_lists(ranked, judgements, rules=self.rules, keeps_scores=keeps_scores)
-            others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked)}
-            for start, n_lists in self._parts(ranked.keys):
+            profiles = to_profiles(batch, judgements, needs=self.needs)
+            others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked, profiles)}
+            for start, n_lists in _parts(lists.n_judged):
                 part = {name: column.slice(start, n_lists) for name, column in others.items()}
                 yield {**part, **lists.part(start, n_lists)}
 
-    def _parts(self, keys: ListKeys) -> Iterator[tuple[int, int]]:
-        """Cut the lists into parts: where each begins, and its lists; all of a user are in one.
-
-        Only where users have a list of each model: several of a model may be too many to be scored in one go.
-        """
-        start = 0
-        while start < keys.n_lists:
-            end = min(start + LISTS_AT_ONCE, keys.n_lists)
-            if end < keys.n_lists and not self.has_lists:
-                first, last = np.searchsorted(keys.user, [keys.user[end], keys.user[end] + 1])
-                end = int(first if first > start else last)
-            yield start, end - start
-            start = end
-
-    def _facts(self, batch: Batch, ranked: Ranked) -> dict[str, pa.Array]:
+    def _facts(self, batch: Batch, ranked: RankedLists, profiles: pa.StructArray | None) -> dict[str, pa.Array]:
         """Describe the lists: segments, what is known of their items and users, and their names for messages."""
         measures = self.scoring.measures
-        segments = to_segments(batch, ranked.keys, names=self.segments, absent=self.absent)
+        segments = to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent)
         features = to_features(
-            ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, constants=batch.constants
+            ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, profiles=profiles
         )
         names = {LIST_NAMES: _list_names(batch, ranked.keys)} if LIST_NAMES in measures.needs else {}
         return {**segments, **features, **names}
 
+    def _item_groups(self, batch: Batch) -> IntVector | None:
+        """Give the bits of the groups of each item, where measures read them."""
+        if self.needs.isdisjoint((POPULARITY_GROUP, CATEGORY_GROUP)):
+            return None
+        return bits_of_items(batch.known_items, self.scoring.measures.groups, n_items=batch.n_items)
+
     def _ranked(
         self, batches: Iterable[pa.RecordBatch], facts: InputFacts
-    ) -> Iterator[tuple[Batch, Judgements, Ranked]]:
+    ) -> Iterator[tuple[Batch, Judgements, RankedLists]]:
         found, rest = without_constants(batches)
         constants = {**self.constants, **found}
-        if rows.COUNTS in constants:
-            refuse_unusable(constants[rows.COUNTS])
+        if row_kinds.COUNTS in constants:
+            refuse_unusable(constants[row_kinds.COUNTS])
         usable = facts.counts.usable(rest)
         for table in in_buckets(usable, most_rows=self.rules.max_rows_per_user):
-            batch = to_batch(table, models=self.models, constants=constants)
-            judgements = to_judgements(batch.held_out, n_items=batch.n_items, duplicates=self.rules.held_out_duplicates)
+            batch = to_batch(table, models=self.models, constants=constants, described=self.described)
+            judgements = to_judgements(
+                batch.held_out,
+                n_items=batch.n_items,
+                duplicates=self.rules.held_out_duplicates,
+                item_groups=self._item_groups(batch),
+            )
             facts.add(batch, judgements)
             yield batch, judgements, to_ranked(batch, judgements, rules=self.rules)
+
+
+def _parts(n_judged: IntVector) -> Iterator[tuple[int, int]]:
+    """Cut lists into parts that are scored in one go: where each begins, and its lists.
+
+    Parameters
+    ----------
+    n_judged : int64, shape (n_lists,)
+        Judgements that each list is compared with.
+    """
+    before = np.append(0, np.cumsum(n_judged))
+    start, n_lists = 0, len(n_judged)
+    while start < n_lists:
+        fits = int(np.searchsorted(before, before[start] + JUDGED_AT_ONCE, side="right")) - 1
+        end = min(max(fits, start + 1), start + LISTS_AT_ONCE, n_lists)
+        yield start, end - start
+        start = end
 
 
 def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:
@@ -203,7 +234,7 @@ def _list_names(batch: Batch, list_keys: ListKeys) -> pa.Array:
 
 
 def _item_columns(
-    batch: Batch, judgements: Judgements, ranked: Ranked, places: np.ndarray, has_lists: bool
+    batch: Batch, judgements: Judgements, ranked: RankedLists, places: np.ndarray, has_lists: bool
 ) -> dict[str, pa.Array]:
     entries, list_code, row = ranked.entries, ranked.list_code[places], ranked.row[places]
     keys = _key_columns(batch, ranked.keys)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.parity_sums import Parity
+from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.job import Job
-from rankeval_spark.engine.results import Scoring
-from rankeval_spark.engine.rules import ListRules
-from rankeval_spark.measures import needs as N
+from rankeval_spark.engine.outputs import Scoring
+from rankeval_spark.engine.ranking.list_rules import ListRules
+from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -17,6 +19,37 @@ if TYPE_CHECKING:
 
 SECOND_STEP = frozenset((N.ITEM_FAMILIARITY, N.ITEM_PAIRS))
 """Facts that are made of ranked items: lists are ranked once more for them."""
+
+_OF_ITEM: Final[Mapping[str, tuple[str, ...]]] = {
+    N.PROFILE_CATEGORIES: (N.ITEM_CATEGORIES,),
+    N.PROFILE_VECTORS: (N.ITEM_VECTORS,),
+    N.PROFILE_INTERACTIONS: (N.ITEM_INTERACTIONS,),
+    N.JUDGED_CATEGORIES: (N.ITEM_CATEGORIES,),
+    N.CATEGORY_GROUP: (N.ITEM_CATEGORIES,),
+    N.POPULARITY_GROUP: (N.ITEM_POPULARITY_GROUP,),
+    N.GROUP_RELEVANT: (N.ITEM_POPULARITY_GROUP,),
+    N.GROUP_AVAILABLE: (N.ITEM_POPULARITY_GROUP, N.ITEM_KNOWN, *N.GROUP_SIZES),
+    N.CATEGORY_SHARES: (N.ITEM_CATEGORIES,),
+}
+"""The facts of items that facts of users and judgements, and the counts of parity, are made of."""
+
+_OF_ALL_LISTS: Final = frozenset({N.GROUP_AVAILABLE, N.CATEGORY_SHARES})
+
+COUNTED_FACTS: Final = frozenset(
+    {N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_TAIL, N.ITEM_LEVEL, N.ITEM_PLACE, N.ITEM_QUANTILE}
+    | {N.ITEM_POPULARITY_GROUP}
+)
+"""Facts of items that follow from counts of the training data."""
+
+CATALOGUE_FACTS: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
+"""Facts of items that the catalogue has."""
+
+_OF_CATALOGUE: Final = {
+    row_kinds.LOG: CATALOGUE_FACTS | _OF_ALL_LISTS,
+    row_kinds.HELD_OUT: frozenset({N.JUDGED_CATEGORIES, N.CATEGORY_GROUP}),
+    row_kinds.TRAIN: frozenset({N.PROFILE_CATEGORIES, N.PROFILE_VECTORS}) | _OF_ALL_LISTS,
+}
+"""What is made of the facts that the catalogue has of the items of an input."""
 
 
 def scoring_of(request: Request) -> Scoring:
@@ -30,9 +63,49 @@ def needs_of(request: Request, *, has_train: bool) -> frozenset[str]:
     return request.measures.needs | seen
 
 
+def item_needs(needs: frozenset[str]) -> frozenset[str]:
+    """Add the facts of items that facts of users and judgements are made of."""
+    return needs | {fact for name in needs for fact in _OF_ITEM.get(name, ())}
+
+
+def described_inputs(needs: frozenset[str]) -> tuple[int, ...]:
+    """List the inputs about whose items something is needed that the catalogue knows."""
+    return tuple(kind for kind, read in _OF_CATALOGUE.items() if needs & read)
+
+
+def reads_train(request: Request, needs: frozenset[str]) -> bool:
+    """Return True if workers read what each user has in the training data."""
+    profiles = {N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS}
+    read = {N.ITEM_SEEN, N.GROUP_RELEVANT, *profiles, *_OF_ALL_LISTS}
+    return not needs.isdisjoint(read) or request.policies.seen_in_train == "drop"
+
+
 def is_described(needs: frozenset[str]) -> bool:
     """Return True if any of the needs is one that the facts of recommended items, their users or pairs meet."""
     return not needs.isdisjoint(N.DESCRIBED)
+
+
+def lists_column(measure: str) -> str:
+    """Name the column that counts the lists of a user for which the measure of another column is defined."""
+    return f"{measure}__lists"
+
+
+def denominators(request: Request, *, has_one_list: bool) -> Mapping[str, str]:
+    """Column of the denominators, by the column of each measure that is a ratio of sums over users.
+
+    A mean over lists is the sum of the users' sums over the sum of their numbers of lists; one over single lists is one
+    over users.
+    """
+    measures = request.measures
+    if has_one_list or request.policies.unit == "user":
+        return measures.weights
+    return {name: measures.weights.get(name, lists_column(name)) for name in measures.columns}
+
+
+def parity_of(request: Request) -> Parity:
+    """Assemble what the workers count for measures of parity; without measures where none is requested."""
+    measures = (one for one in request.measures.exposures if one.entry.kind == "parity")
+    return Parity(tuple(measures), tuple(map(tuple, request.every_slice)))
 
 
 def depth_of(measures: MeasureSet) -> int:
@@ -103,4 +176,5 @@ def job_of(
         needs=needs,
         depth=depth_of(request.measures),
         has_lists=has_lists,
+        described=described_inputs(needs),
     )

@@ -6,31 +6,30 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.input_columns import check_id_types, segments_schema
-from rankeval_spark.config.input_faults import refuse_missing
-from rankeval_spark.config.thresholds import Checks
+from rankeval_spark.config.sections.check_thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.evaluation import Evaluation, no_comparisons
-from rankeval_spark.in_process import agreement, gap_tests, users
-from rankeval_spark.in_process.all_lists import to_exposures
-from rankeval_spark.in_process.arrow_input import to_source
-from rankeval_spark.in_process.assembly import Usable
-from rankeval_spark.in_process.checks import to_checks
-from rankeval_spark.in_process.comparing import to_comparisons
-from rankeval_spark.in_process.grouping import in_order_of
-from rankeval_spark.in_process.leaderboard import to_leaderboard
-from rankeval_spark.in_process.means import to_metrics
-from rankeval_spark.in_process.memory import refuse_large
-from rankeval_spark.in_process.tables import Source, Tables
+from rankeval_spark.in_process.checks.input_checks import to_checks
+from rankeval_spark.in_process.exposure.all_lists import to_exposures
+from rankeval_spark.in_process.result_tables import gap_tests, model_agreement, scored_rows
+from rankeval_spark.in_process.result_tables.grouping import in_order_of
+from rankeval_spark.in_process.result_tables.leaderboard import to_leaderboard
+from rankeval_spark.in_process.result_tables.mean_metrics import to_metrics
+from rankeval_spark.in_process.result_tables.paired_comparisons import to_comparisons
+from rankeval_spark.in_process.rows.assembly import Usable
+from rankeval_spark.inputs.arrow.input_tables import Source, Tables
+from rankeval_spark.inputs.arrow.memory_limit import refuse_large
+from rankeval_spark.inputs.arrow.reading import to_source
+from rankeval_spark.inputs.input_columns import check_id_types, refuse_missing, segments_schema
 from rankeval_spark.result_rows.check_rows import Fact
-from rankeval_spark.result_rows.gap_rows import to_gaps
-from rankeval_spark.result_rows.group_rows import to_group_table
+from rankeval_spark.result_rows.groups.gap_rows import to_gaps
+from rankeval_spark.result_rows.groups.group_rows import to_group_table
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
@@ -58,7 +57,7 @@ def evaluate_in_process(
         raise ConfigError(Fault("evaluate(threads=)", repr(threads), "a whole number of at least 1"))
     refuse_large(frames)
     tables = _tables(frames, request, ranks_from=ranks_from)
-    check_id_types(tables.all())
+    check_id_types(tables.all(), is_call=True)
     refuse_missing({one.name: one.given for one in tables.all()}, request)
     return ArrowEvaluation(request, Usable(tables, request, threads or os.cpu_count() or 1))
 
@@ -73,12 +72,12 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @cached_property
     @override
     def user_metrics(self) -> pa.Table:
-        return in_order_of(users.keep_population(self._scored, self.request), (*C.LIST_KEY, C.K))
+        return in_order_of(scored_rows.keep_population(self._scored, self.request), (*C.LIST_KEY, C.K))
 
     @cached_property
     @override
     def user_values(self) -> pa.Table:
-        return users.to_user_values(self.user_metrics, self.request.measures)
+        return scored_rows.to_user_values(self.user_metrics, self.request.measures)
 
     @cached_property
     @override
@@ -94,7 +93,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @cached_property
     @override
     def ranked_items(self) -> pa.Table:
-        return users.to_ranked_items(self.usable)
+        return scored_rows.to_ranked_items(self.usable)
 
     @cached_property
     @override
@@ -115,6 +114,13 @@ class ArrowEvaluation(Evaluation[pa.Table]):
         facts = [Fact(**fact) for fact in self.usable.segments_and_facts[1]]
         return to_checks(self.usable.tables, self._scored, self.request, Checks(), facts)
 
+    @override
+    def _known_leaderboard(self) -> list[dict[str, Any]] | None:
+        if "metrics" not in vars(self):
+            return None
+        rows: list[dict[str, Any]] = self._leaderboard(self.request.measures.measures).to_pylist()
+        return rows
+
     @property
     @override
     def _has_one_list(self) -> bool:
@@ -130,16 +136,16 @@ class ArrowEvaluation(Evaluation[pa.Table]):
 
     @override
     def _agreement(self, baseline: str, *, k: int, p: float) -> pa.Table:
-        return agreement.to_agreement(self.usable, baseline=baseline, k=k, p=p)
+        return model_agreement.to_agreement(self.usable, baseline=baseline, k=k, p=p)
 
     @cached_property
     def _scored(self) -> pa.Table:
         """Every list at every cutoff."""
-        return users.to_scored(self.usable.user_rows)
+        return scored_rows.to_scored(self.usable.user_rows)
 
     @cached_property
     def _averaged(self) -> pa.Table:
-        return users.to_users(self._scored, self.request, has_one_list=self._has_one_list)
+        return scored_rows.to_users(self._scored, self.request, has_one_list=self._has_one_list)
 
     def _users(self) -> pa.Table:
         """One row per (model, user, k); made only where aggregates are not made of lists at once."""

@@ -11,15 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.in_process import list_facts, means, users
-from rankeval_spark.in_process.all_lists import to_exposures
-from rankeval_spark.in_process.comparing import to_comparisons
+from rankeval_spark.in_process.checks import list_checks
+from rankeval_spark.in_process.exposure.all_lists import to_exposures
+from rankeval_spark.in_process.result_tables import mean_metrics, scored_rows
+from rankeval_spark.in_process.result_tables.paired_comparisons import to_comparisons
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
-    from rankeval_spark.in_process.assembly import Usable
+    from rankeval_spark.in_process.rows.assembly import Usable
     from rankeval_spark.result_rows.check_rows import Fact
 
 Add: TypeAlias = Callable[[pa.Table], None]
@@ -79,8 +80,8 @@ class NightTables:
                     add_lists(self._published(lists, job))
                 scored = pa.Table.from_batches([batch])
                 partials = _partials(batch) if has_partials else None
-                add_users(with_text_ids(users.keep_population(scored, request)))
-                yield _Part(list_facts.rows_of(scored, request), partials, scored if are_kept else None)
+                add_users(with_text_ids(scored_rows.keep_population(scored, request)))
+                yield _Part(list_checks.rows_of(scored, request), partials, scored if are_kept else None)
 
         self._parts = self.usable.user_rows.run(lambda job: lambda rows: on_bucket(job, rows))
 
@@ -88,8 +89,8 @@ class NightTables:
         """Count what the checks ask of the lists."""
         checked = [part.checked for part in self._parts]
         if not checked:  # the columns are there without a row too
-            checked = [list_facts.rows_of(users.to_scored(self.usable.user_rows), self._request)]
-        return list_facts.list_facts(pa.concat_tables(checked), self._request)
+            checked = [list_checks.rows_of(scored_rows.to_scored(self.usable.user_rows), self._request)]
+        return list_checks.list_facts(pa.concat_tables(checked), self._request)
 
     @cached_property
     def metrics(self) -> pa.Table:
@@ -97,9 +98,9 @@ class NightTables:
         request, partials = self._request, [part.partials for part in self._parts if part.partials is not None]
         parts = [to_exposures(self.usable)]
         if partials:
-            parts.insert(0, means.of_partials(partials, request))
+            parts.insert(0, mean_metrics.of_partials(partials, request))
         elif request.measures.columns:
-            parts.insert(0, means.to_metrics(self.usable, self._users))
+            parts.insert(0, mean_metrics.to_metrics(self.usable, self._users))
         return pa.concat_tables(parts)
 
     @cached_property
@@ -117,8 +118,8 @@ class NightTables:
     def _users(self) -> pa.Table:
         """One row per (model, user, k), of users with several lists."""
         kept = [part.scored for part in self._parts if part.scored is not None]
-        scored = pa.concat_tables(kept) if kept else users.to_scored(self.usable.user_rows)
-        return users.to_users(scored, self._request, has_one_list=self.usable.tables.has_one_list)
+        scored = pa.concat_tables(kept) if kept else scored_rows.to_scored(self.usable.user_rows)
+        return scored_rows.to_users(scored, self._request, has_one_list=self.usable.tables.has_one_list)
 
     def _published(self, lists: pa.RecordBatch, job: Job) -> pa.Table:
         """Put compact lists into their published columns; NULL where no measure of the run needs one."""

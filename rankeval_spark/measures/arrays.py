@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -144,3 +145,27 @@ def where_defined(values: FloatMatrix, is_defined: BoolMatrix) -> FloatMatrix:
            [nan, nan]])
     """
     return np.where(is_defined, values, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Ratio:
+    """Values that are ratios, by their parts: with ``agg='micro'`` each part is summed over the users.
+
+    Examples
+    --------
+    >>> Ratio(np.array([[1.0], [0.0]]), np.array([[4.0], [2.0]]), where=np.array([[True], [False]])).values
+    array([[0.25],
+           [ nan]])
+    """
+
+    # The parts, of shape (n_lists, n_cutoffs) or broadcastable to it. Where the denominator is 0 the ratio is 0.
+    numerator: FloatMatrix
+    denominator: FloatMatrix
+    where: BoolMatrix  # where the measure is defined
+    value: FloatMatrix | None = None  # the value of a list, if that is not the ratio itself
+
+    @property
+    def values(self) -> FloatMatrix:
+        """Value of each list at each cutoff; NaN where the measure is undefined."""
+        quotients = ratio(self.numerator, self.denominator) if self.value is None else self.value
+        return where_defined(quotients, self.where)

@@ -13,10 +13,10 @@ import numpy as np
 from rankeval_spark import schemas
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
-from rankeval_spark.measures.arrays import ratio, where_defined
-from rankeval_spark.measures.groups import MAX_GROUPS
+from rankeval_spark.measures.arrays import Ratio, ratio, where_defined
+from rankeval_spark.measures.item_groups import MAX_GROUPS
 from rankeval_spark.measures.names import Measure
-from rankeval_spark.measures.needs import DESCRIBED, LOG, REQUIRES
+from rankeval_spark.measures.required_facts import DESCRIBED, LOG, REQUIRES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix
-    from rankeval_spark.measures.lists import Lists
+    from rankeval_spark.measures.definition import Link
+    from rankeval_spark.measures.kernel_inputs.lists import Lists
     from rankeval_spark.measures.options import OptionValue
-    from rankeval_spark.measures.registry import Link
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class MeasureSet:
 
     Examples
     --------
-    >>> asked = MeasureSet.parse(["nDCG@10", "P@5", "AP", "nDCG@5", "ItemCoverage@20"])
-    >>> asked.labels, asked.columns, asked.ks
+    >>> requested = MeasureSet.parse(["nDCG@10", "P@5", "AP", "nDCG@5", "ItemCoverage@20"])
+    >>> requested.labels, requested.columns, requested.ks
     (('nDCG', 'P', 'AP'), ('ndcg', 'p', 'ap'), (5, 10, 0))
-    >>> [str(one) for one in asked.exposures]
+    >>> [str(one) for one in requested.exposures]
     ['ItemCoverage@20']
     """
 
@@ -51,10 +51,7 @@ class MeasureSet:
     def of(cls, measures: Sequence[Measure]) -> MeasureSet:
         """Put measures together; one that is named twice counts once.
 
-        Raises
-        ------
-        ConfigError
-            There is no measure, or two different ones would share a column.
+        None at all, or two different ones that would share a column, are a ConfigError.
         """
         distinct = cls(tuple(dict.fromkeys(measures)))
         faults = distinct._faults()
@@ -70,7 +67,7 @@ class MeasureSet:
         *,
         defaults: Mapping[str, Mapping[str, OptionValue]] = MappingProxyType({}),
     ) -> MeasureSet:
-        """Read several measures; the faults of all of them are reported at once. ``defaults`` as of `Measure.parse`."""
+        """Read several measures, as :meth:`Measure.parse` does; the faults of all of them are reported at once."""
         measures: list[Measure] = []
         faults: list[Fault] = []
         for text in texts:
@@ -110,19 +107,19 @@ class MeasureSet:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Column of each label, in the same order."""
-        return tuple(asked[0].column for asked in self._by_label.values())
+        return tuple(measures[0].column for measures in self._by_label.values())
 
     @cached_property
-    def asked(self) -> Mapping[str, tuple[int, ...]]:
+    def requested_ks(self) -> Mapping[str, tuple[int, ...]]:
         """Requested cutoffs, by column."""
         return {
-            asked[0].column: tuple(sorted((measure.k for measure in asked), key=_whole_list_last))
-            for asked in self._by_label.values()
+            measures[0].column: tuple(sorted((measure.k for measure in measures), key=_whole_list_last))
+            for measures in self._by_label.values()
         }
 
-    def asked_at(self, column: str) -> NDArray[np.bool_]:
+    def is_requested_at(self, column: str) -> NDArray[np.bool_]:
         """Return, for each of ``ks``, whether the measure of a column is requested there."""
-        return np.isin(self.ks, self.asked[column])
+        return np.isin(self.ks, self.requested_ks[column])
 
     @cached_property
     def proportions(self) -> frozenset[str]:
@@ -142,7 +139,7 @@ class MeasureSet:
     @cached_property
     def without_relevant(self) -> Mapping[str, float]:
         """Value, by column, of a user without a defined value where the population counts that user."""
-        return {m.column: m.entry.definition.without_relevant(**m.kernel_options) for m in self.per_list}
+        return {m.column: m.entry.without_relevant(m.options) for m in self.per_list}
 
     @cached_property
     def weights(self) -> Mapping[str, str]:
@@ -187,7 +184,7 @@ class MeasureSet:
         return max((m.k for m in self.per_list if not DESCRIBED.isdisjoint(m.needs)), key=_whole_list_last)
 
     def requiring(self) -> dict[str, list[str]]:
-        """Say which measures need what a run must be given: labels by the values of :data:`needs.REQUIRES`.
+        """Say which measures need what a run must be given: labels by the values of :data:`required_facts.REQUIRES`.
 
         Examples
         --------
@@ -203,15 +200,12 @@ class MeasureSet:
     def lacking(self, given: Collection[str]) -> dict[str, list[str]]:
         """Say which inputs are missing, and the labels of the measures that read each.
 
-        Parameters
-        ----------
-        given
-            What there is: some of ``train``, ``items`` and ``evaluation_date``.
+        ``given`` says what there is: some of ``train``, ``items`` and ``evaluation_date``.
 
         Examples
         --------
-        >>> asked = MeasureSet.parse(["P@5", "MIUF@5", "ILD@5", "Calibration@5"])
-        >>> asked.lacking(["items"])
+        >>> requested = MeasureSet.parse(["P@5", "MIUF@5", "ILD@5", "Calibration@5"])
+        >>> requested.lacking(["items"])
         {'train': ['MIUF', 'Calibration']}
         """
         found: dict[str, list[str]] = {}
@@ -222,22 +216,14 @@ class MeasureSet:
     def score(self, lists: Lists) -> dict[str, FloatMatrix]:
         """Compute every measure that has a value for each list at every cutoff it is requested at.
 
-        Parameters
-        ----------
-        lists
-            The batch.
-
-        Returns
-        -------
-        dict of column to float64, shape (n_lists, len(ks))
-            NaN where the measure is undefined for the list or not requested at the cutoff. A denominator, in the column
-            of :attr:`weights`, is NaN only where it was not requested.
+        Returns a matrix (n_lists, len(ks)) by column: NaN where the measure is undefined for the list or not requested
+        at the cutoff. A denominator, in the column of :attr:`weights`, is NaN only where it was not requested.
 
         Examples
         --------
         >>> from rankeval_spark.measures import Lists, Ranking
-        >>> asked = MeasureSet.parse(["RR", "P@1", "P@2"])
-        >>> asked.score(Lists.of([Ranking([None, 1])]))
+        >>> requested = MeasureSet.parse(["RR", "P@1", "P@2"])
+        >>> requested.score(Lists.of([Ranking([None, 1])]))
         {'rr': array([[nan, nan, 0.5]]), 'p': array([[0. , 0.5, nan]])}
         """
         views = dict.fromkeys((measure.is_judged_only, measure.group) for measure in self.per_list)
@@ -245,18 +231,17 @@ class MeasureSet:
         scores: dict[str, FloatMatrix] = {}
         for measure, *_ in self._by_label.values():
             cut = cuts[measure.is_judged_only, measure.group]
-            values = measure.entry.kernel(cut, **measure.kernel_options)
+            found = measure.entry.kernel(cut, **measure.kernel_options)
+            values = found.values if isinstance(found, Ratio) else found
             if measure.group is not None:
                 values = where_defined(values, cut.lists.has_judgements)
-            is_asked = self.asked_at(measure.column)
-            parts = measure.entry.definition.parts
-            if measure.weight_column is not None and parts is not None:
-                numerator, denominator = parts(cut, **measure.kernel_options)
-                values = where_defined(ratio(numerator, denominator), ~np.isnan(values))
-                weights = np.broadcast_to(denominator, (lists.n_lists, len(self.ks)))
-                scores[measure.weight_column] = np.where(is_asked, weights, np.nan)
+            is_requested = self.is_requested_at(measure.column)
+            if measure.weight_column is not None and isinstance(found, Ratio):
+                values = where_defined(ratio(found.numerator, found.denominator), ~np.isnan(values))
+                weights = np.broadcast_to(found.denominator, (lists.n_lists, len(self.ks)))
+                scores[measure.weight_column] = np.where(is_requested, weights, np.nan)
             # A copy, because a kernel may return an array that other kernels share.
-            scores[measure.column] = np.where(is_asked, values, np.nan)
+            scores[measure.column] = np.where(is_requested, values, np.nan)
         return scores
 
     def can_have_value(self, lists: Lists, column: str) -> BoolMatrix:

@@ -15,15 +15,18 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.measures import beside, registry
-from rankeval_spark.measures.groups import need_of
-from rankeval_spark.measures.options import OptionValue, show
+from rankeval_spark.measures import group_statistics, registry
+from rankeval_spark.measures.item_groups import need_of
+from rankeval_spark.measures.options import OptionValue, option_text
+from rankeval_spark.measures.shared_options import AGG, GROUP, JUDGED_ONLY, MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rankeval_spark.measures.definition import Link, Rule
+    from rankeval_spark.measures.entry import Entry
     from rankeval_spark.measures.options import Option
-    from rankeval_spark.measures.registry import Entry, Link, Match
+    from rankeval_spark.measures.registry import Match
 
 MAX_CUTOFF: Final = 10_000
 """Largest cutoff that is read."""
@@ -45,13 +48,6 @@ class Measure:
 
     Made by :meth:`parse` (from text) or :meth:`of` (in code).
 
-    Attributes
-    ----------
-    name
-        Canonical name, such as ``"P"``.
-    k
-        Cutoff; 0 means the whole list.
-
     Examples
     --------
     >>> measure = Measure.parse('precision( denom = "min", REL = 2.0 ) @ 5')
@@ -61,31 +57,19 @@ class Measure:
     True
     """
 
-    name: str
+    name: str  # canonical, such as ``"P"``
     _options: tuple[tuple[str, OptionValue], ...]
-    k: int = WHOLE_LIST
+    k: int = WHOLE_LIST  # cutoff; 0 means the whole list
 
     @classmethod
     def parse(
         cls, text: str, where: str = "measures", *, defaults: Mapping[str, Mapping[str, OptionValue]] = _AS_DEFINED
     ) -> Measure:
-        """Read a measure.
+        """Read a measure; ``defaults`` are options by canonical name, in place of the measure's own defaults.
 
-        Parameters
-        ----------
-        text
-            The name with options and cutoff.
-        where
-            Where the text is, for the message.
-        defaults
-            Options by canonical name of a measure, in place of the measure's own defaults.
-
-        Raises
-        ------
-        UnknownMeasureError
-            The name is not known; the nearest known one is suggested.
-        ConfigError
-            The text does not follow the grammar, or an option or the cutoff is wrong; all such faults at once.
+        An unknown name is an :class:`UnknownMeasureError`, which suggests the nearest known one. A text that does not
+        follow the grammar, wrong options and a wrong cutoff are a ConfigError with all such faults at once, at
+        ``where``.
         """
         shape = _NAME.fullmatch(text)
         if shape is None:
@@ -107,7 +91,7 @@ class Measure:
         >>> str(Measure.of("nDCG", gains={1: 1, 2: 3}))
         'nDCG(gains={1:1,2:3})'
         """
-        inside = ",".join(f"{option}={show(value)}" for option, value in options.items() if value is not None)
+        inside = ",".join(f"{option}={option_text(value)}" for option, value in options.items() if value is not None)
         return cls.parse(with_cutoff(f"{name}({inside})", k), where="Measure.of")
 
     @property
@@ -124,9 +108,10 @@ class Measure:
     def label(self) -> str:
         """Canonical name without the cutoff, defaults left out: the value of column ``measure``."""
         defaults = self.entry.defaults
-        spellings = self.entry.definition.printed_as.items()
+        naming = self.entry.definition.naming
+        spellings = naming.printed_as.items()
         fixed = (name for name, preset in spellings if preset.items() <= self.options.items())
-        always = self.entry.definition.always_printed
+        always = naming.always_printed
         given = {name: value for name, value in self._options if value != defaults[name] or name in always}
         return _call(next(fixed, self.name), given)
 
@@ -162,35 +147,35 @@ class Measure:
     @property
     def kernel_options(self) -> Mapping[str, OptionValue]:
         """The options that the kernel takes."""
-        unseen = (registry.AGG, registry.GROUP, registry.JUDGED_ONLY)
+        unseen = (AGG, GROUP, JUDGED_ONLY)
         return MappingProxyType({name: value for name, value in self._options if name not in unseen})
 
     @property
     def group(self) -> str | None:
         """Item group whose judgements alone count; None where all do."""
-        group = self.options.get(registry.GROUP)
+        group = self.options.get(GROUP)
         return group if isinstance(group, str) else None
 
     @property
     def is_judged_only(self) -> bool:
         """Whether items without a judgement leave the list before it is cut, whatever the run's policy says."""
-        return self.options.get(registry.JUDGED_ONLY) is True
+        return self.options.get(JUDGED_ONLY) is True
 
     @property
     def other_model(self) -> str | None:
         """Model whose lists the list is compared with; None where there is none."""
-        model = self.options.get(registry.MODEL)
+        model = self.options.get(MODEL)
         return model if isinstance(model, str) else None
 
     @property
     def is_proportion(self) -> bool:
         """Whether a list has 0 or 1, so that the mean is a share of the users and has Wilson's interval."""
-        return self.entry.definition.interval == "wilson"
+        return self.interval == "wilson"
 
     @property
     def is_micro(self) -> bool:
         """Whether the aggregate is a ratio of sums over users."""
-        return self.options.get(registry.AGG) == "micro"
+        return self.options.get(AGG) == "micro"
 
     @property
     def weight_column(self) -> str | None:
@@ -206,18 +191,18 @@ class Measure:
     @property
     def link(self) -> Link:
         """What is averaged: the value, its logarithm or its square."""
-        definition = self.entry.definition
-        return definition.micro_link if self.is_micro else definition.link
+        aggregation = self.entry.definition.aggregation
+        return aggregation.micro_link if self.is_micro else aggregation.link
 
     @property
     def interval(self) -> Literal["t", "wilson", "jackknife"]:
         """Which interval the mean gets."""
-        return self.entry.definition.interval
+        return self.entry.interval
 
     @property
     def has_user_values(self) -> bool:
         """Whether every list has a value of its own, and the measure a column in ``user_metrics``."""
-        return self.entry.definition.kind == "list"
+        return self.entry.kind == "list"
 
     @property
     def is_mean_of_users(self) -> bool:
@@ -227,14 +212,13 @@ class Measure:
     @property
     def needs_catalogue(self) -> bool:
         """Whether all items must be known, recommended or not."""
-        return self.entry.definition.needs_catalogue(**self.options)
+        return self.entry.needs_catalogue(self.options)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Facts of the lists beyond ranks and gains that are read with these options."""
-        definition = self.entry.definition
         of_group = () if self.group is None else (need_of(self.group),)
-        return (*definition.needs, *definition.needs_with(**self.options), *of_group)
+        return (*self.entry.needs(self.options), *of_group)
 
     def at(self, k: int) -> Measure:
         """Return the same measure with another cutoff; 0 = whole list.
@@ -265,6 +249,37 @@ def with_cutoff(label: str, k: int) -> str:
     return label if k == WHOLE_LIST else f"{label}@{k}"
 
 
+def measure_of(label: str) -> Measure | None:
+    """Read the measure of a label; None where this version does not know it.
+
+    Examples
+    --------
+    >>> str(measure_of("P")), measure_of("Unheard")
+    ('P@1', None)
+    """
+    for text in (label, f"{label}@1"):  # P has no meaning without a cutoff
+        try:
+            return Measure.parse(text)
+        except ConfigError:
+            continue
+    return None
+
+
+def split_group(label: str) -> tuple[str, str] | None:
+    """Take the group of items out of a label: what is left, and the group; None where there is none.
+
+    Examples
+    --------
+    >>> split_group("nDCG(gains='binary',group='drama')"), split_group("nDCG")
+    (("nDCG(gains='binary')", 'drama'), None)
+    """
+    measure = measure_of(label)
+    if measure is None or measure.group is None:
+        return None
+    options = {name: value for name, value in measure.options.items() if name != GROUP}
+    return Measure.of(measure.name, k=measure.k, **options).label, measure.group
+
+
 class _Reader:
     """Reads options and cutoff of one measure and collects what is wrong with them."""
 
@@ -278,8 +293,9 @@ class _Reader:
     def read(self, options_text: str, cutoff_text: str | None) -> Measure:
         pairs = self._pairs(options_text)
         after_at = [text.strip() for text in (self.match.cutoff, cutoff_text) if text is not None]
-        if self.entry.definition.after_at:
-            pairs += [(self.entry.definition.after_at, text) for text in after_at]
+        after_at_option = self.entry.definition.naming.after_at
+        if after_at_option:
+            pairs += [(after_at_option, text) for text in after_at]
             after_at = []
         options = {**self.entry.defaults, **self.defaults, **self.match.presets, **self._given_options(pairs)}
         k = self._cutoff(after_at)
@@ -330,7 +346,7 @@ class _Reader:
             self.faults.append(self._fault(f"cutoff {texts[0]!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix))
         return int(texts[0]) if is_number else WHOLE_LIST
 
-    def _broken_rules(self, options: Mapping[str, OptionValue]) -> list[registry.Rule]:
+    def _broken_rules(self, options: Mapping[str, OptionValue]) -> list[Rule]:
         return [rule for rule in self.entry.definition.rules if rule.is_broken(options)]
 
     def _left_out(self, options: Mapping[str, OptionValue]) -> list[Option]:
@@ -341,26 +357,25 @@ class _Reader:
         return self._fault(f"no option {option.name!r}", f"{option.name} as {option.expected}", fix)
 
     def _unknown_option(self, name: str) -> Fault:
-        if name == registry.AGG:
-            ratios = ", ".join(sorted(entry.name for entry in registry.entries() if entry.definition.parts))
+        if name == AGG:
+            ratios = ", ".join(sorted(entry.name for entry in registry.entries() if entry.is_ratio))
             expected = f"a measure that is a ratio of sums: {ratios}"
             return self._fault(f"option {name!r}", expected, f"leave it out{self._why_not_micro()}")
-        if name == registry.GROUP:
+        if name == GROUP:
             return self._fault(f"option {name!r}", f"a measure that reads judgements, as {self.entry.name} does not")
-        if name.casefold() == registry.JUDGED_ONLY:
+        if name.casefold() == JUDGED_ONLY:
             expected = f"a measure that items without a judgement take places in, as they do not in {self.entry.name}"
-            fix = f"leave it out; the policy {registry.JUDGED_ONLY} holds for all measures of a run"
+            fix = f"leave it out; the policy {JUDGED_ONLY} holds for all measures of a run"
             return self._fault(f"option {name!r}", expected, fix)
         known = [option.name for option in self.entry.options]
         return self._fault(f"unknown option {name!r}", f"one of {', '.join(known)}", nearest(name, known))
 
     def _why_not_micro(self) -> str:
-        definition = self.entry.definition
-        if definition.kind != "list":
-            return f": {definition.name} is of all lists together, and no mean over users"
+        if self.entry.kind != "list":
+            return f": {self.entry.name} is of all lists together, and no mean over users"
         # Measures other than those of accuracy may have a denominator that is never summed.
-        without_one = f": {definition.name} has no denominator to sum, so its micro average is its mean"
-        return without_one if definition.takes_group else ""
+        without_one = f": {self.entry.name} has no denominator to sum, so its micro average is its mean"
+        return without_one if self.entry.option(GROUP) else ""
 
     def _fault(self, found: str, expected: str, fix: str = "") -> Fault:
         return Fault(self.where, found, expected, fix)
@@ -368,16 +383,13 @@ class _Reader:
 
 def _unknown(name: str, where: str) -> Fault:
     """Say how to obtain a number of several groups, or suggest the nearest name."""
-    other = beside.find(name)
+    other = group_statistics.find(name)
     if other is not None:
-        return Fault(
-            where,
-            f"{other.name!r}, which is not asked for as a measure",
-            "a measure of the lists of a model",
-            other.fix,
-        )
+        found = f"{other.name!r}, which is not requested as a measure"
+        return Fault(where, found, "a measure of the lists of a model", other.fix)
     known = f"one of the {len(registry.names())} that 'rankeval measures' lists"
-    return Fault(where, f"unknown measure {name!r}", known, nearest(name, (*registry.all_names(), *beside.names())))
+    all_names = (*registry.all_names(), *group_statistics.names())
+    return Fault(where, f"unknown measure {name!r}", known, nearest(name, all_names))
 
 
 def _cutoff_faults(entry: Entry, options: Mapping[str, OptionValue], k: int, *, where: str) -> list[Fault]:
@@ -393,5 +405,5 @@ def _cutoff_faults(entry: Entry, options: Mapping[str, OptionValue], k: int, *, 
 
 
 def _call(name: str, options: Mapping[str, OptionValue]) -> str:
-    inside = ",".join(f"{option}={show(value)}" for option, value in options.items() if value is not None)
+    inside = ",".join(f"{option}={option_text(value)}" for option, value in options.items() if value is not None)
     return f"{name}({inside})" if inside else name

@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
+
+T = TypeVar("T")
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _EXACT_INTEGERS = 2**53
@@ -22,11 +24,6 @@ _EXACT_INTEGERS = 2**53
 class GainMap:
     """Gain of each grade, written ``{grade: gain}``: a value that is hashed and compared.
 
-    Parameters
-    ----------
-    pairs
-        Grades from 0 on, ascending, each with its gain: not negative, not falling, and not all 0.
-
     Examples
     --------
     >>> GainMap.read("{2: 3, 1: 1}")
@@ -35,6 +32,7 @@ class GainMap:
     True
     """
 
+    # Grades from 0 on, ascending, each with its gain: not negative, not falling, and not all 0
     pairs: tuple[tuple[float, float], ...]
 
     @classmethod
@@ -59,6 +57,20 @@ class GainMap:
 
 OptionValue: TypeAlias = str | float | bool | GainMap | None
 """Value of an option; equal to, and printed as, its default where it is left out. None is only ever a default."""
+
+OfOptions: TypeAlias = T | Callable[..., T]
+"""A value, or a function of the options that returns it."""
+
+
+def with_options(value: OfOptions[T], options: Mapping[str, OptionValue]) -> T:
+    """Return what may be a function of the options, for these options.
+
+    Examples
+    --------
+    >>> with_options(True, {}), with_options(lambda denom, **_: denom == "k", {"denom": "len", "rel": 1})
+    (True, False)
+    """
+    return value(**options) if callable(value) else value
 
 
 @dataclass(frozen=True)
@@ -85,9 +97,16 @@ class Between:
 
 @dataclass(frozen=True)
 class Text:
-    """What the text that an option takes means; part of its annotation."""
+    """What any text that an option takes is; part of its annotation."""
 
-    meaning: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What an option, and each of its choices, does; part of its annotation. Of several the last one holds."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -98,80 +117,47 @@ class NotOffered:
     reason: str
 
 
-Category: TypeAlias = Annotated[str, Text("a category of items")]
-"""Category of the catalogue, in the case in which it is written there."""
-
-OtherModel: TypeAlias = Annotated[str, Text("a model of the same run")]
-"""Model of the log, as ``model_id`` names it."""
-
-Level: TypeAlias = Annotated[float, Above(0)]
-"""Gain from which on a judgement is relevant. Above 0, because an item without a judgement has gain 0."""
-
-
 _MAP_EXPECTED = "a map {grade: gain}, such as {1:1,2:3}, with grades from 0 on and gains that do not fall"
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option: a choice, a number, a truth value, a map or a text.
+    """One option: a choice, a number, a truth value, a map or a text."""
 
-    Parameters
-    ----------
-    name
-        Name of the keyword-only parameter.
-    default
-        Its value where the option is left out; None where leaving it out has a meaning of its own.
-    choices
-        The strings it may be; empty for a number or a truth value.
-    above, below
-        Bounds between which a number must lie.
-    between
-        Least and greatest number; both are allowed.
-    takes_map
-        Whether it may also be a :class:`GainMap`.
-    takes_text
-        What any other text means, in the case in which it is written; empty where it is refused.
-    is_required
-        Whether it cannot be left out: the kernel's parameter has no default.
-    not_offered
-        Choices that are looked for and not there.
-    is_switch
-        Whether only ``True`` can be written: left out, it says nothing.
-    """
-
-    name: str
-    default: OptionValue
-    choices: tuple[str, ...] = ()
+    name: str  # name of the keyword-only parameter
+    default: OptionValue  # its value where the option is left out; None where leaving it out has a meaning of its own
+    choices: tuple[str, ...] = ()  # the strings it may be; empty for a number or a truth value
+    # Bounds between which a number must lie
     above: float = -math.inf
     below: float = math.inf
-    between: Between = Between(-math.inf, math.inf)
-    takes_map: bool = False
-    takes_text: str = ""
-    is_required: bool = False
-    not_offered: tuple[NotOffered, ...] = ()
-    is_switch: bool = False
+    between: Between = Between(-math.inf, math.inf)  # least and greatest number; both are allowed
+    takes_map: bool = False  # whether it may also be a :class:`GainMap`
+    takes_text: str = ""  # what any other text means, in the case in which it is written; empty where it is refused
+    is_required: bool = False  # whether it cannot be left out: the kernel's parameter has no default
+    not_offered: tuple[NotOffered, ...] = ()  # choices that are looked for and not there
+    is_switch: bool = False  # whether only ``True`` can be written: left out, it says nothing
+    meaning: str = ""  # what the option and each of its choices does
 
     @classmethod
     def of_parameter(cls, parameter: inspect.Parameter, annotation: Any) -> Option:  # noqa: ANN401 - any type form
-        """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated`` its bounds or what a text is."""
-        parts = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else (annotation,)
-        main = next(part for part in parts if part not in {NoneType, GainMap})
-        extras = getattr(main, "__metadata__", ())
-        main = get_args(main)[0] if extras else main
-        if get_origin(main) is Literal:
-            choices, missing = get_args(main), tuple(one for one in extras if isinstance(one, NotOffered))
-            return cls(parameter.name, parameter.default, choices, takes_map=GainMap in parts, not_offered=missing)
-        if main is bool:
-            return cls(parameter.name, parameter.default)
-        bounds = {type(extra): extra for extra in extras}
-        if Text in bounds:
-            return _text_option(parameter, bounds[Text])
+        """Derive the option from a parameter: ``Literal`` gives choices, ``Annotated`` bounds and the meaning."""
+        types, extras = _taken_apart(annotation)
+        main = next(one for one in types if one not in {NoneType, GainMap})
+        one = {type(extra): extra for extra in extras}
+        default = parameter.default
+        is_required = default is inspect.Parameter.empty
         return cls(
             parameter.name,
-            None if parameter.default is None else float(parameter.default),
-            above=bounds.get(Above, Above(cls.above)).bound,
-            below=bounds.get(Below, Below(cls.below)).bound,
-            between=bounds.get(Between, cls.between),
+            None if is_required else float(default) if main is float and default is not None else default,
+            choices=get_args(main) if get_origin(main) is Literal else (),
+            above=one.get(Above, Above(cls.above)).bound,
+            below=one.get(Below, Below(cls.below)).bound,
+            between=one.get(Between, cls.between),
+            takes_map=GainMap in types,
+            takes_text=one.get(Text, Text(cls.takes_text)).kind,
+            is_required=is_required,
+            not_offered=tuple(extra for extra in extras if isinstance(extra, NotOffered)),
+            meaning=one.get(Meaning, Meaning(cls.meaning)).text,
         )
 
     @property
@@ -242,36 +228,40 @@ class Option:
         return number if is_allowed else None
 
 
-def _text_option(parameter: inspect.Parameter, text: Text) -> Option:
-    is_required = parameter.default is inspect.Parameter.empty
-    default = None if is_required else parameter.default
-    return Option(parameter.name, default, takes_text=text.meaning, is_required=is_required)
+def _taken_apart(annotation: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401 - any type form
+    """Return the types of a union, and what they and the union are annotated with, the inner ones first."""
+    if hasattr(annotation, "__metadata__"):
+        types, extras = _taken_apart(get_args(annotation)[0])
+        return types, [*extras, *annotation.__metadata__]
+    if get_origin(annotation) in {Union, UnionType}:
+        parts = [_taken_apart(part) for part in get_args(annotation)]
+        return [one for types, _ in parts for one in types], [extra for _, extras in parts for extra in extras]
+    return [annotation], []
 
 
-def of_kernel(kernel: Callable[..., Any]) -> tuple[Option, ...]:
-    """Return the options of a kernel, in the order in which they are printed: ``rel`` first, then alphabetical."""
-    hints = get_type_hints(kernel, include_extras=True)
+def of_parameters(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Option, ...]:
+    """Return the options of a kernel, one for each keyword-only parameter, given its type hints."""
     parameters = inspect.signature(kernel).parameters.values()
     keyword_only = [one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    return in_order(Option.of_parameter(one, hints[one.name]) for one in keyword_only)
+    return tuple(Option.of_parameter(one, hints[one.name]) for one in keyword_only)
 
 
-def in_order(options: Iterable[Option]) -> tuple[Option, ...]:
+def options_in_order(options: Iterable[Option]) -> tuple[Option, ...]:
     """Sort options as they are printed: ``rel`` first, then by name."""
     return tuple(sorted(options, key=lambda option: (option.name != "rel", option.name)))
 
 
-def show(value: OptionValue | Mapping[float, float]) -> str:
+def option_text(value: OptionValue | Mapping[float, float]) -> str:
     """Print a value as a canonical name shows it: single quotes, whole numbers without a decimal point.
 
     Examples
     --------
-    >>> show("k"), show(2.0), show(0.5), show(True), show({1: 1, 2: 2.5})
+    >>> option_text("k"), option_text(2.0), option_text(0.5), option_text(True), option_text({1: 1, 2: 2.5})
     ("'k'", '2', '0.5', 'True', '{1:1,2:2.5}')
     """
     if isinstance(value, GainMap | Mapping):
         pairs = value.pairs if isinstance(value, GainMap) else value.items()
-        return "{" + ",".join(f"{show(grade)}:{show(gain)}" for grade, gain in pairs) + "}"
+        return "{" + ",".join(f"{option_text(grade)}:{option_text(gain)}" for grade, gain in pairs) + "}"
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT_INTEGERS:
         return str(int(value))
     if isinstance(value, str):  # as it is: repr would double a backslash

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.engine.aggregate_state import GROUP, KEY_FIELDS, SPREAD, STATE, to_bytes
-from rankeval_spark.engine.bootstrap import STATES, in_full
-from rankeval_spark.engine.unusable import OF_INPUTS
-from rankeval_spark.statistics.resampled import Draws, Parts, ratio_sums, spread_of
+from rankeval_spark.engine.aggregation.aggregate_state import GROUP, KEY_FIELDS, SPREAD, STATE, doubles_to_cells
+from rankeval_spark.engine.aggregation.bootstrap_sums import STATES, in_full
+from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS
+from rankeval_spark.statistics.resampling.bootstrap import Parts, ratio_sums, spread_of
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
 _WITH_SPREAD: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary()), (SPREAD, pa.binary())])
 
@@ -33,7 +36,7 @@ class BootstrapIntervals:
             return pa.Table.from_arrays(in_full(moments, _WITH_SPREAD), schema=_WITH_SPREAD)
         spread = np.hstack(spread_of(self._parts(group), self.level))
         own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
-        parts = (moments, {**own, SPREAD: to_bytes(spread[None])})
+        parts = (moments, {**own, SPREAD: doubles_to_cells(spread[None])})
         return pa.concat_tables(
             [pa.Table.from_arrays(in_full(part, _WITH_SPREAD), schema=_WITH_SPREAD) for part in parts]
         )
@@ -47,7 +50,7 @@ class BootstrapIntervals:
             hashes, columns = (np.concatenate(each) for each in zip(*map(self._unpacked, users), strict=True))
             order = np.argsort(hashes)
             above, below = np.split(columns[order], 2, axis=1)
-            parts.extend(ratio_sums(above, below, hashes[order], draws=self.draws))
+            parts.extend(ratio_sums(above, below, hashes[order], self.draws))
         return np.array(parts).reshape(-1, *shape)
 
     def _unpacked(self, users: bytes) -> tuple[np.ndarray, np.ndarray]:

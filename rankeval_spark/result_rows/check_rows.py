@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.arrays import to_arrow, to_texts
+from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Checks
@@ -22,27 +23,35 @@ TRAIN: Final = "train"
 ITEMS: Final = "items"
 
 ROWS: Final = "rows"
-"""The check that only counts the rows of an input."""
-
-DUPLICATES: Final = "duplicates"
-VECTOR_LENGTHS: Final = "vector_lengths"
-UNMATCHED_ITEMS: Final = "unmatched_items"
-SEEN_IN_TRAIN: Final = "seen_in_train"
-UNKNOWN_ROWS: Final = "unknown_rows"
-MISSING_USERS: Final = "missing_users"
-"""Judged users without a list, of the model that misses most; its one sample key is that model."""
-
-ABSENT_BASELINE: Final = "absent_baseline"
+"""The check that only counts the rows of an input; it has no thresholds."""
 
 EXTRA_COLUMNS: Final = "extra_columns"
-"""Columns that an input has and nothing reads."""
+"""The check of columns that an input has and nothing reads."""
 
-ZERO_RANKS: Final = "zero_ranks"
-UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
-"""Checks of rows that are left out of the evaluation; a row fails one of them at most."""
+DUPLICATES: Final = "duplicates"
+"""The check of rows that repeat another; in the catalogue none is tolerated, because either would be a guess."""
 
-REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_facts")
-"""Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
+ALIKE_VALUES: Final = "alike_values"
+"""The check of values of segments that are written in two ways."""
+
+VECTOR_LENGTHS: Final = "vector_lengths"
+"""The check of items whose vector has another length than most, where a measure reads vectors; none is tolerated, for
+there is no angle between them."""
+
+UNMATCHED_ITEMS: Final = "unmatched_items"
+"""The check of the join: judgements whose item is in no list."""
+
+SEEN_IN_TRAIN: Final = "seen_in_train"
+"""The check of recommended items that the user has in the training data; it costs a join, so it is made on demand."""
+
+UNKNOWN_ROWS: Final = "unknown_rows"
+"""The check of recommendations of items that the catalogue does not have, made where these are dropped."""
+
+MISSING_USERS: Final = "missing_users"
+"""The check of judged users without a list, of the model that misses most; its one sample key is that model."""
+
+ABSENT_BASELINE: Final = "absent_baseline"
+"""The check that the model that others are compared with has lists."""
 
 DRIFT: Final = "drift"
 """The check that means stay in the band of the nights before; its input is what was measured."""
@@ -59,8 +68,23 @@ FEWER_USERS: Final = "fewer_users"
 OF_NIGHTS: Final = (DRIFT, VOLUME, ABSENT_MODELS, FEWER_USERS)
 """Checks that depend on other published nights, not on the inputs and the config alone."""
 
+ZERO_RANKS: Final = "zero_ranks"
+UNUSABLE: Final = ("null_keys", ZERO_RANKS, "invalid_scores", "null_gains")
+"""Checks of rows that are left out of the evaluation; a row fails one of them at most."""
+
+REFUSALS: Final = (*UNUSABLE, "null_values", "invalid_facts")
+"""Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
+
 _NONE_TOLERATED: Final = ((ITEMS, DUPLICATES), (ITEMS, VECTOR_LENGTHS))
 """Faults of the catalogue that are errors whatever the thresholds are."""
+
+_MOST_SHOWN: Final = 3
+"""Values that are alike, and lengths of vectors, that a check names."""
+
+_BLANKS: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+)
+"""The characters that Unicode calls white space; ``str.strip`` alone takes four separators of data for blanks too."""
 
 _NAMES: Final = tuple(name for name in schemas.CHECKS.field_names() if name not in C.RUN_KEY)
 
@@ -86,11 +110,58 @@ class Fact:
     sample_keys: Sequence[str] = ()
 
 
-FACTS: Final = tuple(field.name for field in fields(Fact))
-"""Columns of a fact."""
+def alike_values(parts: Iterable[tuple[str, str]]) -> Fact:
+    """Count the values of segments, of which each comes once, that differ from another by case or blanks only."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, value in parts:
+        alike.setdefault((name, value.strip(_BLANKS).lower()), []).append(value)
+    found = {key: sorted(values) for key, values in alike.items() if len(values) > 1}
+    texts = [f"{name}: " + ", ".join(f"'{one}'" for one in values[:_MOST_SHOWN]) for (name, _), values in found.items()]
+    count, total = (sum(map(len, each.values())) for each in (found, alike))
+    return Fact(SEGMENTS, ALIKE_VALUES, count, total, list(dict.fromkeys((min(texts), max(texts)))) if texts else [])
 
 
-class Verdict(NamedTuple):
+def vector_lengths(parts: Iterable[tuple[int, int, str]]) -> Fact:
+    """Count the vectors of another length than most, of lengths with their numbers of items and first items."""
+    commonest = sorted(parts, key=lambda part: (-part[1], part[0]))
+    n_vectors = [n for _, n, _ in commonest]
+    shown = [f"{item}: {length} {'number' if length == 1 else 'numbers'}" for length, _, item in commonest]
+    n_others = sum(n_vectors[1:])
+    return Fact(ITEMS, VECTOR_LENGTHS, n_others, sum(n_vectors), shown[:_MOST_SHOWN] if n_others else [])
+
+
+def missing_users(parts: Iterable[tuple[str, int, int]]) -> Fact:
+    """Count the judged users without a list for the model that misses most: another model must not hide it.
+
+    Parameters
+    ----------
+    parts : iterable of tuple
+        Each model, its judged users without a list, and its judged users.
+    """
+    # The name too, so that of two models that miss as many it is always the same.
+    worst = max(parts, key=lambda part: (part[1] / part[2] if part[2] else -1.0, part[0]), default=("", 0, 0))
+    model, n_missing, n_judged = worst
+    return Fact(RECOMMENDATIONS, MISSING_USERS, n_missing, n_judged, [model] if n_missing else [])
+
+
+_OF_PARTS: Final[Mapping[str, Callable[..., Fact]]] = {
+    one.__name__: one for one in (alike_values, vector_lengths, missing_users)
+}
+
+
+def whole(fact: Fact) -> Fact:
+    """Make a fact that came in parts, each a JSON object in its sample keys, from these; others stay as they are."""
+    make = _OF_PARTS.get(fact.check)
+    return fact if make is None else make(tuple(json.loads(part).values()) for part in fact.sample_keys)
+
+
+def judged(batches: Iterable[pa.RecordBatch], checks: Checks) -> Iterator[pa.RecordBatch]:
+    """Make rows of ``schemas.CHECKS`` from ``input`` on, of facts that may come in parts."""
+    facts = [whole(Fact(**row)) for batch in batches for row in batch.to_pylist()]
+    yield from to_check_rows(facts, checks).to_batches()
+
+
+class CheckVerdict(NamedTuple):
     """How a fact compares with the thresholds of its check; columns of ``schemas.CHECKS``."""
 
     severity: str
@@ -99,13 +170,13 @@ class Verdict(NamedTuple):
     verdict: str
 
 
-def to_rows(facts: Sequence[Fact], checks: Checks) -> pa.Table:
+def to_check_rows(facts: Sequence[Fact], checks: Checks) -> pa.Table:
     """Make rows of ``schemas.CHECKS`` from ``input`` on, in the order of the facts.
 
     Examples
     --------
     >>> from rankeval_spark.config import Checks
-    >>> to_rows([Fact("held_out", "null_keys", 1, 4, ["NULL a"])], Checks()).to_pylist()[0]["verdict"]
+    >>> to_check_rows([Fact("held_out", "null_keys", 1, 4, ["NULL a"])], Checks()).to_pylist()[0]["verdict"]
     'warn'
     """
     verdicts = [verdict_of(fact, checks) for fact in facts]
@@ -124,14 +195,14 @@ def to_rows(facts: Sequence[Fact], checks: Checks) -> pa.Table:
     return pa.Table.from_pydict({name: columns[name] for name in _NAMES})
 
 
-def verdict_of(fact: Fact, checks: Checks) -> Verdict:
+def verdict_of(fact: Fact, checks: Checks) -> CheckVerdict:
     """Compare the share of a fact with its thresholds; without a total there is no share, and nothing is wrong."""
     warn, error = _limits(fact, checks)
     share = fact.count / fact.total if fact.total > 0 else None
     severity = "error" if error is not None else "warn" if warn is not None else "info"
     verdict = "error" if _is_above(share, error) else "warn" if _is_above(share, warn) else "ok"
     threshold = error if verdict == "error" or warn is None else warn
-    return Verdict(severity, None if fact.check == ROWS else share, threshold, verdict)
+    return CheckVerdict(severity, None if fact.check == ROWS else share, threshold, verdict)
 
 
 def _limits(fact: Fact, checks: Checks) -> tuple[float | None, float | None]:

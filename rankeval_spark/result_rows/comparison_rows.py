@@ -11,21 +11,21 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.comparisons import OF_ALL_MODELS
-from rankeval_spark.engine.cubes import in_order
-from rankeval_spark.engine.differing import Aggregator, Asked
-from rankeval_spark.engine.slices import doubles, segment_columns
-from rankeval_spark.engine.unusable import OF_INPUTS, refuse_without_usable
+from rankeval_spark.config.sections.inference import OF_ALL_MODELS
+from rankeval_spark.engine.aggregation.slices import doubles, segment_columns
+from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS, refuse_without_usable
+from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
+from rankeval_spark.engine.comparisons.value_cubes import models_in_order
 from rankeval_spark.result_rows.metric_rows import nullable, readable, slice_names
-from rankeval_spark.result_rows.significance import MONTE_CARLO, OfModels, OfPair
-from rankeval_spark.statistics import multiplicity
+from rankeval_spark.result_rows.significance import MONTE_CARLO, ModelTests, PairTests
+from rankeval_spark.statistics import multiple_testing
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Comparisons
-    from rankeval_spark.config.comparisons import TestName
+    from rankeval_spark.config.sections.inference import TestName
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.result_rows.significance import Numbers
-    from rankeval_spark.statistics.multiplicity import Correction
+    from rankeval_spark.statistics.multiple_testing import Correction
 
 _FIELDS: Final = tuple(field for field in schemas.COMPARISONS.fields if field.name not in C.RUN_KEY)
 
@@ -45,12 +45,12 @@ Where: TypeAlias = tuple[int, list[str | None], int]
 """Index and values of a slice, and the cutoff."""
 
 
-def aggregator_of(finisher: ComparisonRows, slices: Sequence[Sequence[str]]) -> Aggregator:
+def aggregator_of(finisher: ComparisonRows, slices: Sequence[Sequence[str]]) -> DifferenceAggregator:
     """Say how the workers aggregate what the finisher takes."""
-    return Aggregator(finisher.asked, tuple(segment_columns(slices)))
+    return DifferenceAggregator(finisher.asked, tuple(segment_columns(slices)))
 
 
-def finisher_of(  # noqa: PLR0913 - what is compared, and how
+def comparison_finisher(  # noqa: PLR0913 - what is compared, and how
     measures: MeasureSet,
     slices: Sequence[Sequence[str]],
     comparisons: Comparisons,
@@ -77,11 +77,11 @@ def finisher_of(  # noqa: PLR0913 - what is compared, and how
     compared = measures.comparable
     labels = dict(zip(measures.columns, measures.labels, strict=True))
     weights = measures.weights if weights is None else weights
-    asked = Asked(
+    asked = ComparisonRequest(
         columns=compared,
         weights=tuple(weights.get(column) for column in compared),
         over_lists=tuple(weights.get(column) != measures.weights.get(column) for column in compared),
-        cutoffs=tuple(frozenset(measures.asked[column]) for column in compared),
+        cutoffs=tuple(frozenset(measures.requested_ks[column]) for column in compared),
         ks=measures.ks,
         tests=comparisons.tests,
         wilcoxon_zeros=comparisons.wilcoxon_zeros,
@@ -117,7 +117,7 @@ class ComparisonRows:
         Name of each slice.
     """
 
-    asked: Asked
+    asked: ComparisonRequest
     labels: tuple[str, ...]
     direction: np.ndarray
     slices: tuple[str, ...]
@@ -145,7 +145,7 @@ class ComparisonRows:
 
     def _of_pair(self, pair: tuple[str, str], where: Where, group: pa.Table) -> Iterator[pa.Table]:
         wanted, means = self.asked.at(where[2]), self.asked.means_at(where[2])
-        tests = OfPair(
+        tests = PairTests(
             states_of(group),
             wanted,
             self.asked.of_sums,
@@ -163,11 +163,11 @@ class ComparisonRows:
     def _of_models(self, where: Where, group: pa.Table) -> Iterator[pa.Table]:
         means = self.asked.means_at(where[2])
         found = {tuple(models) for models in group["models"].to_pylist()}
-        models = in_order({name for names in found for name in names}, self.asked.baseline)
+        models = models_in_order({name for names in found for name in names}, self.asked.baseline)
         # A chunk of users without one of the models has no user with values under all of them.
         is_own = pa.array([tuple(names) == models for names in group["models"].to_pylist()])
         states = states_of(group.filter(is_own))
-        tests = OfModels(states, len(models), len(means), self.confidence, self.min_slice_size, self.asked.replicates)
+        tests = ModelTests(states, len(models), len(means), self.confidence, self.min_slice_size, self.asked.replicates)
         for test in (one for one in self.asked.tests if one in OF_ALL_MODELS and len(models) > 1):
             for pair, numbers in zip(combinations(models, 2), tests.numbers(test), strict=True):
                 yield self._rows(pair, where, test, means, numbers)
@@ -208,7 +208,7 @@ class ComparisonRows:
             return
         alpha = 1 - self.confidence
         tests = np.array(rows["test"].to_pylist())
-        found = multiplicity.adjust(
+        found = multiple_testing.adjust(
             doubles(rows, "p_value"),
             np.unique(tests, return_inverse=True)[1],
             correction=self.correction,

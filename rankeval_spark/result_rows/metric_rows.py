@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.aggregate_state import DRAWN, WEIGHTED, State
-from rankeval_spark.engine.unusable import without_counts
-from rankeval_spark.statistics import intervals, links, ratios
+from rankeval_spark.engine.aggregation.aggregate_state import DRAWN, WEIGHTED, AggregateLayout
+from rankeval_spark.engine.checks.unusable_rows import without_counts
+from rankeval_spark.statistics import intervals, ratios
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
@@ -31,9 +31,9 @@ ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)
 """Columns of the rows that are made here, as Spark reads them."""
 
 
-def finisher_of(
+def metric_finisher(
     measures: MeasureSet,
-    state: State,
+    state: AggregateLayout,
     slices: Sequence[Sequence[str]],
     *,
     min_slice_size: int,
@@ -48,7 +48,7 @@ def finisher_of(
     slices : sequence of sequences of str
         Names of the segments of each slice, by ``slice_index``.
     """
-    asked = np.column_stack([measures.asked_at(column) for column in measures.columns])
+    asked = np.column_stack([measures.is_requested_at(column) for column in measures.columns])
     return MetricRows(
         state=state,
         labels=tuple(measures.labels),
@@ -77,7 +77,7 @@ def slice_columns(rows: pa.RecordBatch, slices: Sequence[str]) -> dict[str, pa.A
     }
 
 
-def to_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
+def metric_batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
     """Put the columns into their declared order."""
     return pa.RecordBatch.from_pydict({field.name: columns[field.name] for field in _COLUMNS})
 
@@ -91,7 +91,7 @@ def nullable(values: np.ndarray) -> pa.Array:
 class MetricRows:
     """What the workers need: names by index, and which (k, measure index) were requested."""
 
-    state: State
+    state: AggregateLayout
     labels: tuple[str, ...]
     slices: tuple[str, ...]
     asked: frozenset[tuple[int, int]]
@@ -119,12 +119,12 @@ class MetricRows:
         rows = self.state.pool(partials)
         pairs = zip(rows[C.K].to_pylist(), rows["measure_index"].to_pylist(), strict=True)
         asked = rows.filter(pa.array([pair in self.asked for pair in pairs], pa.bool_()))
-        yield to_batch(self._columns(with_ratios(asked, self.is_ratio[asked["measure_index"].to_numpy()])))
+        yield metric_batch(self._columns(with_ratios(asked, self.is_ratio[asked["measure_index"].to_numpy()])))
 
     def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
         n = rows["n"].to_numpy()
         measure = rows["measure_index"].to_numpy()
-        spread = spread_of(
+        spread = metric_spread(
             rows,
             is_proportion=self.is_proportion[measure],
             is_ratio=self.is_ratio[measure],
@@ -154,7 +154,7 @@ class MetricRows:
         for index in set(measure.tolist()):
             if self.links[index] != "identity":
                 own = measure == index
-                values = np.where(own, links.published(self.links[index], values), values)
+                values = np.where(own, intervals.published(self.links[index], values), values)
         return nullable(values)
 
 
@@ -169,7 +169,7 @@ def with_ratios(rows: pa.RecordBatch, is_ratio: np.ndarray) -> pa.RecordBatch:
     return rows
 
 
-def spread_of(
+def metric_spread(
     rows: pa.RecordBatch, *, is_proportion: np.ndarray, is_ratio: np.ndarray, confidence: float
 ) -> dict[str, pa.Array]:
     """Compute ``std_dev``, ``std_error`` and the interval of each mean: Wilson's for proportions, else Student's t.

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.slices import Key, doubles, groups_of, segment_columns
+from rankeval_spark.engine.aggregation.slices import Key, doubles, groups_of, segment_columns
 from rankeval_spark.result_rows.metric_rows import nullable, readable, slice_names
-from rankeval_spark.statistics import nights
-from rankeval_spark.statistics.nights import Nights, RatioNights
+from rankeval_spark.statistics.comparisons import night_differences
+from rankeval_spark.statistics.comparisons.night_differences import Nights, RatioNights
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
@@ -90,9 +90,9 @@ class NightChanges:
             keys, group_now, group_before = _groups(users, names, ks)
             if self.denominators:
                 sums = ((now * n_now, n_now), (before * n_before, n_before))
-                states = nights.ratios_by_group(*sums, group_now, group_before, len(keys)).to_bytes()
+                states = night_differences.ratios_by_group(*sums, group_now, group_before, len(keys)).to_bytes()
             else:
-                states = nights.by_group(now, before, group_now, group_before, len(keys)).to_bytes()
+                states = night_differences.nights_by_group(now, before, group_now, group_before, len(keys)).to_bytes()
             rows = [
                 (model, index, list(values), k, state) for (model, values, k), state in zip(keys, states, strict=True)
             ]
@@ -106,7 +106,7 @@ class NightChanges:
         states = sorted(group["state"].to_pylist())
         merged = _of_ratios(states) if self.denominators else _of_means(states)
         has_users = merged.now.n[0] + merged.before.n[0] > 0
-        requested = [self.measures.asked[column] for column in self.measures.columns]
+        requested = [self.measures.requested_ks[column] for column in self.measures.columns]
         wanted = [place for place, ks in enumerate(requested) if k in ks and has_users[place]]
         n_rows = len(wanted)
         values = pa.array([slice_values] * n_rows, pa.list_(pa.string()))
@@ -122,8 +122,8 @@ class NightChanges:
         return pa.Table.from_arrays([columns[field.name] for field in SCHEMA], schema=SCHEMA)
 
     def _compared(self, merged: Nights, wanted: Sequence[int]) -> dict[str, pa.Array]:
-        found = nights.compare(merged.now, merged.before, merged.common, level=self.confidence)
-        change = nights.relative_change(merged, level=self.confidence)
+        found = night_differences.compare_nights(merged, level=self.confidence)
+        change = night_differences.relative_change_of_nights(merged, level=self.confidence)
         counts = (merged.now.n, merged.before.n, merged.common.numerator.n)
         fewest = np.minimum(merged.now.n, merged.before.n)
         is_enough = fewest >= self.min_slice_size

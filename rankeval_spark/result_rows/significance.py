@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import comparison_state
-from rankeval_spark.statistics import bootstrap, paired, ranks, ratio_pairs, tukey
-from rankeval_spark.statistics.bootstrap import Replicates
-from rankeval_spark.statistics.differences import Differences
+from rankeval_spark.engine.comparisons import comparison_state
+from rankeval_spark.statistics.comparisons import paired_ratios, paired_tests, rank_tests, tukey
+from rankeval_spark.statistics.comparisons.paired_differences import Differences
+from rankeval_spark.statistics.comparisons.paired_ratios import RatioPairs
 from rankeval_spark.statistics.moments import Moments
-from rankeval_spark.statistics.ratio_pairs import RatioPairs
+from rankeval_spark.statistics.resampling import bootstrap
+from rankeval_spark.statistics.resampling.bootstrap import Replicates
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.comparisons import TestName
-    from rankeval_spark.statistics.ranks import Zeros
+    from rankeval_spark.config.sections.inference import TestName
+    from rankeval_spark.statistics.comparisons.rank_tests import Zeros
 
 Numbers: TypeAlias = dict[str, np.ndarray]
 """By column of the table, shape (n_measures,)."""
@@ -36,7 +37,7 @@ _COUNTS: Final = ("n_wins", "n_ties", "n_losses")
 
 
 @dataclass(frozen=True)
-class OfPair:
+class PairTests:
     """All tests of two models on one slice at one cutoff.
 
     Parameters
@@ -91,7 +92,9 @@ class OfPair:
 
     def by_randomization(self, of_t: Numbers) -> Numbers:
         """Replace the p of t by that of random signs; that of all signs of few differences stays."""
-        found = paired.randomized(self._of_means, self._sums(comparison_state.SIGNS), least_users=self.least_users)
+        found = paired_tests.randomized(
+            self._of_means, self._sums(comparison_state.SIGNS), least_users=self.least_users
+        )
         method = np.where(found.test[0] == "randomization", MONTE_CARLO, found.test[0])
         return _tested(of_t, found.p[0], method)
 
@@ -99,13 +102,17 @@ class OfPair:
         """Replace the p of t by that of Wilcoxon's signed ranks; without any difference it is 1."""
         means = self._of_means
         mean_absolute = (means.absolute / np.maximum(means.n, 1))[0].tolist()
-        columns = zip(ranks.from_bytes(self.states[comparison_state.VALUES]), mean_absolute, strict=True)
-        found = [ranks.wilcoxon(ranks.magnitudes(values, mean), zeros=self.zeros).p for values, mean in columns]
-        return _tested(of_t, np.where(means.is_nothing[0], 1.0, found), np.full(len(found), self.zeros))
+        columns = zip(
+            rank_tests.magnitudes_from_bytes(self.states[comparison_state.VALUES]), mean_absolute, strict=True
+        )
+        found = [
+            rank_tests.wilcoxon(rank_tests.magnitudes(values, mean), zeros=self.zeros).p for values, mean in columns
+        ]
+        return _tested(of_t, np.where(means.is_all_zero[0], 1.0, found), np.full(len(found), self.zeros))
 
     def by_sign(self, of_t: Numbers) -> Numbers:
         """Replace the p of t by that of the sign test."""
-        p = ranks.sign_test(of_t["n_wins"], of_t["n_losses"])
+        p = rank_tests.sign_test(of_t["n_wins"], of_t["n_losses"])
         return _tested(of_t, p, np.full(len(p), "binomial"))
 
     @cached_property
@@ -129,8 +136,8 @@ class OfPair:
     def _t(self) -> Numbers:
         """Numbers of the t test of all measures."""
         differences = self._differences
-        found = paired.compare(differences, level=self.level, least_users=self.least_users)
-        change = paired.relative_change(differences, level=self.level)
+        found = paired_tests.compare_means(differences, level=self.level, least_users=self.least_users)
+        change = paired_tests.relative_change(differences, level=self.level)
         below = differences.moments.denominator.mean
         numbers = {
             "n_users": found.n,
@@ -160,7 +167,7 @@ class OfPair:
 
     def _by_delta_method(self, pairs: RatioPairs, of_values: Numbers) -> Numbers:
         """Replace the numbers of the users' own ratios by those of the ratios of sums."""
-        found = ratio_pairs.compare(pairs, level=self.level, least_users=self.least_users)
+        found = paired_ratios.compare_ratios(pairs, level=self.level, least_users=self.least_users)
         below = pairs.baseline_ratio
         numbers = {
             "baseline_value": below,
@@ -176,16 +183,16 @@ class OfPair:
         return {name: values[0] for name, values in numbers.items()} | _tested(of_values, found.p[0], method)
 
 
-_TESTS: Final[Mapping[TestName, Callable[[OfPair, Numbers], Numbers]]] = {
-    "bootstrap": OfPair.by_bootstrap,
-    "randomization": OfPair.by_randomization,
-    "wilcoxon": OfPair.by_wilcoxon,
-    "sign": OfPair.by_sign,
+_TESTS: Final[Mapping[TestName, Callable[[PairTests, Numbers], Numbers]]] = {
+    "bootstrap": PairTests.by_bootstrap,
+    "randomization": PairTests.by_randomization,
+    "wilcoxon": PairTests.by_wilcoxon,
+    "sign": PairTests.by_sign,
 }
 
 
 @dataclass(frozen=True)
-class OfModels:
+class ModelTests:
     """Tukey's tests of all pairs of some models on one slice at one cutoff.
 
     Parameters
@@ -195,7 +202,7 @@ class OfModels:
     n_models, n_measures : int
         Models, and means requested at the cutoff.
     level, least_users, replicates
-        As of :class:`OfPair`.
+        As of :class:`PairTests`.
     """
 
     states: States

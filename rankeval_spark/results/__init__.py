@@ -9,12 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from rankeval_spark.results.facts import InputFact, MeasureFact, RunFacts
-    from rankeval_spark.results.journal import Event, read_events
-    from rankeval_spark.results.locks import Lock, LockTimes
-    from rankeval_spark.results.reader import Results, results_at, results_of
-    from rankeval_spark.results.run import Run
-    from rankeval_spark.results.staged import Rehearsal, StagedRun
+    from rankeval_spark.results.journal import Event, event_frame
+    from rankeval_spark.results.published_results import Results, results_at, results_of
+    from rankeval_spark.results.publishing.run import Run
+    from rankeval_spark.results.publishing.staged_run import Rehearsal, StagedRun
+    from rankeval_spark.results.run_facts import InputFact, MeasureFact, RunFacts
+    from rankeval_spark.results.storage.locks import Lock, LockTimes
     from rankeval_spark.results.store import ResultsStore, can_be_written_here
 
 __all__ = [
@@ -30,19 +30,19 @@ __all__ = [
     "RunFacts",
     "StagedRun",
     "can_be_written_here",
-    "read_events",
+    "event_frame",
     "results_at",
     "results_of",
 ]
 
 # Loaded at first use: reading needs no Spark, and importing pyspark takes a second.
 _HOMES: Final = {
-    **dict.fromkeys(("InputFact", "MeasureFact", "RunFacts"), "facts"),
-    **dict.fromkeys(("Event", "read_events"), "journal"),
-    **dict.fromkeys(("Lock", "LockTimes"), "locks"),
-    **dict.fromkeys(("Results", "results_at", "results_of"), "reader"),
-    **dict.fromkeys(("Rehearsal", "StagedRun"), "staged"),
-    "Run": "run",
+    **dict.fromkeys(("InputFact", "MeasureFact", "RunFacts"), "run_facts"),
+    **dict.fromkeys(("Event", "event_frame"), "journal"),
+    **dict.fromkeys(("Lock", "LockTimes"), "storage.locks"),
+    **dict.fromkeys(("Results", "results_at", "results_of"), "published_results"),
+    **dict.fromkeys(("Rehearsal", "StagedRun"), "publishing.staged_run"),
+    "Run": "publishing.run",
     **dict.fromkeys(("ResultsStore", "can_be_written_here"), "store"),
 }
 

@@ -8,19 +8,19 @@ from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.results import delta_log, local_tables
-from rankeval_spark.results.commits import lost, turn_for_runs
-from rankeval_spark.results.facts import Failure, Night
-from rankeval_spark.results.readers import reader_of
+from rankeval_spark.results.reading.table_readers import reader_of
+from rankeval_spark.results.run_facts import Failure, Night
+from rankeval_spark.results.storage import delta_log, local_tables
+from rankeval_spark.results.storage.commits import lost, turn_for_runs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.facts import InputFact, RunFacts
-    from rankeval_spark.results.filters import Filters
-    from rankeval_spark.results.locks import Lock
-    from rankeval_spark.results.readers import Reader
-    from rankeval_spark.results.storage import Storage
+    from rankeval_spark.results.reading.table_readers import Reader
+    from rankeval_spark.results.run_facts import InputFact, RunFacts
+    from rankeval_spark.results.storage.file_store import Storage
+    from rankeval_spark.results.storage.locks import Lock
+    from rankeval_spark.results.storage.row_filters import Filters
 
 RUNNING: Final = "RUNNING"
 PUBLISHING: Final = "PUBLISHING"
@@ -94,7 +94,7 @@ class RunEvent:
 
 
 @dataclass(frozen=True)
-class State:
+class JournalState:
     """Where the journal stands: the newest commit, and the runs that announced a change and did not finish it."""
 
     last_recorded: datetime
@@ -125,12 +125,12 @@ def record(
     Nothing is appended unless the locks ``held`` are, at the time of the commit.
     """
     recorded_at = _now(after)
-    append(spark, storage, event.values(recorded_at), held=held)
+    append_events(spark, storage, event.values(recorded_at), held=held)
     return recorded_at
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PublishOutcome:
     """How the publish of a run that did not complete it ended."""
 
     status: str
@@ -142,7 +142,7 @@ def record_outcome(  # noqa: PLR0913 - options by keyword
     spark: SparkSession,
     storage: Storage,
     intent: Event,
-    outcome: Outcome,
+    outcome: PublishOutcome,
     *,
     after: datetime,
     held: Sequence[Lock] = (),
@@ -158,7 +158,7 @@ def record_outcome(  # noqa: PLR0913 - options by keyword
 
 
 def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by: str, holder: str) -> None:
-    """Record FAILED for a run that ended without a word; not where it had more to say than that it is RUNNING.
+    """Record FAILED for a run that ended silently; not where it had more to say than that it is RUNNING.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by
     holder : str
         What the lock said of its process.
     """
-    events = read_events(spark, storage.root, where=[(C.RUN_ID, "=", run_id)])
+    events = event_frame(spark, storage.root, where=[(C.RUN_ID, "=", run_id)])
     if [event["status"] for event in events] != [RUNNING]:  # published, failed, or to be rolled forward
         return
     reason = f"died: its process was gone, or silent for too long, when {found_by} took over"
@@ -192,11 +192,11 @@ def record_all(
 ) -> datetime:
     """Append events in one commit, all of one time, which is later than ``after`` and is returned."""
     recorded_at = _now(after)
-    append(spark, storage, *({**values, "recorded_at": recorded_at} for values in events), held=held)
+    append_events(spark, storage, *({**values, "recorded_at": recorded_at} for values in events), held=held)
     return recorded_at
 
 
-def append(spark: SparkSession, storage: Storage, *events: Mapping[str, Any], held: Sequence[Lock] = ()) -> None:
+def append_events(spark: SparkSession, storage: Storage, *events: Mapping[str, Any], held: Sequence[Lock] = ()) -> None:
     """Append rows to ``runs`` in one commit, and find that commit in the log.
 
     Whoever was suspended while it waited for its turn may have lost the locks ``held`` meanwhile; then it appends
@@ -208,16 +208,16 @@ def append(spark: SparkSession, storage: Storage, *events: Mapping[str, Any], he
             lock.assert_held()
         before = delta_log.latest_version(storage, table)
         if local_tables.are_at(storage):
-            local_tables.append(storage, table, events, tag=run_id)
+            local_tables.append_rows(storage, table, events, tag=run_id)
         else:
-            from rankeval_spark.results import tables  # noqa: PLC0415 - imports pyspark
+            from rankeval_spark.results.storage import tables  # noqa: PLC0415 - imports pyspark
 
             tables.append(spark, storage, schemas.RUNS, events, tag=run_id)
         if delta_log.find_commit(storage, table, tag=run_id, after=before) is None:
             raise lost(table, run_id, before)
 
 
-def read_events(
+def event_frame(
     spark: SparkSession | None, root: str, *, columns: Sequence[str] | None = None, where: Filters = ()
 ) -> list[Event]:
     """Read events of a root, see :func:`events_of`.
@@ -245,24 +245,24 @@ def events_of(reader: Reader[Any, Any], *, columns: Sequence[str] | None = None,
     return sorted(local_tables.to_rows(found), key=lambda event: event["recorded_at"])
 
 
-def state(spark: SparkSession, storage: Storage) -> State:
+def state(spark: SparkSession, storage: Storage) -> JournalState:
     """Read the state of the journal; the caller holds the publish lock."""
     of_changes = ("status", "in", (*INTENTS, *COMMITS))
-    events = read_events(spark, storage.root, columns=(C.RUN_ID, "status", "table_versions"), where=[of_changes])
+    events = event_frame(spark, storage.root, columns=(C.RUN_ID, "status", "table_versions"), where=[of_changes])
     commits = [event for event in events if event["status"] in COMMITS]
     done = {event[C.RUN_ID] for event in commits}
     pending = [event[C.RUN_ID] for event in events if event[C.RUN_ID] not in done]
     intents = [("status", "in", INTENTS), (C.RUN_ID, "in", pending)]
-    return State(
+    return JournalState(
         last_recorded=events[-1]["recorded_at"] if events else _EPOCH,
         versions=dict(commits[-1]["table_versions"]) if commits else {},
-        pending=tuple(read_events(spark, storage.root, where=intents)) if pending else (),
+        pending=tuple(event_frame(spark, storage.root, where=intents)) if pending else (),
     )
 
 
 def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
     """List the runs of which nothing is known but that they began, by the slug of their night."""
-    events = read_events(spark, storage.root, columns=(*C.RUN_KEY, "status"))
+    events = event_frame(spark, storage.root, columns=(*C.RUN_KEY, "status"))
     ended = {event[C.RUN_ID] for event in events if event["status"] != RUNNING}
     found: dict[str, list[str]] = {}
     for event in events:
@@ -274,7 +274,7 @@ def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
 def newest_date(spark: SparkSession, storage: Storage, evaluation: str | None) -> date | None:
     """Newest published evaluation date, of one evaluation or of all; None where none was published."""
     where = [("status", "=", PUBLISHED), *([(C.EVALUATION, "=", evaluation)] if evaluation is not None else [])]
-    events = read_events(spark, storage.root, columns=C.RUN_KEY, where=where)
+    events = event_frame(spark, storage.root, columns=C.RUN_KEY, where=where)
     return max((event[C.EVALUATION_DATE] for event in events), default=None)
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import to_texts
+from rankeval_spark.engine.batch.arrays import to_texts
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.arrow_schema import ARROW_TYPES
 
 if TYPE_CHECKING:
-    from rankeval_spark.results.facts import RunFacts
+    from rankeval_spark.results.run_facts import RunFacts
     from rankeval_spark.schemas import Field
 
 

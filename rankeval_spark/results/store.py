@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsBusyError, ResultsError
-from rankeval_spark.results import journal, local_tables, roots, tables
-from rankeval_spark.results.commits import Root
-from rankeval_spark.results.facts import Night, RunFacts
-from rankeval_spark.results.locks import Lock, LockTimes
-from rankeval_spark.results.maintenance import Maintenance
-from rankeval_spark.results.publish import recover
-from rankeval_spark.results.run import Run
-from rankeval_spark.results.staging import STAGING_FOLDER
-from rankeval_spark.results.storage import LocalStorage, Storage, normalise, open_storage, scheme_of
+from rankeval_spark.results import journal
+from rankeval_spark.results.maintenance.maintenance import Maintenance
+from rankeval_spark.results.publishing.publish import recover
+from rankeval_spark.results.publishing.run import Run
+from rankeval_spark.results.publishing.staging import STAGING_FOLDER
+from rankeval_spark.results.run_facts import Night, RunFacts
+from rankeval_spark.results.storage import local_tables, roots, tables
+from rankeval_spark.results.storage.commits import Root
+from rankeval_spark.results.storage.file_store import LocalStorage, Storage, normalise, open_storage, scheme_of
+from rankeval_spark.results.storage.locks import Lock, LockTimes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -176,8 +177,8 @@ class ResultsStore:
             lock.release()
 
     def _create_tables(self) -> None:
-        if tables.missing(self._storage):
+        if tables.missing_tables(self._storage):
             with self.publish_lock("set-up"):  # two first runs at once: the second finds the tables made
-                for schema in tables.missing(self._storage):
-                    tables.create(self._storage, schema)
+                for schema in tables.missing_tables(self._storage):
+                    tables.create_table(self._storage, schema)
                     tables.require_reader_version(self._storage, schema.name)

@@ -1,21 +1,21 @@
-"""Probabilities and quantiles of distributions: the functions of ``scipy.special`` under readable names.
+"""Tail probabilities and quantiles of distributions.
 
-``scipy.stats`` has the same functions behind the same formulas. Its import takes 0.6 s, in every Python worker; that of
-``scipy.special`` takes 0.05 s.
+Thin wrappers around ``scipy.special``. ``scipy.stats`` computes the same formulas, but its import takes 0.6 s in every
+Python worker; that of ``scipy.special`` takes 0.05 s.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from scipy import special
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
 Values: TypeAlias = Any
-"""float64, an array of the shape that the arguments have together."""
+"""float64, of the shape to which the arguments broadcast."""
 
 
 def normal_quantile(probability: ArrayLike) -> Values:
@@ -34,7 +34,7 @@ def normal_density(z: ArrayLike) -> Values:
 
 
 def t_quantile(probability: ArrayLike, freedom: ArrayLike) -> Values:
-    """Quantile of Student's t; NaN where there are no degrees of freedom.
+    """Quantile of Student's t; NaN without degrees of freedom.
 
     >>> float(t_quantile(0.975, 10).round(6))
     2.228139
@@ -44,18 +44,18 @@ def t_quantile(probability: ArrayLike, freedom: ArrayLike) -> Values:
 
 
 def t_below(t: ArrayLike, freedom: ArrayLike) -> Values:
-    """Probability that Student's t is at most ``t``; NaN where there are no degrees of freedom."""
+    """Probability that Student's t is at most ``t``; NaN without degrees of freedom."""
     freedom = np.asarray(freedom, dtype=np.float64)
     return special.stdtr(np.where(freedom > 0, freedom, np.nan), t)
 
 
 def t_above(t: ArrayLike, freedom: ArrayLike) -> Values:
-    """Probability that Student's t is above ``t``; NaN where there are no degrees of freedom."""
+    """Probability that Student's t is above ``t``; NaN without degrees of freedom."""
     return t_below(np.negative(t), freedom)
 
 
 def t_tails(t: ArrayLike, freedom: ArrayLike) -> tuple[Values, Values, Values]:
-    """p-values of Student's t: that it is as far from 0 on either side, as low, and as high."""
+    """p-values of Student's t: two-sided, lower tail, upper tail."""
     return 2 * t_above(np.abs(t), freedom), t_below(t, freedom), t_above(t, freedom)
 
 
@@ -65,7 +65,7 @@ def f_above(f: ArrayLike, between: ArrayLike, within: ArrayLike) -> Values:
 
 
 def fair_coin_at_most(n_heads: ArrayLike, n_tosses: ArrayLike) -> Values:
-    """Probability of at most so many heads in tosses of a fair coin.
+    """Probability that ``n_tosses`` of a fair coin give at most ``n_heads`` heads.
 
     >>> float(fair_coin_at_most(1, 3))
     0.5
@@ -73,3 +73,99 @@ def fair_coin_at_most(n_heads: ArrayLike, n_tosses: ArrayLike) -> Values:
     heads, tosses = np.asarray(n_heads, dtype=np.float64), np.asarray(n_tosses, dtype=np.float64)
     # The incomplete beta function keeps its digits for a million tosses, where special.bdtr loses half of them.
     return np.where(heads >= tosses, 1.0, special.betainc(np.maximum(tosses - heads, 1), heads + 1, 0.5))
+
+
+def studentized_range_above(q: ArrayLike, n_groups: int, freedom: ArrayLike) -> NDArray[np.float64]:
+    """Probability that the studentized range of ``n_groups`` means exceeds each ``q``, to within 1e-9.
+
+    Parameters
+    ----------
+    q : float64, shape (n_rows,)
+        At least 0.
+    freedom : float64, shape (n_rows,)
+        Degrees of freedom of the error, at least 4.
+
+    Notes
+    -----
+    ``1 - int f(s) P(range < q s) ds``, with f the density of ``chi / sqrt(freedom)`` and ``P(range < w) = k int phi(z)
+    (Phi(z) - Phi(z - w))^(k - 1) dz``. Both integrals are Gauss-Legendre sums; the density is divided by its own
+    integral. scipy integrates adaptively, which takes tens of milliseconds a row.
+
+    Examples
+    --------
+    The range of two is sqrt(2) |t|:
+
+    >>> float(studentized_range_above(np.array([2.0 * np.sqrt(2)]), 2, np.array([30.0]))[0].round(8))
+    0.05462504
+    >>> float((2 * t_above(2.0, 30)).round(8))
+    0.05462504
+    """
+    q, freedom = np.broadcast_arrays(np.asarray(q, dtype=np.float64), np.asarray(freedom, dtype=np.float64))
+    blocks = (slice(start, start + _ROWS_AT_ONCE) for start in range(0, len(q), _ROWS_AT_ONCE))
+    tails = [_range_above(q[block], n_groups, freedom[block]) for block in blocks]
+    return np.concatenate(tails) if tails else np.zeros(0)
+
+
+def studentized_range_quantile(level: float, n_groups: int, freedom: float) -> float:
+    """Value that the studentized range of ``n_groups`` means exceeds with probability ``1 - level``.
+
+    Below 4 degrees of freedom scipy computes it, which takes a hundred times as long.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> round(studentized_range_quantile(0.95, 3, 20), 6), round(float(stats.studentized_range.ppf(0.95, 3, 20)), 6)
+    (3.577935, 3.577935)
+    """
+    from scipy import optimize, stats  # noqa: PLC0415 - 0.6 s, which every Python worker would pay
+
+    if freedom < _LEAST_FREEDOM:
+        return float(stats.studentized_range.ppf(level, n_groups, freedom))
+    s, density = _scales(np.array([freedom]))
+    weights = density[0] / density.sum()
+
+    def above(q: float) -> float:
+        return float(weights @ _range_below(q * s[0], n_groups)) - level
+
+    end = 4.0
+    while above(end) < 0:
+        end *= 2
+    return float(optimize.brentq(above, 0.0, end, xtol=1e-10))
+
+
+_Z, _Z_WEIGHTS = np.polynomial.legendre.leggauss(96)
+_S, _S_WEIGHTS = np.polynomial.legendre.leggauss(48)
+
+_FAR: Final = 8.5
+"""Standard deviations beyond which the normal density is 0 in double precision."""
+
+_POINTS: Final = _FAR * _Z
+_BELOW: Final = special.ndtr(_POINTS)
+_OUTER: Final = _FAR * _Z_WEIGHTS * normal_density(_POINTS)
+
+_ROWS_AT_ONCE: Final = 256
+
+_LEAST_FREEDOM: Final = 4
+"""Degrees of freedom below which the tail of the density is too long for 48 points."""
+
+
+def _range_above(q: Values, n_groups: int, freedom: Values) -> NDArray[np.float64]:
+    s, density = _scales(freedom)
+    below = (density * _range_below(q[:, None] * s, n_groups)).sum(axis=1) / density.sum(axis=1)
+    tails: NDArray[np.float64] = np.clip(1.0 - below, 0.0, 1.0)
+    return tails
+
+
+def _scales(freedom: Values) -> tuple[Values, Values]:
+    """Return points of ``chi / sqrt(freedom)`` for each row, and weights in proportion to its density."""
+    ends = special.gammaincinv(freedom / 2, 1e-14), special.gammainccinv(freedom / 2, 1e-14)  # a gamma is half a chi2
+    low, high = (np.sqrt(2 * end / freedom) for end in ends)
+    half = (high - low)[:, None] / 2
+    s = (high + low)[:, None] / 2 + half * _S
+    logarithm = freedom[:, None] * (np.log(s) - s**2 / 2) - np.log(s)
+    return s, np.exp(logarithm - logarithm.max(axis=1, keepdims=True)) * half * _S_WEIGHTS
+
+
+def _range_below(width: Values, n_groups: int) -> Values:
+    inner = _BELOW - special.ndtr(_POINTS - width[..., None])
+    return n_groups * ((inner ** (n_groups - 1)) @ _OUTER)

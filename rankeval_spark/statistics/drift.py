@@ -1,4 +1,4 @@
-"""Has a published mean left the band of its own recent past."""
+"""Does a published mean lie outside the band of the nights before it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,14 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
 
 LEAST_NIGHTS: Final = 7
-"""Earlier nights below which there is no band."""
+"""Number of earlier nights below which there is no band."""
 
 _TO_STD_DEV: Final = 1.4826
 """Standard deviation of a normal distribution in units of its median absolute deviation."""
 
 
-class Band(NamedTuple):
-    """Band of each row; NaN with too few nights.
-
-    Attributes
-    ----------
-    centre : float64
-        Median of the earlier nights.
-    low, high : float64
-        Ends of the band.
-    n_nights : int64
-        Earlier nights with a value.
-    """
+class DriftBand(NamedTuple):
+    """Band of each row: median of the earlier nights, ends, and the number of nights with a value."""
 
     centre: Values
     low: Values
@@ -37,23 +27,19 @@ class Band(NamedTuple):
     n_nights: NDArray[np.int64]
 
 
-def band_of(values: Values, std_errors: Values) -> Band:
-    """Compute the band that the next night is expected in.
+def band_of(values: Values, std_errors: Values) -> DriftBand:
+    """Compute the band in which the next night is expected: ``median -+ max(4 * 1.4826 MAD, 2 median se)``.
 
     Parameters
     ----------
     values, std_errors : float64, shape (n_rows, n_nights)
         The measure on earlier nights and its standard error; NaN where a night has none.
 
-    Returns
-    -------
-    Band
-        ``median -+ max(4 * 1.4826 MAD, 2 median se)``, of at least 7 nights.
-
     Notes
     -----
-    Four robust standard deviations between nights: nights differ by more than users alone would make them. The standard
-    errors keep the band open where the past was the same by chance. One or two odd nights move neither.
+    The first term is four robust standard deviations between nights, because nights differ by more than their users
+    alone explain. The second keeps the band open where the nights were equal by chance. One or two unusual nights move
+    neither.
 
     Examples
     --------
@@ -66,17 +52,11 @@ def band_of(values: Values, std_errors: Values) -> Band:
     spread = _TO_STD_DEV * _medians(np.abs(values - centre[:, None]))
     half = np.fmax(4 * spread, 2 * _medians(std_errors))
     centre, half = (np.where(n_nights >= LEAST_NIGHTS, each, np.nan) for each in (centre, half))
-    return Band(centre, centre - half, centre + half, n_nights.astype(np.int64))
+    return DriftBand(centre, centre - half, centre + half, n_nights.astype(np.int64))
 
 
-def has_drifted(values: Values, band: Band) -> NDArray[np.bool_]:
-    """Whether each value lies outside its band; never where there is no band or no value.
-
-    Examples
-    --------
-    >>> has_drifted(np.array([0.2, 0.3]), Band(np.zeros(2), np.array([0.25, np.nan]), np.ones(2), np.array([7, 3])))
-    array([ True, False])
-    """
+def has_drifted(values: Values, band: DriftBand) -> NDArray[np.bool_]:
+    """Whether each value lies outside its band; False without a band or a value."""
     outside: NDArray[np.bool_] = (values < band.low) | (values > band.high)
     return outside
 

@@ -1,4 +1,4 @@
-"""May the new model ship: the arithmetic of the rules, and a sentence for each verdict."""
+"""Gates: may the new model ship? The arithmetic of the rules, and a sentence for each verdict."""
 
 from __future__ import annotations
 
@@ -9,32 +9,30 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from rankeval_spark.limits import LEAST_USERS
 from rankeval_spark.statistics import distributions
-from rankeval_spark.statistics.least import LEAST_USERS
-from rankeval_spark.statistics.multiplicity import adjust
+from rankeval_spark.statistics.multiple_testing import adjust
 
 Outcome: TypeAlias = Literal["passed", "failed", "no_baseline", "too_few_users", "no_match", "missing_slice"]
 
 POWER: Final = 0.8
-"""Chance with which a loss of the size that is called detectable would have been found."""
+"""Probability of finding a loss of the size that is called detectable."""
 
 LEAST_COMPARED: Final = 2
 """Users below which a difference has no interval."""
 
 
-class Verdict(NamedTuple):
-    """What a rule says of one row.
+class GateVerdict(NamedTuple):
+    """Verdict of a rule on one row.
 
     Attributes
     ----------
     outcome : str
-        Only ``passed`` passes; ``no_baseline`` and ``too_few_users`` are left to the caller.
-    observed : float
-        What was held against the bound: the value, or the end of the interval; NaN where nothing was.
-    bound : float
-        What it was held against; NaN where nothing was.
+        Only ``passed`` passes; the caller decides about ``no_baseline`` and ``too_few_users``.
+    observed, bound : float
+        The number that was compared (the value, or an end of its interval), and the bound; NaN without a comparison.
     sentence : str
-        The reason, in words.
+        The verdict in words.
     """
 
     outcome: Outcome
@@ -56,32 +54,32 @@ _UNDEFINED: Final = Estimate(math.nan, math.nan, math.nan)
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of one measure in one slice.
+    """Numbers about one measure in one slice that rules judge.
 
     Parameters
     ----------
     what : str
         Measure, cutoff and slice in words, such as ``nDCG@10, country = DE``.
     n_users : int
-        Users with a value, under both models where there are two.
+        Users with a value; with a comparison, users with a value under both models.
     value : Estimate
         The new model's mean.
     versus : str
         The baseline in words, such as ``popular`` or ``the night of 2026-01-31``; empty without one.
     difference, change : Estimate
-        Of the means: the new model's less the baseline's, and that in units of the baseline's.
+        New model minus baseline, and the same as a share of the baseline.
     std_error, freedom : float
-        Of the difference.
+        Standard error and degrees of freedom of the difference.
     p_less, p_greater : float
-        One-sided p of the difference; NaN where there is none.
+        One-sided p of the difference.
     better : {"higher", "lower"}
         Which values are good.
     is_paired : bool
-        Whether the difference is that of the same users.
+        Whether both models have the same users.
     lacking : str
-        What there is none of yet where ``versus`` is empty.
+        What is missing where ``versus`` is empty, such as ``baseline``.
     has_too_few_groups : bool
-        Whether the value is one of several groups together, of which there are not two that are large enough.
+        Whether the value compares groups and fewer than two groups are large enough.
     """
 
     what: str
@@ -100,7 +98,7 @@ class Evidence:
     has_too_few_groups: bool = False
 
     def gain(self, *, is_relative: bool) -> Estimate:
-        """Difference or relative change, turned so that a gain is positive."""
+        """Difference or relative change, with the sign changed where lower is better, so that a gain is positive."""
         found = self.change if is_relative else self.difference
         return found if self.better == "higher" else Estimate(-found.value, -found.high, -found.low)
 
@@ -112,8 +110,8 @@ class Evidence:
 
 def value_bounds(
     evidence: Evidence, *, low: float = -math.inf, high: float = math.inf, least_users: int = LEAST_USERS
-) -> Verdict:
-    """Judge the value itself, not its interval: the mean must lie in [low, high].
+) -> GateVerdict:
+    """Require that the mean itself, not its interval, lies in [low, high].
 
     Examples
     --------
@@ -126,18 +124,18 @@ def value_bounds(
     value = evidence.value
     is_known = not math.isnan(value.value)
     passes = is_known and low <= value.value <= high
-    asked = " and ".join(
+    required = " and ".join(
         f"{words} {end:.4g}" for words, end in (("at least", low), ("at most", high)) if math.isfinite(end)
     )
     interval = "" if math.isnan(value.low) else f"{value.low:.4g} to {value.high:.4g}, "
     text = f"is {value.value:.4g} ({interval}{evidence.n_users:,} users)"
     bound = high if (is_known and value.value > high) or not math.isfinite(low) else low
-    return _judged(evidence, passes, value.value, bound, f"{text if is_known else _UNKNOWN}; {asked} is required")
+    return _judged(evidence, passes, value.value, bound, f"{text if is_known else _UNKNOWN}; {required} is required")
 
 
 def least_change(
     evidence: Evidence, *, least: float, is_relative: bool = False, least_users: int = LEAST_USERS
-) -> Verdict:
+) -> GateVerdict:
     """Require a gain: the whole interval of the gain must be at ``least`` or above.
 
     Examples
@@ -147,16 +145,16 @@ def least_change(
     'RR@10 is 0.03 better than popular (0.01 to 0.05, 900 users); a gain of at least 0.02 is required: failed.'
     """
     gain = evidence.gain(is_relative=is_relative)
-    asked = f"{_change_in_words(evidence, gain, is_relative)}; {_asked(least, is_relative)} is required"
-    return _unless_impossible(evidence, least_users) or _judged(evidence, gain.low >= least, gain.low, least, asked)
+    text = f"{_change_in_words(evidence, gain, is_relative)}; {_required(least, is_relative)} is required"
+    return _unless_impossible(evidence, least_users) or _judged(evidence, gain.low >= least, gain.low, least, text)
 
 
 def non_inferiority(
     evidence: Evidence, *, margin: float, is_relative: bool = False, least_users: int = LEAST_USERS
-) -> Verdict:
+) -> GateVerdict:
     """Allow a small loss: the interval of the gain must lie above ``-margin``.
 
-    Each slice is held against the margin by itself, without an adjustment for their number, because all must pass.
+    There is no adjustment for the number of slices, because every slice must pass.
 
     Examples
     --------
@@ -165,17 +163,17 @@ def non_inferiority(
     'RR@10 is 0.005 worse than popular (-0.015 to +0.005, 900 users); a loss below 0.02 is allowed: passed.'
     """
     gain = evidence.gain(is_relative=is_relative)
-    asked = f"{_change_in_words(evidence, gain, is_relative)}; a loss below {_amount(margin, is_relative)} is allowed"
-    return _unless_impossible(evidence, least_users) or _judged(evidence, gain.low > -margin, gain.low, -margin, asked)
+    text = f"{_change_in_words(evidence, gain, is_relative)}; a loss below {_amount(margin, is_relative)} is allowed"
+    return _unless_impossible(evidence, least_users) or _judged(evidence, gain.low > -margin, gain.low, -margin, text)
 
 
 def no_significant_regression(
     rows: Sequence[Evidence], *, alpha: float, least_users: int = LEAST_USERS
-) -> list[Verdict]:
-    """Refuse what is significantly worse: one-sided tests, Holm over the rows of the rule.
+) -> list[GateVerdict]:
+    """Fail rows that are significantly worse: one-sided tests, Holm's correction over the rows of the rule.
 
-    It passes when too little is known, so the sentence says which loss would have been found with a chance of 80 % at
-    the strictest step of Holm: ``(t_{1 - alpha / f} + t_{.8}) se``, f the rows that were tested.
+    Few users pass easily, so the sentence names the loss that the test finds with a probability of 80 % at the
+    strictest step of Holm: ``(t_{1 - alpha / f} + t_{.8}) se``, with f the rows that were tested.
 
     Examples
     --------
@@ -189,81 +187,64 @@ def no_significant_regression(
     p = np.array([math.nan if verdict else row.p_worse for row, verdict in zip(rows, early, strict=True)])
     adjusted = adjust(p, np.zeros(len(p), dtype=np.int64), correction="holm", alpha=alpha)
     return [
-        verdict or _of_regression(row, float(own), max(int(size), 1), alpha)
+        verdict or _regression_verdict(row, float(own), max(int(size), 1), alpha)
         for row, verdict, own, size in zip(rows, early, adjusted.p, adjusted.family_size, strict=True)
     ]
 
 
-def no_match(rule: str) -> Verdict:
-    """Fail a rule that no computed measure, cutoff and model matches."""
-    return Verdict("no_match", math.nan, math.nan, f"{rule} matches nothing that was computed: failed.")
+def no_match(rule: str) -> GateVerdict:
+    """Verdict of a rule that no computed measure, cutoff and model matches."""
+    return GateVerdict("no_match", math.nan, math.nan, f"{rule} matches nothing that was computed: failed.")
 
 
-def too_few_users(what: str, n_users: int, least_users: int) -> Verdict:
-    """Say that a verdict would rest on too few users.
-
-    Examples
-    --------
-    >>> too_few_users("als: nDCG@10, country = DE", 9, 30).sentence
-    'als: nDCG@10, country = DE has 9 users, fewer than the 30 that a verdict needs: not judged.'
-    """
+def too_few_users(what: str, n_users: int, least_users: int) -> GateVerdict:
+    """Verdict of a row with too few users."""
     text = f"{what} has {n_users:,} users, fewer than the {least_users} that a verdict needs: not judged."
-    return Verdict("too_few_users", math.nan, math.nan, text)
+    return GateVerdict("too_few_users", math.nan, math.nan, text)
 
 
-def too_few_groups(what: str, least_users: int) -> Verdict:
-    """Say that there are not two groups to be held against each other.
-
-    Examples
-    --------
-    >>> too_few_groups("als: GroupGap(nDCG)@10 by country", 30).sentence
-    'als: GroupGap(nDCG)@10 by country has fewer than two groups of 30 users with a value: not judged.'
-    """
+def too_few_groups(what: str, least_users: int) -> GateVerdict:
+    """Verdict of a comparison of groups with fewer than two groups."""
     text = f"{what} has fewer than two groups of {least_users:,} users with a value: not judged."
-    return Verdict("too_few_users", math.nan, math.nan, text)
+    return GateVerdict("too_few_users", math.nan, math.nan, text)
 
 
-def missing_slice(what: str) -> Verdict:
-    """Fail a slice that a rule names and in which no user has a value."""
-    return Verdict("missing_slice", math.nan, math.nan, f"{what} has no users in these results: failed.")
+def missing_slice(what: str) -> GateVerdict:
+    """Verdict of a slice that a rule names and that has no user with a value."""
+    return GateVerdict("missing_slice", math.nan, math.nan, f"{what} has no users in these results: failed.")
 
 
-def nobody_in_common(what: str, versus: str) -> Verdict:
-    """Fail a slice in which no user has a value under both models.
-
-    Examples
-    --------
-    >>> nobody_in_common("als: nDCG@10, country = DE", "popular").sentence
-    'als: nDCG@10, country = DE has no users with a value under popular too: failed.'
-    """
-    return Verdict("missing_slice", math.nan, math.nan, f"{what} has no users with a value under {versus} too: failed.")
+def no_common_users(what: str, versus: str) -> GateVerdict:
+    """Verdict of a slice in which no user has a value under both models."""
+    return GateVerdict(
+        "missing_slice", math.nan, math.nan, f"{what} has no users with a value under {versus} too: failed."
+    )
 
 
-def no_baseline(what: str, versus: str, hint: str = "") -> Verdict:
-    """Say that there is nothing to compare with, as on the first night.
+def no_baseline(what: str, versus: str, hint: str = "") -> GateVerdict:
+    """Verdict of a row without a baseline, as on the first night.
 
     Examples
     --------
     >>> no_baseline("als: nDCG@10", "baseline popular", "the models are als and pop").sentence
     'als: nDCG@10 has no baseline popular to be compared with yet (the models are als and pop): not judged.'
     """
-    told = f" ({hint})" if hint else ""
-    text = f"{what} has no {versus} to be compared with yet{told}: not judged."
-    return Verdict("no_baseline", math.nan, math.nan, text)
+    text = f"{what} has no {versus} to be compared with yet{f' ({hint})' if hint else ''}: not judged."
+    return GateVerdict("no_baseline", math.nan, math.nan, text)
 
 
 _UNKNOWN: Final = "is undefined"
 
 
-def _of_regression(row: Evidence, p: float, family_size: int, alpha: float) -> Verdict:
+def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float) -> GateVerdict:
     known = _change_in_words(row, row.gain(is_relative=False), is_relative=False)
     if math.isnan(row.difference.value):
         return _judged(row, False, math.nan, alpha, known)
     if p <= alpha:
         return _judged(row, False, p, alpha, f"{known}, too much for chance (p = {p:.2g})")
-    told = "too few users differ for a test" if math.isnan(p) else f"no proof of a loss (p = {p:.2g})"
-    found = f"one of {_detectable(row, alpha / family_size):.4g} would have been found in 4 cases of 5"
-    return _judged(row, True, p, alpha, f"{known}; {told}, and {found}")
+    result = "too few users differ for a test" if math.isnan(p) else f"no proof of a loss (p = {p:.2g})"
+    detectable = f"one of {_detectable(row, alpha / family_size):.4g} would have been found in 4 cases of 5"
+    return _judged(row, True, p, alpha, f"{known}; {result}, and {detectable}")
 
 
 def _detectable(row: Evidence, alpha: float) -> float:
@@ -271,8 +252,8 @@ def _detectable(row: Evidence, alpha: float) -> float:
     return float(quantiles.sum() * row.std_error)
 
 
-def _unless_impossible(evidence: Evidence, least_users: int) -> Verdict | None:
-    """Verdict of a comparison that cannot be made."""
+def _unless_impossible(evidence: Evidence, least_users: int) -> GateVerdict | None:
+    """Verdict of a comparison that cannot be made; None where it can."""
     if not evidence.versus:
         return no_baseline(evidence.what, evidence.lacking)
     if evidence.n_users < max(least_users, LEAST_COMPARED):
@@ -295,16 +276,16 @@ def _amount(number: float, is_relative: bool) -> str:
 
 
 def _signed(number: float, interval: Estimate, is_relative: bool) -> str:
-    """Write an end of an interval, with its sign where not both ends are gains."""
+    """Write an end of an interval, with its sign where the interval includes losses."""
     text = _amount(number, is_relative)
     return f"+{text}" if number > 0 and interval.low < 0 else text
 
 
-def _asked(least: float, is_relative: bool) -> str:
+def _required(least: float, is_relative: bool) -> str:
     amount = _amount(abs(least), is_relative)
     return f"a gain of at least {amount}" if least >= 0 else f"a loss of at most {amount}"
 
 
-def _judged(evidence: Evidence, passes: bool, observed: float, bound: float, text: str) -> Verdict:
+def _judged(evidence: Evidence, passes: bool, observed: float, bound: float, text: str) -> GateVerdict:
     outcome: Outcome = "passed" if passes else "failed"
-    return Verdict(outcome, float(observed), bound, f"{evidence.what} {text}: {outcome}.")
+    return GateVerdict(outcome, float(observed), bound, f"{evidence.what} {text}: {outcome}.")

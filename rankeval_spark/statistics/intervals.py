@@ -1,8 +1,9 @@
-"""Intervals of a mean over users, from its moments."""
+"""Intervals of a mean over users, from its moments; of a mean of logarithms or squares; of a jackknife."""
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,29 +15,26 @@ Values: TypeAlias = NDArray[np.float64]
 _ROUNDING: Final = 1e-12
 """Standard deviation up to which values count as all equal: rounding of values of the order 1."""
 
+PUBLISHED: Final[Mapping[str, Callable[[Values], Values]]] = {
+    "identity": lambda means: means,
+    "log": np.exp,
+    "square": lambda means: np.sqrt(np.maximum(means, 0.0)),
+}
+"""By link, the published value of a mean of linked values: GMAP averages logarithms, RMSE squares."""
+
+
+class Spread(NamedTuple):
+    """Standard error and interval of each row."""
+
+    std_error: Values
+    low: Values
+    high: Values
+
 
 def t_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: float) -> tuple[Values, Values]:
-    """Student's interval of a mean.
+    """Student's interval of a mean, ``mean -+ t_{n-1, (1 + level) / 2} sqrt(m2 / (n - 1) / n)``.
 
-    Parameters
-    ----------
-    n : int
-        Users.
-    mean : float64
-        Mean of their values.
-    m2 : float64
-        Sum of squared deviations from the mean.
-    level : float
-        Nominal coverage, in (0, 1).
-
-    Returns
-    -------
-    low, high : float64
-        Of the common shape of the inputs; NaN below two users.
-
-    Notes
-    -----
-    ``mean -+ t_{n-1, (1 + level) / 2} sqrt(m2 / (n - 1) / n)``.
+    ``m2`` is the sum of squared deviations from the mean. NaN below two users.
 
     Examples
     --------
@@ -54,31 +52,17 @@ def t_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: float) -> tu
 
 
 def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLike) -> tuple[Values, Values]:
-    """Wilson's interval of a share, or of the mean of users' shares.
+    """Wilson's interval of a share, or of the mean of users' shares; NaN below two users or outside [0, 1].
 
-    Parameters
-    ----------
-    n : int
-        Users.
-    mean : float64
-        Mean of their values, each in [0, 1].
-    m2 : float64
-        Sum of squared deviations from the mean.
-    level : float
-        Nominal coverage, in (0, 1); one for all, or of a shape that goes with the others.
-
-    Returns
-    -------
-    low, high : float64
-        In [0, 1], of the common shape of the inputs; NaN below two users and where the mean is outside [0, 1].
+    Arguments as for :func:`t_interval`; ``level`` may differ by row.
 
     Notes
     -----
     Wilson (1927), Probable inference, the law of succession, and statistical inference. Where users have 0 or 1,
-    ``m2 / n = mean (1 - mean)`` and this is Wilson's interval for n trials. Values in between (several lists a user)
+    ``m2 / n = mean (1 - mean)`` and this is Wilson's interval for n trials. Values in between (several lists per user)
     vary less, which counts as more trials: ``n_eff = n mean (1 - mean) / (m2 / n)``, and n where all values are equal.
-    Of a mean over the lists of clusters, linearised, this is ``mean (1 - mean) / variance`` too, the variance without
-    its factor ``n / (n - 1)``, so that single lists give Wilson's n; unequal clusters may count as fewer trials than n.
+    The same formula serves a linearised mean over the lists of users: single lists give Wilson's n, users with unequal
+    numbers of lists may count as fewer trials than n.
 
     Examples
     --------
@@ -91,7 +75,7 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
     n, mean, m2 = _as_arrays(n, mean, m2)
     is_share = (mean >= -_ROUNDING) & (mean <= 1 + _ROUNDING)
     n = np.where((n > 1) & is_share, n, np.nan)
-    trials = n * _trials_a_user(mean, m2 / n)
+    trials = n * _trials_per_user(mean, m2 / n)
     z_squared = distributions.normal_quantile((1 + np.asarray(level)) / 2) ** 2
     centre = (mean + z_squared / (2 * trials)) / (1 + z_squared / trials)
     spread = np.sqrt(z_squared * (mean * (1 - mean) / trials + z_squared / (4 * trials**2)))
@@ -99,8 +83,72 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
     return np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
 
 
-def _trials_a_user(mean: Values, variance: Values) -> Values:
-    """Zeros and ones that would be as certain as one user's value; of means of users at least 1."""
+def delete_a_group(
+    value: Values, without: Values, has_users: NDArray[np.bool_], level: float, bounds: tuple[float, float]
+) -> Spread:
+    """Jackknife interval of a statistic that is not a mean, from its values without each group of users.
+
+    Parameters
+    ----------
+    value : float64, shape (n_rows,)
+        The statistic over all users.
+    without : float64, shape (n_rows, n_groups)
+        The statistic without the users of each group.
+    has_users : bool, shape (n_rows, n_groups)
+        Whether the group has users; groups without users are left out.
+    bounds : (float, float)
+        Range of the statistic, to which the interval is cut.
+
+    Returns
+    -------
+    Spread
+        NaN with fewer than two groups, or where the statistic is undefined without one of them.
+
+    Notes
+    -----
+    Shao & Tu (1995), The jackknife and bootstrap, section 5.2.2: with G groups, ``se^2 = (G - 1) / G sum_g (t_g -
+    mean t)^2``, and ``t -+ t_{G-1} se``. The groups should be of about equal size, as hashed ones are.
+
+    Examples
+    --------
+    The mean of 1, 2 and 3, each a group: the error is that of a mean, sqrt(1 / 3).
+
+    >>> without = np.array([[2.5, 2.0, 1.5]])
+    >>> spread = delete_a_group(np.array([2.0]), without, np.array([[True] * 3]), 0.95, (0, 10))
+    >>> [float(each[0].round(4)) for each in spread]
+    [0.5774, 0.0, 4.4841]
+    """
+    n = has_users.sum(axis=1).astype(np.float64)
+    n = np.where(n > 1, n, np.nan)
+    mean = np.where(has_users, without, 0.0).sum(axis=1) / n
+    squares = np.where(has_users, (without - mean[:, None]) ** 2, 0.0).sum(axis=1)
+    std_error = np.sqrt((n - 1) / n * squares)
+    half = distributions.t_quantile((1 + level) / 2, n - 1) * std_error
+    low, high = bounds
+    return Spread(std_error, np.clip(value - half, low, high), np.clip(value + half, low, high))
+
+
+def published(link: str, means: Values) -> Values:
+    """Undo a link: the published value of a mean of linked values, or of an end of its interval.
+
+    An interval of a mean of squares can end below 0; its root is 0.
+    """
+    with np.errstate(over="ignore"):  # the end of a wide interval of logarithms is infinite
+        return PUBLISHED[link](means)
+
+
+def published_error(link: str, values: Values, std_errors: Values) -> Values:
+    """Error of a published value from the standard error of the mean of linked values: the delta method."""
+    if link == "log":
+        return std_errors * values
+    if link == "square":
+        slope: Values = 1 / (2 * np.where(values > 0, values, np.nan))
+        return std_errors * slope
+    return std_errors
+
+
+def _trials_per_user(mean: Values, variance: Values) -> Values:
+    """Trials with outcome 0 or 1 that are as certain as one user's value; 1 where all values are equal."""
     is_constant = ~(variance > _ROUNDING**2)
     return np.where(is_constant, 1.0, mean * (1 - mean) / np.where(is_constant, 1.0, variance))
 

@@ -1,4 +1,4 @@
-"""Count, mean and squared deviations of many columns by group, in one pass and without loss of precision."""
+"""Count, mean and sum of squared deviations of many columns by group: one pass, no loss of precision."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Moments:
 
     Examples
     --------
-    >>> left = by_group(np.array([[1.0], [2.0]]), np.array([0, 0]), 1)
-    >>> right = by_group(np.array([[6.0], [np.nan]]), np.array([0, 0]), 1)
+    >>> left = moments_by_group(np.array([[1.0], [2.0]]), np.array([0, 0]), 1)
+    >>> right = moments_by_group(np.array([[6.0], [np.nan]]), np.array([0, 0]), 1)
     >>> both = left.merge(right)
     >>> both.n, both.mean, both.m2
     (array([[3]]), array([[3.]]), array([[14.]]))
@@ -55,8 +55,8 @@ class Moments:
         Notes
         -----
         Chan, Golub & LeVeque (1983), Algorithms for computing the sample variance: with d the difference of the
-        means, ``m2 = m2_a + m2_b + d^2 n_a n_b / n`` and ``mean = mean_a + d n_b / n``. Nothing is ever a difference
-        of large sums, so a constant column has no negative variance.
+        means, ``m2 = m2_a + m2_b + d^2 n_a n_b / n`` and ``mean = mean_a + d n_b / n``. No term is a difference of
+        large sums, so a constant column has no negative variance.
         """
         n = self.n + other.n
         share = _divide(other.n, n)
@@ -69,24 +69,11 @@ class Moments:
         return Moments(self.n[places], self.mean[places], self.m2[places])
 
     def united(self, group: NDArray[np.integer], n_groups: int) -> Moments:
-        """Moments of all rows of each group together: what :meth:`merge` makes of them one after another.
-
-        Parameters
-        ----------
-        group : int, shape (n_rows,)
-            Group of each row of the moments, ascending, from 0 to ``n_groups - 1``; each occurs.
-
-        Examples
-        --------
-        >>> both = Moments(np.array([[2], [1]]), np.array([[1.5], [6.0]]), np.array([[0.5], [0.0]]))
-        >>> one = both.united(np.array([0, 0]), 1)
-        >>> one.n, one.mean, one.m2
-        (array([[3]]), array([[3.]]), array([[14.]]))
-        """
+        """Merge all rows of each group; ``group`` ascends and each group occurs."""
         sums = membership_of(group, n_groups)
         total = sums @ self.n.astype(np.float64)
-        apart, mean = _about_common(self, group, sums, total)
-        m2 = sums @ (self.m2 + self.n * apart**2)
+        deviations, mean = _deviations_and_means(self, group, sums, total)
+        m2 = sums @ (self.m2 + self.n * deviations**2)
         return Moments(total.astype(np.int64), np.where(total > 0, mean, np.nan), m2)
 
     @property
@@ -105,22 +92,8 @@ class Moments:
         return np.where(self.n > 1, np.sqrt(_divide(self.variance, self.n)), np.nan)
 
 
-def by_group(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Moments:
-    """Moments of each column of ``values`` in each group.
-
-    Parameters
-    ----------
-    values : float64, shape (n_rows, n_columns)
-        NaN where undefined: such values are left out.
-    group : int, shape (n_rows,)
-        Group of each row, from 0 to ``n_groups - 1``.
-    n_groups : int
-        Number of groups; those without rows are kept, with n = 0.
-
-    Returns
-    -------
-    Moments
-        Of shape (n_groups, n_columns).
+def moments_by_group(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Moments:
+    """Moments of each column in each group, shape (n_groups, n_columns); a group without rows has n = 0.
 
     Raises
     ------
@@ -129,7 +102,7 @@ def by_group(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Momen
 
     Examples
     --------
-    >>> moments = by_group(np.array([[1.0], [3.0], [np.nan]]), np.array([0, 0, 1]), 2)
+    >>> moments = moments_by_group(np.array([[1.0], [3.0], [np.nan]]), np.array([0, 0, 1]), 2)
     >>> moments.n.ravel(), moments.mean.ravel(), moments.m2.ravel()
     (array([2, 0]), array([ 2., nan]), array([2., 0.]))
     """
@@ -138,31 +111,23 @@ def by_group(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Momen
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns of values that are grouped more than once.
-
-    Parameters
-    ----------
-    values : float64, shape (n_rows, n_columns)
-        0 where undefined.
-    is_defined : bool, shape (n_rows, n_columns), or None
-        Which are; None: all of them.
-    """
+    """Values that are grouped more than once: 0 where undefined, and which are defined (None: all of them)."""
 
     values: Matrix
     is_defined: NDArray[np.bool_] | None
 
     @classmethod
     def of(cls, values: Matrix) -> Columns:
-        """Take values that are NaN where undefined."""
+        """Build from values that are NaN where undefined."""
         is_defined = ~np.isnan(values)
         if is_defined.all():
             return cls(values, None)
         return cls(np.where(is_defined, values, 0.0), is_defined)
 
     def by_group(self, group: NDArray[np.integer], n_groups: int) -> Moments:
-        """Moments of each column in each group, as the function of this name."""
+        """Moments of each column in each group, see the function of this name."""
         if group.size and (group.min() < 0 or group.max() >= n_groups):
-            message = f"groups must lie between 0 and {n_groups - 1}, found {group.min()} to {group.max()}"
+            message = f"found groups {group.min()} to {group.max()}, expected 0 to {n_groups - 1}"
             raise ValueError(message)
         rows = max(_MIN_BLOCK_ROWS, n_groups)  # with many groups, merging blocks would cost more than the blocks
         starts = range(0, len(self.values), rows)
@@ -183,37 +148,31 @@ class Columns:
 
 
 def membership_of(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array:
-    """Make the 0/1 matrix of shape (n_groups, n_rows), whose product with columns is their sum in each group.
+    """Build the 0/1 matrix of shape (n_groups, n_rows) whose product with columns is their sum in each group.
 
-    It adds a whole row at a time and needs no sort: twice as fast as a bincount for each column, four times as fast
-    as sorting by group and ``np.add.reduceat``.
-
-    Examples
-    --------
-    >>> membership_of(np.array([1, 0, 1]), 2) @ np.array([[1.0], [2.0], [3.0]])
-    array([[2.], [4.]])
+    Twice as fast as a bincount per column, four times as fast as sorting by group and ``np.add.reduceat``.
     """
     return sparse.csc_array((np.ones(len(group)), group, np.arange(len(group) + 1)), (n_groups, len(group)))
 
 
 def deviations_of(parts: Moments, group: NDArray[np.integer], n_groups: int) -> Matrix:
-    """Deviation of each mean from that of its group, groups ascending; 0 where there is none."""
+    """Deviation of each mean from the mean of its group, groups ascending; 0 without a mean."""
     sums = membership_of(group, n_groups)
-    return _about_common(parts, group, sums, sums @ parts.n.astype(np.float64))[0]
+    return _deviations_and_means(parts, group, sums, sums @ parts.n.astype(np.float64))[0]
 
 
-def _about_common(
+def _deviations_and_means(
     parts: Moments, group: NDArray[np.integer], sums: sparse.csc_array, total: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """Deviation of each mean from the mean of its group, and that mean; equal means have it, and no deviation."""
-    is_there = parts.n > 0
-    means = np.where(is_there, parts.mean, np.nan)
+    """Deviation of each mean from the mean of its group, and the group means; equal means deviate by exactly 0."""
+    has_values = parts.n > 0
+    means = np.where(has_values, parts.mean, np.nan)
     common = _divide(sums @ (parts.n * np.nan_to_num(means)), total)
     if len(group):
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         least, greatest = (extreme.reduceat(means, starts) for extreme in (np.fmin, np.fmax))
         common = np.where(least == greatest, least, common)
-    return np.where(is_there, parts.mean - common[group], 0.0), common
+    return np.where(has_values, parts.mean - common[group], 0.0), common
 
 
 def _divide(numerator: NDArray[np.floating | np.integer], denominator: NDArray[np.floating | np.integer]) -> Matrix:

@@ -1,4 +1,4 @@
-"""A ratio of two sums over users: moments of both that merge, and what they say of the ratio."""
+"""A ratio of two sums over users (micro average): moments of both that merge, and the ratio's spread."""
 
 from __future__ import annotations
 
@@ -16,28 +16,14 @@ if TYPE_CHECKING:
 Values: TypeAlias = NDArray[np.float64]
 
 _ROUNDING: Final = 8 * np.finfo(np.float64).eps
-"""Share of the terms of a sum below which it is what rounding left of them."""
+"""Share of its terms below which a sum is only rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """Central moments of numerators and denominators of several ratios in each group of users.
+    """Central moments of numerators and denominators, and the sum of products of their deviations.
 
-    Parameters
-    ----------
-    numerator, denominator : Moments
-        Of shape (n_groups, n_columns).
-    cross : float64, shape (n_groups, n_columns)
-        Sum of the products of their deviations from their means.
-
-    Examples
-    --------
-    Users with 1 of 2 and 3 of 4, then one with 2 of 3:
-
-    >>> left = by_group(np.array([[1.0], [3.0]]), np.array([[2.0], [4.0]]), np.array([0, 0]), 1)
-    >>> right = by_group(np.array([[2.0]]), np.array([[3.0]]), np.array([0]), 1)
-    >>> left.merge(right).cross
-    array([[2.]])
+    All of shape (n_groups, n_columns).
     """
 
     numerator: Moments
@@ -48,13 +34,13 @@ class Ratios:
         """Moments of both sets of users together; the products merge as the squares do."""
         n = self.numerator.n + other.numerator.n
         weight = np.where(n > 0, self.numerator.n * other.numerator.n / np.maximum(n, 1), 0.0)
-        apart = np.nan_to_num(other.numerator.mean - self.numerator.mean) * np.nan_to_num(
+        distances = np.nan_to_num(other.numerator.mean - self.numerator.mean) * np.nan_to_num(
             other.denominator.mean - self.denominator.mean
         )
         return Ratios(
             self.numerator.merge(other.numerator),
             self.denominator.merge(other.denominator),
-            self.cross + other.cross + apart * weight,
+            self.cross + other.cross + distances * weight,
         )
 
     def at(self, places: NDArray[np.integer]) -> Ratios:
@@ -62,7 +48,7 @@ class Ratios:
         return Ratios(self.numerator.at(places), self.denominator.at(places), self.cross[places])
 
     def united(self, group: NDArray[np.integer], n_groups: int) -> Ratios:
-        """Moments of all rows of each group together; ``group`` ascends, as for :meth:`Moments.united`."""
+        """Merge all rows of each group; ``group`` ascends, as for :meth:`Moments.united`."""
         above, below = (moments.deviations_of(each, group, n_groups) for each in (self.numerator, self.denominator))
         products = self.cross + self.numerator.n * above * below
         return Ratios(
@@ -72,19 +58,9 @@ class Ratios:
         )
 
 
-def by_group(numerator: Matrix, denominator: Matrix, group: NDArray[np.integer], n_groups: int) -> Ratios:
-    """Moments of each pair of columns in each group.
-
-    Parameters
-    ----------
-    numerator, denominator : float64, shape (n_rows, n_columns)
-        NaN, both of them, where undefined.
-    group : int, shape (n_rows,)
-        Group of each row, from 0 to ``n_groups - 1``.
-    n_groups : int
-        Number of groups.
-    """
-    above, below = (moments.by_group(values, group, n_groups) for values in (numerator, denominator))
+def ratio_moments_by_group(numerator: Matrix, denominator: Matrix, group: NDArray[np.integer], n_groups: int) -> Ratios:
+    """Moments of each pair of columns in each group; both are NaN where undefined."""
+    above, below = (moments.moments_by_group(values, group, n_groups) for values in (numerator, denominator))
     products = np.nan_to_num((numerator - above.mean[group]) * (denominator - below.mean[group]))
     return Ratios(above, below, moments.membership_of(group, n_groups) @ products)
 
@@ -92,28 +68,16 @@ def by_group(numerator: Matrix, denominator: Matrix, group: NDArray[np.integer],
 def linearised(
     mean: ArrayLike, m2: ArrayLike, denominator_mean: ArrayLike, denominator_m2: ArrayLike, cross: ArrayLike
 ) -> tuple[Values, Values]:
-    """Turn the moments into a ratio and its squared deviations, as if it were a mean.
+    """Express a ratio as a mean: the ratio, and the squared deviations of a mean with the same spread.
 
-    Parameters
-    ----------
-    mean, m2
-        Mean and squared deviations of the numerators.
-    denominator_mean, denominator_m2
-        Those of the denominators.
-    cross
-        Sum of the products of their deviations.
-
-    Returns
-    -------
-    ratio : float64
-        Sum of the numerators divided by that of the denominators; NaN where the latter is 0.
-    m2 : float64
-        Sum over users of ``((numerator - ratio denominator) / denominator_mean)^2``.
+    Arguments are those of :class:`Ratios`; ``mean`` and ``m2`` are of the numerators. NaN where the sum of the
+    denominators is 0.
 
     Notes
     -----
-    The delta method with the user as the unit: with U users, the interval of a mean that has this ``m2`` has the
-    variance ``U / (U - 1) sum (numerator - ratio denominator)^2 / (sum denominator)^2`` and U - 1 degrees of freedom.
+    The delta method with the user as the unit: ``m2 = sum ((numerator - ratio denominator) / denominator_mean)^2``.
+    With U users, the interval of a mean with this ``m2`` has the variance ``U / (U - 1) sum (numerator - ratio
+    denominator)^2 / (sum denominator)^2`` and U - 1 degrees of freedom.
 
     Examples
     --------
@@ -131,6 +95,6 @@ def linearised(
     terms = (m2, -2 * ratio * cross, ratio**2 * below_m2)
     left = terms[0] + terms[1] + terms[2]
     size = np.abs(terms[0]) + np.abs(terms[1]) + np.abs(terms[2])
-    # Of equal numerators even the first term is rounding, that of their mean.
+    # Where all numerators are equal, even the first term is only the rounding of their mean.
     is_rounding = left <= _ROUNDING * (size + _ROUNDING * mean**2)
     return ratio, np.where(is_rounding, 0.0, left) / below**2

@@ -430,11 +430,33 @@ def test_rows_without_a_model_are_counted_although_the_models_are_named() -> Non
     assert tuples(result.metrics, "model_id", "value") == [("m", 1.0)]
 
 
+def test_any_stream_of_arrow_is_a_table_and_is_read_once() -> None:
+    """Segments too, whose columns are looked at before any input is read."""
+
+    class Stream:
+        def __init__(self, read: pa.Table) -> None:
+            self.read, self.n_reads = read, 0
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            self.n_reads += 1
+            return self.read.__arrow_c_stream__(requested_schema)
+
+    streams = [Stream(one) for one in (*inputs(), table("user_id tier", ("ann", "gold")))]
+    log, held_out, segments = streams
+    result = evaluate(log, held_out, measures=["P@1"], segments=segments, slices=["tier"])
+    assert set(result.metrics["slice_value"].to_pylist()) == {"", "gold"}
+    assert result.checks.num_rows
+    assert [stream.n_reads for stream in streams] == [1, 1, 1]
+
+
 def test_ids_that_are_text_in_one_table_and_numbers_in_another_are_refused() -> None:
     log, held_out = inputs()
     numbers = pa.table({"user_id": pa.array([7], pa.int64()), "item_id": held_out["item_id"]})
-    with pytest.raises(ChecksFailedError, match=r"user_id of type bigint"):
+    with pytest.raises(ChecksFailedError, match=r"user_id of type bigint") as refused:
         evaluate(log, numbers, measures=["P@1"])
+    (fault,) = refused.value.faults
+    assert fault.where == "evaluate(held_out=)"
+    assert fault.fix.startswith("cast user_id of held_out to text, or that of recommendations to whole numbers")
     with pytest.raises(ChecksFailedError, match=r"user_id of type bigint"):
         evaluate(
             log, held_out, measures=["P@1"], segments=numbers.append_column("tier", pa.array(["x"])), slices=["tier"]

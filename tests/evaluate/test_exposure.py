@@ -128,7 +128,7 @@ def assert_row(row: Any, measure: Measure, lists: dict[str, list[str]], group: d
     if not lists:
         assert row is None
         return
-    naive = parity_of if measure.entry.definition.kind == "parity" else exposure_of
+    naive = parity_of if measure.entry.kind == "parity" else exposure_of
     value, error = naive(measure, lists, group)
     n_groups = len({group[user] for user in lists})
     half = stats.t.ppf(0.975, n_groups - 1) * error if n_groups > 1 else np.nan

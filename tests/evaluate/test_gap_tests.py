@@ -9,7 +9,7 @@ import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.statistics import hashing
+from rankeval_spark.statistics.resampling import hashed_random
 from tests.support.arrow_frames import dicts, in_chunks, judgements, ranking, table
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def naive_p(values: dict[str, float]) -> float:
         return max(means) - min(means)
 
     drawn = {
-        user: hashing.uniforms(hashing.user_hashes([user]), seed=3, replicates=REPLICATES)[0] / 2**32 for user in kept
+        user: hashed_random.uniforms(hashed_random.user_hashes([user]), seed=3, replicates=REPLICATES)[0] / 2**32
+        for user in kept
     }
     observed = gap({user: str(own) for user, (own, _) in kept.items()})
     as_large = sum(

@@ -31,7 +31,7 @@ def expected_value(measure: Measure, one: Ranking) -> float:
         return value
     of_group = one if measure.group is None else oracles.within(one, measure.group)
     has_judgements = of_group.missed or any(gain is not None for gain in of_group.gains)
-    filled = measure.entry.definition.without_relevant(**measure.kernel_options)
+    filled = measure.entry.without_relevant(measure.options)
     return filled if has_judgements else math.nan
 
 
@@ -78,11 +78,11 @@ def test_values_and_gains_that_do_not_count_are_checked_where_a_measure_reads_th
 def test_what_a_measure_lacks_is_told_before_anything_is_computed() -> None:
     inputs = Case(seed=11).tables()
     log, held_out = inputs["recommendations"], inputs["held_out"].drop_columns("value")
-    with pytest.raises(InputError, match=r"held_out: found no column 'value'; expected one, for R\(gains='value'\)"):
+    with pytest.raises(InputError, match=r"found no column 'value'; expected the column, for R\(gains='value'\)"):
         evaluate(log, held_out, measures=["R(gains='value')@3", "P@3"])
     with pytest.raises(ConfigError, match=r"train=.*P\(group='tail'\)(.|\n)*items=.*P\(group='rock'\)"):
         evaluate(log, held_out, measures=["P(group='tail')@3", "P(group='rock')@3"])
-    with pytest.raises(InputError, match=r"items: found no column 'categories'; expected one, for P\(group='rock'\)"):
+    with pytest.raises(InputError, match=r"found no column 'categories'; expected the column, for P\(group='rock'\)"):
         evaluate(log, held_out, measures=["P(group='rock')@3"], items=inputs["items"].drop_columns("categories"))
     with pytest.raises(InputError, match="ClassAccuracy@3 without a catalogue"):
         evaluate(log, held_out, measures=["ClassAccuracy@3"])

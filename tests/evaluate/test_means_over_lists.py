@@ -12,7 +12,7 @@ from scipy import stats
 
 from rankeval_spark import columns as C, evaluate
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.statistics import hashing
+from rankeval_spark.statistics.resampling import hashed_random
 from tests.support.arrow_frames import dicts, in_chunks, judgements, table, tuples, where
 
 if TYPE_CHECKING:
@@ -144,8 +144,8 @@ def test_bootstrap_draws_users_and_divides_by_their_lists() -> None:
     for label in ("P(denom='len')", "R(agg='micro')"):
         parts = parts_of(result.user_metrics, *COLUMNS[label], "als")
         sums, sizes, _ = np.array(list(parts.values())).T
-        hashes = hashing.user_hashes(list(parts))
-        weights = hashing.poisson_weights(hashes, seed=4, replicates=100).astype(np.float64)
+        hashes = hashed_random.user_hashes(list(parts))
+        weights = hashed_random.poisson_weights(hashes, seed=4, replicates=100).astype(np.float64)
         means = (weights.T @ sums) / (weights.T @ sizes)
         row = rows["als", label]
         ends = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])

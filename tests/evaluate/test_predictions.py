@@ -75,6 +75,6 @@ def test_user_whose_prediction_is_missing_is_named_whatever_the_ids_are() -> Non
 def test_log_without_scores_is_refused_before_anything_is_computed() -> None:
     ranks = table("user_id item_id rank", ("u", "a", 1))
     held_out = table("user_id item_id gain", ("u", "a", 1.0))
-    message = "no column 'score'; expected scores, which RMSE, AUC read; give the log its scores"
+    message = "no column 'score'; expected scores, because RMSE, AUC read them; add the scores to the log"
     with pytest.raises(InputError, match=message):
         evaluate(ranks, held_out, measures=["P@1", "RMSE", "AUC"])

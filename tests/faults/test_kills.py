@@ -41,7 +41,7 @@ CHANGED: Final[nights.Ranks] = {"ann": 2, "kim": 1}
 
 CHILD: Final = f"""
 import sys
-from rankeval_spark.session import build_session
+from rankeval_spark.spark.session import build_session
 from tests.spark.results import nights
 spark = build_session("killed", master="local[1]", settings={SETTINGS!r})
 nights.publish(spark, sys.argv[1], nights.facts("killed"), {CHANGED!r})
@@ -121,7 +121,7 @@ def publish_and_look_at_every_step(spark: SparkSession, root: str, monkeypatch: 
         assert_whole(spark, root)
 
     with monkeypatch.context() as patched:
-        patched.setattr("rankeval_spark.results.publish.reach", look)
+        patched.setattr("rankeval_spark.results.publishing.publish.reach", look)
         nights.publish(spark, root, nights.facts("next", nights.SECOND))
     assert steps[-len(POINTS) + 2 :] == list(POINTS[2:])
 

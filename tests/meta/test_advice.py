@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 import typer
 
-from rankeval_spark.cli.commands import app
-from rankeval_spark.session import jars
+from rankeval_spark.cli.arguments import app
+from rankeval_spark.spark.runtime import jars
 from tests.support.code import PACKAGE, ROOT, modules
 
 PAGES: Final = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

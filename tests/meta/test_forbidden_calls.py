@@ -34,56 +34,59 @@ READS_AND_WRITES: Final = frozenset({"read", "readStream", "write", "writeStream
 """Attributes of a session or a frame; ``read`` and ``write`` where they are not called: ``file.read()`` is no frame."""
 
 ACTIONS_ALLOWED: Final = {
-    "rankeval_spark/app/": "the imperative shell: what is computed is decided there",
+    "rankeval_spark/apps/": "the imperative shell: what is computed is decided there",
     "rankeval_spark/results/": "tables are written and audited there",
-    "rankeval_spark/sources/probes.py": "asks a table for its version and a file for its first lines",
-    "rankeval_spark/session/probe.py": "doctor tries a worker and a Delta table",
+    "rankeval_spark/inputs/spark/probes.py": "asks a table for its version and a file for its first lines",
+    "rankeval_spark/spark/doctor/session_checks.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
-    "rankeval_spark/stages/user_rows.py": "asks Spark how it writes a frame without rows as Arrow",
+    "rankeval_spark/spark/rows/exchange.py": "asks Spark how it writes a frame without rows as Arrow",
+    "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
 }
 IO_ALLOWED: Final = {
-    "rankeval_spark/sources/": "the only place where inputs are read",
+    "rankeval_spark/inputs/spark/": "the only place where inputs are read",
     "rankeval_spark/results/": "the only place where results are written and read",
-    "rankeval_spark/session/probe.py": "doctor writes and reads ten rows",
+    "rankeval_spark/spark/doctor/session_checks.py": "doctor writes and reads ten rows",
     "rankeval_spark/demo/": "the logs of the demo are written and read there",
 }
 PYTHON_ALLOWED: Final = {
-    "rankeval_spark/stages/user_rows.py": "the engine: all rows of a user in, lists, values and moments out",
-    "rankeval_spark/stages/moments.py": "values of users in, moments out",
-    "rankeval_spark/stages/resample.py": "replicate sums of a bootstrap in, intervals out",
-    "rankeval_spark/stages/summarise.py": "merged moments in, rows of metrics out",
-    "rankeval_spark/stages/compare.py": "values of two models in, differences and rows of comparisons out",
-    "rankeval_spark/stages/nights.py": "values of two nights in, their moments and rows of changes out",
-    "rankeval_spark/stages/exposure.py": "histograms of exposure in, rows of metrics out",
-    "rankeval_spark/stages/parity.py": "sums of groups of popularity in, rows of metrics out",
-    "rankeval_spark/stages/lots.py": "values of users in, sums under random labels and a p for each gap out",
-    "rankeval_spark/stages/fairness.py": "rows of metrics in, what they say of groups of users out",
-    "rankeval_spark/stages/gaps.py": "rows of metrics and of their groups in, how far the groups lie apart out",
-    "rankeval_spark/session/probe.py": "doctor asks a worker which Python it is",
+    "rankeval_spark/spark/rows/exchange.py": "the engine: all rows of a user in, lists, values and moments out",
+    "rankeval_spark/spark/result_tables/partial_aggregates.py": "values of users in, moments out",
+    "rankeval_spark/spark/checks/input_checks.py": "what was counted in, rows of checks out",
+    "rankeval_spark/spark/result_tables/bootstrap.py": "replicate sums of a bootstrap in, intervals out",
+    "rankeval_spark/spark/result_tables/mean_metrics.py": "merged moments in, rows of metrics out",
+    "rankeval_spark/spark/result_tables/paired_comparisons.py": "values of two models in, rows of comparisons out",
+    "rankeval_spark/spark/result_tables/night_changes.py": "values of two nights in, rows of changes out",
+    "rankeval_spark/spark/exposure/item_exposure.py": "histograms of exposure in, rows of metrics out",
+    "rankeval_spark/spark/exposure/group_parity.py": "sums of groups of popularity in, rows of metrics out",
+    "rankeval_spark/spark/result_tables/gap_tests.py": "values of users in, a p for each gap out",
+    "rankeval_spark/spark/result_tables/group_metrics.py": "rows of metrics in, what they say of groups of users out",
+    "rankeval_spark/spark/result_tables/group_gaps.py": "rows of metrics in, gaps between groups out",
+    "rankeval_spark/spark/doctor/session_checks.py": "doctor asks a worker which Python it is",
+    "rankeval_spark/spark/rows/bands.py": "numbers of users in, edges of bands by quantiles out",
 }
 JVM_ALLOWED: Final = {
-    "rankeval_spark/session/builder.py": "the driver of spark-submit is asked for Delta before there is a session",
-    "rankeval_spark/session/": "doctor looks at the driver",
-    "rankeval_spark/sources/probes.py": "Spark has no call that tells the columns of each Parquet file",
-    "rankeval_spark/results/storage.py": "locks need the file system of the results, whichever it is",
-    "rankeval_spark/app/failures.py": "a failure of the JVM is translated",
+    "rankeval_spark/spark/session/builder.py": "looks for Delta in the driver of spark-submit",
+    "rankeval_spark/spark/session/": "doctor looks at the driver",
+    "rankeval_spark/inputs/spark/probes.py": "Spark has no call that tells the columns of each Parquet file",
+    "rankeval_spark/results/storage/file_store.py": "locks need the file system of the results, whichever it is",
+    "rankeval_spark/apps/error_translation.py": "a failure of the JVM is translated",
 }
 SQL_ALLOWED: Final[Mapping[str, str]] = {
-    "rankeval_spark/results/audited_on_spark.py": "constraints of the tables, as Delta is told them",
-    "rankeval_spark/results/tables.py": "tables with comments and partitions on a path are created by SQL only",
-    "rankeval_spark/results/statements.py": "without Delta's Python package all that it does to a table is SQL only",
-    "rankeval_spark/sources/probes.py": "versions of a table likewise; its name is quoted, and is not taken as SQL",
+    "rankeval_spark/results/publishing/audited_frames.py": "constraints of the tables, as Delta is told them",
+    "rankeval_spark/results/storage/tables.py": "tables with comments and partitions on a path are created by SQL only",
+    "rankeval_spark/results/storage/statements.py": "Delta offers them as SQL only",
+    "rankeval_spark/inputs/spark/probes.py": "versions of a table; its name is quoted",
 }
 PRINT_ALLOWED: Final = {
     "rankeval_spark/cli/": "the terminal belongs to the command line",
-    "rankeval_spark/results/failpoints.py": "a test waits for the line; nothing is armed outside of tests",
+    "rankeval_spark/results/publishing/failpoints.py": "a test waits for the line; nothing is armed outside of tests",
 }
 IMPORTERS: Final = frozenset({"pa.array", "pa.scalar", "pc.fill_null", ".to_numpy"})
-"""Calls of pyarrow that import pandas; see ``engine/arrays``."""
+"""Calls of pyarrow that import pandas; see ``engine/batch/arrays``."""
 
-WITHOUT_PANDAS: Final = ("rankeval_spark/engine/", "rankeval_spark/app/trec/")
+WITHOUT_PANDAS: Final = ("rankeval_spark/engine/", "rankeval_spark/apps/trec/")
 PANDAS_ALLOWED: Final = {
-    "rankeval_spark/engine/bootstrap.py": "its states are bytes made by Python, for a node of their own",
+    "rankeval_spark/engine/aggregation/bootstrap_sums.py": "its states are bytes made by Python",
 }
 
 

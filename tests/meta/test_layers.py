@@ -1,10 +1,11 @@
-"""Imports go downwards only, and what computes numbers knows nothing of Spark."""
+"""Imports go downwards only, folders stay small, and what computes numbers knows nothing of Spark."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import pytest
@@ -12,27 +13,41 @@ import pytest
 from tests.support.code import PACKAGE, ROOT, Module, modules
 
 LAYERS: Final = (
-    {"errors", "columns", "schemas", "allowed", "limits", "spark_version"},
+    {"errors", "columns", "schemas", "allowed_folders", "limits", "spark"},
     {"measures", "statistics"},
     {"config"},
-    {"evaluation"},
+    {"report"},
+    {"evaluation", "inputs"},
     {"engine"},
     {"result_rows"},
-    {"in_process"},
-    {"stages"},
-    {"pipeline", "session", "sources", "results"},
-    {"app"},
+    {"inputs.arrow", "spark.spark_types"},
+    {"in_process", "spark.rows"},
+    {"spark.facts"},
+    {"spark.checks"},
+    {"spark.exposure", "spark.result_tables"},
+    {"inputs.spark", "results", "spark.plans", "spark.runtime"},
+    {"spark.session"},
+    {"spark.doctor"},
+    {"apps"},
     {"demo"},
     {"cli"},
     {"__main__", "jobs"},
 )
-"""From the bottom to the top; parts of one layer do not see each other, the words at the bottom excepted."""
+"""From the bottom to the top; parts of one layer do not see each other, the words at the bottom excepted.
+
+A part is a folder or module below the package. A module belongs to the part with the longest name that it begins with:
+``inputs`` has what both hosts know of inputs, ``inputs.arrow`` and ``inputs.spark`` read them; of ``spark`` itself
+there is only its version.
+"""
 
 LEVELS: Final = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 WORDS: Final = LAYERS[0]
-FIRST_WITH_SPARK: Final = LEVELS["stages"]
+FIRST_WITH_SPARK: Final = LEVELS["spark.spark_types"]
 SPARK: Final = ("pyspark", "delta", "py4j")
 NUMBERS_ONLY: Final = {"measures": {"numpy"}, "statistics": {"numpy", "scipy"}}
+EXAMPLES: Final = f"{PACKAGE}.measures.worked_examples"
+"""Documentation of the measures in YAML, which nothing that computes one loads."""
+MOST_MODULES: Final = 12
 
 ALL_MODULES: Final = [*modules(PACKAGE), *modules("jobs")]
 
@@ -42,8 +57,11 @@ def part_of(name: str) -> str | None:
     head, _, rest = name.partition(".")
     if head == "jobs":
         return "jobs"
-    first = rest.partition(".")[0]
-    return (first if first in LEVELS else PACKAGE) if head == PACKAGE else None
+    if head != PACKAGE:
+        return None
+    words = rest.split(".")
+    prefixes = (".".join(words[:n]) for n in range(len(words), 0, -1))
+    return next((prefix for prefix in prefixes if prefix in LEVELS), PACKAGE)
 
 
 def may_import(importer: str, imported: str) -> bool:
@@ -51,7 +69,7 @@ def may_import(importer: str, imported: str) -> bool:
     if importer == imported or (importer in WORDS and imported in WORDS):
         return True
     if imported == PACKAGE:  # the top of the package: its version, and names that are loaded when used
-        return LEVELS[importer] > LEVELS["stages"]
+        return LEVELS[importer] >= LEVELS["spark.plans"]
     return LEVELS[imported] < LEVELS[importer]
 
 
@@ -71,7 +89,12 @@ def test_every_part_of_the_package_has_a_layer() -> None:
     parts = {
         path.stem for path in (ROOT / PACKAGE).iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert parts - {"__init__"} == set(LEVELS) - {"jobs"}
+    assert parts - {"__init__"} == {part.split(".")[0] for part in LEVELS} - {"jobs"}
+
+
+def test_every_layer_is_a_part_of_the_package() -> None:
+    places = {module.name for module in ALL_MODULES}
+    assert [part for part in LEVELS if part != "jobs" and f"{PACKAGE}.{part}" not in places] == []
 
 
 def test_imports_go_downwards_only() -> None:
@@ -79,8 +102,8 @@ def test_imports_go_downwards_only() -> None:
 
 
 def test_the_words_at_the_bottom_import_in_one_direction() -> None:
-    """``schemas`` uses ``columns``, ``allowed`` and ``spark_version`` the errors; otherwise none knows another."""
-    allowed = {("schemas", "columns"), ("allowed", "errors"), ("spark_version", "errors")}
+    """``schemas`` uses ``columns``, ``allowed_folders`` and the version of Spark the errors; no other knows another."""
+    allowed = {("schemas", "columns"), ("allowed_folders", "errors"), ("spark", "errors")}
     found = {
         (part_of(module.name), part_of(name))
         for module in ALL_MODULES
@@ -91,11 +114,56 @@ def test_the_words_at_the_bottom_import_in_one_direction() -> None:
     assert {pair for pair in found if pair[0] != pair[1]} <= allowed | {("schemas", PACKAGE)}
 
 
-def test_no_layer_below_the_stages_imports_spark() -> None:
+def folder_imports(parent: str) -> dict[str, set[str]]:
+    """Which folders and modules directly below a package import which others of them when the program runs."""
+    names = {module.name for module in ALL_MODULES}
+    found: dict[str, set[str]] = defaultdict(set)
+    for module in ALL_MODULES:
+        if not module.name.startswith(f"{parent}."):
+            continue
+        child = module.name[len(parent) + 1 :].split(".")[0]
+        for name, _ in module.imports(for_types=False):
+            if name.startswith(f"{parent}."):
+                other = name[len(parent) + 1 :].split(".")[0]
+                if other != child and f"{parent}.{other}" in names:
+                    found[child].add(other)
+    return found
+
+
+def reachable(start: str, arrows: Mapping[str, Iterable[str]]) -> set[str]:
+    """Everything that can be reached by one arrow or more."""
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = set(arrows.get(waiting.pop(), ())) - seen
+        seen |= new
+        waiting += new
+    return seen
+
+
+PACKAGES: Final = sorted(module.name for module in ALL_MODULES if module.is_package)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_folders_and_modules_of_a_package_import_each_other_in_no_circle(package: str) -> None:
+    arrows = folder_imports(package)
+    assert [child for child in arrows if child in reachable(child, arrows)] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_folder_has_at_most_a_dozen_modules(package: str) -> None:
+    inside = [
+        module.name for module in ALL_MODULES if not module.is_package and module.name.rpartition(".")[0] == package
+    ]
+    assert len(inside) <= MOST_MODULES, inside
+
+
+def test_no_layer_below_the_host_on_spark_imports_spark() -> None:
     faults = [
         f"{module.place}:{line}: {name}"
         for module in ALL_MODULES
-        if LEVELS.get(part_of(module.name) or "", FIRST_WITH_SPARK) < FIRST_WITH_SPARK
+        if (part := part_of(module.name) or "") in {"in_process", "inputs.arrow"}
+        or LEVELS.get(part, FIRST_WITH_SPARK) < FIRST_WITH_SPARK
         for name, line in module.imports()
         if name.split(".")[0] in SPARK
     ]
@@ -109,10 +177,16 @@ def test_numbers_are_computed_with_numpy_and_scipy_alone() -> None:
         for module in ALL_MODULES
         for name, line in module.imports()
         if (part := part_of(module.name)) in NUMBERS_ONLY
+        and module.name != EXAMPLES
         and (head := name.split(".")[0]) not in {*sys.stdlib_module_names, PACKAGE}
         and head not in NUMBERS_ONLY[part or ""]
     ]
     assert faults == []
+
+
+def test_examples_of_measures_are_read_by_the_command_line_alone() -> None:
+    importers = {part_of(module.name) for module in ALL_MODULES for name, _ in module.imports() if EXAMPLES in name}
+    assert importers == {"cli"}
 
 
 def test_there_is_no_relative_import() -> None:
@@ -128,7 +202,7 @@ def test_there_is_no_relative_import() -> None:
 
 
 @pytest.mark.parametrize("name", ["errors", "columns", "schemas", "measures", "statistics", "config", "engine.job"])
-def test_importing_a_layer_below_the_stages_loads_neither_spark_nor_pandas(name: str) -> None:
+def test_importing_a_layer_below_the_host_on_spark_loads_neither_spark_nor_pandas(name: str) -> None:
     """In a process of its own, because imports are remembered."""
     script = f"import sys, {PACKAGE}.{name}; print(*sorted({{'pyspark', 'pandas', 'py4j'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
@@ -142,8 +216,15 @@ def test_importing_the_package_loads_none_of_its_public_names() -> None:
 
 
 def test_the_order_of_layers_catches_an_import_that_goes_up() -> None:
-    assert not may_import("stages", "app")
-    assert not may_import("sources", "results")
+    assert not may_import("spark.rows", "apps")
+    assert not may_import("inputs.spark", "results")
     assert not may_import("measures", "statistics")
-    assert not may_import("config", "stages")
-    assert may_import("pipeline", "stages")
+    assert not may_import("config", "spark.rows")
+    assert not may_import("in_process", "spark.rows")
+    assert may_import("spark.plans", "spark.rows")
+
+
+def test_a_module_belongs_to_the_longest_part_it_begins_with() -> None:
+    assert part_of(f"{PACKAGE}.spark.version.spark_line") == "spark"
+    assert part_of(f"{PACKAGE}.spark.session.builder") == "spark.session"
+    assert part_of(f"{PACKAGE}.inputs.input_columns") == "inputs"

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from rankeval_spark.spark_version import SPARK_LINES
+from rankeval_spark.spark.version import SPARK_LINES
 from tests.support import spark_names
 from tests.support.code import ROOT, Module, modules
 

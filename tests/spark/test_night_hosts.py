@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.app.night import run_night
+from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.session.on_demand import on_demand
+from rankeval_spark.spark.session.on_demand import on_demand
 from tests.support import nights
 from tests.support.awkward import Awkward
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.app.night import NightResult
+    from rankeval_spark.apps.nightly.night import NightResult
 
 OF_USERS: Final = ("lists", "user_metrics")
 TOLERANCE: Final = 1e-12

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from rankeval_spark.session.java import find_java
-from rankeval_spark.session.spark_home import find_spark_home
+from rankeval_spark.spark.runtime.java import find_java
+from rankeval_spark.spark.runtime.spark_home import find_spark_home
 
 START_SECONDS: Final = 120
 _MASTER: Final = re.compile(r"Starting Spark master at (spark://\S+)")

@@ -22,7 +22,7 @@ class Module:
     path : Path
         Where it is.
     name : str
-        Dotted name from the project's root, such as ``rankeval_spark.stages.rank``.
+        Dotted name from the project's root, such as ``rankeval_spark.spark.rows.exchange``.
     """
 
     path: Path
@@ -52,14 +52,29 @@ class Module:
         """Every node of the tree."""
         return ast.walk(self.tree)
 
-    def imports(self) -> Iterator[tuple[str, int]]:
-        """Name and line of every module, or name of a module, that is imported: at the top, in functions, for types."""
+    def imports(self, *, for_types: bool = True) -> Iterator[tuple[str, int]]:
+        """Name and line of every module, or name of a module, that is imported: at the top, in functions, for types.
+
+        Parameters
+        ----------
+        for_types : bool
+            Whether imports below ``if TYPE_CHECKING`` are among them, which no running program makes.
+        """
+        left_out = set() if for_types else set(self._type_imports())
         for node in self.nodes():
+            if node in left_out:
+                continue
             if isinstance(node, ast.Import):
                 yield from ((each.name, node.lineno) for each in node.names)
             elif isinstance(node, ast.ImportFrom):
                 base = self._absolute(node)
                 yield from ((f"{base}.{each.name}", node.lineno) for each in node.names)
+
+    def _type_imports(self) -> Iterator[ast.AST]:
+        """Everything below ``if TYPE_CHECKING``."""
+        for node in self.nodes():
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                yield from ast.walk(node)
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         if not node.level:

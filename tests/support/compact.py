@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.measures import needs as N
-from rankeval_spark.measures.groups import bits_of
-from rankeval_spark.measures.items import NOTHING_KNOWN
+from rankeval_spark.measures import required_facts as N
+from rankeval_spark.measures.item_groups import bits_of
+from rankeval_spark.measures.kernel_inputs.example_lists import NOTHING_KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rankeval_spark.measures import Background, Ranking
-    from rankeval_spark.measures.items import Item
+    from rankeval_spark.measures.kernel_inputs.example_lists import Item
 
 _TEXTS: Final = pa.list_(pa.string())
 _NUMBERS: Final = pa.list_(pa.float64())

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Policies
-from rankeval_spark.engine import rows
-from rankeval_spark.engine.batch import Batch, to_batch
+from rankeval_spark.engine.aggregation.slices import PACKED
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.batch import Batch, to_batch
 from rankeval_spark.engine.job import Job
-from rankeval_spark.engine.judgements import Judgements, to_judgements
-from rankeval_spark.engine.ranking import NO_RANK, Ranked, to_ranked
-from rankeval_spark.engine.results import Scoring
-from rankeval_spark.engine.rules import ListRules
-from rankeval_spark.engine.slices import PACKED
+from rankeval_spark.engine.outputs import Scoring
+from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
+from rankeval_spark.engine.ranking.list_rules import ListRules
+from rankeval_spark.engine.ranking.ranked_lists import NO_RANK, RankedLists, to_ranked
 from rankeval_spark.measures import MeasureSet
 
 Row = dict[str, Any]
@@ -30,20 +30,18 @@ BY_RANK: Final = ListRules(C.RANK, "item_asc", "best")
 ID_TYPES: Final = {"string": pa.string(), "bigint": pa.int64()}
 
 _TYPES: Final = {
-    rows.KIND: pa.int8(),
+    row_kinds.KIND: pa.int8(),
     C.MODEL_ID: pa.string(),
     C.LIST_ID: pa.string(),
     C.SCORE: pa.float64(),
     C.RANK: pa.int32(),
     C.GAIN: pa.float64(),
     C.VALUE: pa.float64(),
-    C.GROUPS: pa.int64(),
     C.INTERACTED_AT: pa.timestamp("us", tz="UTC"),
-    rows.SEGMENT_VALUES: pa.list_(pa.string()),
-    rows.MODELS: pa.string(),
-    rows.SIMILARITY: pa.float64(),
-    rows.FACTS: pa.struct([("item_users", pa.float64())]),
-    C.PROFILE: pa.struct([("profile_interactions", pa.float64())]),
+    row_kinds.SEGMENT_VALUES: pa.list_(pa.string()),
+    row_kinds.MODELS: pa.string(),
+    row_kinds.SIMILARITY: pa.float64(),
+    row_kinds.FACTS: pa.struct([("item_users", pa.float64())]),
     C.PAIRS: pa.list_(pa.struct([("later", pa.int32()), ("earlier", pa.int32()), ("similarity", pa.float64())])),
 }
 """Types of the columns of the engine's input; those of the ids are chosen."""
@@ -69,22 +67,28 @@ _COMPACT: Final = {
 
 def log(columns: str, *given: tuple[Any, ...]) -> list[Row]:
     """Write rows of the log, with the columns named, such as ``"user_id item_id score"``; by default of model 'm'."""
-    return [{rows.KIND: rows.LOG, C.MODEL_ID: "m", **dict(zip(columns.split(), row, strict=True))} for row in given]
+    return [
+        {row_kinds.KIND: row_kinds.LOG, C.MODEL_ID: "m", **dict(zip(columns.split(), row, strict=True))}
+        for row in given
+    ]
 
 
 def held_out(columns: str, *given: tuple[Any, ...]) -> list[Row]:
     """Write judgements, likewise."""
-    return [{rows.KIND: rows.HELD_OUT, **dict(zip(columns.split(), row, strict=True))} for row in given]
+    return [{row_kinds.KIND: row_kinds.HELD_OUT, **dict(zip(columns.split(), row, strict=True))} for row in given]
 
 
 def train(*pairs: tuple[Any, Any]) -> list[Row]:
     """Write interactions: (user, item)."""
-    return [{rows.KIND: rows.TRAIN, C.USER_ID: user, C.ITEM_ID: item} for user, item in pairs]
+    return [{row_kinds.KIND: row_kinds.TRAIN, C.USER_ID: user, C.ITEM_ID: item} for user, item in pairs]
 
 
 def segments(*given: tuple[Any, ...]) -> list[Row]:
     """Write the segment values of users: (user, value, value, ...)."""
-    return [{rows.KIND: rows.SEGMENTS, C.USER_ID: user, rows.SEGMENT_VALUES: values} for user, *values in given]
+    return [
+        {row_kinds.KIND: row_kinds.SEGMENTS, C.USER_ID: user, row_kinds.SEGMENT_VALUES: values}
+        for user, *values in given
+    ]
 
 
 def input_table(*inputs: Iterable[Row], ids: str = "string", also: Sequence[str] = ()) -> pa.Table:
@@ -102,7 +106,7 @@ def input_table(*inputs: Iterable[Row], ids: str = "string", also: Sequence[str]
     every = [row for one in inputs for row in one]
     types = {**_TYPES, C.USER_ID: ID_TYPES[ids], C.ITEM_ID: ID_TYPES[ids]}
     names = dict.fromkeys(
-        (rows.KIND, C.USER_ID, C.ITEM_ID, C.MODEL_ID, *(name for row in every for name in row), *also)
+        (row_kinds.KIND, C.USER_ID, C.ITEM_ID, C.MODEL_ID, *(name for row in every for name in row), *also)
     )
     columns = {name: pa.array([row.get(name) for row in every], types[name]) for name in names}
     return pa.table(columns)
@@ -133,12 +137,20 @@ def models_in(table: pa.Table) -> tuple[str, ...]:
     return tuple(sorted({name for name in found if name is not None})) or ("m",)
 
 
-def judgements_of(batch: Batch, *, duplicates: str = "max") -> Judgements:
-    """Make one judgement per (user, item)."""
-    return to_judgements(batch.held_out, n_items=batch.n_items, duplicates=duplicates)
+def judgements_of(batch: Batch, *, duplicates: str = "max", groups: Mapping[str, int] | None = None) -> Judgements:
+    """Make one judgement per (user, item), with the bits of the groups of each item where these are given."""
+    bits = None if groups is None else np.array([groups.get(item, 0) for item in batch.items.to_pylist()])
+    return to_judgements(batch.held_out, n_items=batch.n_items, duplicates=duplicates, item_groups=bits)
 
 
-def ranked_of(table: pa.Table, rules: ListRules) -> Ranked:
+def known_items(facts: Mapping[str, pa.DataType], *items: tuple[Any, ...], ids: str = "string") -> dict[str, pa.Array]:
+    """Write the constants of a job that say what is known of items: (item, fact, fact, ...)."""
+    kind = pa.struct({C.ITEM_ID: ID_TYPES[ids], **facts})
+    cells = [dict(zip((C.ITEM_ID, *facts), item, strict=True)) for item in items]
+    return {row_kinds.ITEMS: pa.array([cells], pa.list_(kind))}
+
+
+def ranked_of(table: pa.Table, rules: ListRules) -> RankedLists:
     """Rank the lists of a table."""
     batch = batch_of(table)
     return to_ranked(batch, judgements_of(batch, duplicates=rules.held_out_duplicates), rules=rules)
@@ -166,7 +178,7 @@ def job(
 def judgement_rows(batch: Batch, judgements: Judgements) -> list[Row]:
     """Read judgements back: user, item, gain and, where they have one, value and groups."""
     users, items = batch.users.to_pylist(), batch.items.to_pylist()
-    named = ((C.GAIN, judgements.gain), (C.VALUE, judgements.value), (C.GROUPS, judgements.groups))
+    named = ((C.GAIN, judgements.gain), (C.VALUE, judgements.value), ("groups", judgements.groups))
     facts = {name: numbers.tolist() for name, numbers in named if numbers is not None}
     return [
         {C.USER_ID: users[user], C.ITEM_ID: items[pair % batch.n_items]}
@@ -175,7 +187,7 @@ def judgement_rows(batch: Batch, judgements: Judgements) -> list[Row]:
     ]
 
 
-def ranked_rows(ranked: Ranked, *, gains: Judgements | None = None) -> list[Row]:
+def ranked_rows(ranked: RankedLists, *, gains: Judgements | None = None) -> list[Row]:
     """Read ranked items back: their list, the rank, copies, whether they tie and are the last of their list."""
     entries, batch, keys = ranked.entries, ranked.entries.batch, ranked.keys
     users, items, list_ids = batch.users.to_pylist(), batch.items.to_pylist(), keys.list_id.to_pylist()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.results import IS_EVALUATED, N_LISTED
-from rankeval_spark.stages.judgements import N_COPIES
+from rankeval_spark.engine.outputs import N_LISTED
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.spark.rows.judgements import N_COPIES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import rows
+from rankeval_spark.engine.batch import row_kinds
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.rules import ListRules
+    from rankeval_spark.engine.ranking.list_rules import ListRules
 
 Row = dict[str, Any]
 
@@ -28,12 +28,12 @@ class Refused(Exception):  # noqa: N818 - an outcome, and no fault of anyone
 
 def to_lists(given: Iterable[Row], *, rules: ListRules, models: tuple[str, ...]) -> list[Row]:
     """Make the compact row of each list, of rows of the engine's input; in no particular order."""
-    by_kind: dict[int, list[Row]] = {kind: [] for kind in (rows.LOG, rows.HELD_OUT, rows.TRAIN)}
+    by_kind: dict[int, list[Row]] = {kind: [] for kind in (row_kinds.LOG, row_kinds.HELD_OUT, row_kinds.TRAIN)}
     for row in given:
-        by_kind[row[rows.KIND]].append(row)
-    gains = _gains(by_kind[rows.HELD_OUT], rules.held_out_duplicates)
-    seen = {(row[C.USER_ID], row[C.ITEM_ID]) for row in by_kind[rows.TRAIN]}
-    kept = [row for row in by_kind[rows.LOG] if _stays(row, gains, seen, rules)]
+        by_kind[row[row_kinds.KIND]].append(row)
+    gains = _gains(by_kind[row_kinds.HELD_OUT], rules.held_out_duplicates)
+    seen = {(row[C.USER_ID], row[C.ITEM_ID]) for row in by_kind[row_kinds.TRAIN]}
+    kept = [row for row in by_kind[row_kinds.LOG] if _stays(row, gains, seen, rules)]
     lists: dict[tuple[Any, ...], list[Row]] = {}
     for row in kept:
         lists.setdefault((row[C.MODEL_ID], row[C.USER_ID], row.get(C.LIST_ID, C.ONE_LIST)), []).append(row)

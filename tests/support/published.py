@@ -10,13 +10,14 @@ import deltalake
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.app import gates
-from rankeval_spark.app.night import measure_facts
+from rankeval_spark.apps import gates
+from rankeval_spark.apps.nightly.night import measure_facts
 from rankeval_spark.config.request import request_of
 from rankeval_spark.in_process.evaluation import evaluate_in_process
-from rankeval_spark.results import delta_log, journal, local_tables, tables
-from rankeval_spark.results.facts import Night, RunFacts
-from rankeval_spark.results.storage import LocalStorage
+from rankeval_spark.results import journal
+from rankeval_spark.results.run_facts import Night, RunFacts
+from rankeval_spark.results.storage import delta_log, local_tables, tables
+from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class Root:
         self.root = root
         self._config = config
         self._storage = LocalStorage(root)
-        for schema in tables.missing(self._storage):
-            tables.create(self._storage, schema)
+        for schema in tables.missing_tables(self._storage):
+            tables.create_table(self._storage, schema)
 
     def publish(
         self,
@@ -92,7 +93,7 @@ class Root:
         """Append an event, a second later than the one before."""
         seconds = delta_log.latest_version(self._storage, schemas.RUNS.name)
         at = datetime(2026, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
-        local_tables.append(self._storage, schemas.RUNS.name, [event.values(at)], tag=event.facts.run_id)
+        local_tables.append_rows(self._storage, schemas.RUNS.name, [event.values(at)], tag=event.facts.run_id)
 
     def _replace(self, table: str, facts: RunFacts, rows: pa.Table) -> None:
         if table == schemas.USER_METRICS.name:

@@ -15,9 +15,10 @@ import pytest
 from rankeval_spark import Results, schemas
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError, InputError
-from rankeval_spark.results import journal, local_tables
-from rankeval_spark.results.facts import RunFacts
-from rankeval_spark.results.storage import LocalStorage
+from rankeval_spark.results import journal
+from rankeval_spark.results.run_facts import RunFacts
+from rankeval_spark.results.storage import local_tables
+from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights
 from tests.support.cli import PROJECT
 from tests.support.nights import FIRST, SECOND
@@ -161,6 +162,14 @@ def test_a_night_whose_users_were_deleted_is_not_an_empty_one(root: Root) -> Non
     assert results.user_metrics(date=SECOND).num_rows
 
 
+def test_no_file_is_read_through_python(root: Root) -> None:
+    """A thread of Arrow that holds a file of Python's when the interpreter ends aborts the process."""
+    (files,) = {
+        fragment.filesystem.base_fs.type_name for fragment in Results(root.root).scan("metrics").get_fragments()
+    }
+    assert files == "local"
+
+
 def test_a_scan_reads_what_is_asked_of_it(root: Root) -> None:
     scan = Results(root.root).scan("user_metrics", date=FIRST, k=2)
     batches = list(scan.to_batches(columns=["user_id", "rr"]))
@@ -193,7 +202,7 @@ def test_a_root_in_which_nothing_was_published_says_so(tmp_path: Path) -> None:
 def test_a_version_that_is_gone_is_named(root: Root) -> None:
     storage = LocalStorage(root.root)
     with pytest.raises(ConfigError, match="table metrics at version 99"):
-        local_tables.read(storage, "metrics", version=99)
+        local_tables.read_rows(storage, "metrics", version=99)
 
 
 def without_spark(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -224,6 +233,7 @@ def without_spark(folder: Path, *arguments: object) -> subprocess.CompletedProce
         (("compare", "--against", "als"), 0, "pop"),
         (("compare", "--against", "previous", "--slice", "any"), 0, "unpaired"),
         (("gate", "--date", str(SECOND)), 6, "failed"),
+        (("report", "--out", "report.html"), 0, "wrote report.html"),
     ],
 )
 def test_what_only_reads_needs_no_spark(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from rankeval_spark.session import build_session
+from rankeval_spark.spark.session import build_session
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.connect import connect_server

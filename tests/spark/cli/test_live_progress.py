@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from rankeval_spark.session.tasks import Tasks, tasks_counter
+from rankeval_spark.spark.session.task_progress import Tasks, tasks_counter
 from tests.support.cli import PROJECT
 from tests.support.nights import FIRST
 
@@ -26,8 +26,8 @@ ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(PROJECT), "TERM": "xterm",
 
 SHOWN = """
 import time
-from rankeval_spark.cli.terminal import LiveLine, console, progress
-from rankeval_spark.session import tasks
+from rankeval_spark.cli.display.terminal import LiveLine, console, progress
+from rankeval_spark.spark.session import task_progress as tasks
 tasks.tasks_counter = lambda: lambda: tasks.Tasks(3, 8)
 with progress("nightly [x]") as listener:
     listener.say("as many rows")
@@ -41,7 +41,7 @@ with progress("nightly [x]") as listener:
 
 WAITED = """
 import time
-from rankeval_spark.cli.terminal import waiting
+from rankeval_spark.cli.display.terminal import waiting
 with waiting("starting Spark"):
     time.sleep(1.3)
 """

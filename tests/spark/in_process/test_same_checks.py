@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.app.spark_evaluation import SparkEvaluation
+from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
 from rankeval_spark.config import Checks
-from rankeval_spark.in_process.checks import to_checks
-from rankeval_spark.in_process.tables import Source, Tables
+from rankeval_spark.in_process.checks.input_checks import to_checks
+from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.result_rows.check_rows import Fact
 from tests.support.arrow_sources import source
 
@@ -136,8 +136,8 @@ class Log:
 
 
 CASES: Final[dict[str, dict[str, Any]]] = {
-    "by rank": {"rank_gaps": "keep"},
-    "named models": {"models": ["a", "typo"], "baseline": "typo"},
+    "by rank": {"rank_gaps": "keep", "held_out_duplicates": "sum"},
+    "named models": {"models": ["a", "typo"], "baseline": "typo", "held_out_duplicates": "last"},
     "seen and described": {"measures": ["NotInTrain@2", "ILD@3"], "unknown_items": "drop"},
 }
 """What `test_hosts_agree` does not ask for; it compares the checks of all other cases."""

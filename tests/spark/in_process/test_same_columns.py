@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from rankeval_spark import schemas
-from rankeval_spark.config.input_columns import segments_schema
 from rankeval_spark.errors import InputError
-from rankeval_spark.in_process.arrow_input import to_source
-from rankeval_spark.sources import IS_UNPARSABLE, from_frame
+from rankeval_spark.inputs.arrow.reading import to_source
+from rankeval_spark.inputs.input_columns import segments_schema
+from rankeval_spark.inputs.spark import IS_UNPARSABLE, from_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pytest
 
-from rankeval_spark.app.compare import Wanted, with_model, with_night
-from rankeval_spark.app.past import published_nights
+from rankeval_spark.apps.history.published_runs import published_nights
+from rankeval_spark.apps.published.comparison import ComparisonSelection, with_model, with_night
 from rankeval_spark.config import load_config
-from rankeval_spark.results.readers import is_native
+from rankeval_spark.results.reading.table_readers import is_native
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.published import Root
@@ -90,9 +90,15 @@ def assert_same_rows(found: list[dict[str, Any]], expected: list[dict[str, Any]]
 
 
 @pytest.mark.parametrize(
-    "wanted", [Wanted(slices=None), Wanted(models=["als", "knn"], measures=["nDCG"], ks=[3], slices=["country"])]
+    "wanted",
+    [
+        ComparisonSelection(slices=None),
+        ComparisonSelection(models=["als", "knn"], measures=["nDCG"], ks=[3], slices=["country"]),
+    ],
 )
-def test_nights_and_models_are_compared_alike(spark: SparkSession, roots: tuple[str, str], wanted: Wanted) -> None:
+def test_nights_and_models_are_compared_alike(
+    spark: SparkSession, roots: tuple[str, str], wanted: ComparisonSelection
+) -> None:
     found = {}
     for root, session in zip(roots, (None, spark), strict=True):
         then, now = published_nights(session, root)

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results import MeasureFact, ResultsStore, RunFacts
-from rankeval_spark.stages.frames import struct_field
+from rankeval_spark.spark.spark_types import struct_field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,9 +11,10 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.results import MeasureFact, Results, ResultsStore, audit
-from rankeval_spark.results.audited_here import RowsHere
-from rankeval_spark.results.audited_on_spark import RowsOnSpark
+from rankeval_spark.results import MeasureFact, Results, ResultsStore
+from rankeval_spark.results.publishing import audit
+from rankeval_spark.results.publishing.audited_files import RowsHere
+from rankeval_spark.results.publishing.audited_frames import RowsOnSpark
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.errors import Fault
-    from rankeval_spark.results.audited import Audited
+    from rankeval_spark.results.publishing.audited import Audited
 
 Look: TypeAlias = "Callable[[list[nights.Row]], list[Fault]]"
 

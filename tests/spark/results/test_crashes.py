@@ -11,14 +11,16 @@ import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ResultsError, notes_of
-from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, locks, publish as publishing
+from rankeval_spark.results import Results, ResultsStore
+from rankeval_spark.results.publishing import failpoints, publish as publishing
+from rankeval_spark.results.storage import delta_log, locks
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.commits import Root
-    from rankeval_spark.results.journal import State
+    from rankeval_spark.results.journal import JournalState
+    from rankeval_spark.results.storage.commits import Root
 
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 
@@ -95,7 +97,7 @@ def test_a_run_that_was_taken_for_dead_while_it_waited_publishes_nothing(
     before = nights.rows_of(Results(spark, root).user_metrics(), without=())
     recovered = publishing.recover
 
-    def suspended(held: Root) -> State:
+    def suspended(held: Root) -> JournalState:
         for name in leftovers(root):
             shutil.rmtree(Path(root, "_staging", name))
         return recovered(held)

@@ -8,7 +8,7 @@ import pytest
 
 from rankeval_spark import schemas
 from rankeval_spark.schemas import Field
-from rankeval_spark.stages.frames import data_type, struct_type
+from rankeval_spark.spark.spark_types import data_type, struct_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,9 +13,11 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, InputError, ResultsError
-from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, statements, tables
-from rankeval_spark.results.maintenance import Compacted
-from rankeval_spark.results.storage import LocalStorage
+from rankeval_spark.results import Results, ResultsStore
+from rankeval_spark.results.maintenance.maintenance import Compacted
+from rankeval_spark.results.publishing import failpoints
+from rankeval_spark.results.storage import delta_log, statements, tables
+from rankeval_spark.results.storage.file_store import LocalStorage
 from rankeval_spark.schemas import Field
 from tests.spark.results import nights
 from tests.support import nights as workspaces
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.maintenance import Maintenance
+    from rankeval_spark.results.maintenance.maintenance import Maintenance
 
 DELETED_FILES = "delta.deletedFileRetentionDuration"
 THIRD = nights.SECOND.replace(day=3)
@@ -104,7 +106,7 @@ def test_the_command_keeps_the_means_and_says_what_is_gone(spark: SparkSession, 
     assert nights.rows_of(results.metrics(), without=()) == means
     assert {row[C.USER_ID] for row in results.user_metrics(date=workspaces.SECOND).collect()} == users - {"ann"}
     for schema in tables.TABLES:
-        text = nights.rows_of(tables.read(spark, storage, schema.name), without=("config",))
+        text = nights.rows_of(tables.read_table(spark, storage, schema.name), without=("config",))
         assert not [row for row in text if re.search(r"\bann\b", row)], schema.name
     published = {schema.name: delta_log.latest_version(storage, schema.name) for schema in schemas.PUBLISHED}
     assert results.table_versions() == published

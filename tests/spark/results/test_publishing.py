@@ -10,8 +10,9 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ResultsError
-from rankeval_spark.results import InputFact, MeasureFact, Results, ResultsStore, delta_log, tables
-from rankeval_spark.results.storage import LocalStorage
+from rankeval_spark.results import InputFact, MeasureFact, Results, ResultsStore
+from rankeval_spark.results.storage import delta_log, tables
+from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.spark.results import nights
 
 if TYPE_CHECKING:

@@ -10,8 +10,10 @@ import pytest
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results import Results, failpoints, local_tables, tables
-from rankeval_spark.results.storage import LocalStorage
+from rankeval_spark.results import Results
+from rankeval_spark.results.publishing import failpoints
+from rankeval_spark.results.storage import local_tables, tables
+from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.spark.results import nights
 from tests.support.readers import READERS, sorted_rows
 
@@ -37,7 +39,7 @@ def test_other_readers_see_what_spark_sees(spark: SparkSession, root: str, reade
     assert READERS[reader](f"{root}/{table}", columns) == sorted_rows(expected)
 
 
-def seen_by(results: Results[Any]) -> dict[str, list[str]]:
+def seen_by(results: Results[Any]) -> dict[str, list[dict[str, Any]]]:
     """Rows of every table and view, in a form that can be compared whatever read them."""
     frames = {schema.name: results.published(schema.name) for schema in schemas.PUBLISHED}
     frames |= {
@@ -46,12 +48,12 @@ def seen_by(results: Results[Any]) -> dict[str, list[str]]:
         "of_a_night": results.lists(date=nights.FIRST),
     }
     read = {name: frame if isinstance(frame, pa.Table) else frame.toArrow() for name, frame in frames.items()}
-    return {name: sorted(map(str, _rows(table))) for name, table in read.items()}
+    return {name: sorted(_rows(table), key=str) for name, table in read.items()}
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
     rows = table.to_pylist(maps_as_pydicts="strict")
-    times = (name for name in ("recorded_at",) if name in table.column_names)
+    times = [name for name in ("recorded_at",) if name in table.column_names]
     return [{**row, **{name: row[name].astimezone(timezone.utc) for name in times}} for row in rows]
 
 
@@ -84,11 +86,11 @@ def test_both_readers_see_the_same_at_every_moment(spark: SparkSession, root: st
 
 def test_spark_reads_what_was_appended_before_and_after_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
-    tables.create(storage, schemas.RUNS)
+    tables.create_table(storage, schemas.RUNS)
     event = {"evaluation": "a", "evaluation_date": nights.FIRST, "status": "RUNNING", "recorded_at": 0}
     runs = [f"r{number}" for number in range(102)]
     for run in runs:
-        local_tables.append(storage, "runs", [{**event, "run_id": run, "n_rows": {"lists": 1}}], tag=run)
+        local_tables.append_rows(storage, "runs", [{**event, "run_id": run, "n_rows": {"lists": 1}}], tag=run)
     assert list(tmp_path.rglob("*.checkpoint.parquet"))
     found = spark.read.format("delta").load(f"{tmp_path}/runs").select("run_id", "n_rows").collect()
     assert {row["run_id"]: row["n_rows"] for row in found} == {key: {"lists": 1} for key in runs}

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, registry
 from rankeval_spark.measures.options import GainMap
+from rankeval_spark.measures.shared_options import GROUP, MODEL
 from tests.support.rankings import GRADES, OTHER_MODEL
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures.entry import Entry
     from rankeval_spark.measures.options import Option
-    from rankeval_spark.measures.registry import Entry
 
 NUMBERS: Mapping[str, Sequence[float]] = {"levels": (11, 2, 7), "recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
 """Values tried of numeric options, where more than the default and another are."""
@@ -58,9 +59,9 @@ def _is_tried(entry: Entry, chosen: Sequence[Any]) -> bool:
 
 def _values(option: Option) -> Sequence[Any]:
     """All choices, or the numbers to try: the default and another value where no others are named."""
-    if option.name == registry.GROUP:
+    if option.name == GROUP:
         return (None, *sorted(GROUPS))
-    if option.name == registry.MODEL:
+    if option.name == MODEL:
         return (OTHER_MODEL,)
     if option.is_required:
         return (TEXT,)

@@ -20,6 +20,7 @@ from tests.support import nights
 from tests.support.cli import PROJECT, rankeval, rankeval_process
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures.entry import Entry
     from tests.support.nights import Workspace
 
 
@@ -83,7 +84,7 @@ def test_init_writes_over_nothing(tmp_path: Path) -> None:
 
     assert done.code == 2
     done.assert_readable()
-    assert "found a file or folder that is there already; expected a new file" in done.message
+    assert "found an existing file or folder; expected a new file" in done.message
     assert config.read_text() == "mine"
     assert rankeval("init", config / "below.yaml").code == 2
     assert [path.name for path in tmp_path.iterdir()] == ["nightly.yaml"]
@@ -122,7 +123,7 @@ def test_explanation_says_what_each_option_does_and_works_each_example_out() -> 
 
 
 @pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
-def test_every_option_is_explained(entry: registry.Entry) -> None:
+def test_every_option_is_explained(entry: Entry) -> None:
     """A parameter whose description cannot be found would be left bare."""
     lines = [line.strip() for line in rankeval("measures", entry.name).out.splitlines()]
     options = [place for place, line in enumerate(lines) if line.startswith("option ")]

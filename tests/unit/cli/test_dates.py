@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rankeval_spark.app.backfill import Outcome, backfill, chosen_dates, dates_between, exit_code
-from rankeval_spark.app.night import NightResult
+from rankeval_spark.apps.nightly.backfill import DateOutcome, backfill_dates, chosen_dates, dates_between, exit_code
+from rankeval_spark.apps.nightly.night import NightResult
 from rankeval_spark.errors import ChecksFailedError, ConfigError, DriverLostError, Fault, InputError
 from tests.support.cli import rankeval
 
@@ -61,7 +61,7 @@ def test_date_that_is_kept_is_not_run() -> None:
         seen.append(day)
         return done
 
-    outcomes = list(backfill([SECOND, FIRST], run, kept={FIRST: "published by run r1"}))
+    outcomes = list(backfill_dates([SECOND, FIRST], run, kept={FIRST: "published by run r1"}))
 
     assert seen == [SECOND]
     assert [(one.result, one.kept, one.exit_code) for one in outcomes] == [
@@ -71,11 +71,11 @@ def test_date_that_is_kept_is_not_run() -> None:
 
 
 def test_date_that_was_not_published_outweighs_an_earlier_gate() -> None:
-    blocked = Outcome(FIRST, result=NightResult("nightly", FIRST, "run", {}, {}, gates=({"verdict": "failed"},)))
-    missing = Outcome(SECOND, error=InputError(Fault("inputs.held_out", "nothing", "rows")))
+    blocked = DateOutcome(FIRST, result=NightResult("nightly", FIRST, "run", {}, {}, gates=({"verdict": "failed"},)))
+    missing = DateOutcome(SECOND, error=InputError(Fault("inputs.held_out", "nothing", "rows")))
 
     assert exit_code([blocked, missing]) == 4
-    assert exit_code([blocked, Outcome(THIRD)]) == 6
+    assert exit_code([blocked, DateOutcome(THIRD)]) == 6
 
 
 def test_date_that_fails_does_not_stop_the_others() -> None:
@@ -88,7 +88,7 @@ def test_date_that_fails_does_not_stop_the_others() -> None:
         if day == SECOND:
             raise InputError(Fault("inputs.held_out", "nothing", "rows"))
 
-    outcomes = list(backfill([FIRST, SECOND, THIRD], fail_twice))  # type: ignore[arg-type]  # results are passed on as they are
+    outcomes = list(backfill_dates([FIRST, SECOND, THIRD], fail_twice))  # type: ignore[arg-type]  # results are passed on as they are
 
     assert seen == [FIRST, SECOND, THIRD]
     assert [one.exit_code for one in outcomes] == [3, 4, 0]
@@ -97,14 +97,14 @@ def test_date_that_fails_does_not_stop_the_others() -> None:
 
 
 def test_failure_that_is_not_ours_has_exit_code_1() -> None:
-    assert Outcome(FIRST, error=RuntimeError("?")).exit_code == 1
+    assert DateOutcome(FIRST, error=RuntimeError("?")).exit_code == 1
 
 
 def test_no_other_date_is_tried_once_the_driver_is_gone() -> None:
     def lose(_day: date) -> None:
         raise DriverLostError(Fault("Spark driver", "its JVM gone", "one that answers"))
 
-    outcomes = list(backfill([FIRST, SECOND], lose))  # type: ignore[arg-type]  # as above
+    outcomes = list(backfill_dates([FIRST, SECOND], lose))  # type: ignore[arg-type]  # as above
 
     assert [(one.evaluation_date, one.exit_code) for one in outcomes] == [(FIRST, 1)]
 

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from rankeval_spark.cli import measures, presets, terminal
+from rankeval_spark.cli.commands import measures, presets
+from rankeval_spark.cli.display import terminal
 from rankeval_spark.config import PRESETS, Policies
-from rankeval_spark.measures import beside, registry
+from rankeval_spark.measures import group_statistics, registry
 from tests.support.cli import rankeval
 
 WIDTHS: Final = (80, 120)
@@ -36,7 +37,7 @@ def said(name: str | None = None, *, view: ModuleType = measures) -> Said:
     """Show measures, or presets, without the command line around."""
     out = io.StringIO()
     with redirect_stdout(out):
-        view.show(name)
+        view.list_or_explain(name)
     lines = out.getvalue().splitlines()
     return Said(" ".join(out.getvalue().split()), max(len(line.rstrip()) for line in lines))
 
@@ -60,10 +61,10 @@ def test_list_fits_the_terminal_and_is_whole(width: int) -> None:
 
 def test_what_stands_beside_measures_is_listed_and_explained(width: int) -> None:
     letters = "".join(said().text.replace("│", "").split())
-    for one in beside.ALL:
+    for one in group_statistics.ALL:
         text, widest = said(one.name.upper())
         assert widest <= width
-        for part in (one.name, one.summary, one.formula, one.comes, one.range, one.undefined, one.interval, one.source):
+        for part in (one.name, one.summary, one.formula, one.way, one.range, one.undefined, one.interval, one.source):
             assert part in text
         assert "".join((one.name + one.formula).split())[:12] in letters
     assert said("GroupGap(nDCG)@10").text == said("GroupGap").text

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rankeval_spark.app import backfill as filling
+from rankeval_spark.apps.nightly import backfill as filling
+from rankeval_spark.cli.display.terminal import headline
 from rankeval_spark.cli.signals import stoppable
-from rankeval_spark.cli.terminal import headline
 from rankeval_spark.errors import Stopped, exit_code_of, note
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND
 
 if TYPE_CHECKING:
-    from rankeval_spark.app.night import NightResult
+    from rankeval_spark.apps.nightly.night import NightResult
 
 TERM, INT = signal.SIGTERM, signal.SIGINT
 
@@ -116,7 +116,7 @@ def test_who_stops_one_date_stops_them_all_and_sees_how_far_it_came() -> None:
         raise AssertionError
 
     with stoppable():
-        outcomes = filling.backfill([FIRST, SECOND], be_stopped)
+        outcomes = filling.backfill_dates([FIRST, SECOND], be_stopped)
         first = next(outcomes)
         assert (first.evaluation_date, first.exit_code) == (FIRST, 143)
         with pytest.raises(Stopped):
@@ -131,7 +131,7 @@ def test_codes_of_interruptions_are_those_of_a_shell() -> None:
 
 def test_what_libraries_log_is_kept_off_the_terminal() -> None:
     code = (
-        "import logging; from rankeval_spark.cli.terminal import keep_libraries_quiet as quiet; "
+        "import logging; from rankeval_spark.cli.display.terminal import keep_libraries_quiet as quiet; "
         "quiet(); logging.error('a trace of py4j')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from rankeval_spark.app.trec.names import NICKNAMES
+from rankeval_spark.apps.trec.trec_names import NICKNAMES
 from rankeval_spark.measures import registry
 from tests.support.cli import PROJECT, rankeval
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rankeval_spark.measures.entry import Entry
 
 SECONDS_FOR_300_MB: Final = 30
 """On a machine that does other things too; two or three by itself."""
@@ -165,7 +167,7 @@ def test_measures_of_ours_stand_after_those_of_trec_eval(files: tuple[Path, Path
 
 
 @pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
-def test_every_measure_of_ours_is_computed_or_refused(tmp_path: Path, entry: registry.Entry) -> None:
+def test_every_measure_of_ours_is_computed_or_refused(tmp_path: Path, entry: Entry) -> None:
     """Refused is what a list and its judgements alone do not give; or scores that are no probabilities, or infinite."""
     needs_cutoff = entry.definition.cutoff.need(entry.defaults) == "required"
     name = f"{entry.name}@2" if needs_cutoff else entry.name

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rankeval_spark import allowed
-from rankeval_spark.config.places import of_settings
+from rankeval_spark import allowed_folders
+from rankeval_spark.config.sections.spark_settings import files_of
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.session import build_session
-from rankeval_spark.session.environment import checks
+from rankeval_spark.spark.doctor.machine_checks import checks
+from rankeval_spark.spark.session import build_session
 from tests.support.cli import rankeval
 
 ROOTS = {"RANKEVAL_ROOTS": "/data,s3a://bucket/a"}
@@ -42,8 +42,8 @@ ROOTS = {"RANKEVAL_ROOTS": "/data,s3a://bucket/a"}
 )
 def test_setting_names_no_file_elsewhere(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=r"RANKEVAL_ROOTS says so"):
-        allowed.demand(*of_settings({key: value}), environment=ROOTS)
-    allowed.demand(*of_settings({key: value}), environment={})
+        allowed_folders.require_allowed(*files_of({key: value}), environment=ROOTS)
+    allowed_folders.require_allowed(*files_of({key: value}), environment={})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_setting_names_no_file_elsewhere(key: str, value: str) -> None:
     ],
 )
 def test_setting_may_name_files_below_the_roots_and_what_is_no_file(key: str, value: str) -> None:
-    allowed.demand(*of_settings({key: value}), environment=ROOTS)
+    allowed_folders.require_allowed(*files_of({key: value}), environment=ROOTS)
 
 
 def test_session_is_not_built_with_jars_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,18 +91,18 @@ def test_doctor_tries_no_root_elsewhere(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_temporary_folder_is_allowed_while_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKEVAL_ROOTS", str(tmp_path))
-    with allowed.temporary_folder() as folder:
-        allowed.demand(("x", f"{folder}/y"))
+    with allowed_folders.temporary_folder() as folder:
+        allowed_folders.require_allowed(("x", f"{folder}/y"))
     assert not Path(folder).exists()
     with pytest.raises(ConfigError):
-        allowed.demand(("x", folder))
+        allowed_folders.require_allowed(("x", folder))
 
 
 def test_path_without_a_file_system_is_of_the_default_one() -> None:
     """On a cluster, /data is a folder of HDFS, and so are the files that Spark finds there."""
     default = "hdfs://host:8020"
-    allowed.demand(("x", f"{default}/data/y"), ("x", "/data/y"), default=default, environment=ROOTS)
+    allowed_folders.require_allowed(("x", f"{default}/data/y"), ("x", "/data/y"), default=default, environment=ROOTS)
     with pytest.raises(ConfigError):
-        allowed.demand(("x", "file:///data/y"), default=default, environment=ROOTS)
+        allowed_folders.require_allowed(("x", "file:///data/y"), default=default, environment=ROOTS)
     with pytest.raises(ConfigError):
-        allowed.demand(("x", "hdfs://other/data/y"), default=default, environment=ROOTS)
+        allowed_folders.require_allowed(("x", "hdfs://other/data/y"), default=default, environment=ROOTS)

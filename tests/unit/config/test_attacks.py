@@ -10,8 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from rankeval_spark import errors
-from rankeval_spark.app.night import run_night
-from rankeval_spark.config import Filter, check_roots, load_config, parse_date, redaction, validate, yaml_reader
+from rankeval_spark.apps.nightly.night import run_night
+from rankeval_spark.config import Filter, check_roots, load_config, parse_date, redaction, validate_model
+from rankeval_spark.config.reading import yaml_reader
 from rankeval_spark.errors import ConfigError, visible, without_secrets
 from tests.support.cli import rankeval
 
@@ -118,7 +119,7 @@ def test_path_of_a_known_file_system_is_accepted(config_file: Path, path: str) -
 )
 def test_filter_is_a_column_a_comparison_and_a_value(given: Any) -> None:  # noqa: ANN401 - anything can be written
     with pytest.raises((ConfigError, ValidationError)):
-        validate(Filter, given)
+        validate_model(Filter, given)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rankeval_spark.config import load_config, validate
-from rankeval_spark.config.bands import Band
+from rankeval_spark.config import load_config, validate_model
+from rankeval_spark.config.sections.bands import Band
 from rankeval_spark.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def test_bands_are_named_by_their_bounds_by_labels_or_as_tiers() -> None:
-    age = validate(Band, {"edges": [18, 25.5]})
-    income = validate(Band, {"quantiles": 4, "labels": ["q1", "q2", "q3", "q4"]})
-    activity = validate(Band, {"of": "train"})
+    age = validate_model(Band, {"edges": [18, 25.5]})
+    income = validate_model(Band, {"quantiles": 4, "labels": ["q1", "q2", "q3", "q4"]})
+    activity = validate_model(Band, {"of": "train"})
     assert (age.n_bands, age.names) == (3, None)
     assert (income.n_bands, income.shares, income.names) == (4, (1 / 4, 2 / 4, 3 / 4), ("q1", "q2", "q3", "q4"))
     assert (activity.n_bands, activity.shares, activity.names) == (3, (1 / 3, 2 / 3), ("low", "middle", "high"))
-    assert validate(Band, {"of": "train", "edges": [5, 50]}).names == ("low", "middle", "high")
-    assert validate(Band, {"of": "train", "quantiles": 4}).names is None
+    assert validate_model(Band, {"of": "train", "edges": [5, 50]}).names == ("low", "middle", "high")
+    assert validate_model(Band, {"of": "train", "quantiles": 4}).names is None
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_bands_are_named_by_their_bounds_by_labels_or_as_tiers() -> None:
 )
 def test_a_rule_that_makes_no_sense_is_refused(rule: dict[str, Any], found: str) -> None:
     with pytest.raises(ConfigError, match=found):
-        validate(Band, rule)
+        validate_model(Band, rule)
 
 
 def test_bands_are_made_of_columns_that_are_sliced_by_and_of_inputs_that_there_are(config_file: Path) -> None:

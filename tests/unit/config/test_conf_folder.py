@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from rankeval_spark.config import json_schema, load_config, yaml_reader
+from rankeval_spark.config import json_schema, load_config
+from rankeval_spark.config.reading import yaml_reader
 
 PROJECT = Path(__file__).parents[3]
 CONF = PROJECT / "conf"
@@ -41,7 +42,7 @@ def test_demo_asks_for_every_measure_at_every_cutoff() -> None:
     asked = config.measure_set()
     assert len(asked.columns) == 16
     assert asked.ks == (1, 5, 10, 20, 50, 100)
-    assert set(asked.asked.values()) == {asked.ks}
+    assert set(asked.requested_ks.values()) == {asked.ks}
     assert config.results.location == str(CONF.parent / "demo" / "results")
 
 

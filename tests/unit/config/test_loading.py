@@ -9,8 +9,8 @@ from typing import get_args
 
 import pytest
 
-from rankeval_spark.config import EvaluationConfig, Policies, load_config, parse_date, validate
-from rankeval_spark.config.policies import Ties
+from rankeval_spark.config import EvaluationConfig, Policies, load_config, parse_date, validate_model
+from rankeval_spark.config.sections.policies import Ties
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import registry
 
@@ -197,7 +197,7 @@ def test_unknown_key_of_an_override_is_found_there(config_file: Path) -> None:
 def test_an_override_that_is_no_yaml_is_told_how_to_quote_it(config_file: Path) -> None:
     fault = fault_of(config_file, "inputs.segments.options.sep=,")
     assert fault.where == "--set inputs.segments.options.sep=,"
-    assert "two pairs of quotes" in fault.fix
+    assert "quote text with special characters twice" in fault.fix
 
 
 def test_missing_file_suggests_the_nearest_one(config_file: Path) -> None:
@@ -224,9 +224,9 @@ def test_empty_file_lacks_every_required_key(config_file: Path) -> None:
 
 
 def test_models_can_be_validated_on_their_own() -> None:
-    assert validate(Policies, {"ties": "rank"}).ties == "rank"
+    assert validate_model(Policies, {"ties": "rank"}).ties == "rank"
     with pytest.raises(ConfigError, match=r"evaluate\(ties=\): found 'item_dsc'.*did you mean 'item_desc'"):
-        validate(Policies, {"ties": "item_dsc"}, locate=lambda place: f"evaluate({place[0]}=)")
+        validate_model(Policies, {"ties": "item_dsc"}, locate=lambda place: f"evaluate({place[0]}=)")
 
 
 def test_dates_are_read_strictly() -> None:
@@ -274,7 +274,7 @@ def test_model_that_lists_are_compared_with_must_be_one_of_those_named(config_fi
     assert load_config(config_file, [measures, "models="]).models is None
     rule = 'gates=[{"measure":"RBO(model=\'als\')@5","models":["als"],"at_least":0.5}]'
     told = fault_of(config_file, measures.replace("populer", "popular"), rule)
-    assert told.found == "'als', whose lists RBO(model='als')@5 compares others with"
+    assert told.found == "'als', with whose lists RBO(model='als')@5 compares"
 
 
 def test_parts_that_do_not_fit_are_named_at_once(config_file: Path) -> None:
@@ -343,7 +343,7 @@ def test_parts_that_do_not_fit_are_told_beside_values_that_are_wrong_by_themselv
         (
             "measure: GroupGap(nDCG)@5",
             ".slice",
-            "found none beside GroupGap(nDCG)@5; expected one of: age_band, gender*age",
+            "found no slice for GroupGap(nDCG)@5; expected one of: age_band, gender*age",
         ),
         ("measure: GroupGap(nDGC)@5, slice: age_band", ".measure", "did you mean 'nDCG'?"),
         ("measure: GroupGap(nDCG)@6, slice: age_band", ".measure", "did you mean 'GroupGap(nDCG)@5'?"),
@@ -378,7 +378,7 @@ def test_what_hangs_on_a_wrong_value_is_not_told_as_a_fault_too(config_file: Pat
     ("options", "message"),
     [
         ("{pairs: all, tests: [t, randomisation]}", "did you mean 'randomization'"),
-        ("{pairs: all, tests: [bootstrap]}", "t among them"),
+        ("{pairs: all, tests: [bootstrap]}", "a list with t"),
         ("{pairs: all, tests: []}", "at least one element"),
         ("{tests: [t, sign]}", "the model to compare with"),
     ],

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from rankeval_spark.app.night import measure_facts
-from rankeval_spark.config import PRESETS, EvaluationConfig, Policies, load_config, validate
-from rankeval_spark.config.policies import HANDLINGS, Missing, Population, ZeroRelevant
-from rankeval_spark.config.presets import options_of, with_preset
+from rankeval_spark.apps.nightly.night import measure_facts
+from rankeval_spark.config import PRESETS, EvaluationConfig, Policies, load_config, validate_model
+from rankeval_spark.config.sections.policies import HANDLINGS, Missing, Population, ZeroRelevant
+from rankeval_spark.config.sections.presets import options_of, with_preset
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, MeasureSet
 
@@ -23,7 +23,7 @@ ITEMS = "inputs.items={path: items, format: parquet}"
 
 def policies(**written: Any) -> Policies:  # noqa: ANN401 - right and wrong values
     """Validate policies as the keys of a config."""
-    return validate(Policies, written)
+    return validate_model(Policies, written)
 
 
 def stored(path: Path, *overrides: str) -> dict[str, Any]:
@@ -59,11 +59,11 @@ def test_every_population_says_what_it_allows() -> None:
         (
             {"population": "truth", "zero_relevant": "zero"},
             r"zero_relevant: found zero_relevant 'zero' with population 'truth'; expected one of exclude, error; "
-            r"it goes with population judged or intersection_judged or run",
+            r"use population judged or intersection_judged or run",
         ),
         ({"zero_relevant": "one"}, "'one' with population 'truth'"),
-        ({"population": "judged", "zero_relevant": "exclude"}, "it goes with population truth or intersection or run"),
-        ({"population": "intersection", "missing": "zero"}, "it goes with population truth or judged"),
+        ({"population": "judged", "zero_relevant": "exclude"}, "use population truth or intersection or run"),
+        ({"population": "intersection", "missing": "zero"}, "use population truth or judged"),
         ({"population": "run", "missing": "zero"}, "expected one of exclude, error"),
     ],
 )
@@ -178,7 +178,7 @@ def test_measures_that_the_order_of_the_gains_does_not_bound_are_refused_all_at_
         (f"FirstHit with ties '{ties}'", "item_asc"),
     ]
     assert {fault.where for fault in raised.value.faults} == {f"--set {measures}, measures"}
-    assert all("best and worst order of ties" in fault.expected for fault in raised.value.faults)
+    assert all("ordering ties by gain is best or worst" in fault.expected for fault in raised.value.faults)
 
 
 def test_item_slices_do_not_go_with_ties_by_gain(config_file: Path) -> None:
@@ -285,7 +285,7 @@ def test_another_population_leaves_out_what_the_preset_does_with_users_that_it_h
     assert with_preset("lenskit", {"population": "truth"}) == {"population": "truth"}
     assert with_preset("lenskit", {"population": "judged"}) == {"population": "judged", "zero_relevant": "zero"}
     with pytest.raises(ConfigError, match="zero_relevant 'zero' with population 'truth'"):
-        validate(Policies, with_preset("lenskit", {"population": "truth", "zero_relevant": "zero"}))
+        validate_model(Policies, with_preset("lenskit", {"population": "truth", "zero_relevant": "zero"}))
 
 
 def test_preset_fills_in_options_and_what_is_written_wins() -> None:
@@ -312,7 +312,7 @@ def test_config_asks_for_the_measures_of_its_preset(config_file: Path) -> None:
 
 def test_stored_config_with_a_preset_means_the_same_again(config_file: Path) -> None:
     config = load_config(config_file, ["preset=lenskit", "policies.ties=rank"])
-    again = validate(EvaluationConfig, json.loads(config.public_json()))
+    again = validate_model(EvaluationConfig, json.loads(config.public_json()))
     assert again.public_json() == config.public_json()
     assert again.measure_set() == config.measure_set()
 

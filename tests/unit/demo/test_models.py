@@ -44,7 +44,7 @@ def test_item_that_nobody_liked_is_similar_to_none() -> None:
 def test_only_the_nearest_neighbours_vote() -> None:
     similarity = np.array([[0.0, 0.1, 0.2], [0.3, 0.0, 0.2], [0.2, 0.4, 0.0]])
 
-    assert models.nearest(similarity, 1).tolist() == [[0.0, 0.0, 0.2], [0.3, 0.0, 0.0], [0.0, 0.4, 0.0]]
+    assert models.nearest_neighbours(similarity, 1).tolist() == [[0.0, 0.0, 0.2], [0.3, 0.0, 0.0], [0.0, 0.4, 0.0]]
 
 
 def test_popularity_leaves_out_what_was_seen_and_breaks_ties_by_item() -> None:

@@ -61,7 +61,7 @@ def _without_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tables_are_read_with_declared_columns_and_types(wheel: Path) -> None:
-    data = movielens.read(wheel)
+    data = movielens.read_wheel(wheel)
 
     for frame, columns in (
         (data.interactions, INTERACTION_COLUMNS),
@@ -74,7 +74,7 @@ def test_tables_are_read_with_declared_columns_and_types(wheel: Path) -> None:
 
 
 def test_occupation_none_is_a_value_and_titles_are_unicode(wheel: Path) -> None:
-    data = movielens.read(wheel)
+    data = movielens.read_wheel(wheel)
 
     assert data.users["occupation"].to_list() == ["technician", "none"]
     assert data.items["title"].to_list() == ["A Film", 'Café "Là"']

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from rankeval_spark.engine import buckets
-from rankeval_spark.engine.buckets import N_BUCKETS, bucket_of, in_buckets
+from rankeval_spark.engine.batch import buckets
+from rankeval_spark.engine.batch.buckets import N_BUCKETS, bucket_of, in_buckets
 from rankeval_spark.engine.failures import RefusedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 IDS = st.one_of(st.lists(st.text(max_size=5), min_size=1), st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
 
@@ -61,6 +68,51 @@ def test_rows_of_one_user_above_the_budget_are_not_cut_for_ever() -> None:
     (table,) = in_buckets(batches_of(["one"] * 50, 5), budget=1)
     assert table.num_rows == 50
     assert buckets.MOST_LEVELS < 10
+
+
+def test_bucket_that_is_mostly_one_user_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    write = buckets._write
+
+    def counted(batch: pa.RecordBatch, writers: list[pa.RecordBatchStreamWriter], level: int) -> None:
+        written.append(batch.num_rows)
+        write(batch, writers, level)
+
+    monkeypatch.setattr(buckets, "_write", counted)
+    users = ["robot"] * 900 + [f"user-{number}" for number in range(100)]
+    tables = list(in_buckets(batches_of(users, 50), budget=4_000))
+    assert sum(table.num_rows for table in tables) == len(users)
+    assert sum(written) == len(users)
+
+
+def test_partition_of_many_times_the_budget_is_held_a_budget_at_a_time() -> None:
+    """Rows as a reader gives them: each batch is gone once it was cut."""
+    budget, n_batches, n_rows = 4 << 20, 200, 16_384
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(n_batches):
+            rows = np.arange(n_rows)
+            yield pa.RecordBatch.from_pydict({"user_id": pa.array(number + 7 * rows), "row": pa.array(rows)})
+
+    before, most, total = pa.total_allocated_bytes(), 0, 0
+    for table in in_buckets(batches(), budget=budget):
+        total += table.num_rows
+        most = max(most, pa.total_allocated_bytes() - before)
+        del table
+    assert total == n_batches * n_rows
+    assert most < 3 * budget < 16 * total / 4
+
+
+def test_rows_are_written_where_spark_keeps_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setenv(buckets.FOLDERS_OF_SPARK, f"{tmp_path / 'gone'},{kept}")
+    tables = in_buckets(batches_of(list(range(100)), 10), budget=800)
+    n_rows, names = next(tables).num_rows, [path.name for path in kept.iterdir()]
+    n_rows += sum(table.num_rows for table in tables)
+    assert [name.startswith("rankeval-") for name in names] == [True]
+    assert n_rows == 100
+    assert list(kept.iterdir()) == []
 
 
 @pytest.mark.parametrize("budget", [1, 1 << 20])

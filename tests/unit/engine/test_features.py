@@ -8,12 +8,13 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import rows
-from rankeval_spark.engine.shared import to_bytes
-from rankeval_spark.measures import Measure, MeasureSet, needs as N, registry
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.constants import pack_constants
+from rankeval_spark.measures import Measure, MeasureSet, registry, required_facts as N
+from rankeval_spark.measures.worked_examples import examples_of
 from tests.support.engine_rows import Row, held_out, input_table, job, log, read
 
-ONE_OF_EACH: Final = [entry.definition.goldens[0].measure for entry in registry.entries("list")]
+ONE_OF_EACH: Final = [examples_of(entry)[0].measure for entry in registry.entries("list")]
 """A name of every measure that has a value for each list."""
 
 _TEXTS, _NUMBERS = pa.list_(pa.string()), pa.list_(pa.float64())
@@ -24,18 +25,8 @@ _FACTS: Final = {
 }
 _TYPES: Final = {
     C.VALUE: pa.float64(),
-    rows.FACTS: pa.struct(_FACTS),
-    rows.SIMILARITY: pa.float64(),
-    C.PROFILE: pa.struct(
-        {
-            N.PROFILE_CATEGORIES: pa.list_(
-                pa.struct({"category": pa.string(), "n_categories": pa.int32(), "n_items": pa.int64()})
-            ),
-            N.PROFILE_VECTORS: _NUMBERS,
-            N.PROFILE_INTERACTIONS: pa.float64(),
-            N.JUDGED_CATEGORIES: pa.list_(pa.struct({"gain": pa.float64(), "categories": _TEXTS})),
-        }
-    ),
+    row_kinds.FACTS: pa.struct(_FACTS),
+    row_kinds.SIMILARITY: pa.float64(),
     C.PAIRS: pa.list_(pa.struct({"later": pa.int32(), "earlier": pa.int32(), "similarity": pa.float64()})),
 }
 """Columns of facts that some users of a run have, though none of the partition."""
@@ -45,19 +36,18 @@ JUDGED: Final = held_out("user_id item_id gain", ("v", "a", 1.0), ("v", "c", 0.0
 
 
 def partition(*inputs: list[Row], has_small_catalogue: bool) -> pa.Table:
-    """Put rows together with all columns of facts, NULL or 0; those of items are in the first row or in each."""
-    in_no_group = [{C.GROUPS: 0, **row} for one in inputs for row in one]
-    table = input_table(in_no_group, also=[C.SCORE, C.RANK, C.GAIN])
-    kept = {name: type_ for name, type_ in _TYPES.items() if name != rows.FACTS or not has_small_catalogue}
+    """Put rows together with all columns of facts, NULL; those of items are in the first row or in each."""
+    table = input_table(*inputs, also=[C.SCORE, C.RANK, C.GAIN])
+    kept = {name: type_ for name, type_ in _TYPES.items() if name != row_kinds.FACTS or not has_small_catalogue}
     for name, type_ in kept.items():
         table = table.append_column(name, pa.nulls(table.num_rows, type_))
     others: list[None] = [None] * (table.num_rows - 1)
     totals = pa.struct(dict.fromkeys(N.TOTALS, pa.float64()))
     shared = {C.TOTALS: pa.array([dict.fromkeys(N.TOTALS, 7.0)], totals)}
     if has_small_catalogue:
-        shared[rows.ITEMS] = pa.array([[]], pa.list_(pa.struct({C.ITEM_ID: pa.string(), **_FACTS})))
-    (cell,) = to_bytes([pa.RecordBatch.from_pydict(shared)])
-    return table.append_column(rows.SHARED, pa.array([cell[rows.SHARED][0].as_py(), *others], pa.binary()))
+        shared[row_kinds.ITEMS] = pa.array([[]], pa.list_(pa.struct({C.ITEM_ID: pa.string(), **_FACTS})))
+    (cell,) = pack_constants([pa.RecordBatch.from_pydict(shared)])
+    return table.append_column(row_kinds.SHARED, pa.array([cell[row_kinds.SHARED][0].as_py(), *others], pa.binary()))
 
 
 @pytest.mark.parametrize("has_small_catalogue", [True, False])
@@ -67,7 +57,11 @@ def test_every_measure_is_scored_where_the_users_of_a_partition_have_no_rows_of_
 ) -> None:
     """Users with lists alone, with judgements alone, and both; nothing is known of their items."""
     asked = MeasureSet.of([Measure.parse(name)])
-    work = job(measures=[name], needs=asked.needs | {N.ITEM_SEEN})
+    work = job(
+        measures=[name],
+        needs=asked.needs | {N.ITEM_SEEN},
+        described=(row_kinds.LOG, row_kinds.HELD_OUT, row_kinds.TRAIN),
+    )
     n_rows = {}
     for users, inputs in (("u", [ITEMS]), ("v", [JUDGED]), ("uv", [ITEMS, JUDGED])):
         table = partition(*inputs, has_small_catalogue=has_small_catalogue)

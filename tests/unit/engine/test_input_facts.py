@@ -6,25 +6,26 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import input_facts, rows
-from rankeval_spark.engine.batch import to_batch
-from rankeval_spark.engine.input_facts import InputFacts, Tally, completed
-from rankeval_spark.engine.judgements import to_judgements
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.batch import to_batch
+from rankeval_spark.engine.checks import input_facts
+from rankeval_spark.engine.checks.input_facts import InputFacts, Tally, completed
+from rankeval_spark.engine.ranking.judgements import to_judgements
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.list_(pa.field("element", pa.int32()))), ("c", pa.binary())])
-UNUSABLE = rows.FIRST_UNUSABLE
+UNUSABLE = row_kinds.FIRST_UNUSABLE
 INPUTS = [
     [
-        (rows.LOG, "u", "a", 0.5),
-        (rows.LOG, "u", "b", 0.5),
-        (rows.HELD_OUT, "u", "z", 1.0),
-        (rows.HELD_OUT, "u", "z", 2.0),
+        (row_kinds.LOG, "u", "a", 0.5),
+        (row_kinds.LOG, "u", "b", 0.5),
+        (row_kinds.HELD_OUT, "u", "z", 1.0),
+        (row_kinds.HELD_OUT, "u", "z", 2.0),
     ],
     [
-        (rows.LOG, "v", "b", 0.5),
+        (row_kinds.LOG, "v", "b", 0.5),
         (UNUSABLE, "w", "y", 0.5),
-        (rows.HELD_OUT, "v", "a", 0.25),
-        (rows.HELD_OUT, "x", "a", -1.0),
+        (row_kinds.HELD_OUT, "v", "a", 0.25),
+        (row_kinds.HELD_OUT, "x", "a", -1.0),
     ],
 ]
 
@@ -34,7 +35,7 @@ def seen(*parts: list[tuple[int, str, str, float]]) -> InputFacts:
     facts = InputFacts(are_wanted=True)
     for part in parts:
         kinds, users, items, scores = zip(*part, strict=True)
-        columns = {rows.KIND: pa.array(kinds, pa.int8()), C.USER_ID: users, C.ITEM_ID: items, C.SCORE: scores}
+        columns = {row_kinds.KIND: pa.array(kinds, pa.int8()), C.USER_ID: users, C.ITEM_ID: items, C.SCORE: scores}
         usable = pa.Table.from_batches(facts.counts.usable(pa.table(columns).to_batches()))
         batch = to_batch(usable, models=["m"])
         facts.add(batch, to_judgements(batch.held_out, n_items=batch.n_items, duplicates="max"))
@@ -44,9 +45,9 @@ def seen(*parts: list[tuple[int, str, str, float]]) -> InputFacts:
 def test_rows_are_counted_by_kind_over_partitions() -> None:
     cells = [seen(part).to_row().to_pylist()[0][input_facts.ROWS_BY_KIND] for part in INPUTS]
     counts = input_facts.counts_of(cells)
-    assert [int(counts.by_kind[kind]) for kind in (rows.LOG, rows.HELD_OUT, UNUSABLE)] == [3, 4, 1]
-    assert counts.has_unusable(rows.LOG)
-    assert not counts.has_unusable(rows.HELD_OUT)
+    assert [int(counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT, UNUSABLE)] == [3, 4, 1]
+    assert counts.has_unusable(row_kinds.LOG)
+    assert not counts.has_unusable(row_kinds.HELD_OUT)
 
 
 def test_items_say_how_they_are_used() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,10 +17,16 @@ AT = dt.datetime(2026, 1, 3, tzinfo=dt.timezone.utc)
 LATER = AT + dt.timedelta(seconds=1)
 
 
-def judged(columns: str, *rows: tuple[Any, ...], duplicates: str, ids: str = "string") -> list[Row]:
+def judged(
+    columns: str,
+    *rows: tuple[Any, ...],
+    duplicates: str,
+    ids: str = "string",
+    groups: Mapping[str, int] | None = None,
+) -> list[Row]:
     """Make one judgement per (user, item) of rows written by hand; no two may share the key."""
     batch = batch_of(input_table(held_out(columns, *rows), ids=ids))
-    found = judgement_rows(batch, judgements_of(batch, duplicates=duplicates))
+    found = judgement_rows(batch, judgements_of(batch, duplicates=duplicates, groups=groups))
     keys = tuples(found, "user_id", "item_id")
     assert len(set(keys)) == len(keys)
     return found
@@ -84,9 +91,9 @@ def test_a_value_that_is_no_finite_number_counts_as_0_and_its_judgement_stays(va
 @pytest.mark.parametrize("duplicates", ["max", "sum", "last"])
 def test_groups_of_an_item_stay_with_its_judgement(duplicates: str) -> None:
     """Bits of groups are the same in all copies."""
-    rows = [("u", "a", 1.0, 5, AT), ("u", "b", 2.0, 2, AT), ("u", "a", 4.0, 5, LATER)]
-    found = judged("user_id item_id gain _groups interacted_at", *rows, duplicates=duplicates)
-    assert tuples(found, "item_id", "_groups") == [("a", 5), ("b", 2)]
+    rows = [("u", "a", 1.0, AT), ("u", "b", 2.0, AT), ("u", "a", 4.0, LATER)]
+    found = judged("user_id item_id gain interacted_at", *rows, duplicates=duplicates, groups={"a": 5, "b": 2})
+    assert tuples(found, "item_id", "groups") == [("a", 5), ("b", 2)]
 
 
 def test_integer_ids_are_compared_as_integers() -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from rankeval_spark.config import Policies
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.population import Members, members_of
-from rankeval_spark.engine.results import IS_EVALUATED, Scoring
+from rankeval_spark.engine.outputs import Scoring
+from rankeval_spark.engine.scoring.population import IS_EVALUATED, Members, members_of
 from rankeval_spark.measures import MeasureSet
 from tests.support.engine_rows import Row, compact_lists, score
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.policies import Population
+    from rankeval_spark.config.sections.policies import Population
 
 KINDS: dict[str, Row] = {
     "both": {"n_recommended": 2, "hit_ranks": [1], "hit_gains": [1.0], "judged_gains": [1.0]},

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import rows
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.rules import ListRules
-from rankeval_spark.engine.unusable import OF_INPUTS
+from rankeval_spark.engine.ranking.list_rules import ListRules
 from tests.support import naive_lists
 from tests.support.engine_rows import Row, held_out, input_table, job, log, read, segments, train
 
@@ -32,7 +32,7 @@ ITEMS: Final = {"string": ("d2", "d10", "Z", "é", "𝄞", "\uffee"), "bigint": 
 SCORES: Final = (0.0, -0.0, 5e-324, -1.5, 0.5, 0.5 + 2**-53)
 GAINS: Final = (-1.0, 0.0, 0.1, 0.2, 0.3, 1.0, 3.0)
 TIMES: Final = (None, *(dt.datetime(2026, 1, day, tzinfo=dt.timezone.utc) for day in (1, 2)))
-COLUMNS: Final = (C.SCORE, C.RANK, C.GAIN, C.INTERACTED_AT, C.VALUE, rows.SEGMENT_VALUES)
+COLUMNS: Final = (C.SCORE, C.RANK, C.GAIN, C.INTERACTED_AT, C.VALUE, row_kinds.SEGMENT_VALUES)
 """Columns that every table has, whichever inputs have rows."""
 
 MEASURES: Final = ("P@2", "R@3", "nDCG@3", "AP", "RR", "Success@1")
@@ -92,7 +92,7 @@ FORGIVING: Final = POLICIES.filter(
 
 def usable(given: list[Row], rules: ListRules) -> list[Row]:
     """Leave out rows without what orders the lists, and scores that do not, as is done before the engine."""
-    kept = [row for row in given if row[rows.KIND] != rows.LOG or row[rules.order] is not None]
+    kept = [row for row in given if row[row_kinds.KIND] != row_kinds.LOG or row[rules.order] is not None]
     if rules.order == C.RANK:
         kept = [{name: value for name, value in row.items() if name != C.SCORE} for row in kept]
     return kept
@@ -132,7 +132,7 @@ def test_lists_are_those_of_a_loop_over_the_rows_under_every_policy(
     rules = replace(drawn, ties=ties)
     given = usable(data.draw(tables(ids=ids, has_lists=has_lists)), rules)
     try:
-        of_lists = [row for row in given if row[rows.KIND] in (rows.LOG, rows.HELD_OUT, rows.TRAIN)]
+        of_lists = [row for row in given if row[row_kinds.KIND] in (row_kinds.LOG, row_kinds.HELD_OUT, row_kinds.TRAIN)]
         expected = naive_lists.to_lists(of_lists, rules=rules, models=MODELS)
     except naive_lists.Refused as refused:
         with pytest.raises(RefusedError, match=rf"\[rankeval:{refused.policy}\]"):
@@ -189,18 +189,21 @@ def test_the_order_of_the_rows_changes_nothing(
     assert in_order(outputs(work, in_pieces)) == in_order(whole)
 
 
-@given(given=tables(), kept=st.sets(st.sampled_from((rows.LOG, rows.HELD_OUT, rows.TRAIN, rows.SEGMENTS))))
+@given(
+    given=tables(),
+    kept=st.sets(st.sampled_from((row_kinds.LOG, row_kinds.HELD_OUT, row_kinds.TRAIN, row_kinds.SEGMENTS))),
+)
 def test_any_input_may_be_without_rows(given: list[Row], kept: set[int]) -> None:
     """There is a list for each that the log has, and for each judged user without one; nothing else."""
     rules = ListRules(C.SCORE, "rank", "best", "last", drops_seen=True, checks_ranks=True)
-    some = [row for row in given if row[rows.KIND] in kept]
+    some = [row for row in given if row[row_kinds.KIND] in kept]
     table = table_of(some, rules)
     work = work_of(rules)
     found = outputs(work, table)
     partials = [row for row in read(work.partials(table.to_batches())) if row["slice_index"] != OF_INPUTS]
 
     expected = naive_lists.to_lists(
-        [row for row in some if row[rows.KIND] != rows.SEGMENTS], rules=rules, models=MODELS
+        [row for row in some if row[row_kinds.KIND] != row_kinds.SEGMENTS], rules=rules, models=MODELS
     )
     assert len(found["lists"]) == len(expected)
     assert len(found["scored"]) == len(expected) * len({0, 1, 2, 3})

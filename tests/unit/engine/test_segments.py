@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.slices import PACKED
+from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.slices import PACKED
-from rankeval_spark.engine.unusable import OF_INPUTS
 from tests.support.engine_rows import Row, held_out, input_table, job, list_rows, log, read, segments, tuples
 
 

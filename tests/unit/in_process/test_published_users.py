@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from rankeval_spark.config.comparisons import Comparisons
-from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import Request
-from rankeval_spark.engine.buckets import in_buckets
-from rankeval_spark.in_process import published_users
-from rankeval_spark.in_process.comparing import to_published_comparisons
-from rankeval_spark.in_process.nights import to_changes
-from rankeval_spark.in_process.published_users import packed_segments, users_in_parts
+from rankeval_spark.config.sections.inference import Comparisons
+from rankeval_spark.config.sections.policies import Policies
+from rankeval_spark.engine.batch.buckets import in_buckets
+from rankeval_spark.in_process.result_tables import published_users
+from rankeval_spark.in_process.result_tables.night_changes import to_changes
+from rankeval_spark.in_process.result_tables.paired_comparisons import to_published_comparisons
+from rankeval_spark.in_process.result_tables.published_users import packed_segments, users_in_parts
 from rankeval_spark.measures import MeasureSet
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark.config import Policies
-from rankeval_spark.config.bands import Band
 from rankeval_spark.config.request import Request
+from rankeval_spark.config.sections.bands import Band
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.in_process import row_flags
-from rankeval_spark.in_process.tables import Source, Tables
+from rankeval_spark.in_process.checks import row_flags
+from rankeval_spark.inputs.arrow.input_tables import Source, Tables
 from rankeval_spark.measures import MeasureSet
 from tests.support.arrow_sources import source
 
@@ -49,7 +49,7 @@ def log(*rows: tuple[Any, ...]) -> Source:
 
 
 def test_a_row_of_the_log_fails_one_check_at_most() -> None:
-    assert flagged(row_flags.of_recommendations(log())) == {
+    assert flagged(row_flags.flag_recommendations(log())) == {
         "null_keys": [1, 2],
         "zero_ranks": [],
         "invalid_scores": [3, 4, 5],
@@ -60,13 +60,13 @@ def test_whole_scores_and_decimals_are_invalid_where_they_are_null() -> None:
     for type_ in (pa.int64(), pa.decimal128(10, 2)):
         one = log(("m", "u", "a", 1.0), ("m", "u", "b", None))
         table = one.table.set_column(3, "score", one.table["score"].cast(type_))
-        flags = row_flags.of_recommendations(Source("recommendations", table, one.given, one.id_types))
+        flags = row_flags.flag_recommendations(Source("recommendations", table, one.given, one.id_types))
         assert flagged(flags)["invalid_scores"] == [1]
 
 
 def test_ranks_order_the_lists_of_a_log_without_scores() -> None:
     rows = [("u", "a", 0), ("u", "b", 1), ("u", "c", -1), ("u", "d", None), (None, "e", 0)]
-    flags = row_flags.of_recommendations(source("recommendations", "user_id item_id rank", *rows))
+    flags = row_flags.flag_recommendations(source("recommendations", "user_id item_id rank", *rows))
     assert flagged(flags) == {"null_keys": [4], "zero_ranks": [0], "invalid_scores": [2, 3]}
 
 
@@ -80,8 +80,8 @@ def test_judgements_without_a_key_or_a_number_are_flagged() -> None:
     rows += [("u", "d", -1.0, 0.0), ("u", "e", 0.5, math.inf), ("u", "f", 0.0, 1.0), (None, "g", math.nan, 1.0)]
     held_out = source("held_out", "user_id item_id gain value", *rows)
     expected = {"null_keys": [1, 7], "null_gains": [2, 3], "negative_gains": [4], "low_gains": [5]}
-    assert flagged(row_flags.of_held_out(held_out)) == {**expected, "null_values": [2, 3, 5]}
-    assert flagged(row_flags.of_held_out(held_out, reads_values=False)) == expected
+    assert flagged(row_flags.flag_held_out(held_out)) == {**expected, "null_values": [2, 3, 5]}
+    assert flagged(row_flags.flag_held_out(held_out, reads_values=False)) == expected
 
 
 def test_interactions_of_the_day_in_utc_or_later_are_flagged() -> None:
@@ -91,19 +91,19 @@ def test_interactions_of_the_day_in_utc_or_later_are_flagged() -> None:
     )
     rows = [("u", "a", midnight), ("u", "b", before), ("u", "c", None), (None, "d", midnight)]
     train = source("train", "user_id item_id interacted_at", *rows)
-    assert flagged(row_flags.of_train(train, since=date(2026, 1, 1))) == {"null_keys": [3], "train_after_cut": [0]}
-    assert flagged(row_flags.of_train(train)) == {"null_keys": [3]}
+    assert flagged(row_flags.flag_train(train, since=date(2026, 1, 1))) == {"null_keys": [3], "train_after_cut": [0]}
+    assert flagged(row_flags.flag_train(train)) == {"null_keys": [3]}
     without = source("train", "user_id item_id", ("u", "a"))
-    assert flagged(row_flags.of_train(without, since=date(2026, 1, 1))) == {"null_keys": []}
+    assert flagged(row_flags.flag_train(without, since=date(2026, 1, 1))) == {"null_keys": []}
 
 
 def test_facts_of_items_that_cannot_be_used_are_flagged() -> None:
     rows = [("a", [1.0, 2.0]), ("b", [1.0, math.nan]), ("c", [None]), ("d", None), ("e", []), (None, [math.inf])]
     lost = [False, False, False, True, False, True]
     items = source("items", "item_id vector", *rows, unreadable=lost)
-    assert flagged(row_flags.of_items(items)) == {"null_keys": [5], "invalid_facts": [1, 2, 3]}
+    assert flagged(row_flags.flag_items(items)) == {"null_keys": [5], "invalid_facts": [1, 2, 3]}
     plain = source("items", "item_id", ("a",), (None,))
-    assert flagged(row_flags.of_items(plain)) == {"null_keys": [1], "invalid_facts": []}
+    assert flagged(row_flags.flag_items(plain)) == {"null_keys": [1], "invalid_facts": []}
 
 
 def test_vectors_are_found_in_slices_and_chunks() -> None:
@@ -133,7 +133,7 @@ def test_rows_that_cannot_be_used_are_left_out() -> None:
 def test_rows_of_other_models_are_not_looked_at_and_those_without_a_model_are_counted() -> None:
     named = row_flags.requested_log(log(), request(models=("n",)))
     assert named.table["item_id"].to_pylist() == ["b", "f"]
-    assert flagged(row_flags.of_recommendations(named)) == {"null_keys": [0], "zero_ranks": [], "invalid_scores": []}
+    assert flagged(row_flags.flag_recommendations(named)) == {"null_keys": [0], "zero_ranks": [], "invalid_scores": []}
 
 
 def test_ranks_that_are_kept_order_the_lists_whatever_the_scores_say() -> None:

@@ -11,17 +11,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
-from rankeval_spark.measures.expected_ties import over_all_orders
+from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
+from rankeval_spark.measures.shared_options import GROUP
 from tests.support import oracles
 from tests.support.rankings import GRADES, MEMBERSHIPS, VALUES, Apart, rankings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.entry import Entry
 
 KS: Final = (1, 2, 3, 5, 0)
-TAKING: Final = [entry for entry in registry.entries() if entry.definition.takes_expected_ties]
+TAKING: Final = [entry for entry in registry.entries() if entry.definition.ties.has_mean]
 
 Place = tuple[float | None, Apart]
 
@@ -156,7 +157,7 @@ BOUNDED: Final = [
     for measure in filter(oracles.takes_every_list, oracles.variants(entry, KS))
     if entry.is_bounded_by_gains(measure.options)
 ]
-READING: Final = [measure for measure in BOUNDED if registry.GROUP in measure.options]
+READING: Final = [measure for measure in BOUNDED if GROUP in measure.options]
 """Those that read judgements, in every variant that the order of the gains is said to bound."""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, needs
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, required_facts
 from tests.support import oracles
 from tests.support.accuracy import is_accuracy
 from tests.support.rankings import binary_rankings, rankings
@@ -270,7 +270,7 @@ def test_list_of_a_user_without_a_relevant_item_has_no_value(ranking: Ranking) -
     """So he is in no mean of users with relevant items, whatever the model gave him."""
     asked = every_variant((1, 3, 0))
     scores = asked.score(Lists.of([ranking]))
-    of_gains = [measure for measure in asked.measures if needs.VALUES not in measure.needs]
+    of_gains = [measure for measure in asked.measures if required_facts.VALUES not in measure.needs]
     for measure in of_gains:
         assert not is_accuracy(measure.entry) or np.isnan(scores[measure.column]).all(), str(measure)
 

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, needs, registry
-from rankeval_spark.measures.expected_ties import over_all_orders
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry, required_facts
+from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
+from rankeval_spark.measures.shared_options import GROUP, JUDGED_ONLY
 from tests.support import oracles
 from tests.support.rankings import batches
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.entry import Entry
 
-RESTRICTED: Final = [entry for entry in registry.entries() if entry.option(registry.JUDGED_ONLY)]
+RESTRICTED: Final = [entry for entry in registry.entries() if entry.option(JUDGED_ONLY)]
 LEFT_OUT: Final = {
     *("Judged", "unj", "RBPResidual"),
     *("Bpref", "infAP", "SetR"),
@@ -29,7 +30,7 @@ those that read no ranks."""
 
 def judged_alone(measure: Measure) -> Measure:
     """Restrict a measure to the judged items."""
-    return Measure.of(measure.name, k=measure.k, **{**measure.options, registry.JUDGED_ONLY: True})
+    return Measure.of(measure.name, k=measure.k, **{**measure.options, JUDGED_ONLY: True})
 
 
 def assert_option_is_policy(whole: list[Measure], lists: Lists, closed_up: Lists) -> None:
@@ -41,7 +42,7 @@ def assert_option_is_policy(whole: list[Measure], lists: Lists, closed_up: Lists
 
 
 def test_measures_that_unjudged_items_take_places_in_have_the_option() -> None:
-    grouped = {entry.name for entry in registry.entries() if entry.option(registry.GROUP)}
+    grouped = {entry.name for entry in registry.entries() if entry.option(GROUP)}
     assert grouped - {entry.name for entry in RESTRICTED} == LEFT_OUT
     assert {entry.name for entry in RESTRICTED} <= grouped
 
@@ -85,7 +86,7 @@ def test_means_over_all_orders_of_ties_are_those_of_the_judged_items_alone() -> 
         one
         for entry in RESTRICTED
         for one in whole_variants(entry)
-        if entry.takes_expected_ties(one.options) and needs.VALUES not in one.needs
+        if entry.takes_expected_ties(one.options) and required_facts.VALUES not in one.needs
     ]
     assert len({one.name for one in taking}) > 15
     assert_option_is_policy(taking, lists, closed_up)

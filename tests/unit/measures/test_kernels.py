@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from rankeval_spark.errors import JudgementError
-from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, needs, registry
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry, required_facts
 from rankeval_spark.measures.arrays import product_of_earlier
 from tests.support import oracles
 from tests.support.rankings import batches, binary_rankings
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.entry import Entry
 
 KS = (1, 2, 3, 5, 20)
 EVERYTHING = MeasureSet.of(list(filter(oracles.takes_every_list, oracles.all_variants(ks=(1, 3, 0)))))
@@ -57,7 +57,10 @@ def test_user_without_a_list_has_the_worst_value_where_a_relevant_item_was_misse
 
 def without_hit(measure: Measure) -> float:
     """Value of a list without a hit: 0 for most measures, and none for those of predictions or of the items."""
-    if set(measure.needs) - {needs.POPULARITY_GROUP, needs.VALUES} or measure.name == "SufficientReco":
+    if (
+        set(measure.needs) - {required_facts.POPULARITY_GROUP, required_facts.VALUES}
+        or measure.name == "SufficientReco"
+    ):
         return math.nan
     floor = measure.options.get("floor")
     return math.log(floor) if isinstance(floor, float) else float(measure.name == "RBPResidual")

@@ -9,16 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.measures import (
-    Lists,
-    Measure,
-    MeasureSet,
-    Ranking,
-    UnknownMeasureError,
-    beside,
-    of_groups,
-    registry,
-)
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, UnknownMeasureError, group_statistics, registry
 from rankeval_spark.measures.options import GainMap
 from tests.support import oracles
 
@@ -268,12 +259,12 @@ def test_faulty_name_is_refused_with_a_helpful_sentence(text: str, sentence: str
     assert all(fault.where.startswith("conf/nightly.yaml, measures") for fault in caught.value.faults)
 
 
-@pytest.mark.parametrize("name", [*of_groups.KINDS, of_groups.ITEM_MAD])
+@pytest.mark.parametrize("name", [*group_statistics.KINDS, group_statistics.ITEM_MAD])
 def test_number_of_several_groups_is_said_to_come_by_itself(name: str) -> None:
     slices = "item_slices" if name == "ItemMAD" else "slices"
     for text in (name, name.lower(), f"{name}(nDCG)@10", f"{name}(AP(denom='min'))"):
         with pytest.raises(
-            UnknownMeasureError, match=rf"found '{name}', which is not asked for as a measure.* with {slices} the table"
+            UnknownMeasureError, match=rf"found '{name}', which is not requested as a measure.* with {slices} the table"
         ):
             Measure.parse(text)
 
@@ -285,8 +276,8 @@ def test_number_of_two_models_is_said_to_lack_the_other_one(name: str) -> None:
 
 
 def test_what_stands_beside_measures_has_names_of_its_own_that_are_suggested() -> None:
-    assert {*of_groups.KINDS, of_groups.ITEM_MAD} == {*beside.names()}
-    assert [name for name in beside.names() if registry.find(name)] == []
+    assert {*group_statistics.KINDS, group_statistics.ITEM_MAD} == {*group_statistics.names()}
+    assert [name for name in group_statistics.names() if registry.find(name)] == []
     with pytest.raises(UnknownMeasureError, match="did you mean 'GroupGap'"):
         Measure.parse("GrupGap")
 
@@ -361,7 +352,7 @@ def test_set_orders_cutoffs_and_keeps_measures_in_order_of_mention() -> None:
     asked = MeasureSet.parse(["nDCG@10", "AP", "P@5", "nDCG@1", "ndcg_cut_10"])
     assert asked.ks == (1, 5, 10, 0)
     assert asked.labels == ("nDCG", "AP", "P")
-    assert asked.asked == {"ndcg": (1, 10), "ap": (0,), "p": (5,)}
+    assert asked.requested_ks == {"ndcg": (1, 10), "ap": (0,), "p": (5,)}
     assert (asked.k_max, MeasureSet.parse(["P@5", "P@20"]).k_max) == (0, 20)
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from sklearn import config_context, metrics
 
-from rankeval_spark.measures import Lists, MeasureSet, Ranking
-from rankeval_spark.measures.expected_ties import over_all_orders
+from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
+from rankeval_spark.measures.arrays import Ratio
+from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
 
 N_LISTS: Final = 200
 """Lists of a test, others for each cutoff: thousands in all."""
@@ -159,9 +160,9 @@ def test_loss_of_all_pairs_is_that_of_scikit_learn() -> None:
     lists = random_lists(6)
     pairs = [pair for one in lists for pair in zip(one.scores, one.gains, strict=True)]
     scores, gains = zip(*pairs, strict=True)
-    parts = MeasureSet.parse(["RMSE(agg='micro')"]).measures[0].entry.definition.parts
-    assert parts is not None
-    total, n = (part.sum() for part in parts(batch(lists).cut([0])))
+    errors = registry.get("RMSE").kernel(batch(lists).cut([0]))
+    assert isinstance(errors, Ratio)
+    total, n = errors.numerator.sum(), errors.denominator.sum()
     assert math.sqrt(total / n) == pytest.approx(metrics.root_mean_squared_error(gains, scores), rel=0, abs=1e-12)
 
 

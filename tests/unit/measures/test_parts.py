@@ -8,7 +8,8 @@ from hypothesis import given, settings
 
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
-from rankeval_spark.statistics import links
+from rankeval_spark.measures.arrays import Ratio
+from rankeval_spark.statistics import intervals
 from tests.support import oracles
 from tests.support.rankings import batches
 
@@ -37,19 +38,18 @@ def test_ratio_of_the_parts_is_the_value_and_the_denominator_its_weight(batch: l
         asked = MeasureSet.of([measure])
         scores = asked.score(lists)
         values, weights = (scores[name][:, 0] for name in asked.stored)
-        kernel = np.broadcast_to(measure.entry.kernel(lists.cut(asked.ks), **measure.kernel_options), (len(batch), 1))[
-            :, 0
-        ]
-        np.testing.assert_allclose(links.published(measure.link, values), kernel, rtol=0, atol=1e-12)
-        numerator, denominator = measure.entry.definition.parts(lists.cut(asked.ks), **measure.kernel_options)  # type: ignore[misc]  # those listed have them
-        np.testing.assert_array_equal(weights, np.broadcast_to(denominator, (len(batch), 1))[:, 0])
+        ratio = measure.entry.kernel(lists.cut(asked.ks), **measure.kernel_options)
+        assert isinstance(ratio, Ratio)
+        kernel = np.broadcast_to(ratio.values, (len(batch), 1))[:, 0]
+        np.testing.assert_allclose(intervals.published(measure.link, values), kernel, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(weights, np.broadcast_to(ratio.denominator, (len(batch), 1))[:, 0])
         is_defined = ~np.isnan(values)
-        sums = np.broadcast_to(numerator, (len(batch), 1))[is_defined, 0]
+        sums = np.broadcast_to(ratio.numerator, (len(batch), 1))[is_defined, 0]
         np.testing.assert_allclose((values * weights)[is_defined], sums, rtol=1e-12, atol=1e-12)
 
 
 OF_CATEGORIES = {"PopLift", "alpha_nDCG", "ERR_IA"}
-"""Measures with parts whose denominators golden examples alone show."""
+"""Measures with parts whose denominators worked examples alone show."""
 WITH_DENOMINATOR = [
     measure
     for measure in MICRO

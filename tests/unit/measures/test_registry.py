@@ -1,40 +1,56 @@
-"""A measure is whole: golden examples, a naive reference, documentation; and it is added in one place."""
+"""A measure is whole: worked examples, a naive reference, documentation; and it is added in one place."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from typing import TYPE_CHECKING
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pytest
 
-from rankeval_spark.measures import Golden, Lists, Measure, MeasureSet, registry
-from rankeval_spark.measures.golden import evaluate
-from rankeval_spark.measures.options import of_kernel
-from rankeval_spark.statistics import links
+import rankeval_spark.measures
+from rankeval_spark.measures import Lists, Measure, MeasureSet, registry
+from rankeval_spark.measures.definition import Definition
+from rankeval_spark.measures.shared_options import GROUP
+from rankeval_spark.measures.worked_examples import evaluate, examples_of, page_of, pages_of
+from rankeval_spark.statistics import intervals
 from tests.support import naive_exposures, naive_parity, oracles
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rankeval_spark.measures.registry import Entry
+    from rankeval_spark.measures.entry import Entry
+    from rankeval_spark.measures.worked_examples import Example
 
 every_measure = pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
-goldens = [(entry, golden) for entry in registry.entries("list") for golden in entry.definition.goldens]
+EXAMPLES: Final = [(entry, example) for entry in registry.entries("list") for example in examples_of(entry)]
+FOLDER: Final = Path(rankeval_spark.measures.__file__).parent
+ONE_SCREEN: Final = 50
+"""Lines of a kernel with its decorator; most have half as many."""
 
 NEW_MODULE = '''
+from typing import Annotated
+
 from rankeval_spark.measures.arrays import FloatMatrix
-from rankeval_spark.measures.golden import Golden
-from rankeval_spark.measures.lists import CutLists, Ranking
-from rankeval_spark.measures.registry import Definition
+from rankeval_spark.measures.definition import Definition
+from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.options import Meaning
 
 
-@Definition(name="Length", formula="min(k, n)", bounds=(0, 100), undefined="never", source="a test",
-            goldens=(Golden("Length@2", (Ranking([1]),), ("1",)),))
-def length(cut: CutLists, *, doubled: bool = False) -> FloatMatrix:
+@Definition(name="Length", formula="min(k, n)", bounds=(0, 100), undefined="never", source="a test")
+def length(cut: CutLists, *, doubled: Annotated[bool, Meaning("Whether each counts 2.")] = False) -> FloatMatrix:
     """Recommended items at ranks 1..k."""
     return cut.depth * (2 if doubled else 1)
 '''
+NEW_EXAMPLES = """
+Length:
+  notes: Empty ranks count.
+  examples:
+    - measure: Length@2
+      given: [1]
+      value: 1
+"""
 
 
 @pytest.fixture
@@ -44,14 +60,14 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_NAMES", dict(registry._NAMES))
 
 
-@pytest.mark.parametrize(("entry", "golden"), goldens, ids=lambda one: getattr(one, "measure", ""))
-def test_kernel_gives_the_golden_values(entry: Entry, golden: Golden) -> None:
-    measure = Measure.parse(golden.measure)
-    scores = MeasureSet.of([measure]).score(Lists.of(golden.rankings))[measure.column][:, 0]
-    np.testing.assert_allclose(scores, [float(value) for value in golden.expected], rtol=0, atol=1e-12)
-    if golden.expected_mean is not None:
-        np.testing.assert_allclose(mean_of(measure, golden), float(golden.expected_mean), rtol=0, atol=1e-12)
-    assert (measure.name, str(measure)) == (entry.name, golden.measure), "golden examples use canonical names"
+@pytest.mark.parametrize(("entry", "example"), EXAMPLES, ids=lambda one: getattr(one, "measure", ""))
+def test_kernel_gives_the_exact_values(entry: Entry, example: Example) -> None:
+    measure = Measure.parse(example.measure)
+    scores = MeasureSet.of([measure]).score(Lists.of(example.rankings))[measure.column][:, 0]
+    np.testing.assert_allclose(scores, [float(value) for value in example.expected], rtol=0, atol=1e-12)
+    if example.expected_mean is not None:
+        np.testing.assert_allclose(mean_of(measure, example), float(example.expected_mean), rtol=0, atol=1e-12)
+    assert (measure.name, str(measure)) == (entry.name, example.measure), "worked examples use canonical names"
 
 
 REFERENCES: dict[str, list[str]] = {
@@ -61,26 +77,36 @@ REFERENCES: dict[str, list[str]] = {
 }
 
 
-def mean_of(measure: Measure, golden: Golden) -> float:
+def mean_of(measure: Measure, example: Example) -> float:
     """Put the users together as it is published."""
-    scores = MeasureSet.of([measure]).score(Lists.of(golden.rankings))
+    scores = MeasureSet.of([measure]).score(Lists.of(example.rankings))
     values = scores[measure.column][:, 0]
     weights = scores[measure.weight_column][:, 0] if measure.weight_column else np.ones(len(values))
     is_defined = ~np.isnan(values)
     mean = np.array(np.average(values[is_defined], weights=weights[is_defined]))
-    return float(links.published(measure.link, mean))
+    return float(intervals.published(measure.link, mean))
 
 
 @every_measure
-def test_every_measure_has_a_golden_example_and_a_naive_reference(entry: Entry) -> None:
-    assert entry.definition.goldens
-    assert entry.name in REFERENCES[entry.definition.kind]
+def test_every_measure_has_a_worked_example_and_a_naive_reference(entry: Entry) -> None:
+    assert examples_of(entry)
+    assert entry.name in REFERENCES[entry.kind]
+
+
+def test_every_file_of_examples_is_read_and_belongs_to_the_measures_of_its_module() -> None:
+    """No example, and no list that has a name, is left unread: reading a file fails where a list is not used."""
+    measures: dict[str, set[str]] = {}
+    for entry in registry.entries():
+        measures.setdefault(entry.kernel.__module__, set()).add(entry.name)
+    files = {".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in FOLDER.rglob("*.yaml")}
+    assert {f"{rankeval_spark.measures.__name__}.{name}" for name in files} == measures.keys()
+    assert {module: {*pages_of(module)} for module in measures} == measures
 
 
 @every_measure
-def test_every_value_of_every_option_has_a_golden_example(entry: Entry) -> None:
-    shown = {item for golden in entry.definition.goldens for item in Measure.parse(golden.measure).options.items()}
-    own = [option for option in entry.options if option.name != registry.GROUP]  # kernels do not see it
+def test_every_value_of_every_option_has_a_worked_example(entry: Entry) -> None:
+    shown = {item for example in examples_of(entry) for item in Measure.parse(example.measure).options.items()}
+    own = [option for option in entry.options if option.name != GROUP]  # kernels do not see it
     choices = {(option.name, choice) for option in own for choice in option.choices}
     assert choices - shown <= LEFT_TO_NDCG.get(entry.name, set())
 
@@ -93,7 +119,7 @@ LEFT_TO_NDCG = {
     },
     "DCG": {("gains", "value"), ("unjudged", "mean"), ("unjudged", "median")},
 }
-"""Variants that one kernel shares with another, whose golden examples show them."""
+"""Variants that one kernel shares with another, whose worked examples show them."""
 
 
 def test_no_naive_reference_is_without_a_measure() -> None:
@@ -101,11 +127,12 @@ def test_no_naive_reference_is_without_a_measure() -> None:
 
 
 @every_measure
-def test_docstring_has_every_section_and_names_every_option(entry: Entry) -> None:
-    sections = ("Parameters", "Returns", "Notes", "Examples")
-    assert [entry.doc.count(f"\n{section}\n{'-' * len(section)}\n") for section in sections] == [1, 1, 1, 1]
-    assert [option.name for option in of_kernel(entry.kernel) if f"\n{option.name} : " not in entry.doc] == []
+def test_documentation_says_what_a_measure_returns_and_what_every_option_means(entry: Entry) -> None:
+    assert "``" in entry.doc or "Pearson" in entry.doc or "Strips" in entry.doc, "the formula"
+    assert ("NaN" in entry.doc) == (entry.definition.undefined != "never")
     assert ">>> " in entry.doc
+    assert page_of(entry).notes
+    assert [option.name for option in entry.options if not option.meaning.endswith(".")] == []
 
 
 @every_measure
@@ -114,30 +141,60 @@ def test_every_measure_says_what_it_is(entry: Entry) -> None:
     assert all([entry.summary.endswith("."), definition.formula, definition.source, definition.undefined, entry.range])
 
 
+@every_measure
+def test_kernel_and_decorator_are_visible_on_one_screen(entry: Entry) -> None:
+    lines, _ = inspect.getsourcelines(entry.kernel)
+    assert len(lines) <= ONE_SCREEN
+
+
 @pytest.mark.usefixtures("own_registry")
 def test_measures_are_added_in_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "added_measures"
     package.mkdir()
     (package / "lengths.py").write_text(NEW_MODULE)
+    (package / "lengths.yaml").write_text(NEW_EXAMPLES)
     monkeypatch.syspath_prepend(tmp_path)
     registry.discover("added_measures", [str(package)])
-    monkeypatch.delitem(sys.modules, "added_measures.lengths")
     measure = Measure.parse("length(Doubled=true)@1")
     assert str(measure) == "Length(doubled=True)@1"
-    batch = Lists.of(registry.get("Length").definition.goldens[0].rankings)
-    assert MeasureSet.of([measure]).score(batch)["length_doubled_true"].tolist() == [[2.0]]
+    (example,) = examples_of(registry.get("Length"))
+    assert MeasureSet.of([measure]).score(Lists.of(example.rankings))["length_doubled_true"].tolist() == [[2.0]]
+    monkeypatch.delitem(sys.modules, "added_measures.lengths")
+
+
+FAULTY_EXAMPLES: Final = {
+    "no_file": (None, "lengths_no_file.yaml"),
+    "no_measure": ("Width: {notes: -, examples: []}", "no examples of Length; add them to the YAML file next to"),
+    "no_use": (f"lists: {{one: [1]}}\n{NEW_EXAMPLES}", "no example uses one"),
+    "no_value": (NEW_EXAMPLES.replace("value: 1", "value: [1, 2]"), "Length@2: 1 lists are given and 2 values"),
+}
+
+
+@pytest.mark.usefixtures("own_registry")
+@pytest.mark.parametrize("name", FAULTY_EXAMPLES)
+def test_examples_that_are_missing_or_faulty_are_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, message = FAULTY_EXAMPLES[name]
+    package, module = tmp_path / f"faulty_{name}", f"lengths_{name}"
+    package.mkdir()
+    (package / f"{module}.py").write_text(NEW_MODULE)
+    if text is not None:
+        (package / f"{module}.yaml").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    import_module(f"faulty_{name}.{module}")
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        examples_of(registry.get("Length"))
 
 
 @pytest.mark.usefixtures("own_registry")
 def test_two_measures_cannot_share_a_name() -> None:
-    definition = registry.Definition(
-        name="Other", formula="-", bounds=(0, 1), undefined="-", source="-", goldens=(), aliases={"map": {}}
-    )
+    definition = Definition(name="Other", formula="-", bounds=(0, 1), undefined="-", source="-", aliases={"map": {}})
     with pytest.raises(ValueError, match="'map' is already a name of AP"):
         definition(registry.get("R").kernel)
 
 
 @pytest.mark.parametrize("expression", ["__import__('os')", "a", "1 if 2 else 3", "'text'"])
-def test_golden_expressions_are_only_arithmetic(expression: str) -> None:
+def test_expressions_are_only_arithmetic(expression: str) -> None:
     with pytest.raises((ValueError, KeyError)):
         evaluate(expression)

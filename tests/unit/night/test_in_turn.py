@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import deltalake
 import pytest
 
-from rankeval_spark.app import night
-from rankeval_spark.app.backfill import backfill
-from rankeval_spark.app.night import NightResult, PreparedNight, prepare_night
-from rankeval_spark.app.progress import Silent
+from rankeval_spark.apps.nightly import night
+from rankeval_spark.apps.nightly.backfill import backfill_dates
+from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night
+from rankeval_spark.apps.progress import Silent
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import Fault, InputError
-from rankeval_spark.results import failpoints
-from rankeval_spark.session.on_demand import on_demand
+from rankeval_spark.results.publishing import failpoints
+from rankeval_spark.spark.session.on_demand import on_demand
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND, Workspace
@@ -96,7 +96,7 @@ def test_date_whose_publish_fails_does_not_stop_the_next(tmp_path: Path) -> None
         return begun[-1]
 
     with failpoints.armed("after_metrics"):
-        outcomes = backfill([FIRST, SECOND], run)
+        outcomes = backfill_dates([FIRST, SECOND], run)
         failed = next(outcomes)
     assert isinstance(failed.error, failpoints.FailpointError)
     (published,) = outcomes
@@ -127,7 +127,7 @@ def test_outcomes_come_in_the_order_of_the_dates_each_when_it_is_certain() -> No
             raise KeyboardInterrupt
         return Slow(day, event)
 
-    outcomes = backfill([FIRST, SECOND, third], run)
+    outcomes = backfill_dates([FIRST, SECOND, third], run)
     for _ in range(3):
         outcome = next(outcomes)
         seen.append((outcome.evaluation_date, outcome.exit_code))

@@ -11,19 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankeval_spark import allowed
-from rankeval_spark.app.night import run_night
+from rankeval_spark import allowed_folders
+from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.config.request import request_of
-from rankeval_spark.in_process import file_inputs
-from rankeval_spark.in_process.file_inputs import open_inputs
-from rankeval_spark.in_process.files import ForSparkError
-from rankeval_spark.session.on_demand import on_demand
+from rankeval_spark.inputs.arrow import file_inputs
+from rankeval_spark.inputs.arrow.file_inputs import open_inputs
+from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.spark.session.on_demand import on_demand
 from tests.support import nights
 from tests.support.nights import FIRST, Workspace
 
 if TYPE_CHECKING:
-    from rankeval_spark.in_process.file_inputs import FileInput
+    from rankeval_spark.inputs.arrow.file_inputs import FileInput
 
 LOG = [
     {name: value for name, value in row.items() if name != "day"}
@@ -159,7 +159,7 @@ def test_features_of_delta_that_readers_need_are_left_to_spark(workspace: Worksp
 def test_folders_that_are_not_allowed_are_left_to_spark(
     workspace: Workspace, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(allowed.VARIABLE, str(workspace.folder))
+    monkeypatch.setenv(allowed_folders.VARIABLE, str(workspace.folder))
     assert set(opened(workspace)) == {"recommendations", "held_out", "segments"}
 
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "part-1.parquet"

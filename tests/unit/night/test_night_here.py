@@ -11,19 +11,19 @@ import deltalake
 import pytest
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.app.night import run_night
+from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.in_process.files import FileTable
-from rankeval_spark.results import failpoints
-from rankeval_spark.session.on_demand import on_demand
+from rankeval_spark.inputs.arrow.files import FileTable
+from rankeval_spark.results.publishing import failpoints
+from rankeval_spark.spark.session.on_demand import on_demand
 from tests.support import nights
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from rankeval_spark.app.night import NightResult
+    from rankeval_spark.apps.nightly.night import NightResult
 
 TABLES = ("lists", "user_metrics", "metrics", "group_metrics", "checks")
 

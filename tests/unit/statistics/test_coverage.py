@@ -8,18 +8,11 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from rankeval_spark.statistics import (
-    bootstrap,
-    differences,
-    hashing,
-    intervals,
-    moments,
-    nights,
-    paired,
-    ratios,
-    resampled,
-)
-from rankeval_spark.statistics.differences import Pairs
+from rankeval_spark.statistics import intervals, moments, ratios
+from rankeval_spark.statistics.comparisons import night_differences, paired_differences, paired_tests
+from rankeval_spark.statistics.comparisons.paired_differences import PairedValues
+from rankeval_spark.statistics.resampling import bootstrap, hashed_random
+from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.moments import Moments
@@ -37,7 +30,7 @@ def covered(low: np.ndarray, high: np.ndarray, truth: float) -> float:
 
 def of(values: np.ndarray) -> Moments:
     """Moments of samples that are columns."""
-    return moments.by_group(values, np.zeros(len(values), dtype=np.int64), 1)
+    return moments.moments_by_group(values, np.zeros(len(values), dtype=np.int64), 1)
 
 
 def per_user_values(draw: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
@@ -73,7 +66,7 @@ def test_intervals_of_means_over_lists_of_users_who_differ() -> None:
     n_lists = 1 + draw.binomial(5, 1 - taste)
     hits = draw.binomial(n_lists, taste)
     everyone = np.zeros(400, dtype=np.int64)
-    found = ratios.by_group(hits.astype(np.float64), n_lists.astype(np.float64), everyone, 1)
+    found = ratios.ratio_moments_by_group(hits.astype(np.float64), n_lists.astype(np.float64), everyone, 1)
     above, below = found.numerator, found.denominator
     mean, m2 = ratios.linearised(above.mean, above.m2, below.mean, below.m2, found.cross)
     square = 0.2**2 + 0.2 * 0.8 / 6  # mean of taste^2, of beta(1, 4)
@@ -84,7 +77,7 @@ def test_intervals_of_means_over_lists_of_users_who_differ() -> None:
 
 def test_delta_method_of_a_micro_average() -> None:
     hits, shown = hits_and_shown(np.random.default_rng(SEED), (400, 5000))
-    found = ratios.by_group(hits, shown, np.zeros(400, dtype=np.int64), 1)
+    found = ratios.ratio_moments_by_group(hits, shown, np.zeros(400, dtype=np.int64), 1)
     above, below = found.numerator, found.denominator
     ratio, m2 = ratios.linearised(above.mean, above.m2, below.mean, below.m2, found.cross)
     assert 0.94 <= covered(*intervals.t_interval(above.n, ratio, m2, 0.95), MICRO) <= 0.96
@@ -103,11 +96,11 @@ MICRO = 0.5 - 0.04 * 38.5 / 5.5
 def test_poisson_bootstrap_and_its_p() -> None:
     """2000 samples of 400 users, 100 with each of 20 seeds, for samples in one call share their users' weights."""
     draw = np.random.default_rng(SEED)
-    users = hashing.user_hashes([str(number) for number in range(400)])
+    users = hashed_random.user_hashes([str(number) for number in range(400)])
     holds, rejects = [], []
     for seed in range(20):
         values = per_user_values(draw, (400, 100))
-        found = bootstrap.by_group(values - 0.16, users, seed=seed, replicates=1000, with_squares=True)
+        found = bootstrap.weighted_sums(values - 0.16, users, Draws(1000, seed), with_squares=True)
         holds.append(covered(*bootstrap.percentile_interval(found.means, 0.95), 0.0))
         rejects.append((bootstrap.studentized_p(of(values - 0.16), found) <= 0.05).mean())
     assert 0.935 <= np.mean(holds) <= 0.965
@@ -117,15 +110,13 @@ def test_poisson_bootstrap_and_its_p() -> None:
 def test_poisson_bootstrap_of_means_and_micro_averages_as_they_are_published() -> None:
     """2000 samples as above; of the intervals, not of the p."""
     draw = np.random.default_rng(SEED)
-    users = hashing.user_hashes([str(number) for number in range(400)])
+    users = hashed_random.user_hashes([str(number) for number in range(400)])
     of_means, of_ratios = [], []
     for seed in range(20):
         values = per_user_values(draw, (400, 100))
         hits, shown = hits_and_shown(draw, (400, 100))
         above, below = np.hstack([values, hits]), np.hstack([np.ones_like(values), shown])
-        spread = resampled.spread_of(
-            resampled.ratio_sums(above, below, users, draws=resampled.Draws(1000, seed)), level=0.95
-        )
+        spread = bootstrap.spread_of(bootstrap.ratio_sums(above, below, users, Draws(1000, seed)), level=0.95)
         of_means.append(covered(spread.low[:100], spread.high[:100], 0.16))
         of_ratios.append(covered(spread.low[100:], spread.high[100:], MICRO))
     assert 0.935 <= np.mean(of_means) <= 0.965
@@ -138,10 +129,10 @@ def test_relative_change_at_a_large_uplift() -> None:
     baseline = per_user_values(draw, (400, 2000))
     values = baseline * 3 * draw.random(baseline.shape) + 0.4 * draw.random(baseline.shape)
     truth = (1.5 * 0.16 + 0.2) / 0.16 - 1
-    found = differences.by_group(Pairs.of(values, baseline), np.zeros(400, dtype=np.int64), 1)
-    change = paired.relative_change(found, level=0.95)
+    found = paired_differences.differences_by_group(PairedValues.of(values, baseline), np.zeros(400, dtype=np.int64), 1)
+    change = paired_tests.relative_change(found, level=0.95)
     assert 0.93 <= covered(change.low, change.high, truth) <= 0.965
-    difference = paired.compare(found, level=0.95)
+    difference = paired_tests.compare_means(found, level=0.95)
     below = found.moments.denominator.mean
     assert covered(difference.low / below, difference.high / below, truth) < 0.86
 
@@ -149,8 +140,8 @@ def test_relative_change_at_a_large_uplift() -> None:
 def test_paired_comparison_of_equal_models() -> None:
     draw = np.random.default_rng(SEED)
     one, other = (per_user_values(draw, (300, 5000)) for _ in range(2))
-    found = differences.by_group(Pairs.of(one, other), np.zeros(300, dtype=np.int64), 1)
-    compared = paired.compare(found, level=0.95)
+    found = paired_differences.differences_by_group(PairedValues.of(one, other), np.zeros(300, dtype=np.int64), 1)
+    compared = paired_tests.compare_means(found, level=0.95)
     assert 0.94 <= covered(compared.low, compared.high, 0.0) <= 0.96
     assert 0.04 <= (compared.p <= 0.05).mean() <= 0.06
 
@@ -160,11 +151,13 @@ def test_few_differing_users_are_rejected_no_more_often_than_they_should() -> No
     draw = np.random.default_rng(SEED)
     d = np.zeros((100, 4000))
     d[:12] = draw.choice([-1.0, 1.0], (12, 4000))
-    found = differences.by_group(Pairs.of(d, np.zeros_like(d)), np.zeros(100, dtype=np.int64), 1)
-    assert (paired.compare(found, level=0.95).p <= 0.05).mean() <= 0.05
+    found = paired_differences.differences_by_group(
+        PairedValues.of(d, np.zeros_like(d)), np.zeros(100, dtype=np.int64), 1
+    )
+    assert (paired_tests.compare_means(found, level=0.95).p <= 0.05).mean() <= 0.05
     n_extreme = [count for count in range(13) if stats.binomtest(count, 12).pvalue <= 0.05]
     expected = sum(special.comb(12, count) for count in n_extreme) / 2**12
-    assert abs((paired.compare(found, level=0.95).p <= 0.05).mean() - expected) < 0.012
+    assert abs((paired_tests.compare_means(found, level=0.95).p <= 0.05).mean() - expected) < 0.012
 
 
 def test_nights_that_share_two_thirds_of_their_users() -> None:
@@ -172,6 +165,8 @@ def test_nights_that_share_two_thirds_of_their_users() -> None:
     taste = per_user_values(draw, (400, 4000))
     now, before = (taste + draw.normal(0, 0.1, taste.shape) for _ in range(2))
     common = slice(100, 300)
-    shared = ratios.by_group(now[common], before[common], np.zeros(200, dtype=np.int64), 1)
-    found = nights.compare(of(now[:300]), of(before[100:]), shared, level=0.95)
+    shared = ratios.ratio_moments_by_group(now[common], before[common], np.zeros(200, dtype=np.int64), 1)
+    found = night_differences.compare_nights(
+        night_differences.Nights(of(now[:300]), of(before[100:]), shared), level=0.95
+    )
     assert 0.94 <= covered(found.low, found.high, 0.0) <= 0.96

@@ -38,7 +38,7 @@ def assert_same(left: Moments, right: Moments) -> None:
 @given(rows=grouped())
 def test_moments_are_those_of_a_naive_loop(rows: tuple[np.ndarray, np.ndarray]) -> None:
     values, group = rows
-    found = moments.by_group(values, group, N_GROUPS)
+    found = moments.moments_by_group(values, group, N_GROUPS)
     for code in range(N_GROUPS):
         for column in range(values.shape[1]):
             own = [value for value in values[group == code, column] if not np.isnan(value)]
@@ -54,16 +54,16 @@ def test_merging_any_split_gives_the_moments_of_the_whole(
 ) -> None:
     values, group = rows
     cut = data.draw(st.integers(0, len(values)))
-    parts = [moments.by_group(values[part], group[part], N_GROUPS) for part in (slice(cut), slice(cut, None))]
-    assert_same(parts[0].merge(parts[1]), moments.by_group(values, group, N_GROUPS))
-    assert_same(parts[1].merge(parts[0]), moments.by_group(values, group, N_GROUPS))
+    parts = [moments.moments_by_group(values[part], group[part], N_GROUPS) for part in (slice(cut), slice(cut, None))]
+    assert_same(parts[0].merge(parts[1]), moments.moments_by_group(values, group, N_GROUPS))
+    assert_same(parts[1].merge(parts[0]), moments.moments_by_group(values, group, N_GROUPS))
 
 
 @given(rows=grouped())
 def test_groups_of_a_partition_add_up_to_the_whole(rows: tuple[np.ndarray, np.ndarray]) -> None:
     values, group = rows
-    by_group = moments.by_group(values, group, N_GROUPS)
-    whole = moments.by_group(values, np.zeros_like(group), 1)
+    by_group = moments.moments_by_group(values, group, N_GROUPS)
+    whole = moments.moments_by_group(values, np.zeros_like(group), 1)
     np.testing.assert_array_equal(by_group.n.sum(axis=0), whole.n[0])
     total = np.nansum(by_group.n * by_group.mean, axis=0)
     np.testing.assert_allclose(total, np.nan_to_num(whole.n[0] * whole.mean[0]), rtol=0, atol=1e-6)
@@ -72,7 +72,7 @@ def test_groups_of_a_partition_add_up_to_the_whole(rows: tuple[np.ndarray, np.nd
 def test_blocks_of_a_long_column_merge_to_the_same_moments() -> None:
     rng = np.random.default_rng(0)
     values, group = rng.random((30_000, 2)), rng.integers(0, 3, 30_000)
-    found = moments.by_group(values, group, 3)
+    found = moments.moments_by_group(values, group, 3)
     for code in range(3):
         own = values[group == code]
         np.testing.assert_allclose(found.mean[code], own.mean(axis=0), rtol=0, atol=1e-12)
@@ -82,17 +82,17 @@ def test_blocks_of_a_long_column_merge_to_the_same_moments() -> None:
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1 / 3, 1e9 + 0.1])
 def test_constant_column_has_a_variance_of_0_and_never_less(constant: float) -> None:
-    found = moments.by_group(np.full((20_001, 1), constant), np.zeros(20_001, dtype=np.int64), 1)
+    found = moments.moments_by_group(np.full((20_001, 1), constant), np.zeros(20_001, dtype=np.int64), 1)
     assert 0 <= found.std_dev[0, 0] <= 1e-12 * max(1, constant)
 
 
 def test_large_offset_costs_no_precision() -> None:
     values = np.array([[1e9 + 1.0], [1e9 + 2.0], [1e9 + 3.0]])
-    assert moments.by_group(values, np.zeros(3, dtype=np.int64), 1).variance[0, 0] == 1.0
+    assert moments.moments_by_group(values, np.zeros(3, dtype=np.int64), 1).variance[0, 0] == 1.0
 
 
 def test_one_value_has_no_variance_and_none_has_no_mean() -> None:
-    found = moments.by_group(np.array([[5.0], [np.nan]]), np.array([0, 1]), 3)
+    found = moments.moments_by_group(np.array([[5.0], [np.nan]]), np.array([0, 1]), 3)
     np.testing.assert_array_equal(found.n[:, 0], [1, 0, 0])
     np.testing.assert_array_equal(found.mean[:, 0], [5.0, np.nan, np.nan])
     np.testing.assert_array_equal(found.m2[:, 0], [0.0, 0.0, 0.0])
@@ -103,5 +103,5 @@ def test_one_value_has_no_variance_and_none_has_no_mean() -> None:
 
 @pytest.mark.parametrize("code", [-1, 2])
 def test_group_outside_the_range_is_refused(code: int) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        moments.by_group(np.zeros((1, 1)), np.array([code]), 2)
+    with pytest.raises(ValueError, match="expected 0 to 1"):
+        moments.moments_by_group(np.zeros((1, 1)), np.array([code]), 2)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rankeval_spark.statistics import intervals, links, ratios
+from rankeval_spark.statistics import intervals, ratios
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.ratios import Ratios
@@ -23,7 +23,7 @@ sides = st.integers(0, 30).flatmap(
 
 def of(numerator: np.ndarray, denominator: np.ndarray) -> Ratios:
     """Moments of one group."""
-    return ratios.by_group(numerator, denominator, np.zeros(len(numerator), dtype=np.int64), 1)
+    return ratios.ratio_moments_by_group(numerator, denominator, np.zeros(len(numerator), dtype=np.int64), 1)
 
 
 def linearised(found: Ratios) -> tuple[float, float]:
@@ -94,6 +94,6 @@ def test_weights_of_one_make_the_ratio_a_mean() -> None:
 
 def test_links_are_undone() -> None:
     values = np.array([0.5, 2.0])
-    np.testing.assert_allclose(links.published("log", np.log(values)), values, rtol=1e-15)
-    np.testing.assert_allclose(links.published("square", values**2), values, rtol=1e-15)
-    np.testing.assert_array_equal(links.published("identity", values), values)
+    np.testing.assert_allclose(intervals.published("log", np.log(values)), values, rtol=1e-15)
+    np.testing.assert_allclose(intervals.published("square", values**2), values, rtol=1e-15)
+    np.testing.assert_array_equal(intervals.published("identity", values), values)

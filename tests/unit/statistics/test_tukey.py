@@ -11,13 +11,16 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from rankeval_spark.statistics import hashing, moments, studentized, tukey
+from rankeval_spark.statistics import distributions, moments
+from rankeval_spark.statistics.comparisons import tukey
+from rankeval_spark.statistics.resampling import hashed_random
+from rankeval_spark.statistics.resampling.replicate_sums import Draws
 from tests.support import textbook
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.tukey import Tukey
+    from rankeval_spark.statistics.comparisons.tukey import Tukey
 
-USERS = hashing.user_hashes([f"user {number}" for number in range(1000)])
+USERS = hashed_random.user_hashes([f"user {number}" for number in range(1000)])
 
 VALUES = np.array([[0.3, 0.5, 0.4], [0.1, 0.2, 0.4], [0.6, 0.7, 0.7], [0.2, 0.2, 0.5], [0.9, 0.8, 1.0]])
 
@@ -30,7 +33,9 @@ P_ANY = 0.04180440178529943
 def compared(values: np.ndarray) -> Tukey:
     """Compare the columns of one measure by way of merged moments."""
     centred = tukey.row_centred(values[:, :, None])[:, :, 0]
-    halves = [moments.by_group(part, np.zeros(len(part), dtype=np.int64), 1) for part in (centred[::2], centred[1::2])]
+    halves = [
+        moments.moments_by_group(part, np.zeros(len(part), dtype=np.int64), 1) for part in (centred[::2], centred[1::2])
+    ]
     found = halves[0].merge(halves[1])
     return tukey.compare_all(found.n[:, 0], found.mean, found.m2, level=0.95)
 
@@ -39,7 +44,7 @@ def compared(values: np.ndarray) -> Tukey:
 @pytest.mark.parametrize("freedom", [4.0, 29.0, 500.0])
 def test_studentized_range_is_that_of_scipy(n_groups: int, freedom: float) -> None:
     q = np.array([0.0, 0.5, 2.0, 3.5, 6.0, np.nan])
-    found = studentized.upper_tail(q, n_groups, freedom)
+    found = distributions.studentized_range_above(q, n_groups, freedom)
     np.testing.assert_allclose(found, stats.studentized_range.sf(q, n_groups, freedom), rtol=0, atol=1e-8)
 
 
@@ -111,7 +116,7 @@ def randomised(values: np.ndarray, replicates: int) -> np.ndarray:
     """Compare models by random orders, of two parts of the users."""
     centred = tukey.row_centred(values[:, :, None])
     parts = [
-        tukey.permuted_sums(centred[part], USERS[: len(values)][part], seed=2, replicates=replicates)[0]
+        tukey.permuted_sums(centred[part], USERS[: len(values)][part], Draws(replicates, 2))[0]
         for part in (slice(0, 2), slice(2, None))
     ]
     absolute = np.nansum(np.abs(centred), axis=(0, 1))
@@ -138,5 +143,5 @@ def test_random_orders_agree_with_the_studentized_range_on_normal_data() -> None
 
 
 def test_order_of_models_within_a_user_does_not_change_their_sum() -> None:
-    sums = tukey.permuted_sums(tukey.row_centred(VALUES[:, :, None]), USERS[:5], seed=1, replicates=50)[0]
+    sums = tukey.permuted_sums(tukey.row_centred(VALUES[:, :, None]), USERS[:5], Draws(50, 1))[0]
     np.testing.assert_allclose(sums.sum(axis=0), 0, rtol=0, atol=1e-12)

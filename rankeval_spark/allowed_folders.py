@@ -1,0 +1,123 @@
+"""The folders that may be read and written, where whoever runs the job says which: in the environment.
+
+Four places ask :func:`require_allowed`, and everything that is read or written passes one of them: inputs where they
+are opened (``inputs.spark.opening``), results where a path of a root is made (``results.storage.file_store``), files of
+TREC where they are read, a report before it is made (``apps.published.report``). ``config.check_roots`` says the same
+of a config before anything is opened, of all of its paths at once.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import tempfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from rankeval_spark.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+VARIABLE: Final = "RANKEVAL_ROOTS"
+"""Folders separated by commas; every path is allowed where it is not set."""
+
+MOST_SHOWN: Final = 5
+"""Files that are named of those outside; a pattern can find thousands."""
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+_own: set[str] = set()
+"""Temporary folders that this process made, which no config names."""
+
+
+def is_limited(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return True if the environment names the allowed folders."""
+    return bool(_given(environment))
+
+
+def require_allowed(*places: tuple[str, str], default: str = "", environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse paths outside the allowed folders; links and ``..`` are followed first.
+
+    Parameters
+    ----------
+    *places : tuple of str
+        What names the path, for the message, and the path.
+    default : str, optional
+        File system of paths without one, as ``hdfs://host:8020``; that of this machine by default.
+
+    Raises
+    ------
+    ConfigError
+        Some of the paths that lie outside.
+    """
+    if faults := outside_faults(places, default=default, environment=environment):
+        raise ConfigError(*faults)
+
+
+def outside_faults(
+    places: Iterable[tuple[str, str]], *, default: str = "", environment: Mapping[str, str] = os.environ
+) -> list[Fault]:
+    """Name the paths outside the allowed folders, the first of them; as :func:`require_allowed`, which refuses them."""
+    given = _given(environment)
+    if not given:
+        return []
+    roots = [_real(root, default) for root in (*given, *_own)]
+    faults = []
+    for where, path in places:
+        if not _is_allowed(path, roots, default):
+            faults.append(Fault(where, repr(path), f"a path below {', '.join(given)}", f"{VARIABLE} says so"))
+        if len(faults) == MOST_SHOWN:
+            break
+    return faults
+
+
+def scheme_of(path: str) -> str:
+    """Name the file system of a path in lower case; empty for a path without one."""
+    found = _SCHEME.match(path)
+    return found.group(1).lower() if found else ""
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """Give a folder of this machine that is removed afterwards; it is allowed, as only this process names it."""
+    with tempfile.TemporaryDirectory(prefix="rankeval-") as folder:
+        _own.add(folder)
+        try:
+            yield folder
+        finally:
+            _own.discard(folder)
+
+
+def _given(environment: Mapping[str, str]) -> list[str]:
+    return [root.strip() for root in environment.get(VARIABLE, "").split(",") if root.strip()]
+
+
+def _is_allowed(path: str, roots: Sequence[str], default: str) -> bool:
+    """Judge a path as it is written and with its %20 read: stores and readers differ in this."""
+    return all(any(_is_below(_real(form, default), root) for root in roots) for form in (path, unquote(path)))
+
+
+def _real(path: str, default: str) -> str:
+    """Write a path in the one form in which it is compared; ``?`` and ``#`` are characters of names to Spark."""
+    if not scheme_of(path) and scheme_of(default) not in ("", "file"):
+        path = f"{default.rstrip('/')}{path}"
+    scheme = scheme_of(path)
+    authority, rest = _parts(path.partition(":")[2]) if scheme else ("", path)
+    if scheme in ("", "file"):
+        return os.path.realpath(rest)
+    return f"{scheme}://{authority}{posixpath.normpath('/' + rest.lstrip('/'))}"
+
+
+def _parts(address: str) -> tuple[str, str]:
+    """Split what follows the scheme into authority and path."""
+    if not address.startswith("//"):
+        return "", address
+    authority, slash, rest = address[2:].partition("/")
+    return authority, slash + rest
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")

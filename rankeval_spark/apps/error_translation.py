@@ -1,0 +1,128 @@
+"""Say what a failure means: a policy or a measure met data it refuses, an input, the disk or the driver is gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+
+from rankeval_spark.engine.checks.unusable_rows import EXPECTED
+from rankeval_spark.errors import (
+    ChecksFailedError,
+    DriverLostError,
+    EnvironmentFaultError,
+    Fault,
+    FaultsError,
+    JudgementError,
+    RankevalError,
+    note,
+    notes_of,
+)
+from rankeval_spark.inputs.spark import explain
+
+_POLICY: Final = re.compile(r"\[rankeval:(?P<policy>\w+)\] (?P<what>[^\n]+?), and the policy")
+_INPUT: Final = re.compile(
+    r"\[rankeval:(?P<input>\w+)\] (?P<found>[^\n]+?); expected (?P<expected>[^\n]+?); fix: (?P<fix>[^\n.]+)\."
+)
+_JUDGEMENT: Final = re.compile(
+    JudgementError.title + r":\s+- (?P<where>\w[^\n]*?): found (?P<found>[^\n]+?); "
+    r"expected (?P<expected>[^\n]+?); (?P<fix>[^\n]+)"
+)
+"""The text of a `JudgementError` with one fault, among the lines of a worker's traceback."""
+
+_FIXES: Final = {
+    "ties": "choose another policy: item_asc, item_desc or rank",
+    "rank_gaps": "number the items of each list, or choose the policy renumber",
+    "duplicates": "remove them, or choose the policy best",
+    "held_out_duplicates": "remove them, or choose the policy max, sum or last",
+    "missing": "give every judged user a list, or choose the policy zero or exclude",
+    "zero_relevant": "remove these users, or choose another policy for them",
+    "invalid_scores": "remove them, or choose the policy drop",
+}
+
+_NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded|File too large")
+"""What the system says of a disk that takes no more, in the words of Python and of Java alike."""
+
+
+def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
+    """Return the error that a user can act on, with the notes of ``error``, or that itself: nothing is known of it."""
+    if isinstance(error, RankevalError):
+        return error
+    text = str(error)
+    known = _of_machine(error) or _policy_failure(text) or _input_failure(text) or _judgement_failure(text)
+    return _instead_of(error, known or explain(error, dict(locations)))
+
+
+def machine_fault(error: Exception) -> Exception:
+    """Return the error that a user can act on where a full disk or a lost driver is behind ``error``, else that itself.
+
+    It may come from any command at any moment, from the start of the session on.
+    """
+    return error if isinstance(error, RankevalError) else _instead_of(error, _of_machine(error))
+
+
+def _instead_of(error: Exception, known: FaultsError | None) -> Exception:
+    if known is None:
+        return error
+    for line in notes_of(error):
+        note(known, line)
+    return known
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raise what goes wrong within the block as the error that a user can act on."""
+    try:
+        yield
+    except Exception as error:
+        known = translated(error, {})
+        if known is error:
+            raise
+        raise known from error
+
+
+def _of_machine(error: Exception) -> FaultsError | None:
+    return _full_disk(str(error)) or _lost_driver(error)
+
+
+def _full_disk(text: str) -> FaultsError | None:
+    found = _NO_ROOM.search(text)
+    if found is None:
+        return None
+    expected = "room for staging, for the tables and for what Spark spills"
+    fix = "free space for the results root, or let Spark spill elsewhere (SPARK_LOCAL_DIRS), and run again"
+    return EnvironmentFaultError(Fault("disk", f"no room: {found[0]}", expected, fix))
+
+
+def _lost_driver(error: Exception) -> FaultsError | None:
+    """Say that the JVM is gone: then py4j has no answer, no connection, or an error without Java's trace."""
+    is_unanswered = type(error) is Py4JError and "Trace:" not in str(error)
+    if not (is_unanswered or isinstance(error, Py4JNetworkError | ConnectionError)):
+        return None
+    fix = "was it killed for its memory (spark.driver.memory), or by the scheduler? Run again"
+    return DriverLostError(Fault("Spark driver", "its JVM gone in the middle of the run", "one that answers", fix))
+
+
+def _policy_failure(text: str) -> FaultsError | None:
+    found = _POLICY.search(text)
+    if found is None:
+        return None
+    policy = found["policy"]
+    return ChecksFailedError(Fault(f"policies.{policy}", found["what"], "no such case", _FIXES.get(policy, "")))
+
+
+def _input_failure(text: str) -> FaultsError | None:
+    found = _INPUT.search(text)
+    if found is None:
+        return None
+    name = found["input"]
+    place = f"inputs.{name}" if name in EXPECTED else name
+    return ChecksFailedError(Fault(place, found["found"], found["expected"], found["fix"]))
+
+
+def _judgement_failure(text: str) -> FaultsError | None:
+    found = _JUDGEMENT.search(text)
+    return ChecksFailedError(Fault(**found.groupdict())) if found else None

@@ -1,0 +1,377 @@
+"""Hold the published numbers against the rules of the config: small tables, no Spark work on the inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import nearest
+from rankeval_spark.measures import with_cutoff
+from rankeval_spark.statistics import distributions, gates as arithmetic
+from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    import pyarrow as pa
+
+    from rankeval_spark.apps.history.published_runs import PastNight
+    from rankeval_spark.config import EvaluationConfig, Gate
+    from rankeval_spark.results import Results
+
+Row: TypeAlias = Mapping[str, Any]
+"""A row of ``metrics``, ``comparisons``, ``gates`` or :mod:`rankeval_spark.result_rows.night_rows`."""
+
+T_TESTS: Final = {"test": ["t"]}
+"""The rows of ``comparisons`` that verdicts follow from, whichever further tests have rows."""
+
+FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
+"""Verdicts that keep a model from shipping; the others pass, or leave the decision to people."""
+
+
+@dataclass(frozen=True)
+class Previous:
+    """How the night differs from the one that was published before it.
+
+    Attributes
+    ----------
+    day : date
+        The date of that one.
+    rows : sequence of mapping
+        Rows of :mod:`rankeval_spark.result_rows.night_rows`; none of a measure that was defined otherwise then, or
+        of a slice that was not made.
+    has_users : bool
+        Whether its rows of single users are still there; ``rankeval maintain --keep-days`` deletes them.
+    """
+
+    day: date
+    rows: Sequence[Row]
+    has_users: bool = True
+
+    def change_of(self, row: Row) -> Row | None:
+        """Find the change of a row of ``metrics``, if users had a value on that night."""
+        return next((own for own in self.rows if own["n_earlier_users"] and _key(own) == _key(row)), None)
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    return (row[C.MODEL_ID], row[C.SLICE], tuple(row[C.SLICE_VALUES]), row[C.MEASURE], row[C.K])
+
+
+def judge(
+    config: EvaluationConfig,
+    metrics: pa.Table | None,
+    group_metrics: pa.Table | None,
+    comparisons: pa.Table | None,
+    previous: Previous | None = None,
+) -> list[dict[str, Any]]:
+    """Judge every rule of the config by the tables of one night.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+        Its ``gates``, and who the baseline is.
+    metrics, group_metrics, comparisons : pa.Table or None
+        Rows of these tables, as they are staged.
+    previous : Previous, optional
+        What the rules against the previous night go by; None where none was published.
+
+    Returns
+    -------
+    list of dict
+        Rows of ``schemas.GATES`` from ``gate`` on; at least one a rule.
+    """
+    read = rows_read(config)
+    means, of_groups, of_pairs = (
+        [] if table is None else _in_order(_those(table, where).to_pylist())
+        for table, where in ((metrics, read), (group_metrics, read), (comparisons, {**read, **T_TESTS}))
+    )
+    return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
+
+
+def judge_published(
+    config: EvaluationConfig, results: Results[Any], night: PastNight, previous: Previous | None = None
+) -> list[dict[str, Any]]:
+    """Judge every rule of a config by the published tables of a night."""
+    read = {**rows_read(config), C.EVALUATION: night.evaluation}
+    means, of_groups, of_pairs = (
+        _in_order(results.arrow(schema.name, date=night.evaluation_date, **where).to_pylist())
+        for schema, where in (
+            (schemas.METRICS, read),
+            (schemas.GROUP_METRICS, read),
+            (schemas.COMPARISONS, {**read, **T_TESTS}),
+        )
+    )
+    return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
+
+
+def rows_read(config: EvaluationConfig) -> dict[str, list[str]]:
+    """Name the measures and slices whose rows the rules may read, by the columns of the tables."""
+    labels = {gate.label(config.preset) for gate in config.gates}
+    slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
+    return {C.MEASURE: sorted(labels), C.SLICE: sorted(slices)}
+
+
+def _those(table: pa.Table, where: Mapping[str, Sequence[str]]) -> pa.Table:
+    """Keep the rows that have one of the values in each column."""
+    conditions = (pc.field(name).isin(list(values)) for name, values in where.items())
+    return table.filter(reduce(and_, conditions))
+
+
+def _in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row[C.MODEL_ID], row[C.SLICE_VALUE]))
+
+
+def judge_rows(
+    config: EvaluationConfig,
+    *,
+    metrics: Sequence[Row],
+    comparisons: Sequence[Row],
+    previous: Previous | None = None,
+) -> list[dict[str, Any]]:
+    """Judge every rule by rows that are here already."""
+    tables = {"metrics": metrics, "comparisons": comparisons}
+    judges = (_Judge(number, gate, config, previous) for number, gate in enumerate(config.gates, 1))
+    return [row for judge in judges for row in judge.rows(tables)]
+
+
+def failed(rows: Iterable[Row]) -> list[Row]:
+    """Keep the rows whose verdict keeps a model from shipping."""
+    return [row for row in rows if row["verdict"] in FAILING]
+
+
+class _Judge:
+    """One rule, and the rows that it is about."""
+
+    def __init__(self, number: int, gate: Gate, config: EvaluationConfig, previous: Previous | None) -> None:
+        self._number, self._gate, self._previous = number, gate, previous
+        self._baseline = config.comparisons.baseline if config.comparisons else None
+        self._least_users = config.min_slice_size
+        self._measure, self._label = gate.measured(config.preset), gate.label(config.preset)
+
+    def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
+        matching = self._matching(tables)
+        verdicts = self._verdicts([self._evidence(row) for row in matching])
+        gone = [(row, self._gone(row)) for row in self._left(tables["metrics"])]
+        gone += self._missing(matching, tables["metrics"])
+        found = [self._row(row, verdict) for row, verdict in [*zip(matching, verdicts, strict=True), *gone]]
+        present = {row[C.MODEL_ID] for row in found}
+        absent = [name for name in self._gate.models or () if name not in present]
+        if self._gate.models is None and not found:
+            absent = [""]
+        return found + [self._row(self._nobody(name), self._unmatched(name, tables)) for name in absent]
+
+    def _matching(self, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
+        table = tables["comparisons" if self._gate.needs_baseline else "metrics"]
+        return [row for row in table if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row)]
+
+    def _is_wanted(self, model: str) -> bool:
+        """Say whether the rule is about a model; by default not where the measure compares others with this one."""
+        return model != self._measure.other_model if self._gate.models is None else model in self._gate.models
+
+    def _is_about(self, row: Row) -> bool:
+        """Say whether a row is of the slice, measure and cutoff; of a comparison, with the baseline and with users."""
+        gate = self._gate
+        is_in = gate.slice_values in (None, tuple(row[C.SLICE_VALUES])) and row[C.SLICE] == gate.slice
+        is_of_value = not gate.needs_baseline or C.BASELINE_MODEL_ID not in row
+        is_compared = is_of_value or (row["n_users"] and row[C.BASELINE_MODEL_ID] == self._baseline)
+        return bool(self._is_measured(row) and is_in and is_compared)
+
+    def _is_measured(self, row: Row) -> bool:
+        return bool((row[C.MEASURE], row[C.K]) == (self._label, self._measure.k))
+
+    def _left(self, metrics: Sequence[Row]) -> list[Row]:
+        """Find the values of the slice that enough users had on the night before and none has now."""
+        if self._previous is None or not self._gate.needs_previous:
+            return []
+        present = {_key(row) for row in metrics}
+        models = {row[C.MODEL_ID] for row in metrics}
+        return [
+            {**row, "n_users": None}
+            for row in self._previous.rows
+            if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row) and row[C.MODEL_ID] in models
+            if _key(row) not in present and row["n_earlier_users"] >= self._least_users
+        ]
+
+    def _missing(self, judged: Sequence[Row], metrics: Sequence[Row]) -> list[tuple[Row, GateVerdict]]:
+        """Find the values of the slice that a model is not judged in, though others, or it alone, have users there.
+
+        Others are the baseline, where the model is held against it, and all models where it is not.
+        """
+        gate, models = self._gate, {row[C.MODEL_ID] for row in metrics if self._is_measured(row)}
+        if gate.needs_previous or gate.compares_groups or (gate.needs_baseline and self._baseline not in models):
+            return []
+        here = [row for row in metrics if self._is_about(row) and row["n_users"]]
+        is_judged, found = {_key(row) for row in judged}, dict[tuple[object, ...], Row]()
+        for model in sorted(filter(self._is_wanted, models - ({self._baseline} if gate.needs_baseline else set()))):
+            others = {model, self._baseline} if gate.needs_baseline else models
+            for row in sorted(here, key=lambda row: (row[C.SLICE_VALUE], -row["n_users"])):
+                own = {**row, C.MODEL_ID: model}
+                if row[C.MODEL_ID] in others and _key(own) not in is_judged:
+                    found.setdefault(_key(own), own)
+        return [({**row, "n_users": 0}, self._without_users(row)) for row in found.values()]
+
+    def _without_users(self, row: Row) -> GateVerdict:
+        """Judge a slice that a model is missing in by the most users that a model has there."""
+        what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
+        if row["n_users"] < self._least_users:
+            return arithmetic.too_few_users(what, row["n_users"], self._least_users)
+        if self._gate.needs_baseline:
+            return arithmetic.no_common_users(what, str(self._baseline))
+        return arithmetic.missing_slice(what)
+
+    def _gone(self, row: Row) -> GateVerdict:
+        return arithmetic.missing_slice(f"{row[C.MODEL_ID]}, {row[C.SLICE]} = {row[C.SLICE_VALUE]}")
+
+    def _evidence(self, row: Row) -> Evidence:
+        gate = self._gate
+        if gate.needs_previous:
+            return self._of_night(row)
+        return self._of_change(row) if gate.needs_baseline else self._of_value(row)
+
+    def _verdicts(self, evidence: Sequence[Evidence]) -> Sequence[GateVerdict]:
+        gate, least = self._gate, self._least_users
+        if gate.alpha is not None:
+            return arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=least)
+        return [self._verdict(one) for one in evidence]
+
+    def _verdict(self, evidence: Evidence) -> GateVerdict:
+        gate, least = self._gate, self._least_users
+        if gate.least_gain is not None:
+            return arithmetic.least_change(
+                evidence, least=gate.least_gain, is_relative=gate.relative, least_users=least
+            )
+        if gate.margin is not None:
+            return arithmetic.non_inferiority(
+                evidence, margin=gate.margin, is_relative=gate.relative, least_users=least
+            )
+        if evidence.has_too_few_groups:
+            return arithmetic.too_few_groups(evidence.what, self._least_users)
+        low = -math.inf if gate.at_least is None else gate.at_least
+        if gate.slice != C.ALL_USERS and not evidence.n_users:
+            return arithmetic.missing_slice(evidence.what)
+        high = math.inf if gate.at_most is None else gate.at_most
+        return arithmetic.value_bounds(evidence, low=low, high=high, least_users=self._least_users)
+
+    def _of_value(self, row: Row) -> Evidence:
+        """Take a row of ``metrics``."""
+        what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
+        too_few = self._gate.group_kind is not None and row[C.VALUE] is None and row["is_small"]
+        return Evidence(what, row["n_users"], _estimate(row, C.VALUE, "ci"), has_too_few_groups=too_few)
+
+    def _of_change(self, row: Row) -> Evidence:
+        """Take a row of ``comparisons``, whose interval is that of the difference; its test is symmetric."""
+        difference = _estimate(row, "delta", "ci")
+        freedom = row["n_users"] - 1.0
+        half = (difference.high - difference.low) / 2
+        p_less, p_greater = _one_sided(row)
+        return Evidence(
+            self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]),
+            row["n_users"],
+            Estimate(_number(row[C.VALUE]), math.nan, math.nan),
+            row[C.BASELINE_MODEL_ID],
+            difference,
+            _estimate(row, "relative_delta", "relative_ci"),
+            half / float(distributions.t_quantile((1 + row["ci_level"]) / 2, freedom)) if freedom > 0 else math.nan,
+            freedom,
+            p_less,
+            p_greater,
+            self._measure.entry.definition.better,
+        )
+
+    def _of_night(self, row: Row) -> Evidence:
+        """Take a row of ``metrics`` and its change from the previous night, whose users are only partly the same."""
+        what, value = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]), _estimate(row, C.VALUE, "ci")
+        if self._previous is None:
+            return Evidence(what, row["n_users"], value, lacking="earlier published night")
+        night = f"the night of {self._previous.day}"
+        if not self._previous.has_users:
+            return Evidence(what, row["n_users"], value, lacking=f"users of {night} (deleted by rankeval maintain)")
+        change = self._previous.change_of(row)
+        if change is None:
+            return Evidence(what, row["n_users"], value, lacking=f"value of the same definition on {night}")
+        return Evidence(
+            what,
+            min(change["n_users"], change["n_earlier_users"]),
+            value,
+            night,
+            _estimate(change, "delta", "ci"),
+            _estimate(change, "relative_delta", "relative_ci"),
+            _number(change["std_error"]),
+            _number(change["freedom"]),
+            _number(change["p_less"]),
+            _number(change["p_greater"]),
+            better=self._measure.entry.definition.better,
+            is_paired=False,
+        )
+
+    def _what(self, model: str, slice_value: str) -> str:
+        gate, name = self._gate, with_cutoff(self._label, self._measure.k)
+        if gate.slice == C.ALL_USERS:
+            return f"{model}: {name}"
+        is_named = slice_value or not gate.compares_groups
+        return f"{model}: {name}, {gate.slice} = {slice_value}" if is_named else f"{model}: {name} by {gate.slice}"
+
+    def _unmatched(self, model: str, tables: Mapping[str, Sequence[Row]]) -> GateVerdict:
+        """Say why a rule has no row: no baseline, no user in the slice, or no such row."""
+        gate = self._gate
+        if gate.needs_baseline and not any(row[C.MODEL_ID] == self._baseline for row in tables["metrics"]):
+            what = self._what(model or "every model", gate.slice_value or "any")
+            return arithmetic.no_baseline(what, f"baseline {self._baseline}", self._models_there(tables["metrics"]))
+        is_elsewhere = any(row[C.SLICE] == C.ALL_USERS and row[C.MODEL_ID] == model for row in tables["metrics"])
+        if gate.slice != C.ALL_USERS and (is_elsewhere or not model):
+            where = gate.slice if gate.slice_values is None else f"{gate.slice} = {gate.slice_value}"
+            return arithmetic.missing_slice(f"{model or 'every model'}, {where}")
+        return arithmetic.no_match(f"{gate}" if not model else f"{gate}, model {model},")
+
+    def _models_there(self, metrics: Sequence[Row]) -> str:
+        """Name the models that there are: a name that is misspelt looks like one that is not there yet."""
+        names = sorted({row[C.MODEL_ID] for row in metrics})
+        hint = nearest(str(self._baseline), names)
+        return "; ".join(filter(None, (f"the models of this night: {', '.join(names)}" if names else "", hint)))
+
+    def _nobody(self, model: str) -> Row:
+        gate = self._gate
+        values = {C.SLICE_VALUE: gate.slice_value, C.SLICE_VALUES: list(gate.slice_values or ())}
+        return {C.MODEL_ID: model, C.SLICE: gate.slice, **values, "n_users": None}
+
+    def _row(self, about: Row, verdict: GateVerdict) -> dict[str, Any]:
+        return {
+            "gate": self._number,
+            **{name: about[name] for name in (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.SLICE_VALUES)},
+            C.MEASURE: self._label,
+            C.K: self._measure.k,
+            "rule": str(self._gate),
+            "verdict": verdict.outcome,
+            "observed": _nullable(verdict.observed),
+            "bound": _nullable(verdict.bound),
+            "n_users": about["n_users"],
+            "explanation": verdict.sentence,
+        }
+
+
+def _estimate(row: Row, value: str, ends: str) -> Estimate:
+    return Estimate(*(_number(row[name]) for name in (value, f"{ends}_low", f"{ends}_high")))
+
+
+def _one_sided(row: Row) -> tuple[float, float]:
+    """Take the two-sided p apart; all tests of ``comparisons`` are symmetric."""
+    p, delta = _number(row["p_value"]), _number(row["delta"])
+    if delta == 0:
+        return (math.nan, math.nan) if math.isnan(p) else (1.0, 1.0)
+    towards, away = p / 2, 1 - p / 2
+    return (towards, away) if delta < 0 else (away, towards)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _nullable(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,134 @@
+"""A night compared with an earlier one, from their published users, for rules against the previous night."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.gates import Previous
+from rankeval_spark.apps.notebook.hosts import is_of_spark
+from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.results.storage.local_tables import to_rows
+
+if TYPE_CHECKING:
+    from rankeval_spark.apps.history.published_runs import Definitions, PastNight
+    from rankeval_spark.config import EvaluationConfig, Gate
+    from rankeval_spark.config.sections.policies import Unit
+    from rankeval_spark.results import Results
+
+
+@dataclass(frozen=True)
+class NightSide:
+    """One of two nights.
+
+    Attributes
+    ----------
+    definitions : mapping
+        What it computed, by measure and cutoff.
+    slices : mapping
+        Segments of each of its slices, by the name of the slice.
+    user_metrics : DataFrame or pyarrow.dataset.Dataset
+        Its rows of this table; of both nights on one host.
+    unit : {"user", "list"}
+        Of what its means were taken; on nights that define a measure alike, of the same.
+    """
+
+    definitions: Definitions
+    slices: Mapping[str, tuple[str, ...]]
+    user_metrics: Any
+    unit: Unit
+
+    @classmethod
+    def of(cls, results: Results[Any], night: PastNight, *, models: Sequence[str] = ()) -> NightSide:
+        """Read a published night; of some models, where any are named."""
+        equal = {C.MODEL_ID: list(models)} if models else {}
+        of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation, **equal}
+        user_metrics = results.scan(schemas.USER_METRICS.name, **of_night)
+        config = night.config
+        return cls(night.definitions, segments_by_slice(config), user_metrics, config.policies.unit)
+
+    def defines(self, measure: Measure, as_on: NightSide) -> bool:
+        """Return True if a measure was computed with the same options and policies on both nights."""
+        key = (measure.label, measure.k)
+        return key in self.definitions and self.definitions[key] == as_on.definitions.get(key)
+
+    def makes(self, name: str, as_on: NightSide) -> bool:
+        """Return True if a slice was made of the same segments on both nights."""
+        return name in self.slices and self.slices[name] == as_on.slices.get(name)
+
+
+def segments_by_slice(config: EvaluationConfig) -> dict[str, tuple[str, ...]]:
+    """Give the segments of each slice, everyone included, by its name."""
+    return {C.ALL_USERS: (), **{C.CROSSING.join(one): tuple(one) for one in config.slices}}
+
+
+def changes_between(  # noqa: PLR0913 - what is compared, and how
+    now: NightSide,
+    before: NightSide,
+    *,
+    measures: Iterable[Measure],
+    slices: Iterable[str],
+    min_slice_size: int,
+    confidence: float,
+) -> list[dict[str, Any]]:
+    """Compare each model with itself: rows of :mod:`rankeval_spark.result_rows.night_rows`.
+
+    There are none of a measure that is no mean or was defined otherwise then, nor of a slice that one of the
+    nights does not have.
+    """
+    same = [one for one in measures if now.defines(one, before) and one.is_mean_of_users]
+    made = [now.slices[name] for name in dict.fromkeys(slices) if now.makes(name, before)]
+    if not same or not made:
+        return []
+    options: dict[str, Any] = {
+        "measures": MeasureSet.of(same),
+        "slices": made,
+        "min_slice_size": min_slice_size,
+        "confidence": confidence,
+        "unit": now.unit,
+    }
+    both = now.user_metrics, before.user_metrics
+    if is_of_spark(now.user_metrics):
+        from rankeval_spark.spark.result_tables import night_changes as on_spark  # noqa: PLC0415 - imports pyspark
+
+        return [row.asDict() for row in on_spark.to_changes(*both, **options).collect()]
+    from rankeval_spark.in_process.result_tables import night_changes  # noqa: PLC0415 - imports the engine
+
+    return to_rows(night_changes.to_changes(*both, **options))
+
+
+def rules_of(config: EvaluationConfig) -> list[Gate]:
+    """Give the rules that hold a night against the one before it."""
+    return [gate for gate in config.gates if gate.needs_previous]
+
+
+def since_previous(
+    results: Results[Any], config: EvaluationConfig, now: NightSide, earlier: Sequence[PastNight]
+) -> Previous | None:
+    """Compare a night with the last one before it, by what the rules of the config are about.
+
+    Parameters
+    ----------
+    results : Results
+        The published nights, on the host that has the rows of ``now``.
+    earlier : sequence of PastNight
+        Published nights before it, oldest first; None comes back where there are none.
+    """
+    rules = rules_of(config)
+    if not rules or not earlier:
+        return None
+    night = earlier[-1]
+    gone = results.deleted(date=night.evaluation_date, evaluation=night.evaluation)
+    if schemas.USER_METRICS.name in gone.get((night.evaluation, night.evaluation_date), ()):
+        return Previous(night.evaluation_date, (), has_users=False)
+    rows = changes_between(
+        now,
+        NightSide.of(results, night),
+        measures=[gate.measured(config.preset) for gate in rules],
+        slices=[gate.slice for gate in rules],
+        min_slice_size=config.min_slice_size,
+        confidence=config.confidence,
+    )
+    return Previous(night.evaluation_date, rows)

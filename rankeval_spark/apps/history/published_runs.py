@@ -1,0 +1,268 @@
+"""The nights that were published: what each computed, and which of them came before another."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.config import EvaluationConfig, validate_model
+from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
+from rankeval_spark.measures import Measure, with_cutoff
+from rankeval_spark.measures.item_groups import OF_GROUP
+from rankeval_spark.results import Event, event_frame, results_of
+from rankeval_spark.results.storage.local_tables import to_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.results import RunFacts
+
+Definitions: TypeAlias = Mapping[tuple[str, int], str]
+"""Definition of a measure by its name and cutoff."""
+
+_PUBLISHED: Final = ("status", "=", "PUBLISHED")
+
+_GROUP: Final = re.compile(r"""[(,]group=(['"])(.*?)\1[,)]""")
+
+_POLICIES: Final = "; population="
+"""Between a measure with its options and the policies."""
+
+_SINCE: Final = {"seen_in_train": "keep", "unknown_items": "keep", "unit": "user"}
+"""Policies that there were not always, and what was done before."""
+
+_RULES_BEFORE: Final = {
+    "head": "the fewest, most popular items that hold at least 20 % of the interactions in train, ties by item id",
+    "middle": "items in neither the head (the fewest that hold 20 % of the interactions in train) nor the tail (not "
+    "among the fewest that hold 80 %)",
+    "tail": "items that are not among the fewest that hold 80 % of the interactions in train, or without interactions",
+}
+"""Rules by which groups were drawn before they were recorded: they stay what they are when today's change."""
+
+
+@dataclass(frozen=True)
+class PastNight:
+    """A published night that can be scored again: its newest commit in ``runs``."""
+
+    row: Event
+
+    @property
+    def config(self) -> EvaluationConfig:
+        """The config it ran with."""
+        return validate_model(EvaluationConfig, self.recorded_config)
+
+    @property
+    def recorded_config(self) -> dict[str, Any]:
+        """The config it ran with as it was recorded; a later version may not take it for valid any more."""
+        config: dict[str, Any] = json.loads(self.row["config"])
+        return config
+
+    @property
+    def n_input_rows(self) -> dict[str, int]:
+        """Rows that were read of each input."""
+        return {one["name"]: one["n_rows"] for one in self.row["inputs"] if one["n_rows"] is not None}
+
+    @property
+    def read(self) -> tuple[str, str, dict[str, int | None]]:
+        """Hash of its config, version of the code, and the versions of its inputs."""
+        versions = {one["name"]: one["version"] for one in self.row["inputs"]}
+        return self.row["config_hash"], self.row["code_version"], versions
+
+    @property
+    def was_scored_again(self) -> bool:
+        """Whether its measures are more than its config asks for."""
+        return {str(one) for one in self.config.measure_set().measures} != set(self.measures)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What it computed, as text."""
+        return tuple(with_cutoff(one["measure"], one["k"]) for one in self.row["measures"])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to measure on its date; ``row["reason"]`` says why."""
+        return schemas.METRICS.name not in self.row["n_rows"]
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether its lists were published."""
+        return schemas.LISTS.name in self.row["n_rows"]
+
+    @property
+    def input_columns(self) -> Mapping[str, str]:
+        """Columns of each input's table; none where an older version wrote the row, or made the table."""
+        return self.row.get("input_columns") or {}
+
+    @property
+    def definitions(self) -> Definitions:
+        """How each measure and cutoff was defined: all options and policies, and the rule of its item group."""
+        measures = self.row["measures"]
+        return {(one["measure"], one["k"]): _as_of_now(one["definition"], one["k"]) for one in measures}
+
+    @property
+    def evaluation(self) -> str:
+        """Name under which it was published."""
+        return str(self.row[C.EVALUATION])
+
+    @property
+    def evaluation_date(self) -> date:
+        """The day that it is about."""
+        day: date = self.row[C.EVALUATION_DATE]
+        return day
+
+    @property
+    def sample_share(self) -> float:
+        """Share of the users that were evaluated."""
+        return float(self.row["sample_share"])
+
+    def __str__(self) -> str:
+        """Write for a message."""
+        return f"{self.row[C.EVALUATION]}, {self.row[C.EVALUATION_DATE]}"
+
+
+def _as_of_now(definition: str, k: int) -> str:
+    """Write down what an older version did and did not record."""
+    return _with_rule(_in_full(definition, k))
+
+
+def _in_full(definition: str, k: int) -> str:
+    """Write out the options and policies that there were not when it was recorded: it was what their defaults say."""
+    text, population, rules = definition.partition(_POLICIES)
+    try:
+        return f"{Measure.parse(with_cutoff(text, k)).definition}{population}{_with_policies(rules)}"
+    except ConfigError:  # an older version's, which this one does not know
+        return definition
+
+
+def _with_policies(rules: str) -> str:
+    """Put the policies that there were not always behind the others, in their order, recorded or not."""
+    policies, of_group, rule = rules.partition(OF_GROUP)
+    if not rules:
+        return rules
+    recorded = {name: re.search(rf", {name}=(\w+)", policies) for name in _SINCE}
+    others = re.sub(rf", ({'|'.join(_SINCE)})=\w+", "", policies)
+    values = {name: found[1] if found else _SINCE[name] for name, found in recorded.items()}
+    return "".join((others, *(f", {name}={value}" for name, value in values.items()), of_group, rule))
+
+
+def _with_rule(definition: str) -> str:
+    """Add the rule of its item group to a definition that an older version recorded without it."""
+    of_group = _GROUP.search(definition)
+    if of_group is None or OF_GROUP in definition:
+        return definition
+    return f"{definition}{OF_GROUP}{_RULES_BEFORE.get(of_group[2], 'category of inputs.items')}"
+
+
+def published_nights(
+    spark: SparkSession | None,
+    root: str,
+    *,
+    evaluation: str | None = None,
+    dates: Sequence[date] = (),
+    only_newest: bool = False,
+) -> list[PastNight]:
+    """List the published nights, oldest first.
+
+    Parameters
+    ----------
+    dates : sequence of date
+        Only these; all where none is named, or those of the newest one where ``only_newest`` says so.
+
+    Raises
+    ------
+    InputError
+        If none was published, or one of the dates was not.
+    """
+    of_one = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
+    events = event_frame(spark, root, columns=C.RUN_KEY, where=[_PUBLISHED, *of_one])
+    newest = {(event[C.EVALUATION_DATE], event[C.EVALUATION]): event for event in events}
+    rows = [newest[night] for night in sorted(newest)]
+    if not rows:
+        of_it = f" of {evaluation}" if evaluation else ""
+        raise InputError(
+            Fault(f"results {root}", f"no published run{of_it}", "at least one", "run an evaluation first")
+        )
+    missing = sorted(set(dates) - {row[C.EVALUATION_DATE] for row in rows})
+    if missing:
+        published = ", ".join(sorted({str(row[C.EVALUATION_DATE]) for row in rows}))
+        found = f"no published run of {', '.join(map(str, missing))}"
+        raise InputError(Fault(f"results {root}", found, f"one of the dates: {published}", _nearest(missing, rows)))
+    wanted = dates or ([rows[-1][C.EVALUATION_DATE]] if only_newest else ())
+    return _whole(spark, root, [row for row in rows if not wanted or row[C.EVALUATION_DATE] in wanted])
+
+
+def _whole(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:
+    """Read all that is recorded of some published runs, of which the key is known; the config alone is 10 KB."""
+    days, runs = (sorted({event[name] for event in events}) for name in (C.EVALUATION_DATE, C.RUN_ID))
+    rows = event_frame(spark, root, where=[_PUBLISHED, (C.EVALUATION_DATE, "in", days), (C.RUN_ID, "in", runs)])
+    by_key = {_key(row): row for row in rows}
+    return [PastNight(by_key[_key(event)]) for event in events]
+
+
+def _key(event: Event) -> tuple[object, ...]:
+    return tuple(event[name] for name in C.RUN_KEY)
+
+
+def kept_nights(spark: SparkSession, config: EvaluationConfig, evaluation: str) -> dict[date, str]:
+    """Say of every published date of an evaluation what stands there; nothing where there is no root yet.
+
+    Published is published: a date that ran with another config, or found no rows, is among them, and its text says so.
+    """
+    try:
+        nights = published_nights(spark, config.results.location, evaluation=evaluation)
+    except FaultsError:  # no root, or nothing of this evaluation in it; if more is wrong, the first run says so
+        return {}
+    return {night.evaluation_date: _standing(night, config) for night in nights}
+
+
+def _standing(night: PastNight, config: EvaluationConfig) -> str:
+    """Say which run published a night, and what about it a reader of ``--missing`` may not expect."""
+    unlike = night.row["config_hash"] != config.config_hash
+    parts = [f"published by run {night.row[C.RUN_ID]}", "with another config" if unlike else ""]
+    parts += [night.row["reason"] or "" if night.is_empty else ""]
+    return ", ".join(filter(None, parts))
+
+
+def earlier_nights(
+    spark: SparkSession | None, root: str, night: RunFacts | PastNight, *, at_most: int
+) -> list[PastNight]:
+    """List the newest published nights before one, of the same evaluation and share of users; oldest first.
+
+    A date on which there was nothing to measure is none of them.
+
+    Parameters
+    ----------
+    at_most : int
+        How many are wanted.
+    """
+    published = [(C.EVALUATION, "=", night.evaluation), _PUBLISHED]
+    narrow = (*C.RUN_KEY, "n_rows", "sample_share")
+    newest = {one[C.EVALUATION_DATE]: one for one in event_frame(spark, root, columns=narrow, where=published)}
+    before = [day for day in sorted(newest) if day < night.evaluation_date]
+    days = [day for day in before if _has_means(newest[day], sample_share=night.sample_share)][-at_most:]
+    return _whole(spark, root, [newest[day] for day in days]) if days else []
+
+
+def _has_means(event: Event, *, sample_share: float) -> bool:
+    return schemas.METRICS.name in (event["n_rows"] or {}) and event["sample_share"] == sample_share
+
+
+def means_of(
+    spark: SparkSession | None, root: str, evaluation: str, nights: Sequence[PastNight]
+) -> list[dict[str, Any]]:
+    """Read the rows of ``metrics`` over all users of some published nights: a few hundred a night."""
+    if not nights:
+        return []
+    dates = [night.evaluation_date for night in nights]
+    results = results_of(spark, root)
+    means = results.arrow(schemas.METRICS.name, date=dates, evaluation=evaluation, slice=C.ALL_USERS)
+    return to_rows(means)
+
+
+def _nearest(missing: Sequence[date], rows: Sequence[Event]) -> str:
+    days = sorted({row[C.EVALUATION_DATE] for row in rows}, key=lambda day: (abs(day - missing[0]), day))
+    return f"the nearest is {days[0]}"

@@ -1,0 +1,102 @@
+"""What a run asks the nights before it: is there as much as then, did means drift, and what changed since the last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.history import drift_check, night_changes, volume_check
+from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, means_of
+from rankeval_spark.apps.notebook.hosts import is_of_spark
+from rankeval_spark.results import Results
+from rankeval_spark.statistics.drift import LEAST_NIGHTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.apps.gates import Previous
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.result_rows.check_rows import Fact
+    from rankeval_spark.results import RunFacts, StagedRun
+
+
+@dataclass(frozen=True)
+class RunHistory:
+    """The nights that were published before a run; looked up once, when the first question is asked.
+
+    Attributes
+    ----------
+    is_alone : bool
+        Take the run for the first of its evaluation, whatever was published.
+    wait : callable, optional
+        Called before they are looked up: one of them may be about to be published.
+    """
+
+    spark: SparkSession
+    config: EvaluationConfig
+    facts: RunFacts
+    is_alone: bool = False
+    wait: Callable[[], None] | None = None
+
+    def volume(self, counts: Mapping[str, int]) -> list[Fact]:
+        """Hold the rows of the inputs against those of the nights before; no fact where these are too few."""
+        return volume_check.to_volume_facts(counts, self.facts, self._within(self.config.checks.volume.window_days))
+
+    def of_means(self, metrics: pa.Table) -> list[Fact]:
+        """Count the means of a run that left the band of the nights before, and models that are absent or shrank.
+
+        No fact where these nights are too few.
+        """
+        within = self._within(self.config.checks.drift.window_days)
+        band = within if len(within) >= LEAST_NIGHTS else []
+        last = volume_check.last_alike(self.facts, self._nights)
+        read = [*band, *([last] if last and last not in band else [])]
+        if not read:
+            return []
+        rows = means_of(self.spark, self._root, self.facts.evaluation, read)
+        tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
+        drifted = drift_check.to_fact(self.facts, tonight, rows, band)
+        if last is None:
+            return [drifted] if drifted else []
+        before = [row for row in rows if row[C.EVALUATION_DATE] == last.evaluation_date]
+        of_models = volume_check.to_model_facts(self.facts, tonight, before, last)
+        return [*([drifted] if drifted else []), *of_models]
+
+    def previous(self, run: StagedRun) -> Previous | None:
+        """Compare the users of a run with those of the last night, as far as rules ask for it."""
+        if not night_changes.rules_of(self.config) or schemas.USER_METRICS.name not in run.n_rows:
+            return None
+        definitions = {(one.measure, one.k): one.definition for one in self.facts.measures}
+        users = run.scan(schemas.USER_METRICS.name)
+        tonight = night_changes.NightSide(
+            definitions, night_changes.segments_by_slice(self.config), users, self.config.policies.unit
+        )
+        results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)
+        return night_changes.since_previous(results, self.config, tonight, self._nights)
+
+    @cached_property
+    def _nights(self) -> list[PastNight]:
+        """As many as any question looks at, oldest first."""
+        if self.is_alone:
+            return []
+        if self.wait is not None:
+            self.wait()
+        checks = self.config.checks
+        days = max(checks.drift.window_days, checks.volume.window_days)
+        return earlier_nights(self.spark, self._root, self.facts, at_most=days)
+
+    def _within(self, days: int) -> list[PastNight]:
+        first = self.facts.evaluation_date - timedelta(days=days)
+        return [night for night in self._nights if night.evaluation_date >= first]
+
+    @property
+    def _root(self) -> str:
+        return self.config.results.location

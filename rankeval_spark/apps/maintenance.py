@@ -1,0 +1,133 @@
+"""Maintenance of a results root, step by step; each can be killed and run again, also during runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Final
+
+from rankeval_spark import __version__
+from rankeval_spark.apps.progress import Progress, Silent, Steps
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.results import ResultsStore
+from rankeval_spark.results.maintenance.maintenance import ALL, Compacted, Deleted, Staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_DAYS: Final = 36_500
+"""Days that can be kept: a century before any evaluation date is a day of the calendar."""
+
+
+@dataclass(frozen=True)
+class MaintenanceOptions:
+    """What is requested in addition to the removal of staging and the merging of small files.
+
+    Attributes
+    ----------
+    keep_days : int, optional
+        Delete rows of single users that are older than this.
+    newest : date, optional
+        The date to count from; the newest published one by default.
+    erase_user : str, optional
+        Erase this user.
+    evaluation : str, optional
+        Delete and erase in this evaluation only.
+    vacuum : bool
+        Delete the files that no version needs, rather than count them.
+    migrate : bool
+        Bring the tables up to this version first.
+    """
+
+    keep_days: int | None = None
+    newest: date | None = None
+    erase_user: str | None = None
+    evaluation: str | None = None
+    vacuum: bool = False
+    migrate: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what would silently do something else than was meant."""
+        faults = []
+        if self.keep_days is not None and not 1 <= self.keep_days <= MOST_DAYS:
+            faults.append(Fault("--keep-days", str(self.keep_days), f"a number of days from 1 to {MOST_DAYS}"))
+        if self.newest is not None and self.keep_days is None:
+            faults.append(Fault("--date", str(self.newest), "--keep-days with it", "it is the date to count from"))
+        if self.evaluation is not None and self.keep_days is None and self.erase_user is None:
+            faults.append(Fault("--evaluation", repr(self.evaluation), "--keep-days or --erase-user with it"))
+        if self.erase_user is not None and not self.erase_user.strip():
+            faults.append(Fault("--erase-user", repr(self.erase_user), "the id of a user"))
+        if faults:
+            raise ConfigError(*faults)
+
+
+@dataclass
+class Maintained:
+    """What was done.
+
+    Attributes
+    ----------
+    migrated : list of str
+        What changed in each table.
+    staging : Staged or None
+        Folders that were removed, and those of live runs.
+    deleted : Deleted or None
+        Nights whose rows of single users are gone.
+    erased : mapping
+        Rows of each table that named the user.
+    compacted : mapping
+        Files that were merged, by table.
+    unneeded : mapping
+        Files that no version needs any more, by table: counted, or deleted with ``vacuum``.
+    """
+
+    migrated: list[str] = field(default_factory=list)
+    staging: Staged | None = None
+    deleted: Deleted | None = None
+    erased: Mapping[str, int] = field(default_factory=dict)
+    compacted: dict[str, Compacted] = field(default_factory=dict)
+    unneeded: dict[str, int] = field(default_factory=dict)
+
+
+def maintain_root(
+    spark: SparkSession,
+    root: str,
+    wanted: MaintenanceOptions,
+    *,
+    one_run_per_root: bool = False,
+    progress: Progress | None = None,
+) -> Maintained:
+    """Bring a results root into order.
+
+    Raises
+    ------
+    ConfigError
+        The root is not one, or a table keeps its files for less time than readers need.
+    ResultsBusyError
+        A publish takes longer than ten minutes.
+    ResultsError
+        The tables are those of another version.
+    """
+    steps, done = Steps(progress or Silent()), Maintained()
+    store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)
+    work = store.maintenance(code_version=__version__)
+    if wanted.migrate:
+        with steps.step("migrate"):
+            done.migrated = work.migrate()
+    with steps.step("staging"):
+        done.staging = work.remove_staging()
+    if wanted.keep_days is not None:
+        with steps.step("keep days"):
+            done.deleted = work.keep_days(wanted.keep_days, newest=wanted.newest, evaluation=wanted.evaluation)
+    if wanted.erase_user is not None:
+        with steps.step("erase"):
+            done.erased = work.erase_user(wanted.erase_user, evaluation=wanted.evaluation)
+    with steps.step("compact"):
+        done.compacted = {table: work.compact(table) for table in ALL}
+    with steps.step("vacuum"):
+        done.unneeded = {table: work.unneeded_files(table) for table in ALL}
+        if wanted.vacuum:
+            for table in (table for table, n_files in done.unneeded.items() if n_files):
+                work.vacuum(table)
+    return done

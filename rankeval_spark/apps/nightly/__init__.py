@@ -1,0 +1,1 @@
+"""The nightly run: read, check, compute once into staging, audit, publish; one date or several."""

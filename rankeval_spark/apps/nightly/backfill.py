@@ -1,0 +1,191 @@
+"""Many nights in turn: one that fails does not stop the others, and one that is published can be left as it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from datetime import date, timedelta
+from threading import Thread
+from typing import TYPE_CHECKING, Final, Protocol
+
+from rankeval_spark.errors import ConfigError, DriverLostError, Fault, exit_code_of
+
+if TYPE_CHECKING:
+    from rankeval_spark.apps.nightly.night import NightResult
+
+GATE_FAILED: Final = 6
+"""Exit code where the results were published and a rule was not met."""
+
+SECONDS_TO_END: Final = 10
+"""Patience with a publish when the backfill is to end, out of the half minute that schedulers give."""
+
+MOST_DATES: Final = 3660
+"""Ten years: more is a typing error in one of the dates."""
+
+
+@dataclass(frozen=True)
+class DateOutcome:
+    """What became of one date: its result, the error that it ended with, or why it was not run.
+
+    Attributes
+    ----------
+    seconds : float
+        How long it took, of a date that failed too.
+    kept : str or None
+        What was published of the date before, and was left as it is.
+    """
+
+    evaluation_date: date
+    result: NightResult | None = None
+    error: BaseException | None = None
+    seconds: float = 0.0
+    kept: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of this date alone."""
+        if self.error is None:
+            return GATE_FAILED if self.result is not None and self.result.is_blocked else 0
+        return exit_code_of(self.error)
+
+
+def dates_between(first: date, last: date) -> list[date]:
+    """List the days from ``first`` to ``last``, both included.
+
+    Raises
+    ------
+    ConfigError
+        If the last day is before the first, or there are more than ten years of them.
+    """
+    n_days = (last - first).days + 1
+    if not 1 <= n_days <= MOST_DATES:
+        expected = f"1 to {MOST_DATES:,} days, the first one first"
+        fix = f"did you mean --from {last} --to {first}?" if n_days < 1 else ""
+        raise ConfigError(Fault("--from, --to", f"{first} to {last}", expected, fix))
+    return [first + timedelta(days=offset) for offset in range(n_days)]
+
+
+def chosen_dates(first: date | None, last: date | None, days: Sequence[date]) -> list[date]:
+    """List the dates of a backfill: those named, in the order given, then the others of the range; each once.
+
+    Raises
+    ------
+    ConfigError
+        If there is no date at all, or only one end of the range.
+    """
+    if (first is None) != (last is None):
+        found = "--from alone" if last is None else "--to alone"
+        raise ConfigError(Fault("--from, --to", found, "both ends of the range"))
+    between = dates_between(first, last) if first and last else []
+    if not between and not days:
+        raise ConfigError(Fault("backfill", "no date", "--from and --to, or --date, which may be repeated"))
+    return list(dict.fromkeys([*days, *between]))
+
+
+class Prepared(Protocol):
+    """A date that is computed and not published yet."""
+
+    def publish(self) -> NightResult:
+        """Publish it, from any thread."""
+
+
+def backfill_dates(
+    dates: Sequence[date],
+    run: Callable[[date], NightResult | Prepared],
+    *,
+    kept: Mapping[date, str] | None = None,
+) -> Iterator[DateOutcome]:
+    """Run each date in turn and yield what became of it; those of ``kept`` are not run.
+
+    What is only prepared is published while the next date is run; its outcome comes after that. Without a driver no
+    other date can be run: that of which it was lost is the last one.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Whoever stops one date stops them all; its outcome is yielded before.
+    """
+    publishing: _Publishing | None = None
+    for day in dates:
+        started = time.perf_counter()
+        begun = DateOutcome(day, kept=kept[day]) if kept and day in kept else _begun(day, run)
+        is_stopped = isinstance(begun, DateOutcome) and isinstance(begun.error, KeyboardInterrupt)
+        found = [] if publishing is None else publishing.outcomes(is_stopped=is_stopped)
+        found += [begun] if isinstance(begun, DateOutcome) else []
+        yield from _until_stopped(found)
+        if any(isinstance(one.error, DriverLostError) for one in found):
+            return
+        publishing = None if isinstance(begun, DateOutcome) else _Publishing(day, started, _in_thread(begun.publish))
+    if publishing is not None:
+        yield from _until_stopped(publishing.outcomes())
+
+
+def _until_stopped(outcomes: Sequence[DateOutcome]) -> Iterator[DateOutcome]:
+    for outcome in outcomes:
+        yield outcome
+        if isinstance(outcome.error, KeyboardInterrupt):
+            raise outcome.error
+
+
+def _begun(day: date, run: Callable[[date], NightResult | Prepared]) -> DateOutcome | Prepared:
+    """Run a date: its outcome, or what has yet to be published."""
+    started = time.perf_counter()
+    try:
+        result = run(day)
+    except (Exception, KeyboardInterrupt) as error:  # a date that fails must not stop the others; it is reported
+        return DateOutcome(day, error=error, seconds=time.perf_counter() - started)
+    if hasattr(result, "publish"):
+        return result
+    return DateOutcome(day, result=result, seconds=time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class _Publishing:
+    """A date whose publish is under way."""
+
+    evaluation_date: date
+    started: float
+    future: Future[NightResult]
+
+    def outcomes(self, *, is_stopped: bool = False) -> list[DateOutcome]:
+        """Wait for what becomes of it, for some seconds only where the backfill is to end: none then, perhaps.
+
+        The next run finishes a publish that was announced and is not over. An interruption while waiting is one more
+        outcome.
+        """
+        stopped: KeyboardInterrupt | None = None
+        try:
+            wait([self.future], timeout=SECONDS_TO_END if is_stopped else None)
+        except KeyboardInterrupt as interruption:
+            stopped = interruption
+            wait([self.future], timeout=SECONDS_TO_END)
+        if not self.future.done():
+            return [self._outcome(error=stopped)] if stopped else []
+        error = self.future.exception()
+        own = self._outcome(error=error) if error else self._outcome(self.future.result())
+        return [own, *([self._outcome(error=stopped)] if stopped else [])]
+
+    def _outcome(self, result: NightResult | None = None, error: BaseException | None = None) -> DateOutcome:
+        return DateOutcome(self.evaluation_date, result, error, seconds=time.perf_counter() - self.started)
+
+
+def _in_thread(publish: Callable[[], NightResult]) -> Future[NightResult]:
+    """Publish in a thread that does not outlive the process."""
+    future: Future[NightResult] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(publish())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=work, name="publish", daemon=True).start()
+    return future
+
+
+def exit_code(outcomes: Sequence[DateOutcome]) -> int:
+    """Exit code of all dates: that of the first one that was not published, else 6 where a gate failed."""
+    codes = [one.exit_code for one in outcomes if one.exit_code]
+    return next((code for code in codes if code != GATE_FAILED), codes[0] if codes else 0)

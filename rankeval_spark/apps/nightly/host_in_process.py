@@ -1,0 +1,190 @@
+"""A night that this process reads and computes, without Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from typing_extensions import override
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.nightly.host_on_spark import SparkHost
+from rankeval_spark.apps.nightly.night_host import NightHost
+from rankeval_spark.config import Cost, least_cost
+from rankeval_spark.in_process.checks import row_flags
+from rankeval_spark.in_process.checks.input_checks import InputFacts
+from rankeval_spark.in_process.night_tables import NightTables
+from rankeval_spark.in_process.rows.assembly import Usable
+from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
+from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.results import can_be_written_here
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.apps.progress import Steps
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.inputs.arrow.file_inputs import FileInput
+    from rankeval_spark.inputs.arrow.input_tables import Tables
+    from rankeval_spark.results import StagedRun
+
+
+def host_here(
+    spark: SparkSession, config: EvaluationConfig, request: Request, day: date, *, sample_share: float
+) -> ProcessHost | None:
+    """Return the host of a night that this process can read, compute and publish; None where it takes Spark.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        One that starts when something is asked of it: rows that cannot be used are written out by Spark.
+    """
+    if not can_be_written_here(config.results.location):
+        return None
+    try:
+        inputs = open_inputs(config, request, day)
+    except ForSparkError:
+        return None
+    return ProcessHost(spark, config, request, day, inputs, sample_share=sample_share)
+
+
+class ProcessHost(NightHost):
+    """Arrow tables, computed once."""
+
+    def __init__(  # noqa: PLR0913 - as of SparkHost, and the inputs
+        self,
+        spark: SparkSession,
+        config: EvaluationConfig,
+        request: Request,
+        day: date,
+        inputs: Sequence[FileInput],
+        *,
+        sample_share: float,
+    ) -> None:
+        self._spark = spark
+        self._config = config
+        self._request = request
+        self._day = day
+        self._opened = inputs
+        self._sample_share = sample_share
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the rows: the process may live on."""
+        for name in ("_tables", "_usable", "_night"):
+            self.__dict__.pop(name, None)
+
+    @override
+    def read(self) -> Cost:
+        self.inputs = self._opened
+        least = least_cost(self._config)
+        n_models = least.n_models if self._config.models else max(1, len(self._model_names))
+        return replace(least, n_models=n_models, slice_values=self._slice_values, is_counted=True)
+
+    @override
+    def stage_users(self, run: StagedRun, steps: Steps) -> None:
+        has_lists = self._config.results.lists
+        with steps.step("match" if has_lists else "score") as step, ExitStack() as staging:
+            add_users = staging.enter_context(run.staged_in_parts(schemas.USER_METRICS.name))
+            add_lists = staging.enter_context(run.staged_in_parts(schemas.LISTS.name)) if has_lists else None
+            self._night.compute(add_users, add_lists)
+            staging.close()
+            step.n_rows = run.n_rows[schemas.LISTS.name if has_lists else schemas.USER_METRICS.name]
+        if has_lists:  # of one pass: this only says how many rows there are
+            with steps.step("score") as step:
+                step.n_rows = run.n_rows[schemas.USER_METRICS.name]
+
+    @override
+    def input_facts(self) -> list[Fact]:
+        facts = InputFacts(self._tables, self._with_invalid_scores_dropped)
+        return [*facts.all([Fact(**fact) for fact in self._usable.segments_and_facts[1]]), *facts.of_segment_rows()]
+
+    @override
+    def list_facts(self) -> list[Fact]:
+        return [*self._night.list_facts()]
+
+    @property
+    @override
+    def metrics(self) -> pa.Table:
+        return self._night.metrics
+
+    @property
+    @override
+    def comparisons(self) -> pa.Table | None:
+        return self._night.comparisons
+
+    @override
+    def refused_rows(self) -> DataFrame:
+        return self._on_spark.refused_rows()
+
+    @override
+    def has_no_row(self, name: str) -> bool:
+        return next(one for one in self._opened if one.name == name).table.n_rows == 0
+
+    @override
+    def models(self, *, at_most: int) -> list[str | None]:
+        log = self._tables.recommendations.table
+        if C.MODEL_ID not in log.column_names:
+            return [C.ONE_MODEL] if log.num_rows else []
+        names = pc.unique(log[C.MODEL_ID]).to_pylist()
+        return sorted(names, key=lambda name: (name is not None, name or ""))[:at_most]
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return read_tables(self._opened, sample_share=self._sample_share)
+
+    @cached_property
+    def _usable(self) -> Usable:
+        return Usable(self._tables, self._request, os.cpu_count() or 1)
+
+    @cached_property
+    def _night(self) -> NightTables:
+        return NightTables(self._usable)
+
+    @property
+    def _model_names(self) -> Sequence[str]:
+        """Models that have usable rows."""
+        request = self._with_invalid_scores_dropped
+        usable = row_flags.usable_recommendations(self._tables.recommendations, request, are_checked=True)
+        if C.MODEL_ID not in usable.column_names:
+            return [C.ONE_MODEL]
+        names: list[str] = pc.unique(usable[C.MODEL_ID]).to_pylist()
+        return names
+
+    @property
+    def _slice_values(self) -> dict[str, int]:
+        """Count the values of each slice, NULL among them: users that are not in the table may add one more."""
+        segments = self._usable.segments
+        if segments is None:
+            return {}
+        counts = {
+            C.CROSSING.join(names): segments.group_by(list(names)).aggregate([]).num_rows
+            for names in self._config.slices
+        }
+        return {name: max(1, count) for name, count in counts.items()}
+
+    @property
+    def _with_invalid_scores_dropped(self) -> Request:
+        """Count scores that the policy refuses, instead of failing at them."""
+        policies = self._request.policies.model_copy(update={"invalid_scores": "drop"})
+        return replace(self._request, policies=policies)
+
+    @property
+    def _on_spark(self) -> SparkHost:
+        """The same night on Spark, at the versions that were read here."""
+        inputs = {
+            one.name: one.config.model_copy(update={"version": one.version})
+            for one in self._opened
+            if one.version is not None
+        }
+        config = self._config.model_copy(update={"inputs": self._config.inputs.model_copy(update=inputs)})
+        return SparkHost(self._spark, config, self._request, self._day, sample_share=self._sample_share)

@@ -1,0 +1,178 @@
+"""A night that Spark reads and computes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession, functions as F
+from typing_extensions import override
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.inputs import (
+    can_be_seen,
+    exposures_of,
+    inputs_of,
+    list_facts,
+    row_facts,
+    seen_inputs,
+    with_model_names,
+    without_facts,
+)
+from rankeval_spark.apps.nightly import quarantine
+from rankeval_spark.apps.nightly.night_host import NightHost
+from rankeval_spark.apps.nightly.night_size import cost_of
+from rankeval_spark.apps.nightly.staging import cached, stage_users
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.inputs.spark import Source, Sources, is_wholly_empty, read_all
+from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.spark import plans
+from rankeval_spark.spark.checks import input_checks
+from rankeval_spark.spark.spark_types import with_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+
+    from rankeval_spark.apps.inputs import SeenInputs
+    from rankeval_spark.apps.progress import Steps
+    from rankeval_spark.config import Cost, EvaluationConfig
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.results import StagedRun
+    from rankeval_spark.spark.plans import InputFrames
+
+IDS = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
+
+
+class SparkHost(NightHost):
+    """Plans of Spark; rows of users are computed once and kept until the block ends."""
+
+    def __init__(
+        self, spark: SparkSession, config: EvaluationConfig, request: Request, day: date, *, sample_share: float
+    ) -> None:
+        self._spark = spark
+        self._config = config
+        self._request = request
+        self._day = day
+        self._sample_share = sample_share
+        self._kept = ExitStack()
+        self._seen: SeenInputs | None = None
+        self._scored: DataFrame | None = None
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of what was kept."""
+        self._kept.close()
+
+    @override
+    def read(self) -> Cost:
+        self.inputs = self._sources.all()
+        return cost_of(self._config, self._usable)
+
+    @override
+    def stage_users(self, run: StagedRun, steps: Steps) -> None:
+        self._stage_users(run, steps)
+        if self._seen is None or not self._seen.counts.has_unusable(row_kinds.LOG):
+            return
+        # A model may have no other rows.
+        exact = with_model_names(self._usable, self._request, are_usable=True)
+        if exact.model_names != self._usable.model_names:
+            run.discard()
+            self._kept.close()
+            self._usable = exact
+            self._stage_users(run, steps)
+
+    def _stage_users(self, run: StagedRun, steps: Steps) -> None:
+        request, inputs, has_facts = self._request, self._usable, can_be_seen(self._request)
+        if self._config.results.lists:
+            with steps.step("match") as step:
+                lists = with_text_ids(plans.to_lists(inputs, request=request, has_facts=has_facts))
+                lists = self._keep(lists) if has_facts else lists
+                run.stage(schemas.LISTS.name, with_all_columns(without_facts(lists)))
+                step.n_rows = run.n_rows[schemas.LISTS.name]
+            self._seen = seen_inputs(lists) if has_facts else None
+            if plans.are_lists_enough(inputs, request):
+                staged = run.frame(schemas.LISTS.name)
+                scored = plans.to_scored_lists(staged, request=request, has_one_list=inputs.has_one_list)
+                self._scored = self._keep(scored)
+                stage_users(run, self._scored, steps=steps)
+                return
+        # Facts of items are not published: where a measure reads them, the log is ranked once more.
+        counts_rows = has_facts and self._seen is None
+        planned = plans.to_scored(inputs, request=request, are_kept=True, has_facts=counts_rows)
+        computed = self._keep(with_text_ids(planned))
+        self._scored = without_facts(computed)
+        stage_users(run, self._scored, steps=steps)
+        self._seen = seen_inputs(computed) if counts_rows else self._seen
+
+    @override
+    def input_facts(self) -> list[Fact]:
+        segments = self._sources.segments
+        of_segments = [input_checks.to_segment_facts(segments.frame)] if segments else []
+        return _collected([*row_facts(self._usable, self._request, self._seen), *of_segments])
+
+    @override
+    def list_facts(self) -> list[Fact]:
+        return _collected([list_facts(self._frames.scored, self._request)])
+
+    @property
+    @override
+    def metrics(self) -> DataFrame:
+        return self._frames.metrics
+
+    @property
+    @override
+    def comparisons(self) -> DataFrame | None:
+        return self._frames.comparisons
+
+    @override
+    def refused_rows(self) -> DataFrame:
+        return quarantine.to_refused_rows(self._sources, self._request, sample_share=self._sample_share)
+
+    @override
+    def has_no_row(self, name: str) -> bool:
+        return is_wholly_empty(self._source(name))
+
+    @override
+    def models(self, *, at_most: int) -> list[str | None]:
+        log = self._sources.recommendations.frame
+        names = log.select(C.MODEL_ID).distinct().orderBy(C.MODEL_ID).limit(at_most).collect()
+        return [row[0] for row in names]
+
+    @cached_property
+    def _sources(self) -> Sources:
+        return read_all(self._spark, self._config, self._day)
+
+    @cached_property
+    def _usable(self) -> InputFrames:
+        inputs = inputs_of(self._sources, self._request, sample_share=self._sample_share)
+        return with_model_names(inputs, self._request, are_usable=not can_be_seen(self._request))
+
+    @cached_property
+    def _frames(self) -> plans.Frames:
+        if self._scored is None:
+            message = "the rows of users are staged first"
+            raise RuntimeError(message)
+        exposures = exposures_of(self._usable, self._request)
+        return plans.Frames(self._scored, self._request, self._usable.has_one_list, exposures)
+
+    def _source(self, name: str) -> Source:
+        return next(source for source in self._sources.all() if source.name == name)
+
+    def _keep(self, frame: DataFrame) -> DataFrame:
+        return self._kept.enter_context(cached(frame))
+
+
+def _collected(facts: Iterable[DataFrame]) -> list[Fact]:
+    return [Fact(**row.asDict()) for row in input_checks.union(*facts).collect()]
+
+
+def with_text_ids(frame: DataFrame) -> DataFrame:
+    """Turn ids into text, as all published tables hold them."""
+    return frame.withColumns({name: F.col(name).cast("string") for name in IDS if name in frame.columns})
+
+
+def with_all_columns(lists: DataFrame) -> DataFrame:
+    """Add the columns of ``schemas.LISTS`` that no measure of the run needs, as NULL."""
+    absent = [field for field in schemas.LISTS.fields if field.name not in (*lists.columns, *C.RUN_KEY)]
+    return with_columns(lists, {field.name: F.lit(None).cast(field.type) for field in absent})

@@ -1,0 +1,503 @@
+"""One night: read, check, compute once into staging, audit, publish."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import date, datetime, timezone
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import __version__, schemas
+from rankeval_spark.apps import gates
+from rankeval_spark.apps.error_translation import translated, translated_errors
+from rankeval_spark.apps.history.run_history import RunHistory
+from rankeval_spark.apps.nightly import quarantine
+from rankeval_spark.apps.nightly.host_in_process import host_here
+from rankeval_spark.apps.nightly.host_on_spark import SparkHost
+from rankeval_spark.apps.nightly.staging import stage_results
+from rankeval_spark.apps.progress import Progress, Silent, Steps
+from rankeval_spark.config import check_roots, least_cost
+from rankeval_spark.config.request import request_of
+from rankeval_spark.engine.checks.unusable_rows import EXPECTED, FIX
+from rankeval_spark.errors import ChecksFailedError, Fault, InputError, interruption, nearest, visible
+from rankeval_spark.measures.item_groups import OF_GROUP, rule_of
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
+from rankeval_spark.spark.session.on_demand import is_on_demand
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.apps.nightly.night_host import NightHost, ReadInput
+    from rankeval_spark.config import EvaluationConfig, Policies
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.measures import Measure, MeasureSet
+
+_MODELS_SHOWN: Final = 20
+
+
+_OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
+    check_rows.DUPLICATES: ("each item once", "keep one row an item in the catalogue"),
+    check_rows.VECTOR_LENGTHS: ("vectors of one length", "give each item a vector of one length"),
+}
+"""Of checks of the catalogue of which none is tolerated: what is expected, and the fix."""
+
+MOST_COLUMNS: Final = 3
+"""Columns that a check names."""
+
+Check: TypeAlias = Mapping[str, Any]
+"""A row of ``schemas.CHECKS``."""
+
+
+@dataclass(frozen=True)
+class NightResult:
+    """What came of a night that was published.
+
+    Attributes
+    ----------
+    evaluation : str
+        Name under which it was published; a sample of the users has a name of its own.
+    reason : str or None
+        Why nothing was measured: the date has no rows.
+    warnings : tuple of str
+        Checks that exceeded their warning threshold.
+    gates : tuple of mapping
+        Rows of ``gates``: what each rule says.
+    """
+
+    evaluation: str
+    evaluation_date: date
+    run_id: str
+    n_rows: dict[str, int]
+    seconds: dict[str, float]
+    reason: str | None = None
+    warnings: tuple[str, ...] = field(default_factory=tuple)
+    gates: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a rule says that a model may not ship."""
+        return bool(gates.failed(self.gates))
+
+
+def evaluation_name(config: EvaluationConfig, sample_share: float) -> str:
+    """Name the evaluation; a sample is an evaluation of its own, so that it can never replace the whole."""
+    return config.evaluation if sample_share >= 1 else f"{config.evaluation}.sample-{sample_share:g}"
+
+
+def run_night(
+    spark: SparkSession,
+    config: EvaluationConfig,
+    evaluation_date: date,
+    *,
+    sample_share: float = 1.0,
+    progress: Progress | None = None,
+) -> NightResult:
+    """Evaluate one date and publish its results, or leave the tables as they were.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Session with Delta. One of :func:`spark.session.on_demand.on_demand` is not used, and so not started,
+        where this process can read the inputs and compute the night.
+
+    Raises
+    ------
+    ChecksFailedError
+        A check failed; FAILED is recorded in ``runs`` and nothing else changed.
+    InputError
+        An input is missing, unreadable or wholly empty; likewise.
+    ResultsBusyError
+        Another run holds this evaluation and date.
+    ConfigError
+        A path lies outside the folders that the environment allows.
+    """
+    return prepare_night(spark, config, evaluation_date, sample_share=sample_share, progress=progress).publish()
+
+
+def prepare_night(  # noqa: PLR0913 - as of run_night, and the night before
+    spark: SparkSession,
+    config: EvaluationConfig,
+    evaluation_date: date,
+    *,
+    sample_share: float = 1.0,
+    progress: Progress | None = None,
+    after: PreparedNight | None = None,
+) -> PreparedNight:
+    """Do all of :func:`run_night` but the publish; the night stays locked until that.
+
+    Parameters
+    ----------
+    after : PreparedNight, optional
+        A night that is being published meanwhile: what depends on published nights waits for it.
+    """
+    check_roots(config, evaluation_date)
+    least_cost(config).require_at_most(config.results.most_rows)
+    request = request_of(config, evaluation_date)
+    facts = RunFacts(
+        evaluation_name(config, sample_share),
+        evaluation_date,
+        new_run_id(),
+        config=config.public_json(),
+        config_hash=config.config_hash,
+        code_version=__version__,
+        sample_share=sample_share,
+        measures=measure_facts(request.measures, request.policies),
+    )
+    results = config.results
+    with translated_errors(), ExitStack() as held:
+        store = ResultsStore.open(spark, results.location, one_run_per_root=results.one_run_per_root)
+        held.enter_context(
+            store.run_lock(
+                facts.evaluation,
+                evaluation_date,
+                facts.run_id,
+                on_busy=results.on_busy,
+                wait_seconds=results.wait_seconds,
+            )
+        )
+        recorded = store.start(facts, publishing=() if after is None else (after.run_id,))
+        host = _host(spark, config, request, evaluation_date, sample_share=sample_share)
+        before = RunHistory(spark, config, facts, wait=None if after is None else after.wait)
+        night = _Night(host, config, request, recorded, Steps(progress or Silent()), before)
+        night.compute()
+        return PreparedNight(night, held.pop_all())
+
+
+class PreparedNight:
+    """A night that is computed, staged and audited, and holds its lock: it is published, once, by any thread."""
+
+    def __init__(self, night: _Night, held: ExitStack) -> None:
+        self._night = night
+        self._held = held
+        self._is_over = Event()
+
+    @property
+    def run_id(self) -> str:
+        """Its run."""
+        return self._night.recorded.facts.run_id
+
+    def publish(self) -> NightResult:
+        """Publish it, and give its lock back."""
+        try:
+            with translated_errors(), self._held:
+                return self._night.publish()
+        finally:
+            self._is_over.set()
+
+    def wait(self) -> None:
+        """Wait until it is published, or is not because that failed."""
+        self._is_over.wait()
+
+
+def _host(
+    spark: SparkSession, config: EvaluationConfig, request: Request, day: date, *, sample_share: float
+) -> NightHost:
+    """Let this process compute a night where it can, unless a session was started on purpose."""
+    here = host_here(spark, config, request, day, sample_share=sample_share) if is_on_demand(spark) else None
+    return here or SparkHost(spark, config, request, day, sample_share=sample_share)
+
+
+def rehearse_night(
+    spark: SparkSession, config: EvaluationConfig, request: Request, rehearsal: Rehearsal, *, progress: Progress | None
+) -> NightResult:
+    """Compute a night as :func:`run_night` does, and publish nothing.
+
+    The nights before it are not asked, so there is none of the checks that do (:data:`check_rows.OF_NIGHTS`), and rules
+    against the previous night are not judged.
+
+    Raises
+    ------
+    ChecksFailedError, InputError
+        As :func:`run_night`.
+    """
+    facts = rehearsal.facts
+    host = SparkHost(spark, config, request, facts.evaluation_date, sample_share=facts.sample_share)
+    before = RunHistory(spark, config, facts, is_alone=True)
+    night = _Night(host, config, request, rehearsal, Steps(progress or Silent()), before)
+    night.compute()
+    return night.publish()
+
+
+def new_run_id() -> str:
+    """Make an id that sorts by time and that no other run has."""
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureFact, ...]:
+    """Describe every measure for ``runs`` and for the audit.
+
+    Its definition holds all options and policies, and how its item group is drawn.
+    """
+    rules = ", ".join(f"{name}={value}" for name, value in policies.model_dump().items())
+    return tuple(_measure_fact(measure, rules, policies.unit) for measure in measures.measures)
+
+
+def _measure_fact(measure: Measure, rules: str, unit: str) -> MeasureFact:
+    low, high = measure.entry.definition.bounds
+    column = measure.column if measure.has_user_values else None
+    of_group = "" if measure.group is None else f"{OF_GROUP}{rule_of(measure.group)}"
+    return MeasureFact(
+        measure.label,
+        measure.k,
+        column,
+        f"{measure.definition}; {rules}{of_group}",
+        low,
+        high,
+        measure.weight_column,
+        measure.link,
+        unit,
+    )
+
+
+@dataclass
+class _Night:
+    """The steps of one night; what they share."""
+
+    host: NightHost
+    config: EvaluationConfig
+    request: Request
+    recorded: StagedRun
+    steps: Steps
+    before: RunHistory
+    facts: list[Fact] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    checks: pa.Table | None = None
+    gates: list[dict[str, Any]] = field(default_factory=list)
+
+    reason: str | None = None
+
+    def compute(self) -> None:
+        """Stage the tables and look at them; what fails is recorded."""
+        with self._recorded(), self.host:
+            self.reason = self._compute()
+            with self.steps.step("audit"):
+                self.recorded.audit()
+
+    def publish(self) -> NightResult:
+        """Publish what was staged; likewise."""
+        with self._recorded(), self.steps.step("publish"):
+            self.recorded.publish(inputs=self._input_facts(), timings=self.steps.seconds, reason=self.reason)
+        facts = self.recorded.facts
+        return NightResult(
+            facts.evaluation,
+            facts.evaluation_date,
+            facts.run_id,
+            self.recorded.n_rows,
+            self.steps.seconds,
+            self.reason,
+            tuple(self._warnings()),
+            tuple(self.gates),
+        )
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Record what goes wrong within the block, and raise it as it is told to people."""
+        try:
+            yield
+        except KeyboardInterrupt as stopped:
+            self._record_failure(stopped)
+            raise
+        except Exception as error:
+            wish = interruption(error)
+            if wish is not None:
+                self._record_failure(wish)
+                raise wish from error
+            raise self._failed(error) from error
+
+    def _compute(self) -> str | None:
+        """Fill the staging area; return why there is nothing to measure, if so.
+
+        The log is read once: its rows are checked while they are evaluated, and what is staged is published only if
+        all checks pass.
+        """
+        with self.steps.step("read"):
+            cost = self.host.read()
+            self.steps.listener.say(str(cost))
+            cost.require_at_most(self.config.results.most_rows)
+        try:
+            self.host.stage_users(self.recorded, self.steps)
+        except Exception as error:
+            if interruption(error) is not None:
+                raise
+            self._check()  # what is wrong with the inputs says more than what failed for it
+            raise
+        reason = self._check()
+        if reason is None:
+            self._measure()
+        else:
+            self.recorded.discard()
+        self.recorded.stage(schemas.CHECKS.name, self._verdicts())
+        return reason
+
+    def _check(self) -> str | None:
+        """Count what can be seen in the rows, and refuse them where a check says so; return why there are none."""
+        with self.steps.step("check") as step:
+            facts = self.host.input_facts()
+            self.counts = {fact.input: fact.count for fact in facts if fact.check == check_rows.ROWS}
+            # How many the segments have is for `runs` alone.
+            self.facts = [fact for fact in facts if (fact.input, fact.check) != (check_rows.SEGMENTS, check_rows.ROWS)]
+            self.facts += [*column_facts(self.host.inputs), *self.before.volume(self.counts)]
+            step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
+            reason = self._why_empty()
+            if reason is not None:  # to join with nothing says nothing
+                self.facts = [fact for fact in self.facts if fact.check != check_rows.UNMATCHED_ITEMS]
+            self._quarantine()
+            self._refuse(*self._unusable())
+        return reason
+
+    def _quarantine(self) -> None:
+        """Keep what cannot be used before anything is refused for it."""
+        is_needed = self.config.results.quarantine and quarantine.is_needed(self.facts)
+        self.recorded.quarantine(self.host.refused_rows() if is_needed else None)
+
+    def _measure(self) -> None:
+        """Look at the lists, and stage what follows from the rows of users."""
+        self.facts += self.host.list_facts()
+        stage_results(self.recorded, self.host, self.request, steps=self.steps)
+        metrics = self.recorded.rows(schemas.METRICS.name)
+        with self.steps.step("drift"):
+            self.facts += [] if metrics is None else self.before.of_means(metrics)
+        self._refuse()
+        self._judge()
+
+    def _judge(self) -> None:
+        """Hold what is staged against the rules of the config; the results are published whatever comes of it."""
+        if not self.config.gates:
+            return
+        with self.steps.step("gate") as step:
+            names = (schemas.METRICS.name, schemas.GROUP_METRICS.name, schemas.COMPARISONS.name)
+            metrics, group_metrics, comparisons = map(self.recorded.rows, names)
+            previous = self.before.previous(self.recorded)
+            self.gates = gates.judge(self.config, metrics, group_metrics, comparisons, previous)
+            rows = pa.Table.from_pylist(self.gates, schema=arrow_schema(schemas.GATES))
+            self.recorded.stage(schemas.GATES.name, rows)
+            step.n_rows = len(self.gates)
+
+    def _verdicts(self) -> pa.Table:
+        return check_rows.to_check_rows(self.facts, self.config.checks)
+
+    def _refuse(self, *unusable_inputs: Fault) -> None:
+        """Stop where a check says so, or an input cannot be used."""
+        self.checks = self._verdicts()
+        failed = self._of_verdict("error")
+        if failed or unusable_inputs:
+            kept = self.recorded.quarantine_path if self.config.results.quarantine else ""
+            of_checks = (self._without_lists(row) or _check_fault(row, kept) for row in failed)
+            raise ChecksFailedError(*unusable_inputs, *of_checks)
+
+    def _of_verdict(self, verdict: str) -> list[Check]:
+        """Take the rows of the checks with a verdict."""
+        if self.checks is None:
+            return []
+        rows: list[Check] = self.checks.filter(pc.field("verdict") == verdict).to_pylist()
+        return rows
+
+    def _unusable(self) -> list[Fault]:
+        """Find inputs that have rows and none that can be used, whatever the thresholds of the checks are."""
+        faults = []
+        for name, n_rows in self.counts.items():
+            found = {fact.check: fact.count for fact in self.facts if fact.input == name and fact.count}
+            reasons = {reason: found[reason] for reason in check_rows.UNUSABLE if reason in found}
+            if n_rows and sum(reasons.values()) == n_rows:
+                counted = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+                text = f"{n_rows} rows and none that can be used ({counted})"
+                faults.append(Fault(f"inputs.{name}", text, EXPECTED[name], FIX))
+        return faults
+
+    def _without_lists(self, row: Check) -> Fault | None:
+        """Say that a model has no list at all, and which ones have: its name may be misspelt."""
+        if row["check"] != check_rows.MISSING_USERS or row["share"] < 1:
+            return None
+        (model,) = row["sample_keys"]
+        names = self.host.models(at_most=_MODELS_SHOWN)
+        of_log = ", ".join(visible(str(name)) for name in names)
+        found = (
+            f"no list of {visible(model)} for any of {row['count']:,} judged users; the log of this date has {of_log}"
+        )
+        hint = nearest(model, map(str, names)) if model not in names else ""
+        fix = "; ".join(filter(None, (hint, f"fix the input or models, or raise checks.{row['check']}.error")))
+        return Fault(f"{row['input']}, {row['check']}", found, f"at most {row['threshold']:.2%} without one", fix)
+
+    def _why_empty(self) -> str | None:
+        """Say which input has no rows for the date; an input without any row at all is an error."""
+        needed = (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)
+        empty = [one for one in self.host.inputs if one.name in needed and self.counts.get(one.name) == 0]
+        others = [one for one in self.host.inputs if one.name not in needed and not self.counts.get(one.name)]
+        wholly = [one for one in (*empty, *others) if self.host.has_no_row(one.name)]
+        if wholly:
+            fix = "is the path right, and did the job that writes it run?"
+            raise InputError(*(Fault(f"inputs.{one.name}", f"no row in {one.location}", "rows", fix) for one in wholly))
+        if not empty:
+            return None
+        day = self.recorded.facts.evaluation_date.isoformat()
+        return f"no rows for {day} in {' and '.join(one.name for one in empty)}{self._narrowed()}"
+
+    def _narrowed(self) -> str:
+        """Say what the rows were narrowed down to: a reader must not take a small sample for a missing log."""
+        share, models = self.recorded.facts.sample_share, self.request.models
+        limits = [f"models {', '.join(models)}"] if models else []
+        limits += [f"{share:.4g} of the users"] if share < 1 else []
+        return f" (looked for: {'; '.join(limits)})" if limits else ""
+
+    def _input_facts(self) -> Sequence[InputFact]:
+        return [
+            InputFact(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_columns)
+            for one in self.host.inputs
+        ]
+
+    def _warnings(self) -> Sequence[str]:
+        return [f"{row['input']}, {row['check']}: {_counted(row)}" for row in self._of_verdict("warn")]
+
+    def _failed(self, error: Exception) -> Exception:
+        """Record the failure with its stage and cause; return the cause as it is told to people."""
+        cause = translated(error, {one.name: one.location for one in self.host.inputs})
+        self._record_failure(cause)
+        return cause
+
+    def _record_failure(self, cause: BaseException) -> None:
+        checks = [fault.where for fault in cause.faults] if isinstance(cause, ChecksFailedError) else ()
+        self.recorded.fail(
+            self.steps.current,
+            cause,
+            failed_checks=checks,
+            inputs=self._input_facts(),
+            timings=self.steps.seconds,
+        )
+
+
+def column_facts(inputs: Iterable[ReadInput]) -> list[Fact]:
+    """Name the columns that nothing reads: one is harmless, and may be one whose name is misspelt."""
+    return [
+        Fact(one.name, check_rows.EXTRA_COLUMNS, len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS])
+        for one in inputs
+    ]
+
+
+def _check_fault(row: Check, quarantined: str) -> Fault:
+    """Say what was refused, and where its rows are kept, if they are."""
+    expected = f"at most {row['threshold']:.2%}"
+    kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in check_rows.REFUSALS else ""
+    fix = f"fix the input{kept}, or raise checks.{row['check']}.error"
+    if row["check"] == check_rows.ZERO_RANKS:
+        expected = "ranks that count from 1"
+        fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"
+    if row["input"] == check_rows.ITEMS and row["check"] in _OF_CATALOGUE:
+        expected, fix = _OF_CATALOGUE[row["check"]]
+    if row["check"] in check_rows.OF_NIGHTS:
+        fix = f"find out what changed; if the change is meant, raise checks.{row['check']}.error"
+    return Fault(f"{row['input']}, {row['check']}", _counted(row), expected, fix)
+
+
+def _counted(row: Check) -> str:
+    """Write how often a check met its case, with a few of the keys concerned."""
+    examples = f", for example {'; '.join(map(visible, row['sample_keys']))}" if row["sample_keys"] else ""
+    return f"{row['count']:,} ({row['share']:.2%}){examples}"

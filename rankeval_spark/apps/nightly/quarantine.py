@@ -1,0 +1,55 @@
+"""Rows of the inputs that could not be used, unchanged, for whoever fixes the inputs."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from rankeval_spark.apps.inputs import inputs_of, unreadable_of
+from rankeval_spark.inputs.spark import RAW
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.spark.checks import row_flags
+from rankeval_spark.spark.rows.usable_rows import SEGMENT_KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.inputs.spark import Sources
+    from rankeval_spark.result_rows.check_rows import Fact
+
+
+def is_needed(facts: Iterable[Fact]) -> bool:
+    """Whether there is such a row, by what the checks counted: where there is none, none is looked for."""
+    return any(fact.count and fact.check in check_rows.REFUSALS for fact in facts)
+
+
+def to_refused_rows(sources: Sources, request: Request, *, sample_share: float = 1.0) -> DataFrame:
+    """Plan the rows that a check of single rows found, of the expected models and the sampled users.
+
+    One more pass over each input. What a check finds in a list or in a join, as a repeated item, is no row of them.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`rankeval_spark.spark.checks.row_flags.to_refused` makes them.
+    """
+    marked = sources.with_raw
+    inputs = inputs_of(marked, request, sample_share=sample_share)
+    log, judged, items = inputs.recommendations, inputs.held_out, inputs.items
+    found = [
+        row_flags.to_refused(log, check_rows.RECOMMENDATIONS, row_flags.flag_recommendations(log), row=RAW),
+        row_flags.to_refused(judged, check_rows.HELD_OUT, row_flags.flag_held_out(judged), row=RAW),
+    ]
+    if marked.segments is not None:
+        found.append(
+            row_flags.to_refused(marked.segments.frame, check_rows.SEGMENTS, row_flags.flag_keys(SEGMENT_KEYS), row=RAW)
+        )
+    if inputs.train is not None:
+        found.append(row_flags.to_refused(inputs.train, check_rows.TRAIN, row_flags.flag_train(), row=RAW))
+    if items is not None:
+        rules = row_flags.flag_items(unreadable=unreadable_of(items))
+        found.append(row_flags.to_refused(items, check_rows.ITEMS, rules, row=RAW))
+    return reduce(DataFrame.unionByName, found)

@@ -1,0 +1,1 @@
+"""``evaluate``: the arguments, the choice of a host, and the evaluation on Spark."""

@@ -1,0 +1,229 @@
+"""``evaluate``: recommendations and held-out interactions in, results out, for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rankeval_spark.apps.notebook.arguments import Given, request_of_call
+from rankeval_spark.apps.notebook.hosts import column_names, is_on_spark, opened
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from rankeval_spark.evaluation import Evaluation
+
+
+def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision of the user
+    recommendations: object,
+    held_out: object,
+    *,
+    measures: Sequence[str],
+    segments: object = None,
+    slices: Sequence[str | Sequence[str]] = (),
+    bands: Mapping[str, Mapping[str, Any]] | None = None,
+    item_slices: Sequence[str] = (),
+    models: Sequence[str] | None = None,
+    preset: str | None = None,
+    population: str | None = None,
+    zero_relevant: str | None = None,
+    missing: str | None = None,
+    ties: str | None = None,
+    score_precision: str | None = None,
+    rank_gaps: str | None = None,
+    ranks_from: int = 1,
+    duplicates: str | None = None,
+    judged_only: bool | None = None,
+    held_out_duplicates: str | None = None,
+    invalid_scores: str | None = None,
+    seen_in_train: str | None = None,
+    unknown_items: str | None = None,
+    unit: str | None = None,
+    min_slice_size: int = LEAST_USERS,
+    confidence: float = 0.95,
+    max_rows_per_user: int = MAX_ROWS_PER_USER,
+    train: object = None,
+    items: object = None,
+    evaluation_date: date | None = None,
+    baseline: str | None = None,
+    pairs: str = "baseline",
+    correction: str = "holm",
+    tests: Sequence[str] = ("t",),
+    wilcoxon_zeros: str = "wilcox",
+    intervals: str = "analytic",
+    replicates: int = 1000,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Evaluation:
+    """Evaluate recommendation lists against held-out interactions.
+
+    The inputs are DataFrames of Spark, or tables that Arrow can read: pandas, polars, pyarrow, DuckDB relations. Those
+    of Spark are planned: no job starts here, nothing of the session is changed, and each result is a DataFrame,
+    computed when used. Others are read once, here, and evaluated in this process, without Spark: each result is a
+    ``pyarrow.Table``, computed once, when first used. The numbers are the same.
+
+    Parameters
+    ----------
+    recommendations : DataFrame or table
+        ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``]. Ids are strings or
+        integers and keep their type in the results.
+    held_out : DataFrame or table
+        ``user_id``, ``item_id`` [, ``gain``] [, ``interacted_at``] [, ``value``]; without the column ``gain`` each row
+        has gain 1; ``value`` is what it was worth, for measures with ``gains='value'``.
+    measures : sequence of str
+        Such as ``["nDCG@10", "AP(denom='min')@10", "P@5"]``; ``rankeval measures`` explains them.
+    segments : DataFrame or table, optional
+        ``user_id`` and segment columns, one row a user.
+    slices : sequence of str or of sequences of str
+        Segments, and crossings of segments, to report on next to everyone: ``("country", ("country", "device"))``.
+    bands : mapping, optional
+        How numbers become segments, by name: ``{"age": {"edges": [18, 25, 40]}, "income": {"quantiles": 4}}``;
+        ``{"activity": {"of": "train"}}`` is how many interactions the user has in `train`: none, low, middle or high.
+    item_slices : sequence of str
+        Groups of items within which every measure that reads judgements is computed too, as ``R(group='drama')``:
+        categories of `items`; or ``head``, ``middle`` and ``tail``, by popularity in `train`.
+    models : sequence of str, optional
+        The models expected; those in the log where left out (one lazy distinct).
+    preset : str, optional
+        Conventions of a tool, such as ``trec_eval`` or ``rectools`` (all in ``docs/presets.md``): its policies, and
+        its options of measures, where nothing else is said.
+    population : {"truth", "judged", "intersection", "intersection_judged", "run"}, optional
+        Users in the mean. ``truth``, by default: those with a relevant judgement, and a missing list scores 0.
+    zero_relevant : {"exclude", "zero", "one", "error"}, optional
+        What a user without a relevant judgement scores; by default as the population says.
+    missing : {"zero", "exclude", "error"}, optional
+        What a judged user without a list scores; by default as the population says.
+    ties : {"item_asc", "item_desc", "rank", "optimistic", "pessimistic", "expected", "error"}, optional
+        Order of equal scores; ``item_asc`` by default.
+    score_precision : {"double", "single"}, optional
+        Precision in which scores are compared; ``double`` by default.
+    rank_gaps : {"renumber", "keep"}, optional
+        Whether lists are numbered again, as by default, or keep the ranks of the log.
+    ranks_from : {1, 0}
+        Rank of the first item of a list in the log.
+    duplicates : {"best", "error", "keep"}, optional
+        An item twice in one list: its best place counts, by default, the job fails, or both count.
+    judged_only : bool, optional
+        Whether items without a judgement, or with a negative gain, are left out before lists are ranked; not by
+        default.
+    held_out_duplicates : {"max", "sum", "last", "error"}, optional
+        Gain of a judgement that stands twice; ``max`` by default, ``last`` goes by ``interacted_at``.
+    invalid_scores : {"drop", "error"}, optional
+        A recommendation with a NULL, NaN or infinite score; ``drop`` by default.
+    seen_in_train : {"keep", "drop"}, optional
+        Whether recommended items that the user has in `train` stay in the lists, as by default, or are left out before
+        lists are ranked.
+    unknown_items : {"keep", "drop"}, optional
+        The same of recommended items that the catalogue does not have: `items` or, where it is not given, `train`.
+    unit : {"user", "list"}, optional
+        Whether means are over users, each with the mean of his lists, or over lists with users as clusters; ``user`` by
+        default. The same where each user has one list.
+    min_slice_size : int
+        Slices with fewer users, 30 by default, are marked ``is_small``, and comparisons of fewer have no p-value.
+    confidence : float in (0, 1)
+        Nominal coverage of the intervals.
+    max_rows_per_user : int
+        Rows of a user in all inputs together above which a job fails, 5,000,000 by default: a worker holds them all at
+        once.
+    train : DataFrame or table, optional
+        ``user_id``, ``item_id`` [, ``interacted_at``]: what the models learnt from, for the measures that need it.
+    items : DataFrame or table, optional
+        ``item_id`` [, ``categories``: array of text] [, ``vector``: array of numbers] [, ``published_at``: date or
+        time]: the catalogue, for the measures that need it.
+    evaluation_date : date, optional
+        Day at which the age of the items is taken, for the measures that need it.
+    baseline : str, optional
+        Model that the others are compared with, in ``comparisons``.
+    pairs : {"baseline", "all"}
+        Whether each model is compared with the baseline, or every two models are.
+    correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
+        What is done about the number of tests.
+    tests : sequence of {"t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"}
+        Tests of ``comparisons``, rows of their own each; t is always one. The last two are for ``pairs="all"``.
+    wilcoxon_zeros : {"wilcox", "pratt"}
+        Whether the test of Wilcoxon leaves users without a difference out before ranking, or ranks them and then leaves
+        their ranks out.
+    intervals : {"analytic", "bootstrap"}
+        Whether intervals of means are by formula, or percentiles of a Poisson bootstrap over users.
+    replicates : int
+        Random draws of the bootstrap, the randomization test and the randomized Tukey test, 100 to 100000.
+    seed : int
+        Seed of these draws, which are hashes of it, the user and the replicate: the same on every partitioning.
+    threads : int, optional
+        Threads that work at a time, in this process; all cores where left out. The numbers do not depend on it.
+
+    Returns
+    -------
+    Evaluation
+        With ``user_metrics``, ``user_values``, ``ranked_items``, ``metrics``, ``group_metrics``, ``comparisons``,
+        ``gaps``, ``checks``, ``leaderboard()``, ``gap_tests()`` and ``agreement()``.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is not valid; all faults at once.
+    InputError
+        If a column is missing or has a type that cannot be used, if inputs of Spark and others are mixed, or if those
+        of this process need more memory than the machine has.
+    ChecksFailedError
+        If an id is text in one frame and a number in another.
+    EnvironmentFaultError
+        If workers on this machine run a Python without numpy or pyarrow.
+    """
+    policies = {
+        "population": population,
+        "zero_relevant": zero_relevant,
+        "missing": missing,
+        "ties": ties,
+        "score_precision": score_precision,
+        "rank_gaps": rank_gaps,
+        "duplicates": duplicates,
+        "judged_only": judged_only,
+        "held_out_duplicates": held_out_duplicates,
+        "invalid_scores": invalid_scores,
+        "seen_in_train": seen_in_train,
+        "unknown_items": unknown_items,
+        "unit": unit,
+    }
+    asked_for = {
+        "measures": measures,
+        "preset": preset,
+        "models": models,
+        "slices": slices,
+        "bands": bands or {},
+        "item_slices": item_slices,
+        "ranks_from": ranks_from,
+        "min_slice_size": min_slice_size,
+        "confidence": confidence,
+        "max_rows_per_user": max_rows_per_user,
+    }
+    compared = {
+        "baseline": baseline,
+        "pairs": pairs,
+        "tests": tests,
+        "wilcoxon_zeros": wilcoxon_zeros,
+        "replicates": replicates,
+        "seed": seed,
+        "correction": correction,
+    }
+    drawn = {"method": intervals, "replicates": replicates, "seed": seed}
+    segments = opened(segments)
+    frames = {"recommendations": recommendations, "held_out": held_out}
+    frames |= {"segments": segments, "train": train, "items": items}
+    request = request_of_call(
+        asked_for, policies, compared, drawn, column_names(segments), Given(train, items, evaluation_date)
+    )
+    if not is_on_spark(frames):
+        from rankeval_spark.in_process.evaluation import evaluate_in_process  # noqa: PLC0415 - one host is loaded
+
+        return evaluate_in_process(frames, request, ranks_from=ranks_from, threads=threads)
+    if threads is not None:
+        fix = "leave it out: the cores of Spark are those of its session"
+        raise ConfigError(Fault("evaluate(threads=)", repr(threads), "nothing, where Spark evaluates", fix))
+    import_module("rankeval_spark.spark.version").require_spark()
+    from rankeval_spark.apps.notebook.spark_evaluation import evaluate_on_spark  # noqa: PLC0415 - as above
+
+    return evaluate_on_spark(frames, request, ranks_from=ranks_from)

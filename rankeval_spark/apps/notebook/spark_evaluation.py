@@ -1,0 +1,207 @@
+"""``evaluate`` on Spark: DataFrames in, DataFrames out, computed when used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, functions as F
+from typing_extensions import override
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.inputs import exposures_of, inputs_of, list_facts, or_failing_at_zero_rank, row_facts
+from rankeval_spark.apps.notebook.gap_tests import gap_tests
+from rankeval_spark.config import Checks
+from rankeval_spark.errors import Fault, InputError, kind_of
+from rankeval_spark.evaluation import Evaluation, no_comparisons
+from rankeval_spark.inputs.input_columns import check_id_types, segments_schema
+from rankeval_spark.inputs.spark import Source, Sources, from_frame
+from rankeval_spark.spark import plans
+from rankeval_spark.spark.checks import input_checks
+from rankeval_spark.spark.result_tables import group_gaps, long_view
+from rankeval_spark.spark.session.worker_packages import require_packages
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.gap_tests import GapTestRequest
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.measures import Measure, MeasureSet
+    from rankeval_spark.schemas import Schema
+    from rankeval_spark.spark.plans import Frames, InputFrames
+    from rankeval_spark.spark.result_tables.long_view import RequestedValue
+
+
+def evaluate_on_spark(frames: Mapping[str, object], request: Request, *, ranks_from: int) -> SparkEvaluation:
+    """Plan an evaluation; no Spark job starts here and nothing of the session is changed.
+
+    Parameters
+    ----------
+    frames : mapping of str to object
+        The inputs by their names; None where one is not given.
+    ranks_from : int
+        Rank of the first item of a list in the log.
+    """
+    sources = _sources(frames, request, ranks_from=ranks_from)
+    require_packages(sources.recommendations.frame.sparkSession)
+    return SparkEvaluation(inputs_of(or_failing_at_zero_rank(sources, request), request, are_checked=False), request)
+
+
+@dataclass(frozen=True, repr=False)
+class SparkEvaluation(Evaluation[DataFrame]):
+    """Results as frames that are computed when used."""
+
+    inputs: InputFrames
+    request: Request
+    _scored: DataFrame | None = None
+
+    @property
+    @override
+    def user_metrics(self) -> DataFrame:
+        return self._frames.user_metrics
+
+    @property
+    @override
+    def user_values(self) -> DataFrame:
+        return long_view.to_user_values(self.user_metrics, asked=requested_columns(self.request.measures))
+
+    @property
+    @override
+    def metrics(self) -> DataFrame:
+        if self._needs_no_rows:
+            return plans.to_metrics(
+                self.inputs,
+                request=self.request,
+                exposures=exposures_of(self.inputs, self.request),
+            )
+        return self._frames.metrics
+
+    @property
+    @override
+    def group_metrics(self) -> DataFrame:
+        return plans.to_group_metrics(self.metrics, request=self.request)
+
+    @property
+    @override
+    def ranked_items(self) -> DataFrame:
+        return plans.to_ranked_items(self.inputs, request=self.request)
+
+    @property
+    @override
+    def comparisons(self) -> DataFrame:
+        alone = self._needs_no_rows
+        found = plans.to_comparisons(self.inputs, request=self.request) if alone else self._frames.comparisons
+        if found is None:
+            raise no_comparisons()
+        return found
+
+    @property
+    @override
+    def gaps(self) -> DataFrame:
+        metrics = self.metrics
+        return group_gaps.to_gaps(metrics, plans.to_group_metrics(metrics, request=self.request))
+
+    @property
+    @override
+    def checks(self) -> DataFrame:
+        of_rows = row_facts(self.inputs, self.request)
+        facts = input_checks.union(*of_rows, list_facts(self._frames.scored, self.request))
+        return input_checks.with_verdicts(facts, checks=Checks())
+
+    @override
+    @contextmanager
+    def cached(self) -> Iterator[SparkEvaluation]:
+        """Compute the scored rows once for all results that are used inside the block."""
+        if self._scored is not None:  # inside of another block
+            yield self
+            return
+        scored = plans.to_scored(self.inputs, request=self.request, are_kept=True)
+        scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result of the block
+        try:
+            yield replace(self, _scored=scored)
+        finally:
+            scored.unpersist()
+
+    @property
+    @override
+    def _has_one_list(self) -> bool:
+        return self.inputs.has_one_list
+
+    @override
+    def _gap_tests(self, wanted: GapTestRequest) -> DataFrame:
+        return gap_tests(self._frames, request=self.request, has_one_list=self._has_one_list, wanted=wanted)
+
+    @override
+    def _leaderboard(self, wanted: Sequence[Measure]) -> DataFrame:
+        means = self.metrics.where(F.col(C.SLICE) == C.ALL_USERS).groupBy(C.MODEL_ID)
+        direction = F.asc_nulls_last if wanted[0].entry.definition.better == "lower" else F.desc
+        best_first = [direction(_quoted(str(wanted[0]))), F.asc(C.MODEL_ID)]
+        return means.agg(F.max("n_users").alias("n_users"), *map(_mean_of, wanted)).orderBy(*best_first)
+
+    @override
+    def _agreement(self, baseline: str, *, k: int, p: float) -> DataFrame:
+        return plans.to_agreement(self.inputs, request=self.request, baseline=baseline, k=k, p=p)
+
+    @property
+    def _needs_no_rows(self) -> bool:
+        """Whether aggregates are made where lists are scored; rows that are kept are read instead."""
+        return self._scored is None and plans.can_be_summarised(self.inputs, self.request)
+
+    @cached_property
+    def _frames(self) -> Frames:
+        kept = self._scored
+        return plans.Frames(
+            plans.to_scored(self.inputs, request=self.request) if kept is None else kept,
+            request=self.request,
+            has_one_list=self.inputs.has_one_list,
+            exposures=exposures_of(self.inputs, self.request),
+        )
+
+
+def requested_columns(measures: MeasureSet) -> list[RequestedValue]:
+    """Name what was requested of each list: label, column and cutoff of every measure."""
+    return [(one.label, one.column, one.k) for one in measures.per_list]
+
+
+def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes, classic and Connect
+    is_measure = (F.col(C.MEASURE) == measure.label) & (F.col(C.K) == measure.k)
+    return F.max(F.when(is_measure, F.col(C.VALUE))).alias(str(measure))
+
+
+def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int) -> Sources:
+    """Bring the frames into canonical columns; what is wrong with all of them is reported at once."""
+    faults: list[Fault] = []
+    names = tuple(name for name in request.segments if name not in request.absent)
+
+    def attempt(name: str, schema: Schema, *, is_needed: bool = False) -> Source | None:
+        frame = frames[name]
+        if frame is None:
+            if is_needed:
+                faults.append(Fault(f"evaluate({name}=)", "None", "a DataFrame of Spark"))
+            return None
+        if not isinstance(frame, DataFrame):
+            fix = "spark.createDataFrame makes one of a pandas DataFrame, spark.read of files"
+            faults.append(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
+            return None
+        try:
+            return from_frame(name, frame, schema, ranks_from=ranks_from)
+        except InputError as error:
+            faults.extend(error.faults)
+            return None
+
+    log = attempt("recommendations", schemas.RECOMMENDATIONS, is_needed=True)
+    judged = attempt("held_out", schemas.HELD_OUT, is_needed=True)
+    users = attempt("segments", segments_schema(names, numbers=request.bands))
+    trained = attempt("train", schemas.TRAIN)
+    catalogue = attempt("items", schemas.ITEMS)
+    if log is None or judged is None or faults:
+        raise InputError(*faults)
+    sources = Sources(log, judged, users, trained, catalogue)
+    check_id_types(sources.all(), is_call=True)
+    return sources
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"

@@ -1,0 +1,281 @@
+"""A published night against an earlier one, or its models against one of them: published tables only, no inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.gates import T_TESTS
+from rankeval_spark.apps.history.night_changes import NightSide, changes_between, segments_by_slice
+from rankeval_spark.apps.notebook.hosts import is_of_spark
+from rankeval_spark.config import Comparisons
+from rankeval_spark.config.request import request_of
+from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
+from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.results import results_of
+from rankeval_spark.results.storage.local_tables import to_rows
+from rankeval_spark.statistics import multiple_testing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.apps.history.published_runs import PastNight
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.statistics.multiple_testing import Correction
+
+UNPAIRED: Final = "unpaired"
+"""The test of two nights, which share only some of their users."""
+
+
+@dataclass(frozen=True)
+class ComparisonSelection:
+    """Which rows are wanted: all models, measures and cutoffs where none is named.
+
+    Attributes
+    ----------
+    measures : sequence of str
+        Canonical names without cutoff.
+    slices : sequence of str or None
+        Names of slices; None: all there are.
+    """
+
+    models: Sequence[str] = ()
+    measures: Sequence[str] = ()
+    ks: Sequence[int] = ()
+    slices: Sequence[str] | None = (C.ALL_USERS,)
+
+    def measures_of(self, night: PastNight) -> list[Measure]:
+        """Choose from what a night computed."""
+        asked = MeasureSet.parse(night.measures, where="runs.measures").measures
+        return [
+            one
+            for one in asked
+            if (not self.measures or one.label in self.measures) and (not self.ks or one.k in self.ks)
+        ]
+
+    def slices_of(self, config: EvaluationConfig) -> list[str]:
+        """Choose from the slices of a config; a name that it does not have is an error."""
+        made = segments_by_slice(config)
+        faults = [
+            Fault("--slice", repr(name), f"any or one of: {', '.join(made)}", nearest(name, made))
+            for name in self.slices or ()
+            if name not in made
+        ]
+        if faults:
+            raise ConfigError(*faults)
+        return list(made if self.slices is None else self.slices)
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """What came of a comparison.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One a model, slice, measure and cutoff.
+    notes : list of str
+        What could not be compared, and why.
+    """
+
+    rows: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
+
+
+def with_night(
+    spark: SparkSession | None, root: str, now: PastNight, before: PastNight, wanted: ComparisonSelection
+) -> ComparisonResult:
+    """Compare each model with itself on another night.
+
+    Returns
+    -------
+    Compared
+        Rows of :mod:`rankeval_spark.result_rows.night_rows` with ``test``, ``correction``, ``family_size``,
+        ``p_adjusted``, ``reason`` and ``verdict`` as ``comparisons`` has them; the family is the requested rows.
+
+    Raises
+    ------
+    InputError
+        One of the nights measured nothing, or another share of the users.
+    """
+    _refuse_unlike(now, before)
+    config, results = now.config, results_of(spark, root)
+    asked, names = wanted.measures_of(now), wanted.slices_of(config)
+    sides = [NightSide.of(results, night, models=wanted.models) for night in (now, before)]
+    rows = changes_between(
+        *(sides[0], sides[1]),
+        measures=asked,
+        slices=names,
+        min_slice_size=config.min_slice_size,
+        confidence=config.confidence,
+    )
+    correction = config.comparisons.correction if config.comparisons else "holm"
+    return ComparisonResult(
+        with_adjusted_p(rows, measures=asked, correction=correction, alpha=1 - config.confidence),
+        _notes(now, before, asked, [name for name in names if not sides[0].makes(name, sides[1])]),
+    )
+
+
+def with_model(
+    spark: SparkSession | None, root: str, night: PastNight, baseline: str, wanted: ComparisonSelection
+) -> ComparisonResult:
+    """Compare the models of a night with one of them, paired by user.
+
+    Returns
+    -------
+    Compared
+        Rows of ``comparisons``: as published where the night has them, else made of its users in the same way; then the
+        family of the correction is what was requested.
+
+    Raises
+    ------
+    ConfigError
+        The night has no such model.
+    """
+    _refuse_empty(night)
+    results = results_of(spark, root)
+    of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
+    names, asked = wanted.slices_of(night.config), wanted.measures_of(night)
+    models = results.arrow(schemas.METRICS.name, columns=[C.MODEL_ID], **of_night)
+    _refuse_unknown(baseline, set(models[C.MODEL_ID].to_pylist()), night)
+    if _baseline_of(night.config) == baseline:
+        found = results.arrow(schemas.COMPARISONS.name, **of_night).to_pylist()
+    else:
+        of_models: dict[str, Any] = {C.MODEL_ID: [baseline, *wanted.models]} if wanted.models else {}
+        users = results.scan(schemas.USER_METRICS.name, **of_night, **of_models)
+        found = _computed(users, night, baseline, wanted, asked)
+    rows = _against(found, baseline, wanted.models, names)
+    kept, absent = [], []
+    for one in asked:
+        own = [row for row in rows if (row[C.MEASURE], row[C.K]) == (one.label, one.k)]
+        kept += own
+        absent += [] if own else [one]
+    return ComparisonResult(kept, _listed("no mean over users, or no user with a value", absent))
+
+
+def with_adjusted_p(
+    rows: Iterable[Mapping[str, Any]], *, measures: Iterable[Measure], correction: Correction, alpha: float
+) -> list[dict[str, Any]]:
+    """Adjust the p-values of changes, which are one family, and say what follows.
+
+    ``reason`` is ``no_users_then``, ``no_users_now`` or ``few_users`` where there is no p.
+    """
+    found = list(rows)
+    p = np.array([np.nan if row["p_value"] is None else row["p_value"] for row in found])
+    adjusted = multiple_testing.adjust(p, np.zeros(len(p), dtype=np.int64), correction=correction, alpha=alpha)
+    is_lower = {one.label for one in measures if one.entry.definition.better == "lower"}
+    return [
+        {
+            **row,
+            "test": UNPAIRED,
+            "correction": correction,
+            "family_size": int(size),
+            "p_adjusted": None if np.isnan(own) else float(own),
+            "reason": _reason(row),
+            "verdict": _verdict(row, own, alpha, is_lower),
+        }
+        for row, own, size in zip(found, adjusted.p, adjusted.family_size, strict=True)
+    ]
+
+
+def _reason(row: Mapping[str, Any]) -> str | None:
+    if row["p_value"] is not None:
+        return None
+    return "few_users" if row["n_users"] and row["n_earlier_users"] else f"no_users_{_absent_when(row)}"
+
+
+def _absent_when(row: Mapping[str, Any]) -> str:
+    return "then" if row["n_users"] else "now"
+
+
+def _verdict(row: Mapping[str, Any], p: float, alpha: float, is_lower: set[str]) -> str | None:
+    if np.isnan(p):
+        return None
+    if p > alpha:
+        return "undecided"
+    return "better" if (row["delta"] > 0) != (row[C.MEASURE] in is_lower) else "worse"
+
+
+def _baseline_of(config: EvaluationConfig) -> str | None:
+    return config.comparisons.baseline if config.comparisons else None
+
+
+def _against(
+    comparisons: Iterable[dict[str, Any]], baseline: str, models: Sequence[str], slices: Sequence[str]
+) -> list[dict[str, Any]]:
+    wanted = {C.BASELINE_MODEL_ID: [baseline], C.SLICE: slices, **T_TESTS, **({C.MODEL_ID: models} if models else {})}
+    return [row for row in comparisons if all(row[name] in values for name, values in wanted.items())]
+
+
+def _computed(
+    user_metrics: Any,  # noqa: ANN401 - what `Results.scan` gives
+    night: PastNight,
+    baseline: str,
+    wanted: ComparisonSelection,
+    asked: Sequence[Measure],
+) -> list[dict[str, Any]]:
+    """Compare from the published users, as the night itself would have; nothing where no measure can be."""
+    config, per_user = night.config, [one for one in asked if one.has_user_values]
+    if not per_user:
+        return []
+    correction = config.comparisons.correction if config.comparisons else "holm"
+    made = segments_by_slice(config)
+    comparisons = Comparisons(baseline=baseline, correction=correction)
+    request = replace(
+        request_of(config, night.evaluation_date),
+        measures=MeasureSet.of(per_user),
+        slices=[made[name] for name in wanted.slices_of(config) if name != C.ALL_USERS],
+        comparisons=comparisons,
+    )
+    if is_of_spark(user_metrics):
+        from rankeval_spark.apps.published import spark_comparisons  # noqa: PLC0415 - imports pyspark
+
+        return spark_comparisons.of_published_users(user_metrics, request)
+    from rankeval_spark.in_process.result_tables import paired_comparisons  # noqa: PLC0415 - imports the engine
+
+    return to_rows(paired_comparisons.to_published_comparisons(user_metrics, request, comparisons))
+
+
+def _refuse_unknown(baseline: str, models: Iterable[str], night: PastNight) -> None:
+    known = sorted(models)
+    if baseline not in known:
+        expected = f"previous, a date as YYYY-MM-DD, or a model of {night}: {', '.join(known)}"
+        raise ConfigError(Fault("--against", repr(baseline), expected, nearest(baseline, known)))
+
+
+def _refuse_empty(*nights: PastNight) -> None:
+    empty = [night for night in nights if night.is_empty]
+    if empty:
+        raise InputError(*(Fault(str(night), f"nothing measured: {night.row['reason']}", "means") for night in empty))
+
+
+def _refuse_unlike(now: PastNight, before: PastNight) -> None:
+    _refuse_empty(now, before)
+    shares = [night.sample_share for night in (now, before)]
+    if shares[0] != shares[1]:
+        found = f"{shares[0]:g} of the users, and {shares[1]:g} on {before.evaluation_date}"
+        raise InputError(Fault(str(now), found, "the same share on both nights", "run one of them again"))
+
+
+def _notes(now: PastNight, before: PastNight, asked: Sequence[Measure], unmade: Sequence[str]) -> list[str]:
+    """Say what of two nights is not compared, and whether they ran alike."""
+    then, day = before.definitions, before.evaluation_date
+    means = [one for one in asked if one.is_mean_of_users]
+    known = [one for one in means if (one.label, one.k) in then]
+    notes = _listed("no means over users", [one for one in asked if one not in means])
+    notes += _listed(f"not asked for on {day}", [one for one in means if one not in known])
+    otherwise = [one for one in known if now.definitions[one.label, one.k] != then[one.label, one.k]]
+    notes += _listed(f"of other options or policies on {day}", otherwise)
+    notes += _listed(f"slices that {day} does not have", unmade)
+    if now.row["config_hash"] != before.row["config_hash"]:
+        notes.append("the two nights ran with different configs; compared is what both define alike")
+    return notes
+
+
+def _listed(why: str, what: Iterable[object]) -> list[str]:
+    names = ", ".join(map(str, what))
+    return [f"not compared, {why}: {names}"] if names else []

@@ -1,0 +1,236 @@
+"""Score published lists of past dates with measures that were not computed then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession, functions as F
+
+from rankeval_spark import __version__, columns as C, schemas
+from rankeval_spark.apps.history.published_runs import PastNight, published_nights
+from rankeval_spark.apps.nightly.night import NightResult, measure_facts, new_run_id
+from rankeval_spark.apps.nightly.staging import cached, stage_results, stage_users
+from rankeval_spark.apps.progress import Progress, Silent, Steps
+from rankeval_spark.config.measure_selection import tie_faults
+from rankeval_spark.config.request import request_of
+from rankeval_spark.config.sections.presets import measure_gap_faults
+from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
+from rankeval_spark.inputs.arrow.file_inputs import open_inputs
+from rankeval_spark.inputs.arrow.files import ForSparkError
+from rankeval_spark.inputs.spark import read_all
+from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.results import InputFact, Results, ResultsStore, Run, RunFacts, results_of
+from rankeval_spark.results.published_results import DELETED, FIX
+from rankeval_spark.spark import plans
+
+if TYPE_CHECKING:
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.request import Request
+
+
+def past_nights(
+    spark: SparkSession,
+    root: str,
+    *,
+    evaluation: str | None = None,
+    dates: Sequence[date] = (),
+    needs: frozenset[str] = frozenset(),
+) -> list[PastNight]:
+    """List the published nights that can be scored again; ``needs`` are the facts that their lists must hold.
+
+    Raises
+    ------
+    InputError
+        As :func:`published_nights`, and if one of the nights is without its lists or those facts.
+    """
+    nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
+    _refuse_without_lists(nights, results_of(spark, root).deleted(evaluation=evaluation))
+    _refuse_without_facts(nights, needs)
+    return nights
+
+
+def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequence[date]) -> set[date]:
+    """Find the dates that a run would publish again just as they are: same config, same code, same input versions.
+
+    Only versioned inputs can be told to be the same; with others, no date is.
+    """
+    versions = _versions(spark, config, max(dates))
+    if None in versions.values():
+        return set()
+    try:
+        nights = past_nights(spark, config.results.location, evaluation=config.evaluation)
+    except FaultsError:  # nothing was published there yet
+        return set()
+    expected = (config.config_hash, __version__, versions)
+    return {night.evaluation_date for night in nights if night.read == expected and not night.was_scored_again} & set(
+        dates
+    )
+
+
+def _versions(spark: SparkSession, config: EvaluationConfig, day: date) -> dict[str, int | None]:
+    """Look up the versions of the inputs, in this process where it can."""
+    try:
+        inputs: Sequence[Any] = open_inputs(config, request_of(config, day), day)
+    except ForSparkError:
+        inputs = read_all(spark, config, day).all()
+    return {one.name: one.version for one in inputs}
+
+
+def score_night(
+    spark: SparkSession, root: str, night: PastNight, measures: MeasureSet, *, progress: Progress | None = None
+) -> NightResult:
+    """Score the published lists of a night with its own measures and some more, and publish the whole again.
+
+    Inputs are not read; lists, segments and policies are those of the night. Its values do not change.
+
+    Raises
+    ------
+    InputError
+        As :func:`past_nights`: what is scored is what is published once the night is ours, and another run may have
+        replaced what ``night`` was read from.
+    """
+    _refuse_exposures(measures)
+    steps = Steps(progress or Silent())
+    results = night.config.results
+    run_id = new_run_id()
+    store = ResultsStore.open(spark, root, create=False, one_run_per_root=results.one_run_per_root)
+    with store.run_lock(night.evaluation, night.evaluation_date, run_id):
+        store.finish_pending(run_id)
+        now = _as_it_is_now(spark, root, night, measures)
+        return _score(spark, root, now, measures, store=store, run_id=run_id, steps=steps)
+
+
+def _as_it_is_now(spark: SparkSession, root: str, night: PastNight, measures: MeasureSet) -> PastNight:
+    dates = [night.evaluation_date]
+    (now,) = past_nights(spark, root, evaluation=night.evaluation, dates=dates, needs=measures.needs)
+    if now.is_empty:
+        raise InputError(Fault(f"{now}", f"no rows ({now.row['reason']})", "the lists of the night"))
+    return now
+
+
+def _score(  # noqa: PLR0913 - options by keyword
+    spark: SparkSession,
+    root: str,
+    night: PastNight,
+    measures: MeasureSet,
+    *,
+    store: ResultsStore,
+    run_id: str,
+    steps: Steps,
+) -> NightResult:
+    row = night.row
+    then = request_of(night.config, night.evaluation_date)
+    request = replace(then, measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
+    faults = [
+        *tie_faults(measures, request.policies.ties),
+        *measure_gap_faults(measures, request.policies, night.config.preset),
+    ]
+    if faults:
+        raise ConfigError(*(replace(fault, where="--measures") for fault in faults))
+    facts = RunFacts(
+        night.evaluation,
+        night.evaluation_date,
+        run_id,
+        config=row["config"],
+        config_hash=row["config_hash"],
+        code_version=__version__,
+        sample_share=row["sample_share"],
+        measures=measure_facts(request.measures, request.policies),
+    )
+    _refuse_inputs(night, request.measures)
+    run = store.start(facts)
+    try:
+        _restage(run, Results(spark, root), request, steps)
+        with steps.step("audit"):
+            run.audit()
+        with steps.step("publish"):
+            inputs = [InputFact(**one, columns=night.input_columns.get(one["name"])) for one in row["inputs"]]
+            run.publish(inputs=inputs, timings=steps.seconds, reason=f"scored again, after run {row[C.RUN_ID]}")
+    except (Exception, KeyboardInterrupt) as error:
+        run.fail(steps.current, error, timings=steps.seconds)
+        raise
+    return NightResult(facts.evaluation, facts.evaluation_date, facts.run_id, run.n_rows, steps.seconds)
+
+
+def _refuse_without_lists(nights: Sequence[PastNight], deleted: Mapping[tuple[str, date], frozenset[str]]) -> None:
+    """Refuse all at once, before the first of them is scored."""
+    without = [night for night in nights if not night.is_empty and not night.has_lists]
+    fix = "set results.lists: true and run the date again, or choose others with --date and --evaluation"
+    faults = [Fault(str(night), "no published lists", "the lists of the night", fix) for night in without]
+    gone = [
+        night
+        for night in nights
+        if schemas.LISTS.name in deleted.get((night.evaluation, night.evaluation_date), ()) and night not in without
+    ]
+    if gone:  # most nights of a year: one sentence for all
+        where = str(gone[0]) if len(gone) == 1 else f"{len(gone)} nights, {gone[0]} to {gone[-1]}"
+        faults.append(
+            Fault(where, f"no lists: {DELETED}", "the lists of the night", f"{FIX}, or choose others with --date")
+        )
+    if faults:
+        raise InputError(*faults)
+
+
+def _refuse_without_facts(nights: Sequence[PastNight], needs: frozenset[str]) -> None:
+    """Refuse likewise; a night holds what its own measures needed."""
+    fix = "run the date again with such a measure in its config"
+    faults = [
+        Fault(str(night), f"lists without {fact}", f"{fact}, which a measure asked for reads", fix)
+        for night in nights
+        if not night.is_empty
+        for fact in sorted((needs - MeasureSet.of(_asked_then(night)).needs) & {C.HIT_SCORES})
+    ]
+    if faults:
+        raise InputError(*faults)
+
+
+def _refuse_exposures(measures: MeasureSet) -> None:
+    """Refuse what published lists cannot tell: they hold the judged items, not which items were recommended."""
+    fix = "add them to the config and run the date again"
+    names = ", ".join(map(str, measures.exposures))
+    if names:
+        raise ConfigError(Fault("--measures", names, "measures that the published lists are enough for", fix))
+
+
+def _refuse_inputs(night: PastNight, measures: MeasureSet) -> None:
+    """Refuse measures that read more than the published lists hold."""
+    requiring = measures.requiring()
+    of_catalogue = [one.label for one in measures.per_list if one.needs_catalogue]
+    if of_catalogue:
+        requiring["items or train"] = of_catalogue
+    if requiring:
+        labels = dict.fromkeys(label for each in requiring.values() for label in each)
+        found = f"{', '.join(labels)}, which need {', '.join(requiring)}"
+        raise InputError(Fault(str(night), found, "measures of the published lists", "run the date again with them"))
+
+
+def _asked_then(night: PastNight) -> tuple[Measure, ...]:
+    return MeasureSet.parse(night.measures, where="runs.measures").measures
+
+
+def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None:
+    """Stage the lists and checks as they were, and everything that follows from the lists again."""
+    day, evaluation = run.facts.evaluation_date, run.facts.evaluation
+    with steps.step("match") as step:
+        run.stage(schemas.LISTS.name, _without_run(results.lists(date=day, evaluation=evaluation)))
+        step.n_rows = run.n_rows[schemas.LISTS.name]
+        lists = run.frame(schemas.LISTS.name)
+        has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
+    metrics = _without_run(results.metrics(date=day, evaluation=evaluation))
+    labels = {one.label for one in request.measures.exposures}
+    exposures = metrics.where(F.col(C.MEASURE).isin(*labels)) if labels else None
+    scored = plans.to_scored_lists(lists, request=request, has_one_list=has_one_list)
+    with cached(scored) as kept:
+        stage_users(run, kept, steps=steps)
+        frames = plans.Frames(kept, request=request, has_one_list=has_one_list, exposures=exposures)
+        stage_results(run, frames, request, steps=steps)
+    # What does not follow from the measures stays as it was; a table that is not staged would lose the night's rows.
+    run.stage(schemas.GATES.name, _without_run(results.gates(date=day, evaluation=evaluation)))
+    run.stage(schemas.CHECKS.name, _without_run(results.checks(date=day, evaluation=evaluation)))
+
+
+def _without_run(published: DataFrame) -> DataFrame:
+    return published.drop(*C.RUN_KEY)

@@ -1,0 +1,203 @@
+"""The two files of TREC: judgements (qrels) and a run, one row a line, fields between white space.
+
+Files that end in .gz, .bz2 or .zst are unpacked as they are read. Empty lines and lines that begin with # are skipped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute as pc, csv
+
+from rankeval_spark import allowed_folders
+from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.errors import Fault, InputError, first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from rankeval_spark.measures.arrays import FloatVector, IntVector
+
+MOST_FAULTS: Final = 5
+"""Lines that are shown of those that cannot be read."""
+
+FIRST_LINES: Final = 10_000
+"""Lines of a large file that are looked at before all others."""
+
+LONGEST_LINE: Final = 1 << 20
+"""Bytes of a line; also what is read at a time."""
+
+_OF_QRELS: Final = "topic iteration document grade"
+_OF_RUN: Final = "topic Q0 document rank score run"
+_WHOLE_NUMBER: Final = r"^[+-]?[0-9]+(\.0*)?$"
+_NUMBER: Final = r"(?i)^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$|^[+-]?inf(inity)?$"
+_GREATEST_GRADE: Final = 2.0**53
+"""Up to it a double holds every whole number; one of 309 digits would be infinite."""
+_GRADE_IN_RANGE: Final = f"a whole number from {-_GREATEST_GRADE:.0f} to {_GREATEST_GRADE:.0f} as grade"
+_LONGEST_SHOWN: Final = 40
+_INFINITE: Final = "(?i)inf"
+_SCORE_IN_RANGE: Final = "a score that a double can hold, or inf"
+_NO_DELIMITER: Final = "\x1f"
+"""A control character that no line holds: each line is one field."""
+
+
+class Qrels(NamedTuple):
+    """Judgements, a row each.
+
+    Attributes
+    ----------
+    topic, document : pyarrow string array
+        Ids as they stand in the file.
+    grade : float64
+        Whole numbers; a negative one marks a document that was pooled and not judged.
+    line : int
+        Line of the file, from 1.
+    """
+
+    topic: pa.Array
+    document: pa.Array
+    grade: FloatVector
+    line: IntVector
+
+
+class TrecRun(NamedTuple):
+    """Retrieved documents, a row each; :class:`Qrels` says what the columns hold.
+
+    Attributes
+    ----------
+    score : float64
+        Higher is better; the rank in the file counts for nothing.
+    name : str
+        Name of the run in the last line.
+    """
+
+    topic: pa.Array
+    document: pa.Array
+    score: FloatVector
+    line: IntVector
+    name: str
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Read judgements: topic, iteration (ignored), document, grade.
+
+    Raises
+    ------
+    InputError
+        There is no such file, it is empty, or a line is not of that form.
+    """
+    return [_qrels(path, *part) for part in _parts(path, form=_OF_QRELS)][-1]
+
+
+def read_run(path: Path) -> TrecRun:
+    """Read a run: topic, Q0 (ignored), document, rank (ignored), score, name of the run; what follows is ignored.
+
+    Raises
+    ------
+    InputError
+        There is no such file, it is empty, or a line is not of that form.
+    """
+    return [_run(path, *part) for part in _parts(path, form=_OF_RUN)][-1]
+
+
+def _qrels(path: Path, lines: IntVector, text: pa.Array) -> Qrels:
+    fields = _fields(path, lines, text, form=_OF_QRELS, may_have_more=False)
+    grade = _numbers(path, lines, fields[3], _WHOLE_NUMBER, "a whole number as grade")
+    _refuse_rows(path, lines, fields[3], np.abs(grade) > _GREATEST_GRADE, _GRADE_IN_RANGE)
+    return Qrels(fields[0], fields[2], grade, lines)
+
+
+def _run(path: Path, lines: IntVector, text: pa.Array) -> TrecRun:
+    fields = _fields(path, lines, text, form=_OF_RUN, may_have_more=True)
+    score = _numbers(path, lines, fields[4], _NUMBER, "a number as score")
+    is_written_infinite = to_numpy(pc.match_substring_regex(fields[4], _INFINITE))
+    _refuse_rows(path, lines, fields[4], np.isinf(score) & ~is_written_infinite, _SCORE_IN_RANGE)
+    return TrecRun(fields[0], fields[2], score, lines, fields[5][-1].as_py())
+
+
+def _parts(path: Path, *, form: str) -> Iterator[tuple[IntVector, pa.Array]]:
+    """Give the lines that hold something, with their numbers: the first ones of a large file, then all.
+
+    A large file of another kind is refused for its first lines, before all of it is taken apart.
+    """
+    text = pc.ascii_trim_whitespace(_lines(path))
+    has_content = pc.match_substring_regex(text, "^[^#]")
+    lines = np.flatnonzero(to_numpy(has_content)) + 1
+    if not lines.size:
+        raise InputError(Fault(str(path), "no line with content", f"lines of the form '{form}'"))
+    text = text.filter(has_content)
+    if lines.size > FIRST_LINES:
+        yield lines[:FIRST_LINES], text[:FIRST_LINES]
+    yield lines, text
+
+
+def _fields(path: Path, lines: IntVector, text: pa.Array, *, form: str, may_have_more: bool) -> list[pa.Array]:
+    """Split lines: a column for each field of ``form``."""
+    fields = pc.ascii_split_whitespace(text)
+    n_fields = to_numpy(pc.list_value_length(fields))
+    n_expected = len(form.split())
+    is_wrong = (n_fields < n_expected) if may_have_more else (n_fields != n_expected)
+    found = [f"{n} fields" for n in n_fields[is_wrong][:MOST_FAULTS].tolist()]
+    _refuse(path, lines[is_wrong], found, f"{n_expected}: '{form}'", of=lines.size)
+    return [pc.list_slice(fields, place, place + 1).flatten() for place in range(n_expected)]
+
+
+def _lines(path: Path) -> pa.Array:
+    """Read the lines of a file; the n-th value is line n."""
+    allowed_folders.require_allowed(("rankeval trec", str(path)))
+    if not path.is_file():
+        found = "a folder, a pipe or a device" if path.exists() else "no such file"
+        raise InputError(Fault(str(path), found, "a file of TREC's judgements or of a run"))
+    try:
+        table = csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(column_names=["line"], block_size=LONGEST_LINE),
+            parse_options=csv.ParseOptions(delimiter=_NO_DELIMITER, quote_char=False, ignore_empty_lines=False),
+            convert_options=csv.ConvertOptions(column_types={"line": pa.large_string()}),
+        )
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(Fault(str(path), _said(error), "UTF-8 text, a row each line")) from error
+    return table.column("line").combine_chunks()
+
+
+def _said(error: Exception) -> str:
+    """Say in words why Arrow cannot read a file."""
+    text = str(error)
+    if "straddl" in text:
+        return f"a line of more than {LONGEST_LINE >> 20} MB, as in a file of another kind"
+    if "CSV parse error" in text:
+        return "characters that no text has, as in a file of another kind"
+    return first_line(text)
+
+
+def _numbers(path: Path, lines: IntVector, text: pa.Array, pattern: str, expected: str) -> FloatVector:
+    """Read a column of numbers."""
+    _refuse_rows(path, lines, text, ~to_numpy(pc.match_substring_regex(text, pattern)), expected)
+    return to_numpy(pc.cast(text, pa.float64()))
+
+
+def _refuse_rows(path: Path, lines: IntVector, text: pa.Array, is_wrong: NDArray[np.bool_], expected: str) -> None:
+    """Refuse some rows of a column, if there are any, and show the first of them."""
+    found = [_shown(text[place].as_py()) for place in np.flatnonzero(is_wrong)[:MOST_FAULTS].tolist()]
+    _refuse(path, lines[is_wrong], found, expected, of=lines.size)
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]!r}... ({len(text)} characters)"
+
+
+def _refuse(path: Path, lines: IntVector, found: list[str], expected: str, *, of: int) -> None:
+    """Refuse a file for its first lines that are not as expected, if there are any; ``of`` lines were looked at."""
+    if not lines.size:
+        return
+    n_more = lines.size - len(found)
+    faults = [Fault(f"{path}, line {line}", what, expected) for line, what in zip(lines.tolist(), found, strict=False)]
+    if n_more:
+        among = f" among the first {of:,}" if of == FIRST_LINES else ""
+        faults.append(Fault(str(path), f"{n_more:,} more such lines{among}", "none"))
+    raise InputError(*faults)

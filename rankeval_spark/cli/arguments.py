@@ -1,0 +1,319 @@
+"""The commands: each reads its arguments, calls the shell and shows what came of it.
+
+Spark is imported by the commands that need it: ``rankeval measures`` and ``rankeval validate`` answer at once.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankeval_spark import __version__
+from rankeval_spark.cli.display.terminal import console
+
+app = typer.Typer(
+    name="rankeval",
+    help="Offline evaluation of recommender systems on Spark. --debug, anywhere, shows the trace of an error.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Config = Annotated[Path, typer.Argument(help="YAML file of the evaluation", metavar="CONFIG")]
+Root = Annotated[str, typer.Argument(help="Results root: the folder of the published tables", metavar="RESULTS")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Override a key of the config: a.b=c; may be repeated", metavar="KEY=VALUE"),
+]
+Share = Annotated[
+    float, typer.Option("--sample-users", help="Evaluate this share of the users, chosen by a hash", min=1e-6, max=1.0)
+]
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        console().print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version")
+    ] = False,
+) -> None:
+    """Hold what all commands share."""
+
+
+@app.command()
+def run(
+    config: Config,
+    date_: Annotated[str, typer.Option("--date", help="Evaluation date, YYYY-MM-DD")],
+    overrides: Overrides = None,
+    sample_users: Share = 1.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be read and computed; do not run")
+    ] = False,
+) -> None:
+    """Evaluate one date and publish its results."""
+    from rankeval_spark.cli.commands import run_dates  # noqa: PLC0415 - imports pyspark
+
+    run_dates.run_command(config, date_, overrides or [], sample_share=sample_users, is_dry=dry_run)
+
+
+@app.command()
+def backfill(  # noqa: PLR0913, PLR0917 - the options of the command
+    config: Config,
+    first: Annotated[str | None, typer.Option("--from", help="First evaluation date")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last evaluation date")] = None,
+    date_: Annotated[
+        list[str] | None, typer.Option("--date", help="This date, before those of the range; may be repeated")
+    ] = None,
+    missing: Annotated[bool, typer.Option("--missing", help="Only dates that were not published yet")] = False,
+    overrides: Overrides = None,
+    sample_users: Share = 1.0,
+) -> None:
+    """Evaluate several dates, in any order; one that fails does not stop the others."""
+    from rankeval_spark.cli.commands import run_dates  # noqa: PLC0415 - imports pyspark
+
+    run_dates.backfill_command(
+        config, first, last, date_ or [], overrides or [], sample_share=sample_users, only_missing=missing
+    )
+
+
+@app.command()
+def init(config: Annotated[Path, typer.Argument(help="YAML file to write", metavar="CONFIG")]) -> None:
+    """Write a config with every key to start from, and the JSON Schema that editors check it by."""
+    from rankeval_spark.config import template  # noqa: PLC0415 - pydantic takes a moment
+
+    schema = template.write_template(config)
+    out = console()
+    out.print(f"wrote {config}, which has every key, and {schema} for your editor", markup=False, soft_wrap=True)
+    out.print(f"keep what you need, then: rankeval validate {shlex.quote(str(config))}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def validate(config: Config, overrides: Overrides = None) -> None:
+    """Read the config and report all of its faults; nothing is run."""
+    from rankeval_spark.config import least_cost, load_config  # noqa: PLC0415 - pydantic takes a moment
+
+    valid = load_config(config, overrides or [])
+    cost = least_cost(valid)
+    cost.require_at_most(valid.results.most_rows)
+    asked = valid.measure_set()
+    labels, ks = ({getattr(one, name) for one in asked.measures} for name in ("label", "k"))
+    counts = {"measures": len(labels), "cutoffs": len(ks), "slices": len(valid.slices)}
+    shown = ", ".join(f"{name}: {n}" for name, n in counts.items())
+    console().print(f"{config}: valid; evaluation {valid.evaluation}; {shown}", markup=False, soft_wrap=True)
+    console().print(
+        f"cost: {cost}; a run counts first, and ends above {valid.results.most_rows:,}", markup=False, soft_wrap=True
+    )
+
+
+@app.command()
+def show(  # noqa: PLR0913, PLR0917 - a filter each
+    results: Root,
+    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this model; may be repeated")] = None,
+    measure: Annotated[list[str] | None, typer.Option(help="Only this measure; may be repeated")] = None,
+    slice_: Annotated[list[str] | None, typer.Option("--slice", help="A slice such as country; 'any' for all")] = None,
+    k: Annotated[list[int] | None, typer.Option(help="Only this cutoff; 0 is the whole list")] = None,
+    format_: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
+    gaps: Annotated[bool, typer.Option("--gaps", help="How far the groups of each slice lie apart")] = False,
+    comparisons: Annotated[bool, typer.Option("--comparisons", help="Models against their baseline")] = False,
+) -> None:
+    """Show published metrics."""
+    from rankeval_spark.cli.commands import show_results  # noqa: PLC0415 - pyarrow takes a moment
+
+    slices = slice_ or ([show_results.ANY_SLICE] if gaps else [])
+    wanted = show_results.RowSelection(date_, evaluation, model or [], measure or [], slices, k or [])
+    show_results.show_command(results, wanted, format_, show_results.view_of(gaps=gaps, comparisons=comparisons))
+
+
+@app.command()
+def compare(  # noqa: PLR0913, PLR0917 - a filter each
+    results: Root,
+    against: Annotated[
+        str, typer.Option("--against", help="previous: the night published before; a date; or a model of the night")
+    ],
+    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this model; may be repeated")] = None,
+    measures: Annotated[
+        list[str] | None, typer.Option("--measures", "--measure", "-m", help="Only this measure; may be repeated")
+    ] = None,
+    slice_: Annotated[list[str] | None, typer.Option("--slice", help="A slice such as country; 'any' for all")] = None,
+    k: Annotated[list[int] | None, typer.Option(help="Only this cutoff; 0 is the whole list")] = None,
+    format_: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
+) -> None:
+    """Compare a published night with an earlier one, or its models with one of them; no input is read."""
+    from rankeval_spark.cli.commands import compare_nights, show_results  # noqa: PLC0415 - pyarrow takes a moment
+
+    wanted = show_results.RowSelection(date_, evaluation, model or [], measures or [], slice_ or [], k or [])
+    compare_nights.compare_command(results, against, wanted, format_)
+
+
+@app.command()
+def gate(
+    results: Root,
+    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Take the rules of this config, not those the night ran with")
+    ] = None,
+) -> None:
+    """Hold published results against rules again; exit code 6 where one is not met."""
+    from rankeval_spark.cli.commands import gate_night  # noqa: PLC0415 - pyarrow takes a moment
+
+    gate_night.gate_command(results, date_, evaluation, config)
+
+
+@app.command(epilog="Example: rankeval report /data/results --out report.html --date 2026-01-03")
+def report(
+    results: Root,
+    out: Annotated[Path, typer.Option("--out", help="HTML file to write", metavar="FILE")],
+    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Draw the comparisons with this model; that of the config by default")
+    ] = None,
+) -> None:
+    """Write the report of a night: one HTML file with figures and tables, which needs no network."""
+    from rankeval_spark.cli.commands import report_night  # noqa: PLC0415 - pyarrow takes a moment
+
+    report_night.report_command(results, out, date_, evaluation, baseline)
+
+
+@app.command()
+def score(
+    results: Root,
+    measures: Annotated[list[str], typer.Option("--measures", "-m", help="Measure to add; may be repeated")],
+    date_: Annotated[list[str] | None, typer.Option("--date", help="Only this date; may be repeated")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+) -> None:
+    """Score the published lists of past dates with further measures."""
+    from rankeval_spark.cli import scoring  # noqa: PLC0415 - imports pyspark
+
+    scoring.score(results, measures, date_ or [], evaluation)
+
+
+@app.command()
+def reproduce(
+    results: Root,
+    run_id: Annotated[str, typer.Option("--run-id", help="Published run: run_id of any published row")],
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Take the section spark of this config: secrets are not recorded")
+    ] = None,
+    scratch: Annotated[
+        str | None, typer.Option("--scratch", help="Folder to compute in; needed where executors are elsewhere")
+    ] = None,
+) -> None:
+    """Run a published run again, at the versions it read, and compare; exit code 7 where the results differ."""
+    from rankeval_spark.cli.commands import reproduce_run  # noqa: PLC0415 - imports pyspark
+
+    reproduce_run.reproduce_command(results, run_id, config, scratch)
+
+
+@app.command()
+def maintain(  # noqa: PLR0913, PLR0917 - each option of the command
+    results: Root,
+    keep_days: Annotated[
+        int | None,
+        typer.Option("--keep-days", help="Delete lists and user_metrics older than this; means stay", metavar="N"),
+    ] = None,
+    date_: Annotated[str | None, typer.Option("--date", help="Count from this date, not the newest one")] = None,
+    erase_user: Annotated[
+        str | None, typer.Option("--erase-user", help="Erase a user from all tables", metavar="USER")
+    ] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Delete and erase in this evaluation only")] = None,
+    vacuum: Annotated[
+        bool, typer.Option("--vacuum", help="Delete the files that no version needs; else they are counted")
+    ] = False,
+    migrate: Annotated[bool, typer.Option("--migrate", help="Bring tables of an older version up to this one")] = False,
+    one_run_per_root: Annotated[
+        bool, typer.Option("--one-run-per-root", help="No run uses the root meanwhile: for stores without locks")
+    ] = False,
+) -> None:
+    """Remove leftovers, merge small files, and what the options say; safe at any time."""
+    from rankeval_spark.apps.maintenance import MaintenanceOptions  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli.commands import maintain_root  # noqa: PLC0415 - as above
+    from rankeval_spark.config import parse_date  # noqa: PLC0415 - pydantic takes a moment
+
+    newest = parse_date(date_, where="--date") if date_ else None
+    wanted = MaintenanceOptions(keep_days, newest, erase_user, evaluation, vacuum, migrate)
+    maintain_root.maintain_command(results, wanted, one_run_per_root=one_run_per_root)
+
+
+@app.command()
+def measures(
+    name: Annotated[str | None, typer.Argument(help="Measure to explain, or preset with --presets")] = None,
+    presets: Annotated[bool, typer.Option("--presets", help="The conventions of other tools instead")] = False,
+) -> None:
+    """List the measures, or explain one; with --presets the conventions of other tools."""
+    if not presets:
+        from rankeval_spark.cli.commands import measures as measures_view  # noqa: PLC0415 - numpy takes a moment
+
+        measures_view.list_or_explain(name)
+        return
+    from rankeval_spark.cli.commands import presets as presets_view  # noqa: PLC0415 - pydantic takes a moment
+
+    presets_view.list_or_explain(name)
+
+
+@app.command()
+def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
+    qrels: Annotated[Path, typer.Argument(help="Judgements: topic, iteration, document, grade", metavar="QRELS")],
+    run: Annotated[Path, typer.Argument(help="Run: topic, Q0, document, rank, score, name", metavar="RUN")],
+    measures: Annotated[
+        list[str] | None,
+        typer.Option("--measure", "-m", help="Such as map, P.5,10, ndcg_cut, all_trec, or one of ours; repeatable"),
+    ] = None,
+    per_topic: Annotated[bool, typer.Option("-q", help="Print the lines of each topic too")] = False,
+    is_complete: Annotated[bool, typer.Option("-c", help="Count topics that the run does not have as 0")] = False,
+    level: Annotated[int, typer.Option("-l", min=1, help="Grade from which on a document is relevant")] = 1,
+    max_documents: Annotated[int | None, typer.Option("-M", min=1, help="Documents of a topic that count")] = None,
+    judged_only: Annotated[bool, typer.Option("-J", help="Take documents without a judgement out first")] = False,
+    no_summary: Annotated[bool, typer.Option("-n", help="Print no lines for all topics")] = False,
+    version: Annotated[int, typer.Option("--trec-eval", min=9, max=10, help="Whose numbers: those of 9 or of 10")] = 10,
+) -> None:
+    """Evaluate a TREC run against TREC judgements, without Spark, and print what trec_eval prints."""
+    from rankeval_spark.apps.trec import Settings  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.commands import trec as trec_view  # noqa: PLC0415 - as above
+
+    settings = Settings(
+        measures=measures or ["official"],
+        level=level,
+        max_documents=max_documents,
+        judged_only=judged_only,
+        is_complete=is_complete,
+        per_topic=per_topic,
+        has_summary=not no_summary,
+        version=9 if version == 9 else 10,  # noqa: PLR2004 - the name of a version
+    )
+    trec_view.trec_command(qrels, run, settings)
+
+
+@app.command()
+def doctor(
+    root: Annotated[str | None, typer.Option("--root", help="Results root to test for writing")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Start no session, which takes most of the time")] = False,
+) -> None:
+    """Check Java, jars, Python, time zone and disk, and say how to fix each fault."""
+    from rankeval_spark.cli.commands.doctor import doctor_command  # noqa: PLC0415 - imports pyspark
+
+    raise typer.Exit(doctor_command(root, is_quick=quick))
+
+
+@app.command()
+def demo(
+    workspace: Annotated[Path, typer.Option(help="Folder of the demo's logs and results")] = Path("demo"),
+    config: Annotated[Path, typer.Option(help="Config to run")] = Path("conf/demo.yaml"),
+) -> None:
+    """Train three recommenders on MovieLens 100K, evaluate three nights and show the result."""
+    from rankeval_spark.cli.commands.demo import demo_command  # noqa: PLC0415 - imports pyspark
+
+    demo_command(workspace, config)

@@ -1,0 +1,113 @@
+"""``rankeval compare``: a published night against an earlier one, or its models against one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rankeval_spark import columns as C
+from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, published_nights
+from rankeval_spark.apps.published.comparison import ComparisonResult, ComparisonSelection, with_model, with_night
+from rankeval_spark.cli.commands.show_results import ANY_SLICE, COMPARISON_COLUMNS, RowSelection
+from rankeval_spark.cli.display import tables
+from rankeval_spark.cli.display.terminal import console, write_out
+from rankeval_spark.cli.sessions import session_for
+from rankeval_spark.config import parse_date
+from rankeval_spark.errors import ConfigError, Fault, InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from rich.table import Table
+
+PREVIOUS: Final = "previous"
+
+NIGHT_COLUMNS: Final = (
+    *(C.EVALUATION, C.EVALUATION_DATE, "earlier_date", C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K),
+    *("n_users", "n_earlier_users", "n_common_users", C.VALUE, "earlier_value", "delta", "ci_low", "ci_high"),
+    *("ci_level", "relative_delta", "relative_ci_low", "relative_ci_high", "test", "p_value", "p_adjusted"),
+    *("correction", "family_size", "reason", "is_small", "verdict"),
+)
+
+_ORDER: Final = (C.SLICE, C.SLICE_VALUE, C.MODEL_ID, C.MEASURE, C.K)
+
+
+def compare_command(root: str, against: str, wanted: RowSelection, format_: str) -> None:
+    """Print how a night differs from another one, or its models from one of them."""
+    writers = {"csv": tables.to_csv, "json": tables.to_json}
+    if format_ not in ("table", *writers):
+        raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
+    asked = ComparisonSelection(
+        wanted.models,
+        wanted.labels,
+        wanted.ks,
+        None if ANY_SLICE in wanted.slices else list(wanted.slices) or [C.ALL_USERS],
+    )
+    spark = session_for(root, "compare")
+    night = _night(spark, root, wanted)
+    before = _other(spark, root, night, against)
+    found = (
+        with_model(spark, root, night, against, asked)
+        if before is None
+        else with_night(spark, root, night, before, asked)
+    )
+    _say(found)
+    rows = [{**_names(night, before), **row} for row in sorted(found.rows, key=_place)]
+    if format_ in writers:
+        columns = COMPARISON_COLUMNS if before is None else NIGHT_COLUMNS
+        write_out(writers[format_](rows, columns))
+    elif rows:
+        out = console()
+        out.print(_table(rows, night, before, out.width))
+
+
+def _night(spark: SparkSession | None, root: str, wanted: RowSelection) -> PastNight:
+    """Find the night that is meant: of the date, else the newest one."""
+    dates = [parse_date(wanted.date, where="--date")] if wanted.date else []
+    nights = published_nights(spark, root, evaluation=wanted.evaluation, dates=dates, only_newest=True)
+    if len(nights) > 1:
+        names = ", ".join(night.evaluation for night in nights)
+        found = f"several evaluations with results of {nights[0].evaluation_date}"
+        raise ConfigError(Fault("--evaluation", found, f"one of: {names}", "name one"))
+    return nights[0]
+
+
+def _other(spark: SparkSession | None, root: str, night: PastNight, against: str) -> PastNight | None:
+    """Find the night to compare with; None where a model is meant."""
+    if against == PREVIOUS:
+        earlier = earlier_nights(spark, root, night, at_most=1)
+        if not earlier:
+            found, fix = f"no published night before {night}", "name a date or a model with --against"
+            raise InputError(Fault("--against previous", found, "an earlier night with results", fix))
+        return earlier[0]
+    if not re.fullmatch(r"\d{4}-\d{1,2}-\d{1,2}", against):
+        return None
+    day = parse_date(against, where="--against")
+    if day == night.evaluation_date:
+        raise ConfigError(Fault("--against", f"{day}, the night itself", "another night, or a model"))
+    return published_nights(spark, root, evaluation=night.evaluation, dates=[day])[0]
+
+
+def _names(night: PastNight, before: PastNight | None) -> dict[str, Any]:
+    names: dict[str, Any] = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date}
+    return {**names, tables.OTHER_TESTS: {}} if before is None else {**names, "earlier_date": before.evaluation_date}
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (row[C.SLICE] != C.ALL_USERS, *(row[name] for name in _ORDER))
+
+
+def _say(found: ComparisonResult) -> None:
+    """Tell on standard error what is missing, so that CSV and JSON stay what they are."""
+    err = console(is_error=True)
+    for note in found.notes:
+        err.print(f"note: {note}", markup=False, soft_wrap=True)
+    if not found.rows:
+        err.print("nothing to compare: no row matches", markup=False, soft_wrap=True)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], night: PastNight, before: PastNight | None, width: int) -> Table:
+    title = str(night)
+    if before is not None:
+        title += f" against {before.evaluation_date}, unpaired: the nights share only some of their users"
+    return tables.comparisons(rows, title, width=width)

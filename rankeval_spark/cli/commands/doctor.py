@@ -1,0 +1,96 @@
+"""``rankeval doctor``: look at this machine, and say for each fault how to fix it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rankeval_spark.errors import FaultsError
+from rankeval_spark.spark.doctor import machine_checks
+from rankeval_spark.spark.doctor.class_listing import keep_classes, settings_to_list
+from rankeval_spark.spark.doctor.machine_checks import Check
+from rankeval_spark.spark.doctor.session_checks import probe
+from rankeval_spark.spark.session import build_session
+
+_NAME_WIDTH = 23
+
+
+def doctor_command(results_root: str | None = None, *, is_quick: bool = False, console: Console | None = None) -> int:
+    """Print each check as it is known.
+
+    Parameters
+    ----------
+    results_root : str, optional
+        Where a run would publish.
+    is_quick : bool
+        Leave out the checks that start a session, which take most of the time.
+    console : Console, optional
+        Where to print; standard output by default.
+
+    Returns
+    -------
+    int
+        0 when this machine is fit for a run, 1 otherwise.
+    """
+    console = console or Console()
+    faults = 0
+    for check in _all_checks(results_root, is_quick=is_quick):
+        console.print(_line(check))
+        faults += not check.ok
+    console.print(_verdict(faults, is_quick=is_quick))
+    return 1 if faults else 0
+
+
+def _all_checks(results_root: str | None, *, is_quick: bool) -> Iterator[Check]:
+    """Give the checks of the machine, then those of a session if the machine can start one."""
+    is_fit = True
+    for check in machine_checks.checks(results_root):
+        is_fit &= check.ok
+        yield check
+    if is_fit and not is_quick:
+        yield from _session_checks()
+
+
+def _session_checks() -> Iterator[Check]:
+    """Start a session as a run does, try it, and keep its classes for the sessions to come."""
+    with tempfile.TemporaryDirectory(prefix="rankeval-doctor-") as folder:
+        listed = Path(folder) / "classes.lst"
+        try:
+            settings = {"spark.driver.memory": "1g", **settings_to_list(listed)}
+            spark = build_session("rankeval doctor", settings=settings, is_small=True)
+        except FaultsError as error:
+            fault = error.faults[0]
+            yield Check(fault.where, ok=False, found=fault.found, fix=fault.fix)
+            return
+        try:
+            yield from probe(spark)
+        except BaseException:
+            spark.stop()
+            raise
+        yield keep_classes(spark, listed)
+
+
+def _line(check: Check) -> Table:
+    """Lay out one check: verdict, name, what was found, and the fix of a fault below it."""
+    line = Table.grid(padding=(0, 2, 0, 0))
+    line.add_column(width=5)
+    line.add_column(width=_NAME_WIDTH)
+    line.add_column(overflow="fold")
+    verdict = Text("ok", style="green") if check.ok else Text("FAULT", style="bold red")
+    line.add_row(verdict, Text(check.name), Text(check.found))
+    if not check.ok and check.fix:
+        line.add_row("", Text("to fix it", style="bold"), Text(check.fix))
+    return line
+
+
+def _verdict(faults: int, *, is_quick: bool) -> Text:
+    """Say in one line what all checks come to."""
+    if faults:
+        return Text(f"\n{faults} fault{'s' if faults > 1 else ''}: a run would fail here.", style="bold red")
+    untried = " No session was started; leave out --quick to try one." if is_quick else ""
+    return Text(f"\nThis machine is fit for a run.{untried}", style="bold green")

@@ -1,0 +1,54 @@
+"""``rankeval gate``: published results against rules, without any work on the inputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from rankeval_spark.apps import gates
+from rankeval_spark.apps.history import night_changes
+from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, published_nights
+from rankeval_spark.apps.nightly.backfill import GATE_FAILED
+from rankeval_spark.cli.display import tables
+from rankeval_spark.cli.display.terminal import console
+from rankeval_spark.cli.sessions import session_for
+from rankeval_spark.config import load_config, parse_date
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.results import results_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.config import EvaluationConfig
+
+
+def gate_command(root: str, day: str | None, evaluation: str | None, path: Path | None) -> None:
+    """Judge a published night by its own rules, or by those of another config, and show what comes of it."""
+    given = load_config(path) if path else None
+    dates = [parse_date(day, where="--date")] if day else []
+    spark = session_for(root, "gate")
+    rows = []
+    for night in published_nights(spark, root, evaluation=evaluation, dates=dates, only_newest=True):
+        if night.is_empty:
+            console().print(f"{night}: nothing to judge, {night.row['reason']}", markup=False, soft_wrap=True)
+            continue
+        console().print(str(night), markup=False)
+        rows += _judged(spark, root, night, given or night.config)
+    raise typer.Exit(GATE_FAILED if gates.failed(rows) else 0)
+
+
+def _judged(spark: SparkSession | None, root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
+    if not config.gates:
+        raise ConfigError(Fault(str(night), "no rule", "gates in the config", "add them, or give others by --config"))
+    results = results_of(spark, root)
+    previous = None
+    if night_changes.rules_of(config):
+        earlier = earlier_nights(spark, root, night, at_most=1)
+        previous = night_changes.since_previous(results, config, night_changes.NightSide.of(results, night), earlier)
+    rows = gates.judge_published(config, results, night, previous)
+    console().print(tables.gates(rows))
+    return rows

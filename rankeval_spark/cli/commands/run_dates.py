@@ -1,0 +1,205 @@
+"""``rankeval run`` and ``backfill``: evaluate dates and say what came of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.markup import escape
+
+from rankeval_spark.apps.gates import failed
+from rankeval_spark.apps.history.published_runs import kept_nights
+from rankeval_spark.apps.nightly import backfill as filling, dry_run
+from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, evaluation_name, prepare_night, run_night
+from rankeval_spark.cli.display import tables
+from rankeval_spark.cli.display.terminal import console, headline, progress
+from rankeval_spark.cli.sessions import start
+from rankeval_spark.config import load_config, parse_date
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.spark.session.builder import build_session, is_chosen
+from rankeval_spark.spark.session.input_size import are_small
+from rankeval_spark.spark.session.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+    from rankeval_spark.config import EvaluationConfig
+
+
+def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool) -> None:
+    """Evaluate one date, or say what that would read and compute."""
+    config, (evaluation_date,) = _config_and_dates(path, overrides, [("--date", day)])
+    spark = session_of_nights(config, is_small=_are_inputs_small(config, [evaluation_date]))
+    if is_dry:
+        _show_plan(spark, config, evaluation_date, sample_share)
+        return
+    result = run_one(spark, config, evaluation_date, sample_share=sample_share)
+    show_result(result, config)
+    if result.is_blocked:
+        raise typer.Exit(filling.GATE_FAILED)
+
+
+def backfill_command(  # noqa: PLR0913 - the options of the command
+    path: Path,
+    first: str | None,
+    last: str | None,
+    days: Sequence[str],
+    overrides: Sequence[str],
+    *,
+    sample_share: float,
+    only_missing: bool,
+) -> None:
+    """Evaluate dates in turn, say what became of each, and end with the exit code of the first that failed."""
+    ends = [(where, text) for where, text in (("--from", first), ("--to", last)) if text]
+    config, read = _config_and_dates(path, overrides, [*ends, *(("--date", day) for day in days)])
+    of_range = dict(zip((where for where, _ in ends), read, strict=False))
+    dates = filling.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
+    spark = session_of_nights(config, is_small=_are_inputs_small(config, dates))
+    kept = kept_nights(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
+    outcomes: list[filling.DateOutcome] = []
+    in_turn = _InTurn(spark, config, sample_share)
+    try:
+        for one in filling.backfill_dates(dates, in_turn.prepare, kept=kept):
+            outcomes.append(one)
+    finally:  # who stops it in the middle wants to know how far it came
+        _show_summary(outcomes, n_dates=len(dates))
+    raise typer.Exit(filling.exit_code(outcomes))
+
+
+@dataclass
+class _InTurn:
+    """Nights one after another: each is prepared while the one before it is published."""
+
+    spark: SparkSession
+    config: EvaluationConfig
+    sample_share: float
+    console: Console = field(default_factory=partial(console, is_error=True))
+    last: PreparedNight | None = None
+
+    def prepare(self, day: date) -> PreparedNight:
+        """Evaluate one date and show how far it is."""
+        title = f"{self.config.evaluation} {day.isoformat()}"
+        with progress(title, self.console) as listener:
+            self.last = prepare_night(
+                *(self.spark, self.config, day), sample_share=self.sample_share, progress=listener, after=self.last
+            )
+        return self.last
+
+
+def _config_and_dates(
+    path: Path, overrides: Sequence[str], dates: Sequence[tuple[str, str]]
+) -> tuple[EvaluationConfig, list[date]]:
+    """Read the config and the dates, each with its option; what is wrong with any of them is reported at once."""
+    faults: list[Fault] = []
+    read: list[date] = []
+    for where, text in dates:
+        try:
+            read.append(parse_date(text, where=where))
+        except ConfigError as error:
+            faults += error.faults
+    try:
+        config = load_config(path, overrides)
+    except ConfigError as error:
+        raise ConfigError(*faults, *error.faults) from None
+    if faults:
+        raise ConfigError(*faults)
+    return config, read
+
+
+def session_of_nights(config: EvaluationConfig, *, is_small: bool) -> SparkSession:
+    """Return the session of nights, started when one of them takes Spark, or at once where the config wants that."""
+    name = f"rankeval {config.evaluation}"
+    options: dict[str, Any] = {
+        "master": config.spark.master,
+        "settings": config.spark.resolved_settings(),
+        "is_small": is_small,  # then it begins sooner
+    }
+    if config.spark.always or is_chosen(config.spark.master):
+        return start(name, **options)
+    return on_demand(partial(build_session, name, **options))  # the run shows meanwhile how far it is
+
+
+def _are_inputs_small(config: EvaluationConfig, dates: Sequence[date]) -> bool:
+    inputs = [one for _, one in config.inputs if one]
+    if any(one.path is None for one in inputs):  # tables of a catalog
+        return False
+    return are_small({one.location(day) for one in inputs for day in dates})
+
+
+def run_one(
+    spark: SparkSession, config: EvaluationConfig, evaluation_date: date, *, sample_share: float = 1.0
+) -> NightResult:
+    """Evaluate one date and show how far it is."""
+    with progress(f"{config.evaluation} {evaluation_date.isoformat()}") as listener:
+        return run_night(spark, config, evaluation_date, sample_share=sample_share, progress=listener)
+
+
+def show_result(result: NightResult, config: EvaluationConfig) -> None:
+    """Say what was published, where, and what the checks warned of."""
+    out = console()
+    for warning in result.warnings:
+        out.print(f"[yellow]warning[/yellow] {escape(warning)}", soft_wrap=True)
+    rows = ", ".join(f"{table} {n:,}" for table, n in result.n_rows.items())
+    lines = [f"published {result.evaluation} {result.evaluation_date}, run {result.run_id}: {rows} rows"]
+    lines += [f"the date is empty: {result.reason}"] if result.reason else []
+    root = config.results.location
+    if result.gates:
+        out.print(tables.gates(result.gates))
+    for line in (*lines, f"results in {root}; look at them with: rankeval show {shlex.quote(root)}"):
+        out.print(line, markup=False, soft_wrap=True)  # a path that is broken into lines cannot be copied
+
+
+def _show_summary(outcomes: Sequence[filling.DateOutcome], *, n_dates: int) -> None:
+    table = tables.headed("date", "status", "seconds", "why")
+    for one in outcomes:
+        status, style, why = _status(one)
+        seconds = "-" if one.kept else f"{one.seconds:.1f}"
+        table.add_row(one.evaluation_date.isoformat(), f"[{style}]{status}[/{style}]", seconds, escape(why))
+    console().print(table)
+    counts = {
+        "published": sum(one.result is not None for one in outcomes),
+        "failed": sum(one.error is not None for one in outcomes),
+        "kept": sum(one.kept is not None for one in outcomes),
+        "not reached": n_dates - len(outcomes),
+    }
+    console().print(", ".join(f"{n} {name}" for name, n in counts.items() if n))
+
+
+def _status(one: filling.DateOutcome) -> tuple[str, str, str]:
+    """Say what became of a date, in which colour, and why."""
+    if one.kept is not None:
+        return "kept", "dim", one.kept
+    if one.result is None:
+        return f"failed, code {one.exit_code}", "red", " ".join(headline(one.error).split()) if one.error else ""
+    why = one.result.reason or "; ".join(one.result.warnings)
+    if one.result.is_blocked:
+        rules = "; ".join(row["explanation"] for row in failed(one.result.gates))
+        return f"published, code {one.exit_code}", "yellow", "; ".join(filter(None, (rules, why)))
+    return "published empty" if one.result.reason else "published", "green", why
+
+
+def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float) -> None:
+    inputs, cost = dry_run.planned_inputs(spark, config, evaluation_date, sample_share=sample_share)
+    table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")
+    for one in inputs:
+        numbers = ("-" if value is None else f"{value:,}" for value in (one.version, one.n_files, one.n_rows))
+        table.add_row(one.name, escape(one.location), one.format, *numbers)
+    out = console()
+    out.print(table)
+    asked = config.measure_set()
+    cutoffs = ", ".join(str(k) if k else "whole list" for k in asked.ks)
+    name = evaluation_name(config, sample_share)
+    for line in (
+        f"would compute {len(asked.measures)} values a list: {', '.join(asked.labels)}; at {cutoffs}",
+        f"cost: {cost}",
+        f"slices: {', '.join('*'.join(one) for one in config.slices) or 'none'}, and everyone",
+        f"would publish {name}, {evaluation_date} to {config.results.location}; nothing was changed",
+    ):
+        out.print(line, markup=False, soft_wrap=True)

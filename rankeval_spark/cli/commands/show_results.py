@@ -1,0 +1,266 @@
+"""``rankeval show``: what the results root holds."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import pyarrow as pa
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.cli.display import tables
+from rankeval_spark.cli.display.tables import OTHER_TESTS
+from rankeval_spark.cli.display.terminal import console, write_out
+from rankeval_spark.cli.sessions import session_for
+from rankeval_spark.config import parse_date
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.measures import Measure, group_statistics
+from rankeval_spark.result_rows.groups import gap_rows
+from rankeval_spark.results import results_of
+from rankeval_spark.results.published_results import DELETED
+
+if TYPE_CHECKING:
+    from rankeval_spark.results import Results
+
+Row: TypeAlias = dict[str, Any]
+
+View: TypeAlias = Literal["metrics", "gaps", "comparisons"]
+
+COLUMNS: Final = (
+    C.EVALUATION,
+    C.EVALUATION_DATE,
+    C.MODEL_ID,
+    C.SLICE,
+    C.SLICE_VALUE,
+    C.MEASURE,
+    C.K,
+    C.VALUE,
+    "ci_low",
+    "ci_high",
+    "ci_level",
+    "n_users",
+    "is_small",
+)
+
+COMPARISON_COLUMNS: Final = (
+    C.EVALUATION,
+    C.EVALUATION_DATE,
+    C.BASELINE_MODEL_ID,
+    C.MODEL_ID,
+    C.SLICE,
+    C.SLICE_VALUE,
+    C.MEASURE,
+    C.K,
+    "n_users",
+    "baseline_value",
+    C.VALUE,
+    "delta",
+    "ci_low",
+    "ci_high",
+    "ci_level",
+    "relative_delta",
+    "relative_ci_low",
+    "relative_ci_high",
+    "test",
+    "method",
+    "p_value",
+    "p_adjusted",
+    "correction",
+    "family_size",
+    "reason",
+    "effect_size",
+    "n_wins",
+    "n_ties",
+    "n_losses",
+    "is_small",
+    "verdict",
+    OTHER_TESTS,
+)
+
+GAP_COLUMNS: Final = (*gap_rows.NIGHT, *gap_rows.COLUMNS)
+
+ANY_SLICE: Final = "any"
+
+ORDER: Final = (C.EVALUATION, C.EVALUATION_DATE, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, C.MODEL_ID)
+
+
+@dataclass(frozen=True)
+class RowSelection:
+    """Which rows of ``metrics`` are wanted; the newest date and everyone where nothing is said."""
+
+    date: str | None
+    evaluation: str | None
+    models: Sequence[str]
+    measures: Sequence[str]
+    slices: Sequence[str]
+    ks: Sequence[int]
+
+    @property
+    def labels(self) -> list[str]:
+        """Canonical names of the measures, without cutoff."""
+        return [_label_of(text) for text in self.measures]
+
+    @property
+    def equal(self) -> dict[str, Any]:
+        """Columns that must have one of some values."""
+        slices = [] if ANY_SLICE in self.slices else list(self.slices) or [C.ALL_USERS]
+        wanted: dict[str, Sequence[Any]] = {
+            C.MODEL_ID: self.models,
+            C.MEASURE: self.labels,
+            C.K: self.ks,
+            C.SLICE: slices,
+        }
+        return {column: list(values) for column, values in wanted.items() if values}
+
+
+def _label_of(text: str) -> str:
+    """Read a measure with its cutoff or without, also where it cannot be computed without one, or ``GroupGap(...)``."""
+    parts = group_statistics.parts_of(text)
+    if parts is not None:
+        return group_statistics.name_of(parts[0], _label_of(parts[1]))
+    try:
+        return Measure.parse(text, where="--measure").label
+    except ConfigError as error:
+        try:
+            return Measure.parse(f"{text}@1").label
+        except ConfigError:
+            raise error from None
+
+
+def view_of(*, gaps: bool, comparisons: bool) -> View:
+    """Choose what is shown: the means, or one of the two that were requested."""
+    if gaps and comparisons:
+        raise ConfigError(Fault("--gaps and --comparisons", "both", "one of them"))
+    return "gaps" if gaps else "comparisons" if comparisons else "metrics"
+
+
+def show_command(root: str, wanted: RowSelection, format_: str, view: View = "metrics") -> None:
+    """Print the wanted rows, the gaps between the groups that they are of, or comparisons: as a table, CSV or JSON."""
+    writers = {"csv": tables.to_csv, "json": tables.to_json}
+    if format_ not in ("table", *writers):
+        raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
+    columns, read, lay_out = _VIEWS[view]
+    results = results_of(session_for(root, "show"), root)
+    rows = read(results, wanted)
+    for note in _notes(results, rows):
+        console(is_error=True).print(f"note: {note}", markup=False, soft_wrap=True)
+    if not rows:
+        hint = f"no row matches; without filters: rankeval show {shlex.quote(root)}"
+        console(is_error=True).print(hint, markup=False, soft_wrap=True)
+    if format_ in writers:
+        write_out(writers[format_](rows, columns))
+    elif rows:
+        lay_out(rows)
+
+
+def _notes(results: Results[Any], rows: Sequence[Row]) -> list[str]:
+    """Say of which nights only what is shown is left."""
+    nights = sorted({(row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows})
+    gone = results.deleted() if rows else {}
+    return [
+        f"{name}, {day}: {' and '.join(sorted(gone[name, day]))} were {DELETED}"
+        for name, day in nights
+        if (name, day) in gone
+    ]
+
+
+def selected_rows(results: Results[Any], wanted: RowSelection) -> list[Row]:
+    """Read the wanted rows of the wanted date, or of the newest one of each evaluation."""
+    rows = _wanted(results, wanted, schemas.METRICS.name).to_pylist()
+    if any(group_statistics.parts_of(label) for label in wanted.labels):
+        rows += _wanted(results, wanted, schemas.GROUP_METRICS.name).to_pylist()
+    return in_order([{name: row.get(name) for name in COLUMNS} for row in rows], ORDER)
+
+
+def gap_rows_of(results: Results[Any], wanted: RowSelection) -> list[Row]:
+    """Read how far the groups lie apart that the wanted rows are of."""
+    of_both = replace(wanted, measures=_with_kinds(wanted.measures))
+    read = (_wanted(results, of_both, table) for table in (schemas.METRICS.name, schemas.GROUP_METRICS.name))
+    gaps = gap_rows.to_gaps(*read).select(GAP_COLUMNS).to_pylist()
+    return in_order(gaps, [name for name in ORDER if name in GAP_COLUMNS])
+
+
+def _with_kinds(measures: Sequence[str]) -> list[str]:
+    """Name each measure and the statistics of its groups; the name of a statistic is that of its measure too."""
+    wholes = [parts[1] if (parts := group_statistics.parts_of(text)) else text for text in measures]
+    return [*wholes, *(group_statistics.name_of(kind, one) for kind in group_statistics.KINDS for one in wholes)]
+
+
+def comparison_rows_of(results: Results[Any], wanted: RowSelection) -> list[Row]:
+    """Read the comparisons of the wanted models, measures and slices: a row each, next to t the other tests."""
+    order = (*ORDER[:4], C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K)
+    rows = in_order(_wanted(results, wanted, schemas.COMPARISONS.name).to_pylist(), (*order, "test"))
+    others: dict[tuple[str, ...], dict[str, float | None]] = {}
+    for row in rows:
+        if row["test"] != "t":
+            others.setdefault(_compared(row, order), {})[row["test"]] = row["p_adjusted"]
+    names = [name for name in COMPARISON_COLUMNS if name != OTHER_TESTS]
+    of_t = (row for row in rows if row["test"] == "t")
+    return [{**{name: row[name] for name in names}, OTHER_TESTS: others.get(_compared(row, order), {})} for row in of_t]
+
+
+def _compared(row: Row, key: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in key)
+
+
+def in_order(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
+    """Sort rows by some columns, NULL first."""
+    return sorted(rows, key=lambda row: [(row[name] is not None, row[name]) for name in names])
+
+
+def _wanted(results: Results[Any], wanted: RowSelection, table: str) -> pa.Table:
+    """Read rows of the wanted date; where none is named, of the newest one of each evaluation that the table has."""
+    if wanted.date:
+        day = parse_date(wanted.date, where="--date")
+        return results.arrow(table, date=day, evaluation=wanted.evaluation, **wanted.equal)
+    nights = dict(results.nights(table))  # oldest first: the newest date of an evaluation is the last
+    newest = {name: day for name, day in nights.items() if wanted.evaluation in (None, name)}
+    rows = results.arrow(table, date=sorted(set(newest.values())), evaluation=sorted(newest), **wanted.equal)
+    cells = zip(*(rows[name].to_pylist() for name in (C.EVALUATION, C.EVALUATION_DATE)), strict=True)
+    return rows.filter(pa.array([newest[name] == day for name, day in cells], pa.bool_()))
+
+
+def _print_metrics(rows: Sequence[Row]) -> None:
+    if {row[C.SLICE] for row in rows} == {C.ALL_USERS}:
+        _print_leaderboards(rows)
+        return
+    for title, own in _by_night(rows):
+        console().print(tables.means(own, title))
+
+
+def _print_gaps(rows: Sequence[Row]) -> None:
+    out = console()
+    for title, own in _by_night(rows):
+        out.print(tables.gaps(own, title, width=out.width))
+
+
+def _print_comparisons(rows: Sequence[Row]) -> None:
+    out = console()
+    for title, own in _by_night(rows):
+        out.print(tables.comparisons(own, title, width=out.width))
+
+
+def _print_leaderboards(rows: Sequence[Row]) -> None:
+    for night, own in _by_night(rows):
+        users = max(row["n_users"] for row in own)
+        level = f"{100 * own[0]['ci_level']:.4g}"
+        title = f"{night}: up to {users:,} users, {level} % intervals"
+        console().print(tables.leaderboard(own, title))
+
+
+def _by_night(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    """Group the rows by night, and name each night."""
+    nights: dict[str, list[Row]] = {}
+    for row in rows:
+        nights.setdefault(f"{row[C.EVALUATION]}, {row[C.EVALUATION_DATE]}", []).append(row)
+    return list(nights.items())
+
+
+_VIEWS: Final[Mapping[View, tuple[Sequence[str], Callable[..., list[Row]], Callable[[Sequence[Row]], None]]]] = {
+    "metrics": (COLUMNS, selected_rows, _print_metrics),
+    "gaps": (GAP_COLUMNS, gap_rows_of, _print_gaps),
+    "comparisons": (COMPARISON_COLUMNS, comparison_rows_of, _print_comparisons),
+}
+"""Columns of each view, how its rows are read, and how they are laid out."""

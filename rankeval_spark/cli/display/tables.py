@@ -1,0 +1,351 @@
+"""Result rows as tables for people, and as CSV or JSON for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rich.markup import escape
+from rich.table import Table
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.measures import Measure, with_cutoff
+
+FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")
+"""A cell that begins with one of these is run as a formula by spreadsheets; some take their wide forms for them too."""
+
+
+WIDE: Final = 120
+"""Columns of a terminal where it is not said how many there are."""
+
+OTHER_TESTS: Final = "other_tests"
+"""Adjusted p of the requested tests other than t, by test."""
+
+
+def headed(*headings: str, title: str | None = None) -> Table:
+    """Begin a table whose cells go on in the next line where they are too long."""
+    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def measure_label(row: Mapping[str, Any]) -> str:
+    """Write measure and cutoff together, such as ``nDCG@10``."""
+    return with_cutoff(row[C.MEASURE], row[C.K])
+
+
+def leaderboard(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+    """Lay out models x measures: a line a measure, a column a model, the best mean of each line in bold.
+
+    Intervals are those of each mean by itself; overlapping ones do not say that two models are alike.
+    """
+    by_cell = {(measure_label(row), row[C.MODEL_ID]): row for row in rows}
+    measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
+    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
+    table.add_column("measure", no_wrap=True)
+    for model in models:
+        table.add_column(escape(model), justify="right", no_wrap=True)
+    for measure in measures:
+        cells = [by_cell.get((measure, model)) for model in models]
+        values = [row[C.VALUE] for row in cells if row and row[C.VALUE] is not None]
+        table.add_row(escape(measure), *(_cell(row, _best(measure, values)) for row in cells))
+    return table
+
+
+def _title(text: str | None) -> str | None:
+    return None if text is None else escape(text)
+
+
+def _best(measure: str, values: Sequence[float]) -> float | None:
+    """Pick the best value; for a measure that this version does not know, the highest."""
+    try:
+        is_lower = Measure.parse(measure).entry.definition.better == "lower"
+    except ConfigError:
+        is_lower = False
+    return (min if is_lower else max)(values, default=None)
+
+
+def slices(rows: Sequence[Mapping[str, Any]], whole: Mapping[str, Any], title: str) -> Table:
+    """Lay out slices of one model next to the mean over everyone."""
+    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
+    for heading in ("slice", "value", "users", "mean", "interval", "against all"):
+        table.add_column(heading, justify="left" if heading in ("slice", "value") else "right", no_wrap=True)
+    for row in rows:
+        mean, interval = f"{row[C.VALUE]:.4f}", _interval(row)
+        difference = f"{row[C.VALUE] - whole[C.VALUE]:+.4f}"
+        names = (escape(row[C.SLICE]), escape(row[C.SLICE_VALUE]))
+        table.add_row(*names, f"{row['n_users']:,}", mean, interval, difference)
+    return table
+
+
+def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) -> Table:
+    """Lay out differences with their intervals, and in words what each comes to.
+
+    Where the terminal has too few columns for a line a row, what a row is about stands below one another: no number is
+    cut off.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Rows of ``comparisons``, or of two nights: these have ``earlier_value`` instead of a baseline.
+    """
+    level = f"{100 * rows[0]['ci_level']:.4g}"
+    corrected = "" if rows[0]["correction"] == "none" else f", p by {rows[0]['correction']} over {_family(rows)} tests"
+    whole_title = f"{title}: {level} % intervals{corrected}"
+    table = Table(title=_title(whole_title), title_justify="left", show_edge=False, header_style="bold")
+    whom, has_slices = _whom(rows), any(row[C.SLICE] != C.ALL_USERS for row in rows)
+    has_nights = "earlier_value" in rows[0]
+    if width < _LINE + _OF_A_SLICE * has_slices + _OF_NIGHTS * has_nights:
+        return _narrow(table, rows, whom)
+    table.add_column(whom, overflow="fold")
+    if has_slices:
+        table.add_column("slice", overflow="fold")
+    table.add_column("measure", overflow="fold")
+    nights = list(_NIGHTS) if has_nights else []
+    for heading in (*(_NIGHTS[name] for name in nights), "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for heading in ("change", "p"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    has_others = any(row[OTHER_TESTS] for row in rows if OTHER_TESTS in row)
+    if has_others:
+        table.add_column("p of other tests", overflow="fold")
+    for row in rows:
+        names = [_model_of(row, whom), *([_slice_of(row)] if has_slices else []), measure_label(row)]
+        values = (_number(row[name]) for name in nights)
+        others = [_others(row)] if has_others else []
+        table.add_row(*map(escape, names), *values, _signed(row), _verdict(row), _change(row), _p(row), *others)
+    return table
+
+
+def _narrow(table: Table, rows: Sequence[Mapping[str, Any]], whom: str) -> Table:
+    """Say below one another what a row is about, and below the verdict its p."""
+    table.add_column(f"{whom}, measure", overflow="fold")
+    table.add_column("difference", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in rows:
+        slice_ = [] if row[C.SLICE] == C.ALL_USERS else [_slice_of(row)]
+        about = "\n".join(escape(text) for text in (_model_of(row, whom), *slice_, measure_label(row)))
+        p = "" if row["p_adjusted"] is None else f"\np = {_p(row)}"
+        others = f"\n{_others(row)}" if row.get(OTHER_TESTS) else ""
+        values = " -> ".join(_number(row[name]) for name in _NIGHTS) if "earlier_value" in row else ""
+        table.add_row(about, "\n".join(filter(None, (_signed(row), values))), f"{_verdict(row)}{p}{others}")
+    return table
+
+
+_NIGHTS: Final = {"earlier_value": "then", C.VALUE: "now"}
+"""Values of two nights, and their headings."""
+
+_LINE: Final = 100
+_OF_A_SLICE: Final = 15
+_OF_NIGHTS: Final = 20
+"""Columns of a line, and what a slice and the values of two nights take more."""
+
+_VERDICTS: Final = {
+    "better": "[bold green]better[/bold green]",
+    "worse": "[bold red]worse[/bold red]",
+    "undecided": "not distinguishable",
+}
+
+
+_EACH_ITS_OWN: Final = "model - baseline"
+
+
+def _whom(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Head the column of the models, the baseline in it where there is one."""
+    baselines = {str(row[C.BASELINE_MODEL_ID]) for row in rows if C.BASELINE_MODEL_ID in row}
+    if not baselines:
+        return "model"
+    return f"model - {escape(baselines.pop())}" if len(baselines) == 1 else _EACH_ITS_OWN
+
+
+def _model_of(row: Mapping[str, Any], whom: str) -> str:
+    return f"{row[C.MODEL_ID]} - {row[C.BASELINE_MODEL_ID]}" if whom == _EACH_ITS_OWN else str(row[C.MODEL_ID])
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    return _VERDICTS.get(row["verdict"], f"[dim]not tested: {escape(_reason(row))}[/dim]")
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    return "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}"
+
+
+def _p(row: Mapping[str, Any]) -> str:
+    return _p_value(row["p_adjusted"])
+
+
+def _p_value(p: float | None) -> str:
+    return "-" if p is None else f"{p:.2g}"
+
+
+def _others(row: Mapping[str, Any]) -> str:
+    """Write the p of each other test; as that of t, each is adjusted for the tests of its own kind."""
+    return ", ".join(f"{test.replace('_', ' ')} {_p_value(p)}" for test, p in row[OTHER_TESTS].items())
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    return str(row["reason"] or "too many tests").replace("_", " ")
+
+
+def _family(rows: Sequence[Mapping[str, Any]]) -> str:
+    return f"{max(row['family_size'] for row in rows):,}"
+
+
+def _slice_of(row: Mapping[str, Any]) -> str:
+    """Name a slice; rows of all its groups together, such as ``GroupGap(nDCG)``, have no value."""
+    return f"{row[C.SLICE]}={row[C.SLICE_VALUE]}" if row[C.SLICE_VALUE] else str(row[C.SLICE])
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _signed(row: Mapping[str, Any]) -> str:
+    """Write the difference with its interval."""
+    if row["delta"] is None:
+        return "-"
+    shown = _plus(row["delta"])
+    if row["ci_low"] is None:
+        return shown
+    interval = f"[{_plus(row['ci_low'])}, {_plus(row['ci_high'])}]"
+    return f"{shown} [dim]{escape(interval)}[/dim]"
+
+
+def _plus(number: float) -> str:
+    """Write a number with its sign; what rounds to 0 has none of its own."""
+    return f"{round(number, 4) + 0.0:+.4f}"
+
+
+def gates(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Table:
+    """Lay out what the rules say, the sentence of each verdict included."""
+    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
+    table.add_column("rule", justify="right")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("why", overflow="fold")
+    for row in rows:
+        shown = _OUTCOMES.get(row["verdict"], f"[yellow]{escape(row['verdict'].replace('_', ' '))}[/yellow]")
+        table.add_row(str(row["gate"]), shown, escape(row["explanation"]))
+    return table
+
+
+_OUTCOMES: Final = {
+    "passed": "[green]passed[/green]",
+    **{name: f"[bold red]{name.replace('_', ' ')}[/bold red]" for name in ("failed", "no_match", "missing_slice")},
+}
+
+
+def means(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+    """Lay out means of slices: a line a row, with its interval; a single slice is in the heading."""
+    table = _of_a_night(rows, title, caption=_OF_SMALL if any(row["is_small"] for row in rows) else None)
+    names = {row[C.SLICE] for row in rows}
+    only = names.pop() if len(names) == 1 else None
+    for heading in ("model", only or "slice", "measure"):
+        table.add_column(escape(heading), overflow="fold")
+    table.add_column("mean", no_wrap=True)
+    table.add_column("users", justify="right", no_wrap=True)
+    for row in rows:
+        about = (row[C.MODEL_ID], (row[C.SLICE_VALUE] or "-") if only else _slice_of(row), measure_label(row))
+        users = f"{_MARK} {row['n_users']:,}" if row["is_small"] else f"{row['n_users']:,}"
+        table.add_row(*map(escape, about), _cell(row, None), users)
+    return table
+
+
+def gaps(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) -> Table:
+    """Lay out how far the groups of each slicing lie apart, marked where the interval of the gap lies above 0.
+
+    As in :func:`comparisons`, what a row is about stands below one another where there are few columns.
+    """
+    table = _of_a_night(rows, title, caption=_OF_GAPS)
+    is_narrow = width < _LINE_OF_GAPS
+    about, groups = ("model", "slice", "measure"), ("lowest", "highest", "groups")
+    for heading in (", ".join(about),) if is_narrow else about:
+        table.add_column(heading, overflow="fold")
+    for heading in ("gap", "ratio"):
+        table.add_column(heading, no_wrap=True)
+    for heading in groups[-1:] if is_narrow else groups:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        names = [escape(text) for text in (row[C.MODEL_ID], row[C.SLICE], measure_label(row))]
+        numbers = _gap(row), _under(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"])
+        lowest, highest, compared = _end(row, "lowest"), _end(row, "highest"), _compared(row)
+        if is_narrow:
+            table.add_row("\n".join(names), *numbers, f"lowest {lowest}\nhighest {highest}\n{compared}")
+        else:
+            table.add_row(*names, *numbers, lowest, highest, compared)
+    return table
+
+
+_MARK: Final = "*"
+_OF_SMALL: Final = f"{_MARK} fewer users than min_slice_size"
+_OF_GAPS: Final = f"{_MARK} the interval of the gap lies above 0: the groups can be told apart"
+
+_LINE_OF_GAPS: Final = 118
+
+
+def _of_a_night(rows: Sequence[Mapping[str, Any]], title: str, *, caption: str | None) -> Table:
+    """Begin a table of one night, the level of its intervals in the title."""
+    table = Table(title=_title(f"{title}: {100 * rows[0]['ci_level']:.4g} % intervals"), title_justify="left")
+    table.caption, table.caption_justify = caption, "left"
+    table.show_edge, table.header_style = False, "bold"
+    return table
+
+
+def _gap(row: Mapping[str, Any]) -> str:
+    is_told_apart = row["ci_low"] is not None and row["ci_low"] > 0
+    return _under(row["gap"], row["ci_low"], row["ci_high"], mark=f" {_MARK}" if is_told_apart else "")
+
+
+def _under(number: float | None, low: float | None, high: float | None, mark: str = "") -> str:
+    """Write a number with its mark, and its interval in the next line."""
+    interval = "" if low is None else f"\n{escape(f'[{_number(low)}, {_number(high)}]')}"
+    return f"{_number(number)}{mark}{interval}"
+
+
+def _end(row: Mapping[str, Any], end: str) -> str:
+    """Name the group at one end, and its value."""
+    group = row[f"{end}_group"]
+    return "-" if group is None else f"{escape(group)} {_number(row[f'{end}_value'])}"
+
+
+def _compared(row: Mapping[str, Any]) -> str:
+    return f"{row['n_groups']} compared\n{row['n_left_out']} left out"
+
+
+def to_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Write rows as CSV; text that a spreadsheet would run as a formula is quoted with an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(columns)
+    writer.writerows([_inert(_plain_value(row[name])) for name in columns] for row in rows)
+    return out.getvalue()
+
+
+def to_json(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Write rows as a JSON array of objects."""
+    return json.dumps([{name: row[name] for name in columns} for row in rows], default=str, indent=2) + "\n"
+
+
+def _cell(row: Mapping[str, Any] | None, best: float | None) -> str:
+    if row is None or row[C.VALUE] is None:
+        return "-"
+    text = f"{row[C.VALUE]:.4f}"
+    shown = f"[bold green]{text}[/bold green]" if row[C.VALUE] == best else text
+    return f"{shown} [dim]{_interval(row)}[/dim]"
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    return "-" if row["ci_low"] is None else escape(f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]")
+
+
+def _plain_value(value: Any) -> Any:  # noqa: ANN401 - a value of any column
+    return "" if value is None else json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def _inert(value: Any) -> Any:  # noqa: ANN401 - as above
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value

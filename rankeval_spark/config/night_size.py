@@ -1,0 +1,106 @@
+"""Number of rows that a night publishes: models, slice values, measures and cutoffs multiply."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rankeval_spark.columns import CROSSING
+from rankeval_spark.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rankeval_spark.config.evaluation import EvaluationConfig
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Rows of ``metrics`` and ``comparisons`` of a night.
+
+    Attributes
+    ----------
+    n_values : int
+        Measures, each at each of its cutoffs.
+    n_models : int
+        Models; before they are counted, at least one.
+    slice_values : mapping
+        Number of values of each slice except ``all``; before they are counted, at least one.
+    n_tests : int
+        Tests per pair of models; 0 without comparisons.
+    compares_all : bool
+        Whether every two models are compared, instead of each with the baseline.
+    is_counted : bool
+        Whether models and slice values were counted in the data.
+    """
+
+    n_values: int
+    n_models: int
+    slice_values: Mapping[str, int]
+    n_tests: int = 0
+    compares_all: bool = False
+    is_counted: bool = False
+
+    @property
+    def n_slices(self) -> int:
+        """Slice values, all users included."""
+        return 1 + sum(self.slice_values.values())
+
+    @property
+    def n_metrics(self) -> int:
+        """Rows of ``metrics``."""
+        return self.n_models * self.n_slices * self.n_values
+
+    @property
+    def n_comparisons(self) -> int:
+        """Rows of ``comparisons``."""
+        pairs = math.comb(self.n_models, 2) if self.compares_all else self.n_models - 1
+        return self.n_tests * pairs * self.n_slices * self.n_values
+
+    def __str__(self) -> str:
+        """Say how many rows there are, and the factors of their number."""
+        comparisons = f" and {self.n_comparisons:,} of comparisons" if self.n_tests else ""
+        models, slices = _number(self.n_models, "model"), _number(self.n_slices, "slice value")
+        return (
+            f"{'about' if self.is_counted else 'at least'} {self.n_metrics:,} rows of metrics{comparisons} a night: "
+            f"{self.n_values:,} measures at cutoffs x {models} x {slices}"
+        )
+
+    def require_at_most(self, n_rows: int) -> None:
+        """Refuse a night with more rows, and name the largest factor.
+
+        Raises
+        ------
+        ConfigError
+            The night has more rows.
+        """
+        if self.n_metrics + self.n_comparisons <= n_rows:
+            return
+        largest = max(self.slice_values, key=self.slice_values.__getitem__, default="")
+        n_largest = self.slice_values.get(largest, 0)
+        if n_largest > max(self.n_models, self.n_values):
+            fix = f"leave out the slice {largest}, which has {n_largest:,} values"
+        elif self.n_values > self.n_models:
+            fix = f"request fewer than {self.n_values:,} measures at cutoffs"
+        else:
+            fix = f"name fewer than {self.n_models:,} models"
+        raise ConfigError(
+            Fault("results.most_rows", str(self), f"at most {n_rows:,}", f"{fix}, or raise results.most_rows")
+        )
+
+
+def least_cost(config: EvaluationConfig) -> Cost:
+    """Return the least number of rows of a night, before any data are read."""
+    compared = config.comparisons
+    return Cost(
+        len(config.measure_set().measures),
+        len(config.models or ("",)),
+        {CROSSING.join(names): 1 for names in config.slices},
+        0 if compared is None else len(compared.tests),
+        compared is not None and compared.all_pairs,
+    )
+
+
+def _number(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""The sections of a config file, each a frozen model."""

@@ -1,0 +1,137 @@
+"""Checks: the share of faulty rows, lists or users above which a run warns or fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import Field, model_validator
+
+from rankeval_spark.config.sections.base import Model, Share, Whole, fault_error
+from rankeval_spark.errors import Fault
+from rankeval_spark.statistics.drift import LEAST_NIGHTS
+
+LEAST_COUNTED: Final = 3
+"""Earlier nights that the check `volume` needs."""
+
+
+class Threshold(Model):
+    """Shares above which a check warns or fails; a threshold that is left out (or null) never applies."""
+
+    warn: Share | None = None
+    """Share above which the run warns."""
+    error: Share | None = None
+    """Share above which the run fails and publishes nothing."""
+
+    @model_validator(mode="after")
+    def _warns_before_it_fails(self) -> Threshold:
+        if self.warn is not None and self.error is not None and self.warn > self.error:
+            found = f"warn {self.warn:g} above error {self.error:g}"
+            raise fault_error(Fault("", found, "warn <= error", "exchange the two"))
+        return self
+
+
+class Drift(Threshold):
+    """Thresholds of the check `drift`, which compares means with their recent past."""
+
+    window_days: Annotated[Whole, Field(ge=LEAST_NIGHTS, le=366)] = 28
+    """Days before the night whose published means make the band; a band needs 7 nights."""
+
+
+class Volume(Threshold):
+    """Thresholds of the check `volume`, which compares the number of input rows with earlier nights."""
+
+    window_days: Annotated[Whole, Field(ge=LEAST_COUNTED, le=366)] = 28
+    """Days before the night whose rows are counted; the check needs 3 published nights."""
+
+
+class Checks(Model):
+    """Thresholds of all checks.
+
+    Naming a check replaces both of its thresholds; `{}` only counts.
+    """
+
+    null_keys: Threshold = Threshold(warn=0, error=0.5)
+    """Rows without a model, user, list or item id, which are dropped. Share of the input's rows."""
+    invalid_scores: Threshold = Threshold(warn=0, error=0.5)
+    """Rows with a missing, NaN, infinite or unreadable score; where ranks order the lists, with a missing or negative
+    rank. Share of the recommendation rows."""
+    zero_ranks: Threshold = Threshold(error=0)
+    """Rows with rank 0 where ranks order the lists and count from 1: such a list would lose its first item. Share of
+    the recommendation rows. If ranks count from 0, set `ranks_from: 0` in `inputs.recommendations`."""
+    duplicates: Threshold = Threshold(warn=0, error=0.5)
+    """Rows that repeat an item of their list, or a judgement. Share of the input's rows. An item twice in the catalogue
+    is always an error."""
+    null_gains: Threshold = Threshold(warn=0, error=0.5)
+    """Held-out rows with a missing, NaN or unreadable gain. Share of the held-out rows."""
+    negative_gains: Threshold = Threshold(warn=0)
+    """Held-out rows with a gain below 0, which counts as no gain; TREC files mark pooled, unjudged items so. Share of
+    the held-out rows."""
+    invalid_facts: Threshold = Threshold(warn=0, error=0.5)
+    """Items with an unreadable cell, or with a missing, NaN or infinite number in the vector; the cell then counts as
+    unknown. Share of the rows of the catalogue."""
+    null_values: Threshold = Threshold(warn=0, error=0.5)
+    """Held-out rows with a missing, NaN, infinite or unreadable value, which counts as 0. Counted where a measure reads
+    values. Share of the held-out rows."""
+    low_gains: Threshold = Threshold(warn=0)
+    """Held-out rows with a gain above 0 and below 1, which is not relevant by default. Share of the held-out rows."""
+    unmatched_items: Threshold = Threshold(warn=0.9, error=0.99)
+    """Held-out rows whose item is in no list: a large share means that ids do not match. Share of the held-out rows."""
+    short_lists: Threshold = Threshold(warn=0.5)
+    """Lists shorter than the largest cutoff. Share of the lists."""
+    ties: Threshold = Threshold(warn=0.1)
+    """Lists in which the order of equal scores can change a measure. Share of the judged users' lists."""
+    extra_users: Threshold = Threshold()
+    """Users with a list and no judgement. Share of the users with a list."""
+    missing_users: Threshold = Threshold(warn=0.5, error=0.99)
+    """Judged users without a list. Share of the judged users, per model."""
+    absent_baseline: Threshold = Threshold(warn=0)
+    """1 if the baseline of `comparisons` has no list, else 0."""
+    zero_relevant: Threshold = Threshold(warn=0.5)
+    """Judged users without a relevant judgement. Share of the judged users."""
+
+    rank_gaps: Threshold = Threshold(warn=0)
+    """Lists whose ranks in the log are not 1, 2, 3, ... Counted where the policies renumber ranks and drop no item.
+    Share of the lists. Gaps of repeated items belong to `duplicates`."""
+    score_rank_disagree: Threshold = Threshold(warn=0)
+    """Lists in which an item has a lower score but a better rank than another. Counted where the log has both. Share of
+    the lists."""
+    unknown_items: Threshold = Threshold(warn=0.01)
+    """Recommended items that are not in the catalogue. Share of the distinct recommended items."""
+    unknown_rows: Threshold = Threshold()
+    """Recommendation rows of such items, where `policies.unknown_items` drops them. Share of the usable rows."""
+    seen_in_train: Threshold = Threshold()
+    """Recommended items that the user has in the training data, down to the largest cutoff. Share of the recommended
+    items. Counted where a measure such as NotInTrain needs it, or where a threshold is set; it costs a join. Where
+    `policies.seen_in_train` drops these items, the share is that of all usable rows of the log."""
+    train_after_cut: Threshold = Threshold(warn=0)
+    """Training interactions on or after the evaluation date (UTC), where they have a time. Share of the rows."""
+    alike_values: Threshold = Threshold(warn=0)
+    """Values of a segment that differ from another value only by case or by surrounding blanks; each is a slice of its
+    own. Share of the distinct values of the segments in `slices`."""
+    extra_columns: Threshold = Threshold()
+    """Columns of an input's table that nothing reads. Share of its columns."""
+    volume: Volume = Volume(warn=0.5)
+    """Distance of an input's number of rows from the median of earlier nights with the same input settings: 1 - smaller
+    / larger, so that half and twice as many rows are 0.5."""
+    absent_models: Threshold = Threshold(warn=0)
+    """Models with lists on the previous night and none on this one. Share of the models that are still requested."""
+    fewer_users: Threshold = Threshold(warn=0.5)
+    """Users with a list that a model lost since the previous night. Share of its earlier users; the largest share of
+    all models counts."""
+    drift: Drift = Drift(warn=0)
+    """Means over all users that left the band of the earlier nights, with the same definition. Share of the means with
+    a band."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_where_null(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
+        """Keep the default thresholds of a check without a value; ``{}`` means to count only."""
+        if isinstance(values, Mapping):
+            return {check: threshold for check, threshold in values.items() if threshold is not None}
+        return values
+
+    def threshold(self, check: str) -> Threshold:
+        """Return the thresholds of the check of this name."""
+        threshold: Threshold = getattr(self, check)
+        return threshold

@@ -1,0 +1,233 @@
+"""Gates: rules that a model must meet before it may ship."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from rankeval_spark import columns as C
+from rankeval_spark.config.sections.base import Flag, Model, Number, refuse, some_models_once
+from rankeval_spark.config.sections.inference import ModelName
+from rankeval_spark.config.sections.presets import options_of
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.measures import Measure, group_statistics, with_cutoff
+from rankeval_spark.measures.names import split_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rankeval_spark.config.sections.presets import PresetName
+    from rankeval_spark.measures import MeasureSet
+
+Kind: TypeAlias = Literal["bounds", "gain", "margin", "regression"]
+
+KINDS: Final[dict[str, Kind]] = {
+    "at_least": "bounds",
+    "at_most": "bounds",
+    "least_gain": "gain",
+    "margin": "margin",
+    "alpha": "regression",
+}
+"""Kind of rule that each key makes."""
+
+
+class Gate(Model):
+    """One rule of one kind: bounds of a value, or a comparison of it with the baseline or the previous night."""
+
+    measure: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """A measure of the evaluation with its cutoff, such as nDCG@10. For bounds it may be a group statistic, such as
+    GroupGap(nDCG)@10."""
+    models: tuple[ModelName, ...] | None = None
+    """Models that must meet the rule. Without this key: every model, except the baseline in a comparison, and except
+    the model with whose lists Overlap, Jaccard or RBO compares."""
+    against: Literal["baseline", "previous"] = "baseline"
+    """What a gain, margin or regression is compared with: `baseline` is the baseline on the same users, `previous` the
+    same model on the newest night published before."""
+    slice: str = C.ALL_USERS
+    """All users, or a segment or crossing of `slices` (`country`, `country*device`). Each of its values must meet the
+    rule."""
+    slice_values: Annotated[tuple[str | None, ...], Field(min_length=1)] | None = None
+    """A single value of `slice`: one entry per segment, such as [DE] or [DE, phone]; null is the unknown value. Without
+    this key: every value."""
+    at_least: Number | None = None
+    """Lower bound of the mean."""
+    at_most: Number | None = None
+    """Upper bound of the mean."""
+    least_gain: Number | None = None
+    """Gain that the lower end of its interval must reach. A negative number allows a loss."""
+    margin: Annotated[Number, Field(gt=0)] | None = None
+    """Non-inferiority: the interval of the gain must lie above minus this margin."""
+    alpha: Annotated[Number, Field(gt=0, lt=1)] | None = None
+    """No significant regression: one-sided tests at this level, with Holm's correction over the rows of the rule."""
+    relative: Flag = False
+    """Whether `least_gain` or `margin` is a share of the baseline's value, such as 0.01."""
+
+    @field_validator("models")
+    @classmethod
+    def _models_once(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return some_models_once(models, every="leave the key out for every model")
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Gate:
+        given = [name for name in KINDS if getattr(self, name) is not None]
+        if len({KINDS[name] for name in given}) != 1:
+            expected = "one of: at_least and at_most, least_gain, margin, alpha"
+            refuse([Fault("", f"a rule with {' and '.join(given) or 'no bound'}", expected)])
+        refuse([*self._key_faults(given[0])][:1])
+        return self
+
+    def _key_faults(self, rule: str) -> Iterator[Fault]:
+        """Find keys that do not apply to the rule that the key ``rule`` makes."""
+        if self.relative and self.kind not in ("gain", "margin"):
+            yield Fault(".relative", f"relative with {rule}", "relative only with least_gain or margin", "remove it")
+        if self.kind == "bounds" and self.against != "baseline":
+            found = f"against: {self.against} with {rule}"
+            yield Fault(".against", found, "against only with least_gain, margin or alpha", "remove it")
+        if self.group_kind and self.is_of_change:
+            fix = "group statistics are not compared"
+            yield Fault("", f"{rule} with {self.measure}", "at_least or at_most", fix)
+        if self.slice_values is not None:
+            yield from self._slice_value_faults(self.slice_values)
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            found = f"at_least {self.at_least:g} above at_most {self.at_most:g}"
+            yield Fault("", found, "the lower bound first", "exchange them")
+
+    def _slice_value_faults(self, values: Sequence[str | None]) -> Iterator[Fault]:
+        n_segments = 0 if self.slice == C.ALL_USERS else len(self.slice.split(C.CROSSING))
+        if self.compares_groups:
+            found = f"slice_values {list(values)} with {self.measure}"
+            yield Fault(".slice_values", found, "no slice_values, because the rule compares all values", "remove it")
+        elif n_segments == 0:
+            found = f"slice_values {list(values)} with slice {self.slice}"
+            yield Fault(".slice_values", found, "the segment that has these values", "name it as slice")
+        elif len(values) != n_segments:
+            found = f"slice_values {list(values)} with slice {self.slice}"
+            yield Fault(".slice_values", found, f"one value per segment, {n_segments} in all")
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of the rule."""
+        return next(kind for name, kind in KINDS.items() if getattr(self, name) is not None)
+
+    @property
+    def is_of_change(self) -> bool:
+        """Whether the rule is about a difference instead of a value."""
+        return self.kind != "bounds"
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether the rule compares a model with another one."""
+        return self.is_of_change and self.against == "baseline"
+
+    @property
+    def needs_previous(self) -> bool:
+        """Whether the rule compares a model with itself on the previous night."""
+        return self.is_of_change and self.against == "previous"
+
+    @property
+    def group_kind(self) -> str | None:
+        """Group statistic of the rule, such as GroupGap; None for a measure."""
+        parts = group_statistics.at_cutoff(self.measure)
+        return None if parts is None else parts[0]
+
+    @property
+    def slice_value(self) -> str:
+        """Slice value as ``metrics`` writes it; empty where the rule is about every value."""
+        return C.CROSSING.join(map(C.readable_value, self.slice_values or ()))
+
+    @property
+    def compares_groups(self) -> bool:
+        """Whether the rule compares all values of a slice with each other."""
+        return self.group_kind in group_statistics.KINDS
+
+    def measured(self, preset: PresetName | None) -> Measure:
+        """Parse the measure with the options of the preset; for a group statistic, the measure that it is about."""
+        parts = group_statistics.at_cutoff(self.measure)
+        text = self.measure if parts is None else parts[1]
+        return Measure.parse(text, where=".measure", defaults=options_of(preset))
+
+    def label(self, preset: PresetName | None) -> str:
+        """Name of the measure or group statistic as ``metrics`` writes it, without the cutoff."""
+        return self.named(self.measured(preset).label)
+
+    def named(self, label: str) -> str:
+        """Name of the measure or group statistic, from the label of the measure."""
+        return label if self.group_kind is None else group_statistics.name_of(self.group_kind, label)
+
+    def __str__(self) -> str:
+        """Write the rule for a message."""
+        parts = [f"{name} {getattr(self, name):g}" for name in KINDS if getattr(self, name) is not None]
+        parts += ["relative"] if self.relative else []
+        where = "" if self.slice == C.ALL_USERS else f" by {self.slice}"
+        if self.slice_values is not None:
+            where = f", {self.slice} = {self.slice_value}"
+        models = f" of {', '.join(self.models)}" if self.models else ""
+        against = " against the previous night" if self.needs_previous else ""
+        return f"{self.measure}{models}{where}: {', '.join(parts)}{against}"
+
+
+def gate_measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) -> list[Fault]:
+    """Find a rule about a measure that is not computed, or that cannot be compared."""
+    try:
+        measure = gate.measured(preset)
+    except ConfigError as error:
+        return list(error.faults)
+    known = _known(gate, computed)
+    if (measure.label, measure.k) not in known:
+        expected = "a measure and cutoff that this evaluation computes"
+        if gate.group_kind == group_statistics.ITEM_MAD:
+            expected += " for two groups of items or more"
+        written = [with_cutoff(gate.named(label), k) for label, k in known]
+        return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, written))]
+    if measure.other_model in (gate.models or ()):
+        found = f"{measure.other_model!r}, with whose lists {gate.measure} compares"
+        return [Fault(".models", found, "models that have a value", "leave it out")]
+    is_compared = measure.is_mean_of_users if gate.needs_previous else measure.column in computed.comparable
+    if gate.is_of_change and not is_compared:
+        kind = "a mean over users" if gate.needs_previous else "a mean or a ratio of sums over users"
+        return [Fault(".measure", repr(gate.measure), f"{kind}; other measures are not compared", "set at_least")]
+    return []
+
+
+def _known(gate: Gate, computed: MeasureSet) -> list[tuple[str, int]]:
+    """Label and cutoff of the measures that a rule of its kind may be about."""
+    if gate.group_kind != group_statistics.ITEM_MAD:
+        return [(one.label, one.k) for one in computed.measures]
+    wholes = [(split_group(one.label), one.k) for one in computed.measures]
+    n_groups = Counter((whole[0], k) for whole, k in wholes if whole)
+    return [found for found, n in n_groups.items() if n > 1]
+
+
+def gate_slice_faults(gate: Gate, slices: Sequence[str]) -> list[Fault]:
+    """Find a rule about a slice that the evaluation does not have."""
+    if gate.compares_groups and gate.slice == C.ALL_USERS:
+        known = f"one of: {', '.join(slices)}" if slices else "a segment, but the evaluation has no slices"
+        return [Fault(".slice", f"no slice for {gate.measure}", known, "name the slice whose groups are compared")]
+    if gate.slice in (C.ALL_USERS, *slices):
+        return []
+    expected = f"one of: {', '.join((C.ALL_USERS, *slices))}"
+    same = [one for one in slices if sorted(one.split(C.CROSSING)) == sorted(gate.slice.split(C.CROSSING))]
+    return [Fault(".slice", repr(gate.slice), expected, nearest(gate.slice, same or slices))]
+
+
+def gate_baseline_faults(gate: Gate, baseline: str | None) -> list[Fault]:
+    """Find a comparison without a baseline, or of the baseline with itself."""
+    if not gate.needs_baseline:
+        return []
+    if baseline is None:
+        fix = "name it under comparisons.baseline, or set against: previous"
+        return [Fault("", f"{gate}, but no comparisons.baseline", "the model to compare with", fix)]
+    if baseline in (gate.models or ()):
+        return [Fault(".models", f"the baseline {baseline!r}", "models that are compared with it", "leave it out")]
+    return []
+
+
+def gate_model_faults(gate: Gate, models: Sequence[str] | None) -> list[Fault]:
+    """Find models of a rule that are not among the named models."""
+    return [
+        Fault(".models", repr(name), f"one of the models: {', '.join(models)}", nearest(name, models))
+        for name in gate.models or ()
+        if models is not None and name not in models
+    ]

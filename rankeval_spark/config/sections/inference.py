@@ -1,0 +1,103 @@
+"""How certain the results are: intervals of means, and comparisons of models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
+
+from rankeval_spark.config.sections.base import Model, Whole, fault_error, refuse, repeated_faults
+from rankeval_spark.errors import Fault, nearest
+from rankeval_spark.statistics.resampling.replicate_sums import Draws
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankeval_spark.measures import MeasureSet
+
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
+Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
+
+TestName: TypeAlias = Literal["t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"]
+
+OF_ALL_MODELS: Final = frozenset({"tukey", "randomized_tukey"})
+"""Tests of all pairs of models at once."""
+
+
+class Intervals(Model):
+    """Intervals of means and micro averages; `confidence` is their level."""
+
+    method: Literal["analytic", "bootstrap"] = "analytic"
+    """`analytic` computes them by formula: Student's t, Wilson for shares of users, the delta method for micro
+    averages. `bootstrap` takes percentiles of a Poisson bootstrap over users. Measures of all lists together always use
+    the jackknife."""
+    replicates: Replicates = 1000
+    """Replicates of the bootstrap."""
+    seed: Seed = 0
+    """Seed of the bootstrap. A user has the same weight in the same replicate whenever the seed is the same."""
+
+    @property
+    def draws(self) -> Draws | None:
+        """Random draws of the bootstrap; None for intervals by formula."""
+        return Draws(self.replicates, self.seed) if self.method == "bootstrap" else None
+
+
+class Comparisons(Model):
+    """Comparisons of models on the same users, published in the table `comparisons`."""
+
+    baseline: ModelName | None = None
+    """Model with which every other model is compared. It is optional with `pairs: all`."""
+    pairs: Literal["baseline", "all"] = "baseline"
+    """Compare each model with the baseline, or every two models."""
+    tests: Annotated[tuple[TestName, ...], Field(min_length=1)] = ("t",)
+    """Tests, each with its own rows. The list must contain t, because verdicts and gates read it. Randomization and
+    bootstrap compute `replicates` sums per user. tukey and randomized_tukey need `pairs: all`."""
+    replicates: Replicates = 1000
+    """Random draws of randomization, bootstrap and randomized_tukey."""
+    seed: Seed = 0
+    """Seed of these draws. They are hashes of the seed and the user, so partitioning does not change them."""
+    wilcoxon_zeros: Literal["wilcox", "pratt"] = "wilcox"
+    """How wilcoxon treats users without a difference: `wilcox` leaves them out before ranking, `pratt` ranks them and
+    drops their ranks."""
+    correction: Literal["holm", "bonferroni", "benjamini-hochberg", "none"] = "holm"
+    """Correction for the number of tests. All rows of one test in a run are one family."""
+
+    @field_validator("tests")
+    @classmethod
+    def _tests_fit_the_pairs(cls, tests: tuple[TestName, ...], info: ValidationInfo) -> tuple[TestName, ...]:
+        faults = repeated_faults(tests, "test")
+        if "t" not in tests:
+            faults.append(Fault("", ", ".join(tests), "a list with t, which verdicts and gates read", "add t"))
+        of_all = [name for name in tests if name in OF_ALL_MODELS]
+        if of_all and info.data.get("pairs") == "baseline":
+            found = f"{' and '.join(of_all)}, but pairs: baseline"
+            faults.append(Fault("", found, "tests of a model against the baseline", "set pairs to all"))
+        refuse(faults)
+        return tests
+
+    @model_validator(mode="after")
+    def _has_a_baseline(self) -> Comparisons:
+        if self.baseline is None and self.pairs == "baseline":
+            raise fault_error(Fault(".baseline", "none", "the model to compare with", "name it, or set pairs to all"))
+        return self
+
+    @property
+    def all_pairs(self) -> bool:
+        """Whether every two models are compared."""
+        return self.pairs == "all"
+
+
+def baseline_faults(baseline: str, models: Sequence[str] | None) -> list[Fault]:
+    """Find a baseline that is not among the named models."""
+    if models is None or baseline in models:
+        return []
+    return [Fault("", repr(baseline), f"one of the models: {', '.join(models)}", nearest(baseline, models))]
+
+
+def measure_faults(measures: MeasureSet) -> list[Fault]:
+    """Find comparisons without a measure that can be compared."""
+    if measures.comparable:
+        return []
+    found = f"{', '.join(map(str, measures.measures))}, none of which can be compared"
+    return [Fault("", found, "at least one measure that is a mean or a ratio of sums over users")]

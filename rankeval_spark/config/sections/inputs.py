@@ -1,0 +1,281 @@
+"""The inputs of an evaluation: where each is, and how its columns are called."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    StringConstraints,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from rankeval_spark import columns as C
+from rankeval_spark.config.sections.base import Model, ModelWithPaths, Whole, fault_error, refuse
+from rankeval_spark.config.sections.locations import PathText, TableName, check_placeholders, fill_date, resolve_path
+from rankeval_spark.errors import Fault, nearest
+
+Format = Literal["delta", "parquet", "csv", "json"]
+FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
+IdType = Literal["string", "integer"]
+RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
+Scalar = str | int | float | bool
+ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+
+READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "csv": (
+        *("sep", "quote", "escape", "comment", "encoding", "lineSep", "nullValue", "emptyValue"),
+        *("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace", "multiLine"),
+    ),
+    "json": ("lineSep", "multiLine"),
+}
+"""Options of Spark's readers that a config may set, by format."""
+
+
+def _filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - a file can hold anything
+    if isinstance(value, list | tuple):
+        return tuple(cast("Scalar", _filter_value(element)) for element in value if _is_scalar(element, value))
+    _is_scalar(value, value)
+    return check_placeholders(value) if isinstance(value, str) else cast("Scalar", value)
+
+
+def _is_scalar(element: object, value: object) -> bool:
+    if not isinstance(element, str | int | float | bool):
+        raise fault_error(Fault("", repr(value), "text, a number, true, false, or a list of them"))
+    return True
+
+
+_SCALAR_SCHEMA: Final = {"type": ["string", "number", "boolean"]}
+FilterValue = Annotated[
+    Scalar | tuple[Scalar, ...],
+    PlainValidator(_filter_value),
+    PlainSerializer(lambda value: value),
+    WithJsonSchema({"anyOf": [_SCALAR_SCHEMA, {"type": "array", "items": _SCALAR_SCHEMA, "minItems": 1}]}),
+]
+
+
+class Filter(Model):
+    """Condition on a column of the table. Rows with NULL in the column never meet it."""
+
+    column: ColumnName
+    """Name of the column in the table."""
+    op: FilterOp
+    """Comparison operator; `in` takes a list."""
+    value: FilterValue
+    """Value to compare with, converted to the type of the column; `{date}` is the evaluation date. A number is compared
+    with the numeric value of a text column."""
+
+    @model_validator(mode="after")
+    def _list_only_with_in(self) -> Filter:
+        is_list = isinstance(self.value, tuple)
+        if is_list != (self.op == "in"):
+            expected = "a list of values" if self.op == "in" else "a single value"
+            fix = "" if self.op == "in" else "use op: in for a list"
+            raise fault_error(Fault(".value", repr(self.value), f"{expected} with op {self.op!r}", fix))
+        if self.value == ():
+            raise fault_error(Fault(".value", "an empty list", "at least one value"))
+        return self
+
+    def values(self, date: dt.date) -> tuple[Scalar, ...]:
+        """Return the values to compare with, with the date filled in; one value unless the operator is ``in``."""
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        return tuple(fill_date(value, date) if isinstance(value, str) else value for value in values)
+
+
+def _timestamp(text: str) -> str:
+    check_placeholders(text)
+    try:
+        parse_moment(fill_date(text, dt.date(2000, 1, 1)))
+    except ValueError:
+        expected = "a time such as 2026-01-31 06:00:00 (UTC) or 2026-01-31T06:00:00+02:00"
+        raise fault_error(Fault("", repr(text), expected)) from None
+    return text
+
+
+def parse_moment(text: str) -> dt.datetime:
+    """Parse an ISO time, in UTC without an offset; raise ValueError for other text."""
+    moment = dt.datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))  # Python 3.10 does not know the Z
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.timezone.utc)
+
+
+def _option(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str):
+        raise fault_error(Fault("", repr(value), "text, true or false", "put it in quotes"))
+    return value
+
+
+OptionValue = Annotated[str, PlainValidator(_option), WithJsonSchema({"type": ["string", "boolean"]})]
+
+
+class InputConfig(ModelWithPaths):
+    """Where one input is, and how its columns are called there."""
+
+    canonical_columns: ClassVar[tuple[str, ...]] = ()
+    id_columns: ClassVar[tuple[str, ...]] = (C.USER_ID, C.ITEM_ID)
+    allows_other_columns: ClassVar[bool] = False
+
+    format: Format
+    """Format of the files or the table."""
+    path: PathText | None = None
+    """Folder or file, relative to the config file. `{date}` is the evaluation date."""
+    table: TableName | None = None
+    """Catalog table instead of a path, as [catalog.][schema.]table; only for delta and parquet."""
+    columns: Mapping[str, ColumnName] = {}
+    """Names of columns in the table, by canonical name; only needed where the two differ."""
+    types: Mapping[str, IdType] = {}
+    """Types to which ids are cast, such as user_id: string. Without a cast, ids of csv and json are text."""
+    filters: tuple[Filter, ...] = ()
+    """Conditions; rows must meet all of them."""
+    version: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None
+    """Version of a Delta table. Without version and timestamp, the newest version is read."""
+    timestamp: Annotated[str, AfterValidator(_timestamp)] | None = None
+    """Time whose newest version of a Delta table is read; UTC unless it has an offset."""
+    options: Mapping[str, OptionValue] = {}
+    """Options of Spark's csv or json reader."""
+
+    @field_validator("columns")
+    @classmethod
+    def _columns_are_known(cls, columns: Mapping[str, str]) -> Mapping[str, str]:
+        if not cls.allows_other_columns:
+            refuse_unknown(columns, cls.canonical_columns)
+        return columns
+
+    @field_validator("types")
+    @classmethod
+    def _types_are_of_ids(cls, types: Mapping[str, str]) -> Mapping[str, str]:
+        refuse_unknown(types, cls.id_columns)
+        return types
+
+    @field_validator("options")
+    @classmethod
+    def _options_are_of_the_format(cls, options: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+        known = READER_OPTIONS.get(info.data.get("format", ""), ())
+        if options and not known and "format" in info.data:
+            found = f"reader options with format {info.data['format']}"
+            raise fault_error(Fault("", found, "none", "remove them"))
+        if "format" in info.data:
+            refuse_unknown(options, known)
+        return options
+
+    @model_validator(mode="after")
+    def _fits_its_format(self) -> InputConfig:
+        refuse([*self._place_faults(), *self._delta_faults()])
+        return self
+
+    def _place_faults(self) -> list[Fault]:
+        if (self.path is None) == (self.table is None):
+            found = "neither path nor table" if self.path is None else "both path and table"
+            return [Fault("", found, "one of them", "give the path of the files, or the name of a catalog table")]
+        if self.table is not None and self.format not in ("delta", "parquet"):
+            return [Fault(".table", f"a catalog table of format {self.format}", "delta or parquet", "use path:")]
+        return []
+
+    def _delta_faults(self) -> list[Fault]:
+        given = [name for name in ("version", "timestamp") if getattr(self, name) is not None]
+        if given and self.format != "delta":
+            return [Fault(f".{given[0]}", f"{given[0]} with format {self.format}", "format: delta", "remove it")]
+        if len(given) > 1:
+            return [Fault("", "both version and timestamp", "one of them", "remove one")]
+        return []
+
+    def location(self, date: dt.date) -> str:
+        """Return the absolute path, or the name of the table, for an evaluation date."""
+        if self.table is not None:
+            return self.table
+        return resolve_path(fill_date(self.path or "", date), self._folder)
+
+    def moment(self, date: dt.date) -> dt.datetime | None:
+        """Return the time whose version of a Delta table is read; None without one."""
+        return None if self.timestamp is None else parse_moment(fill_date(self.timestamp, date))
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls,
+        core_schema: Any,  # noqa: ANN401 - private type of pydantic
+        handler: GetJsonSchemaHandler,
+    ) -> dict[str, Any]:
+        """Add the keys of `columns`, `types` and `options`, for completion in editors."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        known = {"types": cls.id_columns, "options": dict.fromkeys(sum(READER_OPTIONS.values(), ()))}
+        if not cls.allows_other_columns:
+            known["columns"] = cls.canonical_columns
+        for name, keys in known.items():
+            schema["properties"][name]["propertyNames"] = {"enum": list(keys)}
+        return schema
+
+
+class RecommendationsInput(InputConfig):
+    """The recommendation log: one row per recommended item, with score, rank or both."""
+
+    canonical_columns = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK)
+
+    ranks_from: RanksFrom = 1
+    """Rank of the first item of a list in the table: 1 or 0."""
+
+
+class HeldOutInput(InputConfig):
+    """The held-out interactions: one row per (user, item), with an optional gain (default 1)."""
+
+    canonical_columns = (C.USER_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE)
+
+
+class SegmentsInput(InputConfig):
+    """The segments: one row per user, one column per segment in addition to user_id."""
+
+    canonical_columns = (C.USER_ID,)
+    id_columns = (C.USER_ID,)
+    allows_other_columns = True
+
+
+class TrainInput(InputConfig):
+    """The training interactions: one row each, with an optional time."""
+
+    canonical_columns = (C.USER_ID, C.ITEM_ID, C.INTERACTED_AT)
+
+
+class ItemsInput(InputConfig):
+    """The catalogue: one row per item, with its categories, vector and date, all optional."""
+
+    canonical_columns = (C.ITEM_ID, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)
+    id_columns = (C.ITEM_ID,)
+
+    list_separator: Annotated[str, StringConstraints(min_length=1, max_length=10)] | None = None
+    """Separator of the elements where categories or vectors are text. Without this key, such text is a JSON array."""
+
+
+class Inputs(Model):
+    """The tables that an evaluation reads."""
+
+    recommendations: RecommendationsInput
+    """The recommendation log."""
+    held_out: HeldOutInput
+    """What the users did afterwards: the judgements."""
+    segments: SegmentsInput | None = None
+    """Properties of users, which `slices` and `bands` name."""
+    train: TrainInput | None = None
+    """Training data of the models, for measures such as popularity and novelty."""
+    items: ItemsInput | None = None
+    """The catalogue, for measures of categories, vectors or the age of items."""
+
+
+def refuse_unknown(given: Mapping[str, object], known: tuple[str, ...]) -> None:
+    """Raise one fault for every unknown key."""
+    refuse(
+        [
+            Fault(f".{name}", f"unknown key {name!r}", f"one of {', '.join(known)}", nearest(name, known))
+            for name in given
+            if name not in known
+        ]
+    )

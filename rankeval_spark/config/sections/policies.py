@@ -1,0 +1,139 @@
+"""Policies: which users are in the mean, how ties are ordered, what happens to duplicates and invalid rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from pydantic import model_validator
+
+from rankeval_spark.config.sections.base import Flag, Model, refuse
+from rankeval_spark.errors import Fault
+
+Population = Literal["truth", "judged", "intersection", "intersection_judged", "run"]
+ZeroRelevant = Literal["exclude", "zero", "one", "error"]
+Missing = Literal["zero", "exclude", "error"]
+Ties = Literal["item_asc", "item_desc", "rank", "optimistic", "pessimistic", "expected", "error"]
+ScorePrecision = Literal["double", "single"]
+RankGaps = Literal["renumber", "keep"]
+Duplicates = Literal["best", "error", "keep"]
+HeldOutDuplicates = Literal["max", "sum", "last", "error"]
+InvalidScores = Literal["drop", "error"]
+SeenInTrain = Literal["keep", "drop"]
+UnknownItems = Literal["keep", "drop"]
+Unit = Literal["user", "list"]
+
+
+class Handling(NamedTuple):
+    """Allowed treatments of users without a relevant judgement and without a list; the first is the default."""
+
+    zero_relevant: tuple[ZeroRelevant, ...]
+    missing: tuple[Missing, ...]
+
+
+HANDLINGS: Final[Mapping[Population, Handling]] = {
+    "truth": Handling(("exclude", "error"), ("zero", "exclude", "error")),
+    "judged": Handling(("zero", "one", "error"), ("zero", "exclude", "error")),
+    "intersection": Handling(("exclude", "error"), ("exclude", "error")),
+    "intersection_judged": Handling(("zero", "one", "error"), ("exclude", "error")),
+    "run": Handling(("exclude", "zero", "one", "error"), ("exclude", "error")),
+}
+"""Treatments by population; all others contradict its definition."""
+
+DROPS_BY: Final[Mapping[str, tuple[str, ...]]] = {"seen_in_train": ("train",), "unknown_items": ("items", "train")}
+"""Policies that drop recommended items, and the inputs that say which; the first input that exists is used."""
+
+
+class Policies(Model):
+    """Policies of an evaluation. Each can change numbers, so they are published with every definition."""
+
+    population: Population = "truth"
+    """Users in the mean. `truth`: with a relevant judgement (without a list they score 0). `judged`: with any
+    judgement. `intersection`: with a list and a relevant judgement. `intersection_judged`: with a list and any
+    judgement. `run`: with a list."""
+    zero_relevant: ZeroRelevant = "exclude"
+    """Value of a user of the population without a relevant judgement. `exclude`: undefined and counted. `zero`: the
+    measure's worst value, usually 0. `one`: 1. `error`: the run fails. The default is zero for judged and
+    intersection_judged, else exclude."""
+    missing: Missing = "zero"
+    """Value of a judged user without a list: 0 (`zero`), not in the mean (`exclude`), or the run fails (`error`). The
+    default is zero for truth and judged, else exclude."""
+    ties: Ties = "item_asc"
+    """Order of equal scores. `item_asc`, `item_desc`: by item id. `rank`: by the rank in the log. `optimistic`,
+    `pessimistic`: best and worst order (by gain, then item), for measures that grow with the gain at each rank.
+    `expected`: mean over all orders, for measures with a closed form. `error`: the run fails."""
+    score_precision: ScorePrecision = "double"
+    """Precision in which scores are compared. `single`, as in trec_eval up to version 9, makes ties of scores that
+    differ only beyond seven digits."""
+    rank_gaps: RankGaps = "renumber"
+    """Gaps in the ranks of the log. `renumber`: ranks become 1, 2, 3. `keep`: ranks keep their gaps and order the list,
+    and scores are ignored."""
+    duplicates: Duplicates = "best"
+    """An item twice in one list. `best`: keep its best position. `error`: the run fails. `keep`: keep both, only to
+    reproduce other tools."""
+    judged_only: Flag = False
+    """Remove items without a judgement, or with a negative gain, from the lists before ranking, as trec_eval -J."""
+    held_out_duplicates: HeldOutDuplicates = "max"
+    """A held-out (user, item) twice. `max`: largest gain. `sum`: sum of gains. `last`: gain of the newest by
+    interacted_at (the largest of several at that time). `error`: the run fails."""
+    invalid_scores: InvalidScores = "drop"
+    """Rows with a NULL, NaN or infinite score. `drop`: remove and count them. `error`: the run fails."""
+    seen_in_train: SeenInTrain = "keep"
+    """Recommended items that the user has in `train`: keep them, or drop them before ranking."""
+    unknown_items: UnknownItems = "keep"
+    """Recommended items that are not in the catalogue: keep them, or drop them before ranking. The catalogue is the
+    input `items`, or without it the items of `train`."""
+    unit: Unit = "user"
+    """What is averaged where users have several lists. `user`: users, each with the mean of their lists. `list`: lists,
+    so that a user with more lists has more weight. Intervals and tests always treat users as the unit."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete_by_population(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
+        """Set the defaults of the population, so that they are published too."""
+        if not isinstance(values, Mapping):
+            return values
+        population = values.get("population") or cls.model_fields["population"].default
+        if population not in get_args(Population):
+            return values  # reported by its own validator
+        handling = HANDLINGS[population]
+        implied = {"zero_relevant": handling.zero_relevant[0], "missing": handling.missing[0]}
+        return {**values, **{name: value for name, value in implied.items() if values.get(name) is None}}
+
+    @model_validator(mode="after")
+    def _fits_the_population(self) -> Policies:
+        handling = HANDLINGS[self.population]._asdict()
+        refuse(
+            [
+                Fault(
+                    f".{name}",
+                    f"{name} {found!r} with population {self.population!r}",
+                    f"one of {', '.join(allowed)}",
+                    _fix(name, found),
+                )
+                for name, allowed in handling.items()
+                if (found := getattr(self, name)) not in allowed
+            ]
+        )
+        return self
+
+
+def lacking_inputs(policies: Policies, given: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Name the policies that drop items by a missing input, and the inputs that can serve.
+
+    Examples
+    --------
+    >>> lacking_inputs(Policies(seen_in_train="drop", unknown_items="drop"), ["items"])
+    {'seen_in_train': ('train',)}
+    """
+    return {
+        name: inputs
+        for name, inputs in DROPS_BY.items()
+        if getattr(policies, name) == "drop" and not set(inputs) & set(given)
+    }
+
+
+def _fix(name: str, value: str) -> str:
+    """Name the populations that allow the value."""
+    populations = [population for population, handling in HANDLINGS.items() if value in getattr(handling, name)]
+    return f"use population {' or '.join(populations)}"

@@ -1,0 +1,1 @@
+"""Values of lists become partial aggregates of every slice, which merge."""

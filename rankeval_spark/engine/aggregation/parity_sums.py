@@ -1,0 +1,254 @@
+"""What the measures of parity count: items of a group of popularity, or of a category, by slice and group of users.
+
+They need little of a list: how many items of each group of popularity it holds that count, and how many there could be;
+or how many items of a category. Everyone's sums less those of a group of users are the sums without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.aggregate_state import key_columns
+from rankeval_spark.engine.aggregation.slices import PACKED, encoded, groups_of, segment_columns, unpacked
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.batch.batch import fields
+from rankeval_spark.engine.batch.codes import starts_of_runs
+from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS, jackknife_groups
+from rankeval_spark.engine.ranking.ranked_lists import is_in_train
+from rankeval_spark.engine.scoring.item_groups import has_category, popularity_groups
+from rankeval_spark.measures import required_facts as N
+from rankeval_spark.measures.item_groups import BY_POPULARITY
+from rankeval_spark.statistics.moments import membership_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rankeval_spark.engine.batch.batch import Batch
+    from rankeval_spark.engine.ranking.judgements import Judgements
+    from rankeval_spark.engine.ranking.list_keys import ListKeys
+    from rankeval_spark.engine.ranking.ranked_lists import RankedLists
+    from rankeval_spark.measures import Measure
+    from rankeval_spark.measures.arrays import BoolVector, IntVector
+
+SUMS: Final = "_sums"
+"""Column of the sums: of each measure what is taken, then what that is taken of."""
+
+PARTIAL: Final = (
+    f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {GROUP} int, n_users bigint, "
+    f"{C.N_LISTS} bigint, {SUMS} array<double>"
+)
+"""Columns of what is added up: a row per model, slice, slice values and group of users."""
+
+
+def is_disparity(measure: Measure) -> bool:
+    """Return True if a measure compares the shares of a category."""
+    return N.CATEGORY_SHARES in measure.needs
+
+
+@dataclass(frozen=True)
+class Parity:
+    """What is counted; plain data that travels to the workers.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+        Of kind ``parity``.
+    slices : tuple of tuples of str
+        Names of the segments of each slice; ``()`` is everyone.
+    """
+
+    measures: tuple[Measure, ...]
+    slices: tuple[tuple[str, ...], ...]
+
+    def add_up(
+        self,
+        judgements: Judgements,
+        ranked: RankedLists,
+        segments_of: Callable[[Batch, ListKeys], Mapping[str, pa.Array]],
+    ) -> Iterator[pa.RecordBatch]:
+        """Add up the counts of the users with a list: rows of :data:`PARTIAL`, a batch for each slice.
+
+        Parameters
+        ----------
+        segments_of : callable
+            Makes the columns of :func:`segments.to_segment_columns`.
+        """
+        counts, batch = _Counts(judgements, ranked), ranked.entries.batch
+        n_pairs = len(counts.starts)
+        if not n_pairs:
+            return
+        sums = [part for measure in self.measures for part in counts.of(measure)]
+        numbers = np.column_stack([np.ones(n_pairs), counts.n_lists, *sums])
+        segments = segments_of(batch, replace(ranked.keys, user=counts.user, model=counts.model))
+        table = pa.Table.from_pydict(
+            {
+                C.MODEL_ID: pc.take(to_texts(batch.models), to_arrow(counts.model)),
+                C.K: to_arrow(np.zeros(n_pairs, dtype=np.int32)),
+                **{name: column for name, column in segments.items() if name == PACKED},
+            }
+        )
+        table, group = unpacked(encoded(table, [C.MODEL_ID])), jackknife_groups(batch.users)[counts.user]
+        for index, names in enumerate(segment_columns(self.slices)):
+            keys, cell = groups_of(table, names, (0,))
+            bucket = cell * N_GROUPS + group
+            n_buckets = len(keys) * N_GROUPS
+            found = np.flatnonzero(np.bincount(bucket, minlength=n_buckets))
+            totals = (membership_of(bucket, n_buckets) @ numbers)[found]
+            cell, of_cell = np.divmod(found, N_GROUPS)
+            yield _to_batch(key_columns(index, [keys[one] for one in cell.tolist()]), of_cell, totals)
+
+
+def _to_batch(keys: Sequence[pa.Array], group: IntVector, totals: np.ndarray) -> pa.RecordBatch:
+    n_users, n_lists = totals[:, :2].T.astype(np.int64)
+    sums = totals[:, 2:]
+    offsets = to_arrow(np.arange(len(sums) + 1, dtype=np.int32) * np.int32(sums.shape[1]))
+    columns = {
+        **dict(zip((C.MODEL_ID, "slice_index", C.SLICE_VALUES), keys, strict=False)),
+        GROUP: to_arrow(group.astype(np.int32)),
+        "n_users": to_arrow(n_users),
+        C.N_LISTS: to_arrow(n_lists),
+        SUMS: pa.ListArray.from_arrays(offsets, to_arrow(sums.ravel())),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Counts for the pairs of a model and a user with lists."""
+
+    judgements: Judgements
+    ranked: RankedLists
+
+    @property
+    def batch(self) -> Batch:
+        """The rows."""
+        return self.ranked.entries.batch
+
+    @cached_property
+    def listed(self) -> IntVector:
+        """Lists with items; they come sorted by user and model."""
+        return np.flatnonzero(self.ranked.length)
+
+    @cached_property
+    def starts(self) -> IntVector:
+        """Place among :attr:`listed` of the first list of each pair: int64, shape (n_pairs,)."""
+        keys, listed = self.ranked.keys, self.listed
+        return np.flatnonzero(starts_of_runs(keys.user[listed] * len(self.batch.models) + keys.model[listed]))
+
+    @property
+    def user(self) -> IntVector:
+        """User of each pair."""
+        return self.ranked.keys.user[self.listed[self.starts]]
+
+    @property
+    def model(self) -> IntVector:
+        """Model of each pair."""
+        return self.ranked.keys.model[self.listed[self.starts]]
+
+    @property
+    def n_lists(self) -> IntVector:
+        """Lists of each pair."""
+        return np.diff(self.starts, append=len(self.listed))
+
+    def of(self, measure: Measure) -> list[np.ndarray]:
+        """Count for a measure what is taken, and what that is taken of: arrays with a row per pair."""
+        if is_disparity(measure):
+            (slots_of, slots), (own_of, own) = self._slots(measure), self._profiles(measure)
+            return [slots_of, own_of[self.user], slots, own[self.user]]
+        is_of_relevant = N.GROUP_RELEVANT in measure.needs
+        rel = cast("float", measure.options["rel"]) if is_of_relevant else 0.0
+        possible = self._relevant(rel) if is_of_relevant else self._available
+        taken = self._taken(self._gain >= rel if is_of_relevant else self._is_known[self._item], measure.k)
+        return [taken, possible[self.user] * self.n_lists[:, None]]
+
+    def _taken(self, is_possible: BoolVector, k: int) -> np.ndarray:
+        """Count the items of each group that lists hold and that count: shape (n_pairs, 3)."""
+        places = np.flatnonzero(is_possible & self._is_within(k))
+        places = places[~self._is_own[places]]
+        return self._by_popularity(self._pair[places], self._item[places], n=len(self.starts))
+
+    def _relevant(self, rel: float) -> np.ndarray:
+        """Count the relevant judgements in each group, but for items that the user has already: (n_users, 3)."""
+        user, item = self.judgements.user, self.judgements.pair % max(self.batch.n_items, 1)
+        counts = (self.judgements.gain >= rel) & ~is_in_train(self.batch, user, item)
+        return self._by_popularity(user[counts], item[counts], n=self.batch.n_users)
+
+    @cached_property
+    def _available(self) -> np.ndarray:
+        """Count the items of the catalogue in each group that the user does not have already: (n_users, 3)."""
+        user, item = self._owned
+        known = self._is_known[item]
+        totals = fields(self.batch.constants[C.TOTALS])
+        sizes = np.concatenate([to_numpy(totals[name]) for name in N.GROUP_SIZES])
+        available: np.ndarray = sizes - self._by_popularity(user[known], item[known], n=self.batch.n_users)
+        return available
+
+    def _slots(self, measure: Measure) -> tuple[IntVector, IntVector]:
+        """Count recommended items, of the category and all: each of shape (n_pairs,)."""
+        within = np.flatnonzero(self._is_within(measure.k))
+        has_it, pair, n_pairs = self._has_category(measure)[self._item[within]], self._pair[within], len(self.starts)
+        return np.bincount(pair[has_it], minlength=n_pairs), np.bincount(pair, minlength=n_pairs)
+
+    def _profiles(self, measure: Measure) -> tuple[IntVector, IntVector]:
+        """Count the distinct items of the training data, of the category and all: each of shape (n_users,)."""
+        user, item = self._owned
+        has_it, n_users = self._has_category(measure)[item], self.batch.n_users
+        return np.bincount(user[has_it], minlength=n_users), np.bincount(user, minlength=n_users)
+
+    @cached_property
+    def _owned(self) -> tuple[IntVector, IntVector]:
+        """Users and items of the training data, each pair once."""
+        pairs = np.sort(self.batch.train.user * self.batch.n_items + self.batch.train.item)
+        user, item = np.divmod(pairs[starts_of_runs(pairs)], max(self.batch.n_items, 1))
+        return user, item
+
+    @cached_property
+    def _item(self) -> IntVector:
+        return self.ranked.entries.item[self.ranked.row]
+
+    @cached_property
+    def _pair(self) -> IntVector:
+        """Pair of each ranked item."""
+        of_list = np.zeros(self.ranked.keys.n_lists, dtype=np.int64)
+        of_list[self.listed] = np.repeat(np.arange(len(self.starts)), self.n_lists)
+        return of_list[self.ranked.list_code]
+
+    @cached_property
+    def _gain(self) -> np.ndarray:
+        """Gain of each ranked item, NaN without a judgement."""
+        gains: np.ndarray = np.append(self.judgements.gain, np.nan)[self.ranked.entries.judgement[self.ranked.row]]
+        return gains
+
+    @cached_property
+    def _is_own(self) -> BoolVector:
+        """Whether the user of each ranked item has it in the training data."""
+        return is_in_train(self.batch, self.batch.log.user[self.ranked.row], self._item)
+
+    @cached_property
+    def _is_known(self) -> BoolVector:
+        """Whether the catalogue has each item of the batch."""
+        is_known: BoolVector = to_numpy(self.batch.known_items[N.ITEM_KNOWN], null=0.0) > 0
+        return is_known
+
+    @cached_property
+    def _group(self) -> IntVector:
+        return popularity_groups(self.batch.known_items)
+
+    def _has_category(self, measure: Measure) -> np.ndarray:
+        return has_category(self.batch.known_items[N.ITEM_CATEGORIES], str(measure.options["category"]))
+
+    def _is_within(self, k: int) -> BoolVector:
+        places = np.arange(len(self.ranked.row))
+        return np.ones(len(places), dtype=np.bool_) if k == C.WHOLE_LIST else self.ranked.rank_at(places) <= k
+
+    def _by_popularity(self, owner: IntVector, item: IntVector, *, n: int) -> np.ndarray:
+        width = len(BY_POPULARITY)
+        return np.bincount(owner * width + self._group[item], minlength=n * width).reshape(n, width)

@@ -1,0 +1,221 @@
+"""Moments of the values of every slice, from rows of (model, user, cutoff); partial, to be merged.
+
+Slicing a thousand ways costs no explosion and no sort: rows are summarised in numpy, slice by slice, and only the small
+partial rows are merged. (31 grouping sets over 600,000 rows x 16 measures took Spark 26 s, numpy under 1.5 s.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation import bootstrap_sums
+from rankeval_spark.engine.aggregation.aggregate_state import COUNTS, AggregateLayout
+from rankeval_spark.engine.aggregation.slices import Key, doubles, encoded, groups_of, in_chunks, unpacked
+from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.statistics import ratios
+from rankeval_spark.statistics.moments import Columns, Moments, membership_of
+from rankeval_spark.statistics.ratios import Ratios
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.resampling.replicate_sums import Draws
+
+
+COUNTED: Final = (IS_EVALUATED, C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.HAS_TIES)
+"""Columns of rows of users that COUNTS are made of."""
+
+
+class Rows(NamedTuple):
+    """Rows of (model, user, k) in numpy.
+
+    Attributes
+    ----------
+    table : pa.Table
+        Their model, cutoff and segments; hashes of the users where there is a bootstrap.
+    values : float64, shape (n_rows, n_measures)
+        NaN where undefined. Belongs to whoever is given it, and is changed.
+    denominators : float64, shape (n_rows, n_weights)
+        NaN where undefined.
+    counts : float64, shape (n_rows, n_counts)
+        As ``aggregate_state.COUNTS``; then, where users have several lists, those that each measure is defined for.
+    """
+
+    table: pa.Table
+    values: np.ndarray
+    denominators: np.ndarray
+    counts: np.ndarray
+
+
+@dataclass(frozen=True)
+class PartialAggregator:
+    """What the workers need, and what they do with their partition."""
+
+    measures: tuple[str, ...]
+    weights: dict[str, str]
+    slices: tuple[tuple[str, ...], ...]
+    ks: tuple[int, ...]
+    draws: Draws | None
+    lists: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> AggregateLayout:
+        """How a group's moments are laid out."""
+        return AggregateLayout.of(self.measures, self.weights, has_lists=bool(self.lists))
+
+    def summarise(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Summarise Arrow's rows of (model, user, k), with the columns :data:`COUNTED`."""
+        yield from self.summarise_rows(map(self._to_rows, in_chunks(batches)))
+
+    def _to_rows(self, chunk: pa.Table) -> Rows:
+        table = unpacked(encoded(chunk, [C.MODEL_ID]))
+        counts = np.hstack([_counts(table), np.nan_to_num(_matrix(table, self.lists))])
+        return Rows(table, _matrix(table, self.measures), _matrix(table, self.weights.values()), counts)
+
+    def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
+        """Summarise a partition, a chunk of rows at a time."""
+        weighted = list(self.state.weighted)
+        n_counts = len(COUNTS) + len(self.lists)
+        totals = [_Totals.empty(n_counts) for _ in self.slices]
+        resampler = None if self.draws is None else bootstrap_sums.Resampler(self.draws, self.slices, self.ks)
+        for table, values, denominators, counts in chunks:
+            values[:, weighted] *= denominators
+            columns = Columns.of(values)
+            for names, total in self._grouped(totals):
+                keys, group = groups_of(table, names, self.ks)
+                total.add(keys, columns.by_group(group, len(keys)), _sums(counts, group, len(keys)))
+                if weighted:
+                    total.add_ratios(
+                        keys, ratios.ratio_moments_by_group(values[:, weighted], denominators, group, len(keys))
+                    )
+            if resampler is not None:
+                below = np.ones_like(values)
+                below[:, weighted] = denominators
+                yield from map(bootstrap_sums.with_states, resampler.add(table, values, below))
+        if resampler is not None:
+            yield from map(bootstrap_sums.with_states, resampler.rest())
+        for index, total in enumerate(self._complete(totals)):
+            if total.slots:
+                batch = total.to_batch(index, self.state)
+                yield batch if resampler is None else bootstrap_sums.with_states(batch)
+
+    def _grouped(self, totals: list[_Totals]) -> Iterator[tuple[tuple[str, ...], _Totals]]:
+        """Give the slices whose rows are grouped: those that are no part of a crossing."""
+        yield from ((self.slices[index], totals[index]) for index in sorted(set(self.crossings)))
+
+    def _complete(self, totals: list[_Totals]) -> Iterator[_Totals]:
+        """Make the others of the groups of the crossings, far fewer than rows."""
+        for index, whole in enumerate(self.crossings):
+            if whole == index:
+                yield totals[index]
+            else:
+                yield totals[whole].rolled_up([self.slices[whole].index(name) for name in self.slices[index]])
+
+    @cached_property
+    def crossings(self) -> tuple[int, ...]:
+        """The crossing that each slice is a part of, the smallest there is; a slice that is in none is its own."""
+        sets = [frozenset(names) for names in self.slices]
+        whole = [
+            index
+            for index, names in enumerate(sets)
+            if not any(names < other or (names == other and place < index) for place, other in enumerate(sets))
+        ]
+        return tuple(min((len(sets[place]), place) for place in whole if names <= sets[place])[1] for names in sets)
+
+
+def _counts(table: pa.Table) -> np.ndarray:
+    """Count each row in COUNTS: shape (n_rows, n_counts). Ties are a share where a user has several lists."""
+    is_judged, has_list = (to_numpy(table[name]) > 0 for name in (C.N_JUDGED, C.N_RECOMMENDED))
+    ties, has_both = to_numpy(table[C.HAS_TIES].cast(pa.float64()), null=0.0), is_judged & has_list
+    has_none = is_judged & (to_numpy(table[C.N_RELEVANT]) == 0)
+    flags = (to_numpy(table[IS_EVALUATED]), is_judged & ~has_list, has_none, ~is_judged, has_both, has_both * ties)
+    return np.column_stack(flags).astype(np.float64)
+
+
+def _matrix(table: pa.Table, names: Collection[str]) -> np.ndarray:
+    """Put columns of numbers side by side: shape (n_rows, n_names)."""
+    columns = [doubles(table, name) for name in names]
+    return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
+
+
+def _sums(counts: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+    sums: np.ndarray = membership_of(group, n_groups) @ counts
+    return sums
+
+
+@dataclass
+class _Totals:
+    """Moments and counts of one slice, merged chunk by chunk; those of ratios too."""
+
+    counts: np.ndarray
+    slots: dict[Key, int] = field(default_factory=dict)
+    moments: Moments | None = None
+    ratios: Ratios | None = None
+
+    @classmethod
+    def empty(cls, n_counts: int) -> _Totals:
+        """Begin with no group, and so many counts of each."""
+        return cls(np.zeros((0, n_counts)))
+
+    def add(self, keys: list[Key], moments: Moments, counts: np.ndarray) -> None:
+        slots = np.array([self.slots.setdefault(key, len(self.slots)) for key in keys])
+        size = len(self.slots)
+        spread = _spread(moments, slots, size)
+        self.moments = spread if self.moments is None else _padded(self.moments, size).merge(spread)
+        self.counts = np.pad(self.counts, ((0, size - len(self.counts)), (0, 0)))
+        self.counts[slots] += counts
+
+    def add_ratios(self, keys: list[Key], added: Ratios) -> None:
+        slots = np.array([self.slots[key] for key in keys])
+        spread = _spread_ratios(added, slots, len(self.slots))
+        before = self.ratios
+        if before is not None:
+            before = _spread_ratios(before, np.arange(len(before.cross)), len(self.slots))
+        self.ratios = spread if before is None else before.merge(spread)
+
+    def rolled_up(self, places: Sequence[int]) -> _Totals:
+        """Unite the groups that have the same values at these places."""
+        if self.moments is None:
+            return _Totals(self.counts)
+        keys = [(model, tuple(values[place] for place in places), k) for model, values, k in self.slots]
+        slots: dict[Key, int] = {}
+        slot = np.array([slots.setdefault(key, len(slots)) for key in keys])
+        order = np.argsort(slot, kind="stable")
+        group, size = slot[order], len(slots)
+        return _Totals(
+            _sums(self.counts, slot, size),
+            slots,
+            self.moments.at(order).united(group, size),
+            None if self.ratios is None else self.ratios.at(order).united(group, size),
+        )
+
+    def to_batch(self, slice_index: int, state: AggregateLayout) -> pa.RecordBatch:
+        """Lay the groups out as rows of PARTIAL."""
+        if self.moments is None:
+            message = "a slice without a group has no rows"
+            raise ValueError(message)
+        return state.to_batch(slice_index, list(self.slots), self.moments, self.ratios, self.counts)
+
+
+def _spread(moments: Moments, slots: np.ndarray, size: int) -> Moments:
+    """Place each group's moments in its slot; the other slots are empty."""
+    shape = (size, moments.n.shape[1])
+    n, mean, m2 = np.zeros(shape, dtype=moments.n.dtype), np.full(shape, np.nan), np.zeros(shape)
+    n[slots], mean[slots], m2[slots] = moments.n, moments.mean, moments.m2
+    return Moments(n, mean, m2)
+
+
+def _spread_ratios(added: Ratios, slots: np.ndarray, size: int) -> Ratios:
+    cross = np.zeros((size, added.cross.shape[1]))
+    cross[slots] = added.cross
+    return Ratios(_spread(added.numerator, slots, size), _spread(added.denominator, slots, size), cross)
+
+
+def _padded(moments: Moments, size: int) -> Moments:
+    return _spread(moments, np.arange(len(moments.n)), size)

@@ -1,0 +1,120 @@
+"""Groups of rows: chunks of rows, columns as numpy, and the (model, slice values, cutoff) that rows belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+
+USER_HASH: Final = "_user_hash"
+"""Column of the hash of the user, where it travels to Python."""
+
+PACKED: Final = "_segments"
+"""Column of the segments' values, where they travel to Python."""
+
+SEGMENT: Final = "_segment_"
+
+ROWS_AT_ONCE: Final = 65_536
+"""Rows summarised in one go: enough to make the work per slice small, little enough to stay under 50 MB."""
+
+Key: TypeAlias = tuple[str, tuple[str | None, ...], int]
+"""Model, values of the other columns, cutoff."""
+
+
+def segment_columns(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Columns of the segments of each slice, once :func:`unpacked` has made them."""
+    names = dict.fromkeys(name for one in slices for name in one)
+    columns = {name: f"{SEGMENT}{index}" for index, name in enumerate(names)}
+    return [tuple(columns[name] for name in one) for one in slices]
+
+
+def unpacked(table: pa.Table, *, packed: str = PACKED, prefix: str = "") -> pa.Table:
+    """Replace the array of :func:`segments_of` by a column of each: distinct values, and the place of each row's."""
+    if packed not in table.column_names:
+        return table
+    values = table[packed].combine_chunks().flatten().dictionary_encode(null_encoding="encode")
+    codes = to_numpy(values.indices).reshape(table.num_rows, -1)
+    table = table.drop_columns(packed)
+    for index, code in enumerate(codes.T):
+        found, position = _distinct(code, len(values.dictionary))
+        column = pa.DictionaryArray.from_arrays(to_arrow(position), pc.take(values.dictionary, to_arrow(found)))
+        table = table.append_column(f"{prefix}{SEGMENT}{index}", column)
+    return table
+
+
+def in_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join Arrow's batches of some 10,000 rows to chunks of about ROWS_AT_ONCE."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= ROWS_AT_ONCE:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held and any(one.num_rows for one in held):
+        yield pa.Table.from_batches(held)
+
+
+def doubles(table: pa.Table, name: str) -> np.ndarray:
+    """Give a column of numbers, NaN where it is NULL."""
+    return to_numpy(table[name])
+
+
+def encoded(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """Replace text columns by their distinct values and the position of each row's, which every grouping needs."""
+    for name in names:
+        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    return table
+
+
+def groups_of(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tuple[list[Key], np.ndarray]:
+    """Find the groups (model, slice values, k) that occur: their keys, and the group of each row."""
+    columns = [_encode(table[name]) for name in (C.MODEL_ID, *names)]
+    code, n_codes = positions_of(table, ks), len(ks)
+    for codes, values in columns:
+        code, n_codes = code * len(values) + codes, n_codes * len(values)
+    found, group = _distinct(code, n_codes)
+    return _keys(found, columns, ks), group
+
+
+def _distinct(code: np.ndarray, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the codes that occur, ascending, and the place of each row's among them; codes are below ``n_codes``."""
+    if n_codes > max(ROWS_AT_ONCE, len(code)):
+        found, group = np.unique(code, return_inverse=True)
+        return found, group
+    occurs = np.zeros(n_codes, dtype=np.bool_)  # 65,536 rows in 0.1 ms, where a sort takes 3
+    occurs[code] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[code]
+
+
+def positions_of(table: pa.Table, ks: tuple[int, ...]) -> np.ndarray:
+    """Find the position of each row's cutoff among ``ks``."""
+    order = np.argsort(ks)
+    positions: np.ndarray = order[np.searchsorted(np.asarray(ks)[order], to_numpy(table[C.K]))].astype(np.int64)
+    return positions
+
+
+def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
+    """Find the distinct values of a text column, NULL as a value of its own, and the position of each row's."""
+    column = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode(null_encoding="encode")
+    return to_numpy(column.indices), column.dictionary.to_pylist()
+
+
+def _keys(codes: np.ndarray, columns: Sequence[tuple[np.ndarray, list[str | None]]], ks: tuple[int, ...]) -> list[Key]:
+    values: list[list[str | None]] = []
+    for _, labels in reversed(columns):
+        codes, positions = np.divmod(codes, len(labels))
+        values.append([labels[position] for position in positions.tolist()])
+    models, *slice_values = reversed(values)
+    by_row = zip(*slice_values, strict=True) if slice_values else repeat((), len(models))
+    cutoffs = (ks[position] for position in codes.tolist())
+    return [(str(model), tuple(own), k) for model, own, k in zip(models, by_row, cutoffs, strict=True)]

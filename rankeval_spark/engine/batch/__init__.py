@@ -1,0 +1,1 @@
+"""Rows of whole users as coded arrays."""

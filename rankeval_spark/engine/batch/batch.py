@@ -1,0 +1,237 @@
+"""Rows of users as coded arrays, one group of arrays for each input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.batch.codes import Codes, in_id_order, to_codes
+from rankeval_spark.engine.batch.constants import unpack_constants
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import IntVector
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """The rows of one input.
+
+    Attributes
+    ----------
+    user, item : int64, shape (n_rows,)
+        Codes of the ids; ``item`` is empty where the input has no items.
+    columns : mapping of str to pa.Array
+        The other columns, by name.
+    """
+
+    user: IntVector
+    item: IntVector
+    columns: Mapping[str, pa.Array]
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.user)
+
+    def at(self, chosen: np.ndarray) -> CodedRows:
+        """Take rows by a mask or by their positions."""
+        places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        by_place = to_arrow(places)
+        return CodedRows(
+            self.user[places],
+            self.item[places] if len(self.item) else self.item,
+            {name: pc.take(column, by_place) for name, column in self.columns.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """All rows of some users.
+
+    Attributes
+    ----------
+    users, items : pa.Array
+        Distinct ids, which the codes of the tables are positions in. Users are in the order of their ids, so that sums
+        over users do not depend on the order of the rows.
+    models : tuple of str
+        Names of all models of the evaluation; ``model`` holds positions in it.
+    model : int64, shape (n_log_rows,)
+        Model of each row of the log.
+    log, held_out, train, segments, familiarity, pairs : Table
+        The inputs, see :mod:`row_kinds`; those that are not given have no rows.
+    constants : mapping of str to pa.Array
+        What is the same for all users, an array of one cell each, by its column.
+    """
+
+    users: pa.Array
+    items: pa.Array
+    models: tuple[str, ...]
+    model: IntVector
+    log: CodedRows
+    held_out: CodedRows
+    train: CodedRows
+    segments: CodedRows
+    familiarity: CodedRows
+    pairs: CodedRows
+    constants: Mapping[str, pa.Array]
+
+    def with_log(self, chosen: np.ndarray) -> Batch:
+        """Keep only some rows of the log, by a mask."""
+        return replace(self, log=self.log.at(chosen), model=self.model[chosen])
+
+    @cached_property
+    def known_items(self) -> dict[str, pa.Array]:
+        """Facts of the distinct items, by name, from the constants and from rows; NULL where nothing is known."""
+        found = {}
+        if row_kinds.ITEMS in self.constants:
+            facts = fields(self.constants[row_kinds.ITEMS].flatten())
+            place = pc.index_in(self.items, value_set=facts.pop(C.ITEM_ID).cast(self.items.type))
+            found = {name: pc.take(column, place) for name, column in facts.items()}
+        tables = [one for one in (self.log, self.held_out, self.train) if row_kinds.FACTS in one.columns]
+        if tables:
+            row = np.full(self.n_items, -1)
+            row[np.concatenate([one.item for one in tables])] = np.arange(sum(map(len, tables)))
+            of_rows = pa.concat_arrays([one.columns[row_kinds.FACTS] for one in tables])
+            found |= fields(pc.take(of_rows, to_arrow(row, is_null=row < 0)))
+        return found
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        """Number of distinct items."""
+        return len(self.items)
+
+
+COLUMNS_OF = {
+    row_kinds.LOG: (C.LIST_ID, C.SCORE, C.RANK, row_kinds.FACTS),
+    row_kinds.HELD_OUT: (C.GAIN, C.VALUE, C.INTERACTED_AT, row_kinds.FACTS),
+    row_kinds.TRAIN: (row_kinds.FACTS,),
+    row_kinds.SEGMENTS: (row_kinds.SEGMENT_VALUES,),
+    row_kinds.FAMILIARITY: (row_kinds.SIMILARITY,),
+    row_kinds.PAIRS: (C.MODEL_ID, C.LIST_ID, C.PAIRS),
+}
+"""Columns that are read of each input in addition to its ids; a table that lacks one has no use for it."""
+
+CONSTANTS = (row_kinds.MODELS, row_kinds.SHARED)
+"""Columns that hold a value in the first row of a partition alone."""
+
+NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
+
+_WITHOUT_ITEMS = (row_kinds.SEGMENTS, row_kinds.PAIRS)
+
+
+def without_constants(
+    batches: Iterable[pa.RecordBatch],
+) -> tuple[dict[str, pa.Array], Iterator[pa.RecordBatch]]:
+    """Take what is the same for all users from the first row of a partition, and leave its columns out of all rows."""
+    rest = (batch for batch in batches if batch.num_rows)
+    first = next(rest, None)
+    if first is None:
+        return {}, iter(())
+    names = [name for name in CONSTANTS if name in first.schema.names]
+    found = {name: first[name].slice(0, 1) for name in names}
+    if row_kinds.SHARED in found:
+        found |= unpack_constants(found.pop(row_kinds.SHARED))
+    return found, (batch.drop_columns(names) for batch in chain([first], rest))
+
+
+def to_batch(
+    table: pa.Table,
+    *,
+    models: Sequence[str] | None,
+    constants: Mapping[str, pa.Array] = NOTHING,
+    described: Collection[int] = (row_kinds.LOG,),
+) -> Batch:
+    """Encode rows of :mod:`row_kinds`, all rows of their users.
+
+    Parameters
+    ----------
+    table : pa.Table
+        With :data:`row_kinds.KIND`, ``user_id``, ``item_id`` and such of the other columns as a policy or measure
+        reads. Keys are not NULL. Without ``gain``, gains of judgements are in ``score``.
+    models : sequence of str or None
+        The models expected; None: those in the log, whose names are in ``constants``.
+    constants : mapping of str to pa.Array
+        What is the same for all users, see :func:`without_constants`.
+    described : collection of int
+        Inputs whose rows have the facts of their items, where there is a column of these.
+    """
+    users, items = in_id_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
+    kind = to_numpy(table[row_kinds.KIND])
+    names = tuple(_names_in(constants) if models is None else models)
+    of = {one: _places_of(kind, one) for one in COLUMNS_OF}
+    others = {one: table if one in described else _without_facts(table) for one in COLUMNS_OF}
+    log, held_out, train, segments, familiarity, pairs = (
+        _table(others[one], of[one], one, users, items) for one in COLUMNS_OF
+    )
+    return Batch(
+        users.values,
+        items.values,
+        names,
+        _models_of(table, of[row_kinds.LOG], names),
+        log,
+        held_out,
+        train,
+        segments,
+        familiarity,
+        pairs,
+        constants=constants,
+    )
+
+
+def _places_of(kind: np.ndarray, one: int) -> IntVector:
+    return np.flatnonzero(kind == one)
+
+
+def _without_facts(table: pa.Table) -> pa.Table:
+    return table.drop_columns(row_kinds.FACTS) if row_kinds.FACTS in table.column_names else table
+
+
+def fields(structs: pa.StructArray) -> dict[str, pa.Array]:
+    """Split a struct column into its fields; NULL structs have NULL fields."""
+    return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))
+
+
+def _table(table: pa.Table, places: IntVector, kind: int, users: Codes, items: Codes) -> CodedRows:
+    found = {name: name for name in COLUMNS_OF[kind] if name in table.column_names}
+    if kind == row_kinds.HELD_OUT and C.SCORE in table.column_names:
+        found.setdefault(C.GAIN, C.SCORE)
+    item = items.code[places] if kind not in _WITHOUT_ITEMS else np.zeros(0, dtype=np.int64)
+    return CodedRows(users.code[places], item, {name: taken(table[column], places) for name, column in found.items()})
+
+
+def taken(column: pa.ChunkedArray, places: IntVector) -> pa.Array:
+    """Take the values of a column at ascending positions."""
+    whole = in_one_piece(column)
+    is_range = len(places) and places[-1] - places[0] + 1 == len(places)
+    return whole.slice(places[0], len(places)) if is_range else pc.take(whole, to_arrow(places))
+
+
+def _names_in(constants: Mapping[str, pa.Array]) -> Iterable[str]:
+    return (
+        sorted(json.loads(constants[row_kinds.MODELS][0].as_py())) if row_kinds.MODELS in constants else (C.ONE_MODEL,)
+    )
+
+
+def _models_of(table: pa.Table, places: IntVector, names: tuple[str, ...]) -> IntVector:
+    if len(names) == 1:  # rows need not name it, and do not where only those of pairs have the column
+        return np.zeros(len(places), dtype=np.int64)
+    codes = to_codes(taken(table[C.MODEL_ID], places))
+    number = {name: place for place, name in enumerate(names)}
+    by_code = np.array([number[name] for name in codes.values.to_pylist()], dtype=np.int64)
+    return by_code[codes.code]

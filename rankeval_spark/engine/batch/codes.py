@@ -1,0 +1,115 @@
+"""Dense integer codes of ids, and sort keys of numbers.
+
+Codes are numbered by first appearance and differ between partitions: nothing may be ordered by them. Where ids decide
+an order, their dictionary is ordered, which is far shorter than the rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_numpy
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import IntVector
+
+UintVector = np.ndarray
+"""uint64, one-dimensional."""
+
+_SIGN = np.uint64(1 << 63)
+
+
+class Codes(NamedTuple):
+    """A column of ids as positions in its distinct values.
+
+    Attributes
+    ----------
+    code : int64, shape (n_rows,)
+        Position of the id of each row; NULL ids must have been left out.
+    values : pa.Array
+        Distinct ids, by first appearance.
+    """
+
+    code: IntVector
+    values: pa.Array
+
+    @property
+    def n_values(self) -> int:
+        """Number of distinct ids."""
+        return len(self.values)
+
+
+def to_codes(column: pa.Array | pa.ChunkedArray) -> Codes:
+    """Encode a column; a row with NULL gets the code -1."""
+    whole = in_one_piece(column)
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.dictionary_decode()
+    encoded = whole.dictionary_encode()
+    code = to_numpy(encoded.indices, null=-1).astype(np.int64)
+    return Codes(code, encoded.dictionary)
+
+
+def in_id_order(codes: Codes) -> Codes:
+    """Renumber the codes in the order of the ids; none may be NULL."""
+    place = ascending(codes.values)
+    return Codes(place[codes.code], pc.take(codes.values, pc.sort_indices(codes.values)))
+
+
+def ascending(ids: pa.Array) -> IntVector:
+    """Place of each distinct id in their order: integers by value, texts by their UTF-8 bytes; from 0."""
+    return _places(pc.sort_indices(ids))
+
+
+def bytes_descending(ids: pa.Array) -> IntVector:
+    """Place of each distinct id in the descending order of its text's bytes, as trec_eval breaks ties; from 0."""
+    return _places(pc.sort_indices(ids.cast(pa.string()), sort_keys=[("", "descending")]))
+
+
+def _places(order: pa.Array) -> IntVector:
+    places = np.empty(len(order), dtype=np.int64)
+    places[to_numpy(order)] = np.arange(len(order))
+    return places
+
+
+def descending_key(numbers: pa.Array) -> UintVector:
+    """Return integers that are smaller the larger a number is, and equal where two numbers are.
+
+    Doubles keep all their bits, whole numbers are never turned into doubles, and decimals go by their places among the
+    distinct values. -0.0 equals 0.0.
+    """
+    if pa.types.is_decimal(numbers.type):
+        codes = to_codes(numbers)
+        place = np.uint64(codes.n_values) - ascending(codes.values).astype(np.uint64)[codes.code]
+        return place << np.uint64(64 - max(1, int(codes.n_values).bit_length()))
+    values = to_numpy(numbers)
+    if values.dtype.kind == "f":
+        bits = (values.astype(np.float64, copy=False) + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
+        key: UintVector = np.where(bits & _SIGN, bits, ~bits & ~_SIGN)
+    else:
+        key = ~(values.astype(np.int64, copy=False).view(np.uint64) ^ _SIGN)
+    return key
+
+
+def packed(high: IntVector, low: UintVector, *, n_high: int) -> tuple[UintVector, int]:
+    """Put two numbers into one sort key of 64 bits, as many bits of ``low`` as there is room for.
+
+    Returns
+    -------
+    key : uint64, shape (n_rows,)
+        Sorts by ``high`` and then by the leading bits of ``low``.
+    n_lost : int
+        Bits of ``low`` that the key does not hold.
+    """
+    n_bits = max(1, int(n_high - 1).bit_length())
+    return (high.astype(np.uint64) << np.uint64(64 - n_bits)) | (low >> np.uint64(n_bits)), n_bits
+
+
+def starts_of_runs(values: np.ndarray) -> np.ndarray:
+    """Mark where a value differs from the one before: bool, shape (n,)."""
+    is_start = np.ones(len(values), dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=is_start[1:])
+    return is_start

@@ -1,0 +1,1 @@
+"""What the workers count in the inputs while they evaluate them."""

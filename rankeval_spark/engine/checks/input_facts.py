@@ -1,0 +1,195 @@
+"""What a worker sees of the log and the judgements while it evaluates them: what the checks ask about them.
+
+It leaves the worker in one more row, the last of the partition, so that the checks need not read these inputs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, SupportsInt
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.checks.unusable_rows import RowCounts
+from rankeval_spark.engine.scoring.scorer import RELEVANT
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.batch.batch import Batch
+    from rankeval_spark.engine.ranking.judgements import Judgements
+    from rankeval_spark.measures.arrays import BoolVector
+
+ROWS_BY_KIND: Final = "_rows_by_kind"
+"""Column of :attr:`RowCounts.by_kind` as bytes; NULL in all rows but the last."""
+
+USED_ITEMS: Final = "_used_items"
+"""Column of the items of the log and the judgements, likewise: structs of the fields of :data:`ITEM_FIELDS`."""
+
+ITEM_FIELDS: Final = {C.ITEM_ID: "", "n_judged": "bigint", "is_listed": "boolean"}
+"""Fields of an item with their types in Spark: its id, of the type of the inputs, and how it is used."""
+
+TALLIES: Final = "_tallies"
+"""Column of what was counted of the judgements, likewise: structs of the fields of :class:`Tally`."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How often a check met its case in some partitions, of how many, and the first and last key concerned."""
+
+    check: str
+    count: int
+    total: int
+    first: str | None = None
+    last: str | None = None
+
+    def plus(self, other: Tally) -> Tally:
+        """Add what another partition counted."""
+        keys = [key for key in (self.first, self.last, other.first, other.last) if key is not None]
+        first, last = (min(keys), max(keys)) if keys else (None, None)
+        return Tally(self.check, self.count + other.count, self.total + other.total, first, last)
+
+    @property
+    def sample_keys(self) -> list[str]:
+        """The keys, each once."""
+        return list(dict.fromkeys(key for key in (self.first, self.last) if key is not None))
+
+
+TALLY_TYPES: Final = dict(
+    zip((one.name for one in fields(Tally)), ("string", "bigint", "bigint", "string", "string"), strict=True)
+)
+"""Fields of a tally with their types in Spark."""
+
+
+@dataclass
+class InputFacts:
+    """What was seen of the log and the judgements in one partition.
+
+    Attributes
+    ----------
+    are_wanted : bool
+        Whether more than rows by kind is looked at.
+    counts : RowCounts
+        Rows by kind.
+    tallies : dict of str to Tally
+        What was counted of the usable judgements, by check.
+    items : list of tuple
+        Items that are judged or listed, of some users each: ids, judged rows, and whether each is listed.
+    """
+
+    are_wanted: bool = False
+    counts: RowCounts = field(default_factory=RowCounts)
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    items: list[tuple[pa.Array, pa.Array, pa.Array]] = field(default_factory=list)
+
+    def add(self, batch: Batch, judgements: Judgements) -> None:
+        """Look at a batch, whose judgements are one per user and item."""
+        if not self.are_wanted:
+            return
+        is_listed = np.bincount(batch.log.item, minlength=batch.n_items) > 0
+        n_judged = np.bincount(batch.held_out.item, minlength=batch.n_items)
+        used = to_arrow(is_listed | (n_judged > 0))
+        self.items.append((batch.items.filter(used), to_arrow(n_judged).filter(used), to_arrow(is_listed).filter(used)))
+        for tally in (*_of_users(batch, judgements), *_of_rows(batch)):
+            self.tallies[tally.check] = self.tallies.get(tally.check, Tally(tally.check, 0, 0)).plus(tally)
+
+    def to_row(self) -> pa.RecordBatch:
+        """Make a row of the three columns."""
+        cell = self.counts.by_kind.astype(np.int64).tobytes()
+        ends = pa.py_buffer(np.array([0, len(cell)], dtype=np.int32))
+        counts = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(cell)])
+        parts = zip(*self.items, strict=True) if self.items else ([pa.nulls(0)] for _ in ITEM_FIELDS)
+        items = [pa.concat_arrays(part) for part in parts]
+        columns = {ROWS_BY_KIND: counts, USED_ITEMS: _in_one_cell(dict(zip(ITEM_FIELDS, items, strict=True)))}
+        columns[TALLIES] = _in_one_cell(_tally_columns(list(self.tallies.values())))
+        return pa.RecordBatch.from_pydict(columns)
+
+
+def _of_users(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
+    """Count judgements that repeat another, and users without a relevant one."""
+    n_rows, n_pairs = (np.bincount(each.user, minlength=batch.n_users) for each in (batch.held_out, judgements))
+    best = np.full(batch.n_users, -np.inf)
+    np.maximum.at(best, judgements.user, judgements.gain)
+    is_repeated, has_none = n_rows > n_pairs, (n_pairs > 0) & (best < RELEVANT)
+    n_judged = len(batch.held_out.user)
+    yield _tally("duplicates", n_judged - len(judgements.user), n_judged, batch.users, is_repeated)
+    yield _tally("zero_relevant", np.count_nonzero(has_none), np.count_nonzero(n_pairs), batch.users, has_none)
+
+
+def _of_rows(batch: Batch) -> Iterator[Tally]:
+    """Count gains below 0, or too low to be relevant, and values that are no number."""
+    held_out = batch.held_out
+    gain = to_numpy(held_out.columns[C.GAIN]).astype(np.float64, copy=False) if len(held_out.user) else np.zeros(0)
+    flags = {"negative_gains": gain < 0, "low_gains": (gain > 0) & (gain < RELEVANT)}
+    if C.VALUE in held_out.columns:
+        flags["null_values"] = ~np.isfinite(to_numpy(held_out.columns[C.VALUE]).astype(np.float64, copy=False))
+    for check, flag in flags.items():
+        concerned = np.flatnonzero(flag)
+        users, items = (
+            pc.take(ids, to_arrow(codes[concerned])).cast(pa.string())
+            for ids, codes in ((batch.users, held_out.user), (batch.items, held_out.item))
+        )
+        keys = pc.binary_join_element_wise(users, items, to_texts([" "])[0])
+        yield _tally(check, len(concerned), len(flag), keys, np.ones(len(concerned), dtype=np.bool_))
+
+
+def _tally(check: str, count: SupportsInt, total: SupportsInt, keys: pa.Array, is_concerned: BoolVector) -> Tally:
+    if not is_concerned.any():
+        return Tally(check, int(count), int(total))
+    ends = pc.min_max(keys.filter(to_arrow(is_concerned)).cast(pa.string())).as_py()
+    return Tally(check, int(count), int(total), ends["min"], ends["max"])
+
+
+def _tally_columns(tallies: list[Tally]) -> dict[str, pa.Array]:
+    numbers = np.array([[one.count, one.total] for one in tallies], dtype=np.int64).reshape(-1, 2)
+    return {
+        "check": to_texts(one.check for one in tallies),
+        "count": to_arrow(numbers[:, 0]),
+        "total": to_arrow(numbers[:, 1]),
+        "first": to_texts(one.first for one in tallies),
+        "last": to_texts(one.last for one in tallies),
+    }
+
+
+def _in_one_cell(columns: Mapping[str, pa.Array]) -> pa.ListArray:
+    structs = pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
+    return pa.ListArray.from_arrays(to_arrow(np.array([0, len(structs)], dtype=np.int32)), structs)
+
+
+def counts_of(cells: Iterable[bytes]) -> RowCounts:
+    """Add up the cells of :data:`ROWS_BY_KIND` of all partitions."""
+    counts = RowCounts()
+    for cell in cells:
+        counts.by_kind += np.frombuffer(cell, dtype=np.int64)
+    return counts
+
+
+def tallies_of(cells: Iterable[Iterable[Any]]) -> dict[str, Tally]:
+    """Add up the cells of :data:`TALLIES` of all partitions, by check."""
+    found: dict[str, Tally] = {}
+    for one in (Tally(*each) for cell in cells for each in cell):
+        found[one.check] = found.get(one.check, Tally(one.check, 0, 0)).plus(one)
+    return found
+
+
+def completed(batches: Iterable[pa.RecordBatch], *, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Give batches all columns of a schema, NULL where they have none, so that one kind of rows can follow another.
+
+    Parameters
+    ----------
+    schema : pa.Schema
+        All columns, in their order. A column of the first batch keeps its own type: that of parts of lists and maps
+        may be named otherwise.
+    """
+    types: list[pa.DataType] = []
+    for batch in batches:
+        own = set(batch.schema.names)
+        types = types or [(batch.schema if one.name in own else schema).field(one.name).type for one in schema]
+        columns = [
+            batch[name].cast(type_) if name in own else pa.nulls(batch.num_rows, type_)
+            for name, type_ in zip(schema.names, types, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema.names)

@@ -1,0 +1,165 @@
+"""Rows that cannot be used: counted while they pass, and an input that has no other rows is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from rankeval_spark.engine.aggregation.aggregate_state import (
+    GROUP,
+    STATE,
+    cells_to_doubles,
+    doubles_to_cells,
+    key_columns,
+)
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.comparisons.comparison_state import ROWS, Key
+from rankeval_spark.engine.failures import refuse_input
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.comparisons.comparison_state import Partial
+
+EXPECTED: Final[Mapping[str, str]] = {
+    "recommendations": "ids that are not NULL, and a finite score or else a rank of at least 1",
+    "held_out": "ids that are not NULL, and a finite gain",
+    "segments": "users that are not NULL",
+    "train": "users and items that are not NULL",
+    "items": "items that are not NULL",
+}
+"""What a row of each input needs to be used."""
+
+FIX: Final = "correct the rows"
+
+INVALID_ORDER: Final = "a recommendation with a NULL, NaN or infinite score or rank"
+"""What the policy ``invalid_scores`` refuses."""
+
+ZERO_RANK: Final = "rank 0, in a log whose ranks order its lists"
+ZERO_RANK_EXPECTED: Final = "ranks that count from 1"
+ZERO_RANK_FIX: Final = "call evaluate(ranks_from=0), which counts the first item of each list as 1"
+
+OF_INPUTS: Final = -1
+"""The ``slice_index`` of a partial row that counts the rows of the inputs, in place of the moments of a slice."""
+
+_N_KINDS: Final = row_kinds.FIRST_UNUSABLE + len(row_kinds.UNUSABLE)
+
+
+@dataclass
+class RowCounts:
+    """Rows of a partition by their kind, see :mod:`row_kinds`.
+
+    Attributes
+    ----------
+    by_kind : int64, shape (n_kinds,)
+    """
+
+    by_kind: np.ndarray = field(default_factory=lambda: np.zeros(_N_KINDS, dtype=np.int64))
+
+    def usable(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Count the rows that pass, and keep those that can be used."""
+        for batch in batches:
+            kind = to_numpy(batch[row_kinds.KIND])
+            self.by_kind += np.bincount(kind, minlength=_N_KINDS)
+            if kind.max(initial=0) < row_kinds.FIRST_UNUSABLE:
+                yield batch
+            else:
+                yield batch.filter(to_arrow(kind < row_kinds.FIRST_UNUSABLE))
+
+    def has_unusable(self, kind: int) -> bool:
+        """Return True if an input has rows that cannot be used."""
+        return any(
+            self.by_kind[row_kinds.FIRST_UNUSABLE + at] for at, (of, _) in enumerate(row_kinds.UNUSABLE) if of == kind
+        )
+
+    def to_partial(self) -> Partial:
+        """Make an aggregate of comparisons of the counts."""
+        return Key(None, None, OF_INPUTS, (), 0), ROWS, self.by_kind.astype(np.float64).tobytes()
+
+    def to_batch(self) -> pa.RecordBatch:
+        """Make a row of ``aggregate_state.PARTIAL`` of the counts."""
+        key = key_columns(OF_INPUTS, [("", (), 0)])
+        return pa.RecordBatch.from_arrays([*key, doubles_to_cells(self.by_kind[None, :])], [*GROUP, STATE])
+
+
+def without_counts(partials: pa.Table) -> pa.Table:
+    """Take the counts of rows out of partial rows.
+
+    Raises
+    ------
+    RefusedError
+        If an input has rows and none that can be used, with the counts by check.
+    """
+    is_count = to_numpy(partials["slice_index"]) == OF_INPUTS
+    counts = partials.filter(to_arrow(is_count))
+    if not counts.num_rows:
+        return partials
+    refuse_without_usable(cells_to_doubles(counts[STATE]))
+    return partials.filter(to_arrow(~is_count))
+
+
+def refuse_without_usable(counts: np.ndarray) -> None:
+    """Refuse an input that has rows and none that can be used.
+
+    Parameters
+    ----------
+    counts : float64, shape (n_partitions, n_kinds)
+        :attr:`RowCounts.by_kind` of all partitions.
+    """
+    by_kind = np.rint(counts.sum(axis=0)).astype(np.int64)
+    for kind, name in row_kinds.NAMES.items():
+        places = [
+            (row_kinds.FIRST_UNUSABLE + place, check)
+            for place, (of, check) in enumerate(row_kinds.UNUSABLE)
+            if of == kind
+        ]
+        refuse_by_check(name, {None: int(by_kind[kind]), **{check: int(by_kind[at]) for at, check in places}})
+
+
+def refuse_unusable(counts: pa.Array) -> None:
+    """Refuse an input that has rows and none that can be used.
+
+    Parameters
+    ----------
+    counts : pa.Array
+        One cell of :data:`row_kinds.COUNTS`: the first rows of each input, :data:`row_kinds.MOST_COUNTED` at most.
+    """
+    by_input: dict[str, dict[str | None, int]] = {}
+    for one in counts[0].as_py():
+        by_input.setdefault(one["input"], {})[one["check"]] = one["count"]
+    for name, by_check in sorted(by_input.items()):
+        is_part = sum(by_check.values()) >= row_kinds.MOST_COUNTED
+        refuse_by_check(name, by_check, or_more=" or more" if is_part else "")
+
+
+def refuse_by_check(name: str, by_check: Mapping[str | None, int], *, or_more: str = "") -> None:
+    """Refuse an input that has rows and none that can be used.
+
+    Parameters
+    ----------
+    name : str
+        The input, of :data:`EXPECTED`.
+    by_check : mapping
+        Number of rows by the check that they fail, None for those that can be used.
+    or_more : str
+        What is written behind the number of rows, where not all of them were counted.
+
+    Raises
+    ------
+    RefusedError
+        With the counts by check.
+    """
+    checks = dict.fromkeys(check for _, check in row_kinds.UNUSABLE)
+    unusable = {check: by_check[check] for check in checks if by_check.get(check)}
+    if unusable and not by_check.get(None):
+        each = ", ".join(f"{count} {check}" for check, count in unusable.items())
+        found = f"{sum(unusable.values())} rows{or_more} and none that can be used ({each})"
+        refuse_input(name, found, expected=EXPECTED[name], fix=FIX)
+
+
+def refuse_zero_rank() -> NoReturn:
+    """Refuse a log that counts its ranks from 0 and is ordered by them."""
+    refuse_input(row_kinds.NAMES[row_kinds.LOG], ZERO_RANK, expected=ZERO_RANK_EXPECTED, fix=ZERO_RANK_FIX)

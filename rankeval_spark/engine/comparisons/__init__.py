@@ -1,0 +1,1 @@
+"""Paired differences of models, as partial aggregates that merge."""

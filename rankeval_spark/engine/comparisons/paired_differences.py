@@ -1,0 +1,319 @@
+"""The work of comparisons: values of users in, aggregates of their differences by pair, slice and cutoff out.
+
+It contains no formula. Aggregates of two partitions merge; rows of ``comparisons`` are made of them later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from rankeval_spark.engine.comparisons import comparison_state
+from rankeval_spark.engine.comparisons.comparison_state import HeldSums, Key, Partial
+from rankeval_spark.engine.comparisons.value_cubes import Cube, Slicing, Values, gathered, slicings_of, whole_users
+from rankeval_spark.statistics import moments
+from rankeval_spark.statistics.comparisons import (
+    paired_differences,
+    paired_ratios,
+    rank_tests,
+    sign_randomization,
+    tukey,
+)
+from rankeval_spark.statistics.comparisons.paired_differences import PairedValues
+from rankeval_spark.statistics.moments import membership_of
+from rankeval_spark.statistics.resampling import bootstrap
+from rankeval_spark.statistics.resampling.replicate_sums import Draws, Groups, members
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.config.sections.inference import TestName
+    from rankeval_spark.statistics.comparisons.rank_tests import Zeros
+
+MOST_SUMMED: Final = 1 << 26
+"""Bytes of sums of replicates that are made in one go, or those of one pair and group of users where these are more:
+with more pairs and groups than fit, they take turns."""
+
+_ARRAYS_A_COLUMN: Final = 6
+"""Of the bootstrap: weights, sums and squares, and a copy of each."""
+
+
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """What is compared, and how.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Column of each measure that is compared.
+    weights : tuple of str or None
+        Column of its denominators, where it is a ratio of sums.
+    over_lists : tuple of bool
+        Whether the denominators are numbers of lists.
+    cutoffs : tuple of frozenset of int
+        Cutoffs at which it was requested.
+    ks : tuple of int
+        The cutoffs that occur.
+    tests : tuple of str
+        Tests that are made.
+    wilcoxon_zeros : {"wilcox", "pratt"}
+        What Wilcoxon's test does with users without a difference.
+    """
+
+    columns: tuple[str, ...]
+    weights: tuple[str | None, ...]
+    over_lists: tuple[bool, ...]
+    cutoffs: tuple[frozenset[int], ...]
+    ks: tuple[int, ...]
+    tests: tuple[TestName, ...]
+    wilcoxon_zeros: Zeros
+    replicates: int
+    seed: int
+    baseline: str | None
+    all_pairs: bool
+
+    @property
+    def draws(self) -> Draws:
+        """Random draws of the tests that need them."""
+        return Draws(self.replicates, self.seed)
+
+    @property
+    def of_sums(self) -> list[int]:
+        """Positions of the measures that are ratios of sums."""
+        return [position for position, weight in enumerate(self.weights) if weight is not None]
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """Columns that are read: those of the measures, then those of denominators."""
+        return (*self.columns, *(weight for weight in self.weights if weight is not None))
+
+    def at(self, k: int) -> list[int]:
+        """Positions of the measures requested at a cutoff."""
+        return [position for position, ks in enumerate(self.cutoffs) if k in ks]
+
+    def means_at(self, k: int) -> list[int]:
+        """Positions of those that are means over users: only they have other tests than t."""
+        return [position for position in self.at(k) if self.weights[position] is None]
+
+    @cached_property
+    def slots(self) -> tuple[np.ndarray, np.ndarray]:
+        """Place of the cutoff, and position of the measure, of every requested mean."""
+        places = [(place, position) for place, k in enumerate(self.ks) for position in self.means_at(k)]
+        place, position = np.array(places, dtype=np.int64).reshape(-1, 2).T
+        return place, position
+
+    def has_any(self, *tests: TestName) -> bool:
+        """Whether one of these tests is made, of any measure."""
+        return not set(tests).isdisjoint(self.tests) and self.slots[0].size > 0
+
+
+@dataclass(frozen=True)
+class DifferenceAggregator:
+    """What the workers need to aggregate their users."""
+
+    asked: ComparisonRequest
+    slices: tuple[tuple[str, ...], ...]
+
+    def aggregate_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of ``comparison_state.PARTIAL``."""
+        asked = self.asked
+        options: dict[str, Any] = {"columns": asked.stored, "ks": asked.ks, "baseline": asked.baseline}
+        yield from self._aggregate(Cube.of_rows(table, **options) for table in whole_users(batches))
+
+    def aggregate_lists(self, parts: Iterable[Values]) -> Iterator[pa.RecordBatch]:
+        """Aggregate lists with the values of ``asked.stored``, all those of some users at a time: the same rows."""
+        yield from self._aggregate(Cube.of_lists(part, baseline=self.asked.baseline) for part in gathered(parts))
+
+    def _aggregate(self, cubes: Iterable[Cube]) -> Iterator[pa.RecordBatch]:
+        yield from comparison_state.to_batches(self._partials(cubes))
+
+    def _partials(self, cubes: Iterable[Cube]) -> Iterator[Partial]:
+        """Give sums of replicates added up over the chunks of the partition, all else chunk by chunk."""
+        asked, held = self.asked, HeldSums()
+        for cube in cubes:
+            chunk = _Chunk(asked, cube, slicings_of(cube.users, self.slices))
+            yield from chunk.of_pairs()
+            if asked.has_any("wilcoxon"):
+                yield from chunk.values()
+            if asked.has_any("bootstrap", "randomization"):
+                yield from chunk.drawn(held)
+            if asked.has_any("tukey", "randomized_tukey"):
+                yield from chunk.of_all_models(held)
+        yield from held.release()
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Some users, all of their values and all of their slices."""
+
+    asked: ComparisonRequest
+    cube: Cube
+    slicings: list[Slicing]
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        return self.cube.pairs(all_pairs=self.asked.all_pairs)
+
+    def of_pairs(self) -> Iterator[Partial]:
+        """Aggregate the differences, and the parts of ratios of sums."""
+        n, of_sums, n_ks = len(self.asked.columns), self.asked.of_sums, len(self.asked.ks)
+        for pair in self.pairs:
+            first, values = (self.cube.values[each].reshape(-1, len(self.asked.stored)) for each in pair)
+            pairs = PairedValues.of(values[:, :n], first[:, :n])
+            model, baseline = ((each[:, of_sums] * each[:, n:], each[:, n:]) for each in (values, first))
+            for slicing in self.slicings:
+                n_groups = len(slicing.values)
+                group = (np.arange(n_ks)[:, None] * n_groups + slicing.group).ravel()
+                states = {
+                    comparison_state.DIFFERENCES: paired_differences.differences_by_group(
+                        pairs, group, n_ks * n_groups
+                    ).to_bytes()
+                }
+                if of_sums:
+                    states[comparison_state.RATIOS] = paired_ratios.ratio_pairs_by_group(
+                        model, baseline, group, n_ks * n_groups
+                    ).to_bytes()
+                for one in np.flatnonzero(self._is_shown(pair, slicing)).tolist():
+                    key = self._key(pair, slicing, one)
+                    for place, k in enumerate(self.asked.ks):
+                        for kind, of_groups in states.items():
+                            yield key._replace(k=k), kind, of_groups[place * n_groups + one]
+
+    def values(self) -> Iterator[Partial]:
+        """Give the differences themselves, which ranks cannot do without."""
+        for pair in self.pairs:
+            difference = self.cube.values[pair[1]] - self.cube.values[pair[0]]
+            for slicing in self.slicings:
+                is_shown = self._is_shown(pair, slicing)
+                for group, users in members(slicing.group):
+                    key = self._key(pair, slicing, group)
+                    for place, k in enumerate(self.asked.ks):
+                        columns = self.asked.means_at(k)
+                        if is_shown[group] and columns:
+                            own = difference[place][users][:, columns]
+                            yield key._replace(k=k), comparison_state.VALUES, rank_tests.magnitudes_to_bytes(own)
+
+    def drawn(self, held: HeldSums) -> Iterator[Partial]:
+        """Add up the differences with random weights and signs.
+
+        The draws of a user serve all pairs, measures, cutoffs and slices, unless there are so many sums that pairs and
+        groups of users have to take turns.
+        """
+        n_of_pair = self.asked.slots[0].size * _ARRAYS_A_COLUMN
+        at_once = max(1, self._n_columns // n_of_pair)
+        for start in range(0, len(self.pairs), at_once):
+            pairs = self.pairs[start : start + at_once]
+            shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in pairs}
+            difference = np.concatenate([self._differences(pair) for pair in pairs]).T
+            for groups, meaning in self._blocks(len(pairs) * n_of_pair):
+                sums = self._sums(difference, Groups(groups, len(meaning)))
+                for local, (index, group) in enumerate(meaning):
+                    of_group = {kind: np.split(each[local], len(pairs), axis=1) for kind, each in sums.items()}
+                    for number, pair in enumerate(pairs):
+                        if shown[pair][index][group]:
+                            key = self._key(pair, self.slicings[index], group)
+                            for kind, of_pairs in of_group.items():
+                                yield from self._held(held, key, kind, of_pairs[number])
+
+    def _differences(self, pair: tuple[int, int]) -> np.ndarray:
+        """Take the differences of the means: shape (n_slots, n_users)."""
+        place, position = self.asked.slots
+        of_means: np.ndarray = (self.cube.values[pair[1]] - self.cube.values[pair[0]])[place, :, position]
+        return of_means
+
+    @property
+    def _n_columns(self) -> int:
+        """Columns of sums that fit at a time."""
+        return MOST_SUMMED // (8 * self.asked.replicates)
+
+    def _sums(self, difference: np.ndarray, groups: Groups) -> dict[str, np.ndarray]:
+        """Add up with random factors: by kind, shape (n_groups, n_parts, n_columns, replicates)."""
+        asked, hashes, sums = self.asked, self.cube.hashes, {}
+        if "bootstrap" in asked.tests:
+            found = bootstrap.weighted_sums(difference, hashes, asked.draws, groups, with_squares=True)
+            sums[comparison_state.WEIGHTS] = np.stack([found.weights, found.sums, *_known(found.squares)], axis=1)
+        if "randomization" in asked.tests:
+            sums[comparison_state.SIGNS] = sign_randomization.sign_sums(difference, hashes, asked.draws, groups)[
+                :, None
+            ]
+        return sums
+
+    def of_all_models(self, held: HeldSums) -> Iterator[Partial]:
+        """Aggregate all models at once: those with users in the group, on the users that have values under all."""
+        present = [np.stack([slicing.has_any(own) for own in self.cube.is_there]) for slicing in self.slicings]
+        for pattern in np.unique(np.concatenate(present, axis=1), axis=1).T:
+            own = [(each == pattern[:, None]).all(axis=0) for each in present]
+            yield from self._of_models(np.flatnonzero(pattern), own, held)
+
+    def _of_models(self, models: np.ndarray, own: Sequence[np.ndarray], held: HeldSums) -> Iterator[Partial]:
+        """Aggregate some models over the groups that have them, by slice, and no others."""
+        place, position = self.asked.slots
+        names = tuple(self.cube.models[each] for each in models)
+        values = self.cube.values[models][:, place, :, position].transpose(2, 1, 0)  # users, models, slots
+        centred = tukey.row_centred(values)
+        with_means = np.concatenate([centred, values.mean(axis=1, keepdims=True)], axis=1).reshape(len(values), -1)
+        for slicing, is_own in zip(self.slicings, own, strict=True):
+            users = np.flatnonzero(is_own[slicing.group])
+            group, n_groups = slicing.group[users], len(slicing.values)
+            found = moments.moments_by_group(with_means[users], group, n_groups)
+            absolute = membership_of(group, n_groups) @ np.nan_to_num(np.abs(centred[users])).sum(axis=1)
+            parts = np.concatenate([found.n, found.mean, found.m2, absolute], axis=1)
+            states = parts.reshape(n_groups, -1, len(place))
+            for one in np.flatnonzero(is_own).tolist():
+                key = Key(None, None, slicing.index, slicing.values[one], 0, names)
+                yield from (
+                    (each, comparison_state.CENTRED, state.tobytes()) for each, state in self._by_k(key, states[one])
+                )
+        if "randomized_tukey" in self.asked.tests:
+            yield from self._orders(names, centred, own, held)
+
+    def _orders(
+        self, names: tuple[str, ...], centred: np.ndarray, own: Sequence[np.ndarray], held: HeldSums
+    ) -> Iterator[Partial]:
+        """Add up users whose models are in random order."""
+        for groups, meaning in self._blocks(centred[0].size):
+            sums = tukey.permuted_sums(centred, self.cube.hashes, self.asked.draws, Groups(groups, len(meaning)))
+            for local, (index, group) in enumerate(meaning):
+                if own[index][group]:
+                    key = Key(None, None, index, self.slicings[index].values[group], 0, names)
+                    yield from self._held(held, key, comparison_state.ORDERS, sums[local])
+
+    def _held(self, held: HeldSums, key: Key, kind: str, sums: np.ndarray) -> Iterator[Partial]:
+        for each, own in self._by_k(key, sums):
+            yield from held.add(each, kind, own)
+
+    def _by_k(self, key: Key, parts: np.ndarray) -> Iterator[tuple[Key, np.ndarray]]:
+        """Split parts of shape (n_parts, n_slots, ...) by cutoff."""
+        for place, k in enumerate(self.asked.ks):
+            is_own = self.asked.slots[0] == place
+            if is_own.any():
+                yield key._replace(k=k), parts[:, is_own]
+
+    def _key(self, pair: tuple[int, int], slicing: Slicing, group: int) -> Key:
+        first, model = (self.cube.models[each] for each in pair)
+        return Key(first, model, slicing.index, slicing.values[group], 0)
+
+    def _is_shown(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
+        """Return which groups have rows: those with a user of the model, and of both where neither is the baseline."""
+        first, model = pair
+        is_of_baseline = self.cube.models[first] == self.asked.baseline
+        return slicing.has_any(self.cube.is_there[model] & (self.cube.is_there[first] | is_of_baseline))
+
+    def _blocks(self, n_columns: int) -> Iterator[tuple[np.ndarray, list[tuple[int, int]]]]:
+        """Give as many groups of users at a time as fit: each user's code by slice, and what each code means."""
+        meaning = [(slicing.index, group) for slicing in self.slicings for group in range(len(slicing.values))]
+        starts = np.cumsum([0, *(len(slicing.values) for slicing in self.slicings[:-1])])
+        codes = np.stack([slicing.group + start for slicing, start in zip(self.slicings, starts, strict=True)])
+        size = max(1, self._n_columns // n_columns)
+        for start in range(0, len(meaning), size):
+            block = meaning[start : start + size]
+            is_own = (codes >= start) & (codes < start + len(block))
+            yield np.where(is_own, codes - start, -1)[is_own.any(axis=1)], block
+
+
+def _known(squares: np.ndarray | None) -> list[np.ndarray]:
+    return [] if squares is None else [squares]

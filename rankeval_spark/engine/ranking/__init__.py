@@ -1,0 +1,1 @@
+"""Rows of the log become ranked lists, matched with their judgements: one compact row per list."""

@@ -1,0 +1,179 @@
+"""Compact lists: what is left of the ranked items once they are matched, one row per list.
+
+The compact row is what measures are computed from, and what the table ``lists`` holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.ranking.ranked_lists import NO_RANK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rankeval_spark.engine.ranking.judgements import Judgements
+    from rankeval_spark.engine.ranking.list_keys import ListKeys
+    from rankeval_spark.engine.ranking.list_rules import ListRules
+    from rankeval_spark.engine.ranking.ranked_lists import RankedLists
+    from rankeval_spark.measures.arrays import BoolVector, IntVector
+
+
+@dataclass(frozen=True)
+class CompactLists:
+    """The lists of a batch.
+
+    Attributes
+    ----------
+    keys : ListKeys
+        Model, user and ``list_id`` of each.
+    columns : mapping of str to pa.Array
+        Columns of ``schemas.LISTS`` behind the key, and those that only measures and checks read; without those of
+        the judgements.
+    judgements : Judgements
+        By user, the largest gain first.
+    """
+
+    keys: ListKeys
+    columns: Mapping[str, pa.Array]
+    judgements: Judgements
+
+    @property
+    def n_judged(self) -> IntVector:
+        """Number of judgements that each list is compared with: int64, shape (n_lists,)."""
+        user = self.keys.user
+        first, last = (np.searchsorted(self.judgements.user, user, side=side) for side in ("left", "right"))
+        return last - first
+
+    def part(self, start: int, n_lists: int) -> dict[str, pa.Array]:
+        """Return the columns of some lists, those of the judgements among them.
+
+        The judgements of a user are repeated for each of their lists: of all lists together they may be far more than
+        the rows of the batch.
+        """
+        sliced = {name: column.slice(start, n_lists) for name, column in self.columns.items()}
+        return {**sliced, **self._judged(self.keys.user[start : start + n_lists])}
+
+    def _judged(self, user: IntVector) -> dict[str, pa.Array]:
+        """Repeat the judgements of these users."""
+        first, last = (np.searchsorted(self.judgements.user, user, side=side) for side in ("left", "right"))
+        length = last - first
+        ends = np.cumsum(length)
+        places = np.arange(length.sum()) - np.repeat(ends - length - first, length)
+        of_judged = {
+            C.JUDGED_GAINS: self.judgements.gain,
+            C.JUDGED_VALUES: self.judgements.value,
+            C.JUDGED_GROUPS: self.judgements.groups,
+        }
+        offsets = to_arrow(np.append(0, ends).astype(np.int32))
+        return {
+            name: pa.ListArray.from_arrays(offsets, to_arrow(numbers[places]))
+            for name, numbers in of_judged.items()
+            if numbers is not None
+        }
+
+
+def to_lists(ranked: RankedLists, judgements: Judgements, *, rules: ListRules, keeps_scores: bool) -> CompactLists:
+    """Make the compact row of each list: lengths, hits, judgements and ties.
+
+    Parameters
+    ----------
+    keeps_scores : bool
+        Whether a measure reads the scores of the hits.
+    """
+    n_duplicates = _n_duplicates(ranked)
+    columns = {
+        C.N_RECOMMENDED: to_arrow(ranked.depth.astype(np.int32)),
+        C.N_DUPLICATES: to_arrow(n_duplicates.astype(np.int32)),
+        **_hits(ranked, judgements, keeps_scores=keeps_scores),
+        C.TIED_RANKS: _ragged(ranked, ranked.tied, ranked.rank_at(ranked.tied).astype(np.int32)),
+    }
+    if rules.keeps_gaps:
+        columns[C.EMPTY_RANKS] = _empty_ranks(ranked)
+    if rules.checks_ranks:
+        columns |= _rank_faults(ranked, n_duplicates, rules)
+    return CompactLists(ranked.keys, columns, judgements.descending())
+
+
+def _n_duplicates(ranked: RankedLists) -> IntVector:
+    return np.bincount(ranked.entries.list_code[ranked.copies.dropped], minlength=ranked.keys.n_lists)
+
+
+def _hits(ranked: RankedLists, judgements: Judgements, *, keeps_scores: bool) -> dict[str, pa.Array]:
+    """Rank, gain and the facts that measures read of each judged item of a list, by rank."""
+    in_order = ranked.entries.judgement[ranked.row]
+    hits = np.flatnonzero(in_order >= 0)
+    judgement = in_order[hits]
+    values: dict[str, np.ndarray] = {
+        C.HIT_RANKS: ranked.rank_at(hits).astype(np.int32),
+        C.HIT_GAINS: judgements.gain[judgement],
+    }
+    if keeps_scores:
+        scores = ranked.entries.batch.log.columns.get(C.SCORE, pa.nulls(0, pa.float64()))
+        of_hits = pc.take(scores, to_arrow(ranked.row[hits]))
+        values[C.HIT_SCORES] = to_numpy(of_hits.cast(pa.float64(), safe=False))
+    if judgements.value is not None:
+        values[C.HIT_VALUES] = judgements.value[judgement]
+    if judgements.groups is not None:
+        values[C.HIT_GROUPS] = judgements.groups[judgement]
+    return {name: _ragged(ranked, hits, numbers) for name, numbers in values.items()}
+
+
+def _ragged(ranked: RankedLists, places: IntVector, values: np.ndarray) -> pa.ListArray:
+    """Put values of the items at ascending positions into a list column."""
+    lengths = np.bincount(ranked.list_code[places], minlength=ranked.keys.n_lists)
+    return pa.ListArray.from_arrays(to_arrow(np.append(0, np.cumsum(lengths)).astype(np.int32)), to_arrow(values))
+
+
+def _empty_ranks(ranked: RankedLists) -> pa.Array:
+    """List, for each list, the runs of ranks without an item above one that has an item; NULL of a list without any."""
+    places = np.arange(len(ranked.row))
+    rank = ranked.rank_at(places)
+    is_first = places == ranked.start[ranked.list_code]
+    before = np.where(is_first, 0, np.append(0, rank[:-1]))
+    above = np.flatnonzero(rank > before + 1)
+    runs = [to_arrow(ranks.astype(np.int32)) for ranks in (before[above] + 1, rank[above] - 1)]
+    structs = pa.StructArray.from_arrays(runs, names=["first", "last"])
+    lengths = np.bincount(ranked.list_code[above], minlength=ranked.keys.n_lists)
+    offsets = to_arrow(np.append(0, np.cumsum(lengths)).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, structs, mask=to_arrow(ranked.length == 0))
+
+
+def _rank_faults(ranked: RankedLists, n_duplicates: IntVector, rules: ListRules) -> dict[str, pa.Array]:
+    """Say of each list how the ranks of the log contradict those that are given; NULL of a list without items.
+
+    Ranks of a list have gaps if they are not 1 to n in any order; an item without a rank is left out, and a gap that a
+    repeated item left is none.
+    """
+    logged = ranked.logged_in_order
+    given = ranked.rank_at(np.arange(len(ranked.row)))
+    differs = np.flatnonzero((logged != given) & (logged != NO_RANK))
+    owner = ranked.list_code[differs]
+    by_list = (numbers[np.lexsort((numbers, owner))] for numbers in (given[differs], logged[differs]))
+    is_other = np.not_equal(*by_list)
+    has_gaps = np.zeros(ranked.keys.n_lists, dtype=np.bool_)
+    has_gaps[owner[is_other]] = True
+    has_gaps &= n_duplicates == 0
+    is_empty = ranked.length == 0
+    faults = {C.HAS_RANK_GAPS: to_arrow(has_gaps, is_null=is_empty)}
+    if rules.order == C.SCORE:
+        faults[C.IS_OUT_OF_ORDER] = to_arrow(_is_out_of_order(ranked, logged), is_null=is_empty)
+    return faults
+
+
+def _is_out_of_order(ranked: RankedLists, logged: IntVector) -> BoolVector:
+    """Return which lists hold an item of lower score than the one before it, and of better rank in the log."""
+    list_code, best_first = ranked.list_code, ranked.entries.best_first[ranked.row]
+    has_both = (logged[1:] != NO_RANK) & (logged[:-1] != NO_RANK)
+    is_same = list_code[1:] == list_code[:-1]
+    is_contrary = has_both & is_same & (best_first[1:] > best_first[:-1]) & (logged[1:] < logged[:-1])
+    found = np.zeros(ranked.keys.n_lists, dtype=np.bool_)
+    found[list_code[1:][is_contrary]] = True
+    return found

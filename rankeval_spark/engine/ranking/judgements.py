@@ -1,0 +1,135 @@
+"""One judgement per (user, item)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch.codes import ascending, starts_of_runs, to_codes
+from rankeval_spark.engine.failures import refuse
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.batch.batch import CodedRows
+    from rankeval_spark.measures.arrays import FloatVector, IntVector
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """The judgements of a batch, in the order of (user, item code).
+
+    Attributes
+    ----------
+    pair : int64, shape (n_judged,)
+        ``user * n_items + item``, ascending, each once.
+    user : int64, shape (n_judged,)
+        Code of the user.
+    gain : float64, shape (n_judged,)
+        Gain.
+    value : float64, shape (n_judged,), optional
+        Value, where a measure reads it.
+    groups : int64, shape (n_judged,), optional
+        Bits of the item's groups, where a measure reads them.
+    """
+
+    pair: IntVector
+    user: IntVector
+    gain: FloatVector
+    value: FloatVector | None
+    groups: IntVector | None
+
+    @property
+    def facts(self) -> list[np.ndarray]:
+        """What is known of each judgement in addition to its gain."""
+        return [fact for fact in (self.value, self.groups) if fact is not None]
+
+    def descending(self) -> Judgements:
+        """Sort by user and gain, the largest gain first; then by value and groups, likewise."""
+        order = np.lexsort((*(-fact for fact in reversed(self.facts)), -self.gain, self.user))
+        return self.at(order)
+
+    def at(self, places: IntVector) -> Judgements:
+        """Take judgements by their positions."""
+        value = None if self.value is None else self.value[places]
+        groups = None if self.groups is None else self.groups[places]
+        return Judgements(self.pair[places], self.user[places], self.gain[places], value, groups)
+
+
+def to_judgements(
+    held_out: CodedRows, *, n_items: int, duplicates: str, item_groups: IntVector | None = None
+) -> Judgements:
+    """Make one judgement per (user, item).
+
+    Parameters
+    ----------
+    held_out : Table
+        Usable rows of the held-out table.
+    duplicates : {"max", "sum", "last", "error"}
+        Gain of a pair with several rows: the largest, their sum in ascending order, that of the newest
+        ``interacted_at`` (of several the largest; NULL is the oldest), or an error. Values follow the same rule.
+    item_groups : int64, shape (n_items,), optional
+        Bits of the groups of each item, where a measure reads them.
+    """
+    pair = held_out.user * n_items + held_out.item
+    order = np.argsort(pair)
+    rows = _rows(held_out, pair, item_groups).at(order)
+    is_first = starts_of_runs(rows.pair)
+    if is_first.all():
+        return rows
+    if duplicates == "error":
+        refuse("held_out_duplicates", "a (user, item) pair stands twice in the held-out table")
+    pair_code = np.cumsum(is_first) - 1
+    last = np.append(np.flatnonzero(is_first)[1:], len(order)) - 1
+    if duplicates == "sum":
+        return _summed(rows, pair_code, last)
+    if duplicates == "last":
+        times = _times(held_out)[order]
+        gain = rows.at(np.lexsort((rows.gain, times, pair_code)))
+        value = gain if rows.value is None else rows.at(np.lexsort((rows.value, rows.gain, times, pair_code)))
+    else:
+        gain = rows.at(np.lexsort((rows.gain, pair_code)))
+        value = gain if rows.value is None else rows.at(np.lexsort((rows.value, pair_code)))
+    best = gain.at(last)
+    return Judgements(best.pair, best.user, best.gain, None if value.value is None else value.value[last], best.groups)
+
+
+def _rows(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -> Judgements:
+    columns = held_out.columns
+    gain = np.zeros(0) if not len(pair) else to_numpy(columns[C.GAIN])
+    value = None
+    if C.VALUE in columns:  # the judgement stays, because other measures do not read its value
+        found = to_numpy(columns[C.VALUE])
+        value = np.where(np.isfinite(found), found, 0.0)
+    groups = None if item_groups is None else item_groups[held_out.item]
+    return Judgements(pair, held_out.user, gain.astype(np.float64, copy=False), value, groups)
+
+
+def _summed(rows: Judgements, pair_code: IntVector, last: IntVector) -> Judgements:
+    """Add up the rows of each pair in ascending order: in another order the last bit differs."""
+
+    def total(numbers: FloatVector | None) -> FloatVector | None:
+        if numbers is None:
+            return None
+        order = np.lexsort((numbers, pair_code))
+        return np.bincount(pair_code[order], weights=numbers[order], minlength=len(last)).astype(np.float64, copy=False)
+
+    best = rows.at(last)
+    gain = total(rows.gain)
+    return Judgements(best.pair, best.user, best.gain if gain is None else gain, total(rows.value), best.groups)
+
+
+def _times(held_out: CodedRows) -> IntVector:
+    """Places of the times in their order, NULL first."""
+    codes = to_codes(held_out.columns[C.INTERACTED_AT].cast(pa.int64()))
+    places = np.append(ascending(codes.values) + 1, 0) if codes.n_values else np.zeros(1, dtype=np.int64)
+    return places[codes.code]  # the code of NULL is -1: the last
+
+
+def gains_of(pair: IntVector, judgements: Judgements) -> IntVector:
+    """Find the judgement of each (user, item): its position, -1 where there is none."""
+    return to_numpy(pc.index_in(to_arrow(pair), value_set=to_arrow(judgements.pair)), null=-1)

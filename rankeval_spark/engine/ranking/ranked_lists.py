@@ -1,0 +1,269 @@
+"""From rows of the log to ranked lists: what leaves the lists, which copy of an item counts, and the order.
+
+A row is known by its position in the log throughout. Only few rows are ever moved: a list's order is one sort key of 64
+bits, and rows with equal keys, or copies of an item, are looked at separately.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch.codes import ascending, bytes_descending, descending_key, packed, starts_of_runs
+from rankeval_spark.engine.failures import refuse
+from rankeval_spark.engine.ranking.judgements import gains_of
+from rankeval_spark.engine.ranking.list_keys import ListKeys
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.batch.batch import Batch
+    from rankeval_spark.engine.batch.codes import UintVector
+    from rankeval_spark.engine.ranking.judgements import Judgements
+    from rankeval_spark.engine.ranking.list_rules import ListRules
+    from rankeval_spark.measures.arrays import BoolVector, IntVector
+
+NO_RANK = np.iinfo(np.int64).max
+"""Rank of a row of the log that has none: after all others."""
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What decides about the rows of the log; all arrays of shape (n_rows,), in the order of the log.
+
+    Attributes
+    ----------
+    batch : Batch
+        The rows.
+    list_code : int64
+        List of the row, a position in :class:`list_keys.ListKeys`.
+    judgement : int64
+        Position of the (user, item) among the judgements; -1 without one.
+    best_first : uint64
+        Smaller the better the place of the row in its list, and equal where two rows tie.
+    logged : int64, optional
+        Rank in the log; :data:`NO_RANK` where there is none.
+    """
+
+    batch: Batch
+    list_code: IntVector
+    judgement: IntVector
+    best_first: UintVector
+    logged: IntVector | None
+
+    @property
+    def item(self) -> IntVector:
+        """Code of the item of each row."""
+        return self.batch.log.item
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Items with several rows in a list.
+
+    Attributes
+    ----------
+    kept : int64, shape (n_repeated,)
+        Row of the best copy of each.
+    n_copies : int64, shape (n_repeated,)
+        How many rows it has.
+    dropped : int64
+        Rows of the other copies.
+    """
+
+    kept: IntVector
+    n_copies: IntVector
+    dropped: IntVector
+
+
+@dataclass(frozen=True)
+class RankedLists:
+    """Ranked lists: the rows of the log in the order of (list, rank).
+
+    Attributes
+    ----------
+    keys : ListKeys
+        The lists.
+    entries : Entries
+        The rows, in the order of the log.
+    copies : Copies
+        Items with several rows in a list.
+    row : int64, shape (n_items,)
+        Row of the log of each ranked item.
+    list_code : int64, shape (n_items,)
+        Its list, ascending.
+    tied : int64
+        Positions of the items that tie with the one before them in their list, ascending.
+    keeps_gaps : bool
+        Whether ranks are those of the log.
+    """
+
+    keys: ListKeys
+    entries: Entries
+    copies: Copies
+    row: IntVector
+    list_code: IntVector
+    tied: IntVector
+    keeps_gaps: bool
+
+    @cached_property
+    def length(self) -> IntVector:
+        """Number of items of each list: int64, shape (n_lists,)."""
+        return np.bincount(self.list_code, minlength=self.keys.n_lists)
+
+    @cached_property
+    def start(self) -> IntVector:
+        """Position of the first item of each list: int64, shape (n_lists,)."""
+        return np.cumsum(self.length) - self.length
+
+    @property
+    def depth(self) -> IntVector:
+        """Rank of the last item of each list, 0 of an empty one; with the log's ranks above the number of items."""
+        if not self.keeps_gaps or not len(self.row):
+            return self.length
+        last = np.where(self.length > 0, self.start + self.length - 1, 0)
+        return np.where(self.length > 0, self.rank_at(last), 0)
+
+    @property
+    def logged_in_order(self) -> IntVector:
+        """Rank in the log of each ranked item; :data:`NO_RANK` where there is none."""
+        logged = self.entries.logged
+        return np.full(len(self.row), NO_RANK) if logged is None else logged[self.row]
+
+    def rank_at(self, places: IntVector) -> IntVector:
+        """Return the rank, from 1, of the items at these positions."""
+        logged = self.entries.logged
+        if self.keeps_gaps and logged is not None:
+            return logged[self.row[places]]
+        return places - self.start[self.list_code[places]] + 1
+
+
+def to_ranked(batch: Batch, judgements: Judgements, *, rules: ListRules) -> RankedLists:
+    """Rank every list of a batch.
+
+    Seen items leave the lists first, then those without a judgement where the policy says so, then the copies of an
+    item; ranks are given to the rest.
+    """
+    if rules.drops_seen:
+        batch = batch.with_log(~is_in_train(batch, batch.log.user, batch.log.item))
+    judgement = gains_of(batch.log.user * batch.n_items + batch.log.item, judgements)
+    if rules.judged_only:
+        is_judged = _is_judged(judgement, judgements)
+        batch, judgement = batch.with_log(is_judged), judgement[is_judged]
+    keys, list_code = ListKeys.of(batch, judgements)
+    entries = _entries(batch, judgement, list_code, rules)
+    copies = _copies(entries, rules)
+    return _ordered(keys, entries, copies, judgements, rules)
+
+
+def is_in_train(batch: Batch, user: IntVector, item: IntVector) -> BoolVector:
+    """Return True for each (user, item) that the training data have."""
+    seen = to_arrow(batch.train.user * batch.n_items + batch.train.item)
+    return to_numpy(pc.is_in(to_arrow(user * batch.n_items + item), value_set=seen))
+
+
+def _is_judged(judgement: IntVector, judgements: Judgements) -> BoolVector:
+    """Return True for each item with a judgement; a negative gain marks an item of the pool that was not judged."""
+    gain = np.append(judgements.gain, -1.0)
+    kept: BoolVector = gain[judgement] >= 0
+    return kept
+
+
+def _entries(batch: Batch, judgement: IntVector, list_code: IntVector, rules: ListRules) -> Entries:
+    columns = batch.log.columns
+    logged = _logged_ranks(columns[C.RANK]) if C.RANK in columns else None
+    if not len(batch.log):
+        best_first = np.zeros(0, dtype=np.uint64)
+    elif rules.order == C.RANK and logged is not None:
+        best_first = logged.astype(np.uint64) << np.uint64(32)  # ranks have 32 bits: in the upper ones they stay whole
+    else:
+        best_first = descending_key(columns[C.SCORE])
+    return Entries(batch, list_code, judgement, best_first, logged)
+
+
+def _logged_ranks(column: pa.Array) -> IntVector:
+    return to_numpy(column.cast(pa.int64()), null=NO_RANK)
+
+
+def _copies(entries: Entries, rules: ListRules) -> Copies:
+    """Find the items with several rows in a list, and the best row of each; only these rows are sorted."""
+    none = np.zeros(0, dtype=np.int64)
+    if rules.duplicates == "keep":
+        return Copies(none, none, none)
+    pair = entries.list_code * entries.batch.n_items + entries.item
+    ascending_pairs = np.sort(pair)
+    repeated = ascending_pairs[1:][ascending_pairs[1:] == ascending_pairs[:-1]]
+    if not len(repeated):
+        return Copies(none, none, none)
+    if rules.duplicates == "error":
+        refuse("duplicates", "an item stands twice in one list")
+    is_repeated = to_numpy(pc.is_in(to_arrow(pair), value_set=to_arrow(repeated)))
+    rows = np.flatnonzero(is_repeated)
+    logged = () if entries.logged is None else (entries.logged[rows],)
+    rows = rows[np.lexsort((*logged, entries.best_first[rows], pair[rows]))]
+    is_best = starts_of_runs(pair[rows])
+    n_copies = np.diff(np.append(np.flatnonzero(is_best), len(rows)))
+    return Copies(rows[is_best], n_copies, rows[~is_best])
+
+
+def _ordered(keys: ListKeys, entries: Entries, copies: Copies, judgements: Judgements, rules: ListRules) -> RankedLists:
+    """Sort by one key of 64 bits; rows whose keys are equal are sorted exactly, by all that decides."""
+    key, n_bits = packed(entries.list_code, entries.best_first, n_high=keys.n_lists)
+    order = np.argsort(key)
+    if len(copies.dropped):
+        is_kept = np.ones(len(order), dtype=np.bool_)
+        is_kept[copies.dropped] = False
+        order = order[is_kept[order]]
+    in_order = key[order]
+    tied = _settle(order, in_order, entries, judgements, rules)
+    list_code = (in_order >> np.uint64(64 - n_bits)).astype(np.int64)
+    return RankedLists(keys, entries, copies, order, list_code, tied, rules.keeps_gaps)
+
+
+def _settle(
+    order: IntVector, in_order: UintVector, entries: Entries, judgements: Judgements, rules: ListRules
+) -> IntVector:
+    """Sort, in place, the rows of ``order`` whose keys are equal; return the places of those that tie."""
+    is_equal = in_order[1:] == in_order[:-1]
+    is_in_run = np.zeros(len(order), dtype=np.bool_)
+    is_in_run[1:] = is_equal
+    is_in_run[:-1] |= is_equal
+    places = np.flatnonzero(is_in_run)
+    if not len(places):
+        return places
+    rows = order[places]
+    best_first, run = entries.best_first[rows], in_order[places]
+    breakers = _tie_breakers(entries, rows, judgements, rules)
+    within = np.lexsort((*reversed(breakers), best_first, run))
+    order[places] = rows[within]
+    is_tied = ~starts_of_runs(best_first[within]) & ~starts_of_runs(run)
+    _refuse(is_tied, rules)
+    tied: IntVector = places[is_tied]
+    return tied
+
+
+def _tie_breakers(entries: Entries, rows: IntVector, judgements: Judgements, rules: ListRules) -> list[np.ndarray]:
+    """Return what decides between rows of equal score, the first criterion first; smaller is better."""
+    ids = entries.batch.items
+    place = bytes_descending(ids) if rules.ties == "item_desc" else ascending(ids)
+    by_item = [place[entries.item[rows]]]
+    by_rank = [] if entries.logged is None else [entries.logged[rows]]
+    if rules.ties == "rank":
+        return [*by_rank, *by_item]
+    if rules.ties in ("optimistic", "pessimistic"):
+        gain = np.append(judgements.gain, 0.0)[entries.judgement[rows]]
+        by_gain: np.ndarray = -gain if rules.ties == "optimistic" else gain
+        return [by_gain, *by_item, *by_rank]
+    return [*by_item, *by_rank]  # the rank last: without it, two copies would be in the order of the input
+
+
+def _refuse(is_tied: BoolVector, rules: ListRules) -> None:
+    if rules.keeps_gaps and is_tied.any():
+        refuse("rank_gaps", "two items of one list have the same rank", setting="keep")
+    if rules.ties == "error" and is_tied.any():
+        refuse("ties", "two items of one list have the same score")

@@ -1,0 +1,177 @@
+"""What measures read in addition to ranks and gains: facts of the recommended items, of users and of other lists.
+
+The columns are those of :data:`columns.FACTS`, one cell per list. A list without items has NULL in all but the totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch.batch import fields
+from rankeval_spark.engine.ranking.ranked_lists import is_in_train
+from rankeval_spark.measures import required_facts as N
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.batch.batch import Batch
+    from rankeval_spark.engine.ranking.ranked_lists import RankedLists
+    from rankeval_spark.measures.arrays import BoolVector, IntVector
+
+UNSEEN: Final[Mapping[str, float]] = {
+    **dict.fromkeys((N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_QUANTILE), 0.0),
+    **dict.fromkeys((N.ITEM_LEVEL, N.ITEM_PLACE), float("inf")),
+    N.ITEM_TAIL: 1.0,
+}
+"""Facts of an item that is not in the training data; its place and its level are below all others."""
+
+
+def to_features(
+    ranked: RankedLists,
+    *,
+    needs: frozenset[str],
+    depth: int,
+    other_models: tuple[str, ...],
+    profiles: pa.StructArray | None,
+) -> dict[str, pa.Array]:
+    """Make the columns of :data:`columns.FACTS` that are needed, and :data:`columns.SEEN`.
+
+    Parameters
+    ----------
+    needs : frozenset of str
+        Names of :mod:`measures.required_facts`.
+    depth : int
+        Last rank whose items are described; 0 for whole lists.
+    other_models : tuple of str
+        Models whose lists measures compare with.
+    profiles : pa.StructArray or None
+        What is known of each user, see :func:`user_profiles.to_profiles`.
+    """
+    columns: dict[str, pa.Array] = {}
+    constants = ranked.entries.batch.constants
+    n_lists, is_empty = ranked.keys.n_lists, ranked.length == 0
+    if C.TOTALS in constants:
+        columns[C.TOTALS] = pc.take(constants[C.TOTALS], to_arrow(np.zeros(n_lists, dtype=np.int64)))
+    if needs.isdisjoint(N.DESCRIBED - set(N.TOTALS)):
+        return columns
+    places = _described(ranked, depth)
+    facts = _item_facts(ranked, places, needs)
+    structs = pa.StructArray.from_arrays(list(facts.values()), names=list(facts))
+    offsets = _offsets(ranked.list_code[places], n_lists)
+    columns[C.ITEM_FACTS] = pa.ListArray.from_arrays(to_arrow(offsets), structs, mask=to_arrow(is_empty))
+    if profiles is not None:
+        columns[C.PROFILE] = pc.take(profiles, to_arrow(ranked.keys.user, is_null=is_empty))
+    if N.ITEM_PAIRS in needs:
+        columns[C.PAIRS] = _pairs(ranked)
+    if other_models:
+        columns[C.OTHER_LISTS] = _other_lists(ranked, columns[C.ITEM_FACTS], other_models)
+    if N.ITEM_SEEN in needs:
+        columns[C.SEEN] = _seen(to_numpy(facts[N.ITEM_SEEN]), offsets, is_empty)
+    return columns
+
+
+def _described(ranked: RankedLists, depth: int) -> IntVector:
+    """Positions of the ranked items down to a rank."""
+    places = np.arange(len(ranked.row))
+    return places if not depth else places[ranked.rank_at(places) <= depth]
+
+
+def _offsets(owner: IntVector, n_lists: int) -> IntVector:
+    return np.append(0, np.cumsum(np.bincount(owner, minlength=n_lists))).astype(np.int32)
+
+
+def _item_facts(ranked: RankedLists, places: IntVector, needs: frozenset[str]) -> dict[str, pa.Array]:
+    """Rank and facts of the items at some positions, by name."""
+    entries = ranked.entries
+    batch, row = entries.batch, ranked.row[places]
+    item, user = entries.item[row], batch.log.user[row]
+    facts = {C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32))}
+    of_users = {
+        N.ITEM_SEEN: lambda: to_arrow(is_in_train(batch, user, item).astype(np.float64)),
+        N.ITEM_FAMILIARITY: lambda: _familiarity(batch, user, item),
+        N.ITEM_COPIES: lambda: to_arrow(_copies(ranked)[row].astype(np.float64)),
+    }
+    known = batch.known_items
+    for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS):
+        if name in needs:
+            facts[name] = of_users[name]() if name in of_users else _taken(known[name], item, UNSEEN.get(name))
+    if N.OTHER_LISTS in needs:
+        facts[C.ITEM_ID] = to_arrow(item)
+    return facts
+
+
+def _taken(of_items: pa.Array, item: IntVector, unseen: float | None) -> pa.Array:
+    if unseen is None:
+        return pc.take(of_items, to_arrow(item))
+    return to_arrow(to_numpy(of_items, null=unseen)[item])
+
+
+def _familiarity(batch: Batch, user: IntVector, item: IntVector) -> pa.Array:
+    table = batch.familiarity
+    pairs = to_arrow(table.user * batch.n_items + table.item)
+    if not len(pairs):
+        return pa.nulls(len(item), pa.float64())
+    return pc.take(
+        table.columns[row_kinds.SIMILARITY], pc.index_in(to_arrow(user * batch.n_items + item), value_set=pairs)
+    )
+
+
+def _copies(ranked: RankedLists) -> IntVector:
+    """Rows that the item of each row of the log has in its list."""
+    n_copies = np.ones(len(ranked.entries.list_code), dtype=np.int64)
+    n_copies[ranked.copies.kept] = ranked.copies.n_copies
+    return n_copies
+
+
+def _pairs(ranked: RankedLists) -> pa.Array:
+    """Give each list its similar items; NULL where it has none."""
+    batch = ranked.entries.batch
+    place = np.full(ranked.keys.n_lists, -1)
+    list_code, found = ranked.keys.list_of(batch, batch.pairs)
+    place[list_code] = found
+    pair = pa.struct([("later", pa.int32()), ("earlier", pa.int32()), ("similarity", pa.float64())])
+    empty = pa.nulls(0, pa.list_(pair))
+    return pc.take(batch.pairs.columns.get(C.PAIRS, empty), to_arrow(place, is_null=place < 0))
+
+
+def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ...]) -> pa.StructArray:
+    """Give each list those of other models for the same user and ``list_id``; NULL where a model gave none.
+
+    The lists of that model itself get NULL too: compared with themselves they say nothing.
+    """
+    keys, names = ranked.keys, ranked.entries.batch.models
+    has_items = ranked.length > 0
+    facts = fields(items.flatten())
+    offsets = np.append(0, np.cumsum(to_numpy(pc.list_value_length(items), null=0))).astype(np.int32)
+    lists = pa.StructArray.from_arrays(
+        [
+            to_arrow(ranked.depth.astype(np.int32)),
+            *(pa.ListArray.from_arrays(to_arrow(offsets), facts[name]) for name in (C.RANK, C.ITEM_ID)),
+        ],
+        names=["length", "ranks", "items"],
+    )
+    same_user = keys.user * (len(keys.list_id.dictionary)) + to_numpy(keys.list_id.indices)
+    columns = []
+    for name in models:
+        code = names.index(name) if name in names else -1
+        own = np.flatnonzero((keys.model == code) & has_items)
+        found = to_numpy(pc.index_in(to_arrow(same_user), value_set=to_arrow(same_user[own])), null=-1)
+        is_there = (found >= 0) & (keys.model != code) & has_items
+        place = np.zeros(keys.n_lists, dtype=np.int64)
+        place[is_there] = own[found[is_there]]
+        columns.append(pc.take(lists, to_arrow(place, is_null=~is_there)))
+    return pa.StructArray.from_arrays(columns, names=list(models))
+
+
+def _seen(is_seen: np.ndarray, offsets: IntVector, is_empty: BoolVector) -> pa.StructArray:
+    """Count, list by list, the described items, and those that the user has in the training data."""
+    before = np.append(0, np.cumsum(is_seen))
+    n_seen = (before[offsets[1:]] - before[offsets[:-1]]).astype(np.int32)
+    counts = [to_arrow(n_seen), to_arrow(np.diff(offsets).astype(np.int32))]
+    return pa.StructArray.from_arrays(counts, names=["n_seen", "n_items"], mask=to_arrow(is_empty))

@@ -1,0 +1,193 @@
+"""From Arrow to numpy: the facts of items and users, as :mod:`item_facts` collected them, of one batch of lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.measures import ItemFacts, required_facts
+from rankeval_spark.measures.arrays import places_of
+from rankeval_spark.measures.kernel_inputs.item_facts import Judged, Labels, Shared, SimilarPairs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
+
+
+def to_item_facts(
+    items: pa.Array | None,
+    totals: pa.Array | None,
+    profile: pa.Array | None,
+    pairs: pa.Array | None,
+    others: pa.Array | None,
+) -> ItemFacts:
+    """Build the facts of a batch.
+
+    Parameters
+    ----------
+    items : list<struct<rank, ...>> or None
+        Facts of the items of each list, by rank; None where only totals are needed.
+    totals : struct or None
+        The totals, the same for all lists.
+    profile : struct or None
+        Profile of the user of each list; NULL where the training data do not have the user.
+    pairs : list<struct<later, earlier, similarity>> or None
+        Similar items of each list by their ranks, sorted; NULL where there are none.
+    others : struct of struct<length, ranks, items> or None
+        By the name of each model that a measure looks at, its list for the user of each list; NULL where it gave none.
+    """
+    in_total = {name: _floats(values) for name, values in (_fields(totals) if totals is not None else {}).items()}
+    if items is None:
+        return ItemFacts(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {}, in_total)
+    n_items, facts = _lengths(items), _fields(items.flatten())
+    owner, rank = np.repeat(np.arange(len(items)), n_items), to_numpy(facts[C.RANK])
+    profiles = _fields(profile) if profile is not None else {}
+    of_profiles, of_judged = (
+        profiles.get(name) for name in (required_facts.PROFILE_CATEGORIES, required_facts.JUDGED_CATEGORIES)
+    )
+    labels, n_categories = _to_labels(facts.get(required_facts.ITEM_CATEGORIES), of_profiles, of_judged)
+    return ItemFacts(
+        owner,
+        rank,
+        {name: _floats(facts[name]) for name in required_facts.ITEM_VALUES if name in facts},
+        in_total,
+        labels[0],
+        _to_matrix(facts.get(required_facts.ITEM_VECTORS)),
+        labels[1],
+        _to_matrix(profiles.get(required_facts.PROFILE_VECTORS)),
+        n_categories,
+        _to_pairs(pairs, (owner, rank)) if pairs is not None else None,
+        _zero_where_unknown(profiles.get(required_facts.PROFILE_INTERACTIONS)),
+        labels[2],
+        None if others is None else _to_shared(others, owner, facts),
+    )
+
+
+def _fields(structs: pa.Array) -> dict[str, pa.Array]:
+    """Split a struct column into its fields; NULL structs have NULL fields."""
+    return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))
+
+
+def _floats(values: pa.Array) -> FloatVector:
+    """Turn NULL into NaN."""
+    array: FloatVector = to_numpy(values).astype(np.float64, copy=False)
+    return array
+
+
+def _zero_where_unknown(values: pa.Array | None) -> FloatVector | None:
+    return None if values is None else np.nan_to_num(_floats(values))
+
+
+def _lengths(lists: pa.Array) -> IntVector:
+    lengths: IntVector = to_numpy(pc.list_value_length(lists), null=0)
+    return lengths
+
+
+def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
+    """Put vectors of one length below one another: a row of NaN where there is none; no columns if all are."""
+    if vectors is None:
+        return None
+    lengths = _lengths(vectors)
+    length = lengths.max(initial=0)
+    matrix = np.full((len(vectors), length), np.nan)
+    matrix[lengths > 0] = _floats(vectors.flatten()).reshape(np.count_nonzero(lengths), length)
+    return matrix
+
+
+def _to_pairs(pairs: pa.Array, items: tuple[IntVector, IntVector]) -> SimilarPairs:
+    fields = _fields(pairs.flatten())
+    owner = np.repeat(np.arange(len(pairs)), _lengths(pairs))
+    earlier, later = (places_of(owner, to_numpy(fields[name]), among=items) for name in ("earlier", "later"))
+    return SimilarPairs(earlier, later, _floats(fields["similarity"]))
+
+
+class _Placed(NamedTuple):
+    """Items of lists in the order of list, item and rank; ``same`` is a number for each list and item."""
+
+    same: IntVector
+    owner: IntVector
+    rank: IntVector
+
+    @classmethod
+    def of(cls, owner: IntVector, rank: IntVector, code: IntVector, *, n_codes: int) -> _Placed:
+        """Sort items that come in the order of list and rank."""
+        same = owner * n_codes + code
+        order = np.argsort(same, kind="stable")
+        return cls(same[order], owner[order], rank[order])
+
+    def among(self, other: _Placed) -> tuple[IntVector, IntVector]:
+        """Find the items that both hold: their places here and there; the second copy of one meets the second."""
+        copy = np.arange(len(self.same)) - np.searchsorted(self.same, self.same)
+        place = np.searchsorted(other.same, self.same) + copy
+        here = np.flatnonzero(place < len(other.same))
+        here = here[other.same[place[here]] == self.same[here]]
+        return here, place[here]
+
+
+def _to_shared(others: pa.Array, owner: IntVector, facts: dict[str, pa.Array]) -> dict[str, Shared]:
+    """Match the items of each list with those of the lists of other models."""
+    lists = {model: _fields(of_model) for model, of_model in _fields(others).items()}
+    codes, n_codes = _numbered([facts[C.ITEM_ID], *(one["items"].flatten() for one in lists.values())])
+    own = _Placed.of(owner, to_numpy(facts[C.RANK]), codes[0], n_codes=n_codes)
+    shared = {}
+    for (model, one), code in zip(lists.items(), codes[1:], strict=True):
+        of_model = np.repeat(np.arange(len(others)), _lengths(one["items"]))
+        other = _Placed.of(of_model, to_numpy(one["ranks"].flatten()), code, n_codes=n_codes)
+        here, there = own.among(other)
+        depth = np.maximum(own.rank[here], other.rank[there])
+        length = np.nan_to_num(_floats(one["length"]))
+        shared[model] = Shared(own.owner[here], depth, length, of_model, to_numpy(one["ranks"].flatten()))
+    return shared
+
+
+def _to_labels(
+    of_items: pa.Array | None, of_profiles: pa.Array | None, of_judged: pa.Array | None
+) -> tuple[tuple[Labels | None, Labels | None, Judged | None], int]:
+    """Give the categories of items, of profiles and of judged items numbers together, in the order of their names."""
+    profile = None if of_profiles is None else _fields(of_profiles.flatten())
+    judged = None if of_judged is None else _fields(of_judged.flatten())
+    texts = [
+        None if of_items is None else of_items.flatten(),
+        None if profile is None else profile["category"],
+        None if judged is None else judged["categories"].flatten(),
+    ]
+    codes, n_categories = _numbered(texts)
+    return (
+        None if of_items is None else _item_labels(of_items, codes[0]),
+        None if profile is None or of_profiles is None else _profile_labels(of_profiles, profile, codes[1]),
+        None if judged is None or of_judged is None else _judged_labels(of_judged, judged, codes[2]),
+    ), n_categories
+
+
+def _numbered(texts: Sequence[pa.Array | None]) -> tuple[list[IntVector], int]:
+    """Replace the texts of several columns by their places in the order of all texts, and count these."""
+    lengths = [0 if one is None else len(one) for one in texts]
+    given = [one for one in texts if one is not None]
+    if not given:
+        return [np.zeros(0, dtype=np.int64) for _ in texts], 0
+    encoded = pa.concat_arrays(given).dictionary_encode()
+    order = to_numpy(pc.sort_indices(encoded.dictionary))
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.arange(len(order))
+    return np.split(number[to_numpy(encoded.indices)], np.cumsum(lengths)[:-1]), len(order)
+
+
+def _item_labels(of_items: pa.Array, codes: IntVector) -> Labels:
+    lengths = _lengths(of_items)
+    return Labels(np.repeat(np.arange(len(of_items)), lengths), codes, 1 / np.repeat(lengths, lengths))
+
+
+def _profile_labels(of_profiles: pa.Array, profile: dict[str, pa.Array], codes: IntVector) -> Labels:
+    owner = np.repeat(np.arange(len(of_profiles)), _lengths(of_profiles))
+    return Labels(owner, codes, _floats(profile["n_items"]) / _floats(profile["n_categories"]))
+
+
+def _judged_labels(of_judged: pa.Array, judged: dict[str, pa.Array], codes: IntVector) -> Judged:
+    owner = np.repeat(np.arange(len(of_judged)), _lengths(of_judged))
+    return Judged(owner, _floats(judged["gain"]), _item_labels(judged["categories"], codes))

@@ -1,0 +1,54 @@
+"""To which item groups each judged item belongs, for measures that are restricted to one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark.engine.batch.arrays import to_numpy, to_texts
+from rankeval_spark.measures import required_facts as N
+from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import IntVector
+
+
+def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_items: int) -> IntVector:
+    """Give each item its groups: int64, shape (n_items,); bit i is set where it belongs to the i-th one.
+
+    An item that the training data do not have is of the tail; one that the catalogue does not have is of no category.
+
+    Parameters
+    ----------
+    known : mapping of str to pa.Array
+        As :attr:`Batch.known_items`.
+    groups : sequence of str
+        Names of :data:`groups.BY_POPULARITY`, or categories; at most :data:`groups.MAX_GROUPS`.
+    """
+    found: IntVector = np.zeros(n_items, dtype=np.int64)
+    if not set(groups).isdisjoint(BY_POPULARITY):
+        popularity = popularity_groups(known)
+    for place, name in enumerate(groups):
+        if name in BY_POPULARITY:
+            found |= np.int64(1 << place) * (popularity == BY_POPULARITY.index(name))
+        else:
+            found |= np.int64(1 << place) * has_category(known[N.ITEM_CATEGORIES], name)
+    return found
+
+
+def popularity_groups(known: Mapping[str, pa.Array]) -> IntVector:
+    """Place of each item's group in :data:`groups.BY_POPULARITY`; that of the tail where `train` does not have it."""
+    tail = BY_POPULARITY.index(TAIL)
+    of_items: IntVector = to_numpy(known[N.ITEM_POPULARITY_GROUP], null=tail).astype(np.int64)
+    return of_items
+
+
+def has_category(categories: pa.Array, name: str) -> np.ndarray:
+    """Return True for each item that has a category: bool, shape (n_items,)."""
+    lengths = to_numpy(pc.list_value_length(categories), null=0)
+    is_it = to_numpy(pc.equal(categories.flatten(), to_texts([name])[0]), null=0)
+    return np.bincount(np.repeat(np.arange(len(lengths)), lengths)[is_it], minlength=len(lengths)) > 0

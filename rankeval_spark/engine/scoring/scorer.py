@@ -1,0 +1,171 @@
+"""Every measure at every cutoff, of compact lists.
+
+Arrow is turned into numpy here, the kernels are called, and their values are turned back; there is no formula here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.engine.scoring.item_facts import to_item_facts
+from rankeval_spark.measures import Lists
+from rankeval_spark.measures.item_groups import Groups
+from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
+from rankeval_spark.measures.kernel_inputs.lists import Empty
+from rankeval_spark.measures.kernel_inputs.mixed_ties import has_mixed_ties
+from rankeval_spark.measures.required_facts import LIST_NAMES
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures import MeasureSet
+
+COUNTS: Final[Mapping[str, pa.DataType]] = {
+    C.K: pa.int32(),
+    C.N_JUDGED: pa.int32(),
+    C.N_RELEVANT: pa.int32(),
+    C.N_RECOMMENDED: pa.int32(),
+    C.N_HITS: pa.int32(),
+    C.HAS_TIES: pa.bool_(),
+}
+"""Counts of each list at each cutoff, and their types."""
+
+RELEVANT: Final = 1.0
+"""Gain from which `n_relevant` and `n_hits` count a judgement, whatever the levels of the measures."""
+
+COMPACT: Final = (C.N_RECOMMENDED, C.HIT_RANKS, C.HIT_GAINS, C.JUDGED_GAINS, C.TIED_RANKS)
+"""Columns of compact lists that every measure set reads."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What the kernels make of a batch of lists.
+
+    Attributes
+    ----------
+    values : dict of str to float64, shape (n_lists, n_cutoffs)
+        Values of the measures and denominators of those that have them, by column; NaN where undefined or not
+        requested.
+    counts : dict of str to int or bool, shape (n_lists, n_cutoffs)
+        Counts by column; ``has_ties`` means nothing for a user without a list.
+    """
+
+    values: Mapping[str, np.ndarray]
+    counts: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """How compact lists are scored.
+
+    Attributes
+    ----------
+    measures : MeasureSet
+        The measures and cutoffs.
+    zero_relevant, ties : str
+        Policies: what a user scores where a measure is undefined, and whether values are means over all orders of
+        tied items (``expected``).
+    """
+
+    measures: MeasureSet
+    zero_relevant: str
+    ties: str
+
+    def score(self, columns: Mapping[str, pa.Array]) -> Scored:
+        """Compute every measure at every cutoff for a batch of compact lists.
+
+        Parameters
+        ----------
+        columns
+            :data:`COMPACT`, and such of :data:`columns.READ_BY_MEASURES`, ``hit_scores`` and names of the lists as
+            measures need.
+        """
+        measures = self.measures
+        lists = _to_lists(columns, measures.groups)
+        tied_list, tied_rank = _flat(_ragged(columns[C.TIED_RANKS]))
+        values = measures.score(over_all_orders(lists, tied_list, tied_rank) if self.ties == "expected" else lists)
+        for name, fill in self._fills.items():
+            can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
+            values[name] = filled(values[name], can_be, fill)
+        for name, weight in measures.weights.items():  # the sums are taken where the value is defined
+            values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
+        return Scored(values, _counts(lists, tied_list, tied_rank, measures.ks))
+
+    @property
+    def _fills(self) -> Mapping[str, float]:
+        """Value where a measure is undefined, by column; none where it stays undefined."""
+        return {"zero": self.measures.without_relevant, "one": self.measures.at_best}.get(self.zero_relevant, {})
+
+
+def filled(values: np.ndarray, can_be: np.ndarray, fill: float) -> np.ndarray:
+    """Fill in a value where the measure is undefined, at the cutoffs that are requested."""
+    return np.where(np.isnan(values) & can_be, fill, values)
+
+
+def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:
+    hit_offsets, ranks = _ragged(columns[C.HIT_RANKS])
+    judged_offsets, judged = _ragged(columns[C.JUDGED_GAINS])
+    gains = to_numpy(columns[C.HIT_GAINS].values)
+    scores = to_numpy(columns[C.HIT_SCORES].values) if C.HIT_SCORES in columns else None
+    lengths = to_numpy(columns[C.N_RECOMMENDED])
+    lists = Lists.from_ragged(lengths, hit_offsets, ranks, gains, judged_offsets, judged, scores)
+    if C.EMPTY_RANKS in columns:
+        lists = replace(lists, empty=_to_empty(columns[C.EMPTY_RANKS]))
+    return _with_facts(lists, columns, groups)
+
+
+def _to_empty(runs: pa.Array) -> Empty:
+    owner = np.repeat(np.arange(len(runs)), to_numpy(pc.list_value_length(runs), null=0))
+    first, last = (to_numpy(each) for each in runs.flatten().flatten())
+    return Empty(owner, first, last)
+
+
+def n_empty(columns: Mapping[str, pa.Array]) -> np.ndarray:
+    """Count the ranks of each list without an item: int64, shape (n_lists,)."""
+    n_lists = len(columns[C.N_RECOMMENDED])
+    if C.EMPTY_RANKS not in columns:
+        return np.zeros(n_lists, dtype=np.int64)
+    owner, first, last = _to_empty(columns[C.EMPTY_RANKS])
+    return np.bincount(owner, weights=last - first + 1, minlength=n_lists).astype(np.int64)
+
+
+def _with_facts(lists: Lists, known: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:
+    """Add what measures read in addition to ranks, gains and scores."""
+    if not known.keys().isdisjoint(C.FACTS):
+        lists = replace(lists, items=to_item_facts(*map(known.get, C.FACTS)))
+    flat = {name: to_numpy(known[name].flatten()) for name in C.OF_JUDGEMENTS if name in known}
+    if C.HIT_VALUES in flat:
+        lists = replace(lists, hit_value=flat[C.HIT_VALUES], judged_value=flat[C.JUDGED_VALUES])
+    if C.HIT_GROUPS in flat:
+        lists = replace(lists, groups=Groups(groups, flat[C.HIT_GROUPS], flat[C.JUDGED_GROUPS]))
+    return replace(lists, names=known[LIST_NAMES].to_pylist()) if LIST_NAMES in known else lists
+
+
+def _ragged(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    return to_numpy(column.offsets), to_numpy(column.values)
+
+
+def _flat(column: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of a ragged column and the row of each."""
+    offsets, values = column
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), values[offsets[0] : offsets[-1]]
+
+
+def _counts(lists: Lists, tied_list: np.ndarray, tied_rank: np.ndarray, ks: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """Count, list by list and cutoff by cutoff, judgements, items and hits."""
+    cut = lists.cut(ks)
+    counts = {
+        C.K: np.asarray(ks)[None, :],
+        C.N_JUDGED: np.bincount(lists.judged_list, minlength=lists.n_lists)[:, None],
+        C.N_RELEVANT: cut.n_relevant(RELEVANT),
+        C.N_RECOMMENDED: cut.depth,
+        C.N_HITS: cut.hits(RELEVANT),
+        C.HAS_TIES: has_mixed_ties(lists, tied_list, tied_rank, ks),
+    }
+    return {name: np.broadcast_to(count, (lists.n_lists, len(ks))) for name, count in counts.items()}

@@ -1,0 +1,137 @@
+"""What is known of users: of the items that they have in the training data, and of their judged ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch.codes import ascending, in_id_order, starts_of_runs, to_codes
+from rankeval_spark.measures import required_facts as N
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.batch.batch import Batch
+    from rankeval_spark.engine.ranking.judgements import Judgements
+    from rankeval_spark.measures.arrays import IntVector
+
+
+def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) -> pa.StructArray | None:
+    """Make one struct per user of what is needed, by its name in :mod:`measures.required_facts`; None where nothing is.
+
+    A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
+    that the catalogue describes. A fact is NULL where there is no such item.
+    """
+    users = _Users(batch, judgements)
+    make = {
+        N.PROFILE_CATEGORIES: users.categories,
+        N.PROFILE_VECTORS: users.vectors,
+        N.PROFILE_INTERACTIONS: users.interactions,
+        N.JUDGED_CATEGORIES: users.judged_categories,
+    }
+    found = {name: make[name]() for name in make if name in needs}
+    return pa.StructArray.from_arrays(list(found.values()), names=list(found)) if found else None
+
+
+@dataclass(frozen=True)
+class _Users:
+    """The users of a batch and what they have; items are in the order of their ids."""
+
+    batch: Batch
+    judgements: Judgements
+
+    @cached_property
+    def place(self) -> IntVector:
+        """Place of each item in the order of the ids: int64, shape (n_items,)."""
+        return ascending(self.batch.items)
+
+    @cached_property
+    def owned(self) -> sparse.csr_array:
+        """Users by items: float64, 1 where the user has the item in the training data, columns ascending in a row."""
+        train, n_users, n_items = self.batch.train, self.batch.n_users, max(self.batch.n_items, 1)
+        pairs = np.sort(train.user * n_items + self.place[train.item])
+        user, item = np.divmod(pairs[starts_of_runs(pairs)], n_items)
+        ends = np.append(0, np.cumsum(np.bincount(user, minlength=n_users)))
+        return sparse.csr_array((np.ones(len(item)), item, ends), shape=(n_users, self.batch.n_items))
+
+    def known(self, name: str) -> pa.Array:
+        """Take what is known of the items."""
+        return pc.take(self.batch.known_items[name], to_arrow(np.argsort(self.place)))
+
+    def interactions(self) -> pa.Array:
+        """Average the interactions of each user's items."""
+        total = self.owned @ to_numpy(self.known(N.ITEM_INTERACTIONS), null=0.0)  # whole: the same in any order
+        n_items = np.diff(self.owned.indptr)
+        return to_arrow(total / np.maximum(n_items, 1), is_null=n_items == 0)
+
+    def categories(self) -> pa.Array:
+        """Count the items of each user by category and by how many categories they have."""
+        lists = self.known(N.ITEM_CATEGORIES)
+        lengths = _lengths_of(lists)
+        names, above = in_id_order(to_codes(lists.flatten())), int(lengths.max(initial=0)) + 1
+        labels, label = np.unique(names.code * above + np.repeat(lengths, lengths), return_inverse=True)
+        ends = np.append(0, np.cumsum(lengths))
+        has_label = sparse.csr_array((np.ones(len(label)), label, ends), shape=(len(lists), len(labels)))
+        counts = (self.owned @ has_label).tocsr()
+        counts.sort_indices()  # labels are numbered in the order of (category, number of categories)
+        name, n_categories = np.divmod(labels[counts.indices], above)
+        fields = {
+            "category": pc.take(names.values, to_arrow(name)),
+            "n_categories": to_arrow(n_categories.astype(np.int32)),
+            "n_items": to_arrow(counts.data.astype(np.int64)),
+        }
+        return _lists_of(np.diff(counts.indptr), pa.StructArray.from_arrays(list(fields.values()), names=list(fields)))
+
+    def vectors(self) -> pa.Array:
+        """Average the unit vectors of each user's items, added up in the order of the items."""
+        known, units = _unit_vectors(self.known(N.ITEM_VECTORS))
+        owned = self.owned[:, known]
+        total = owned @ units
+        is_minus_zero = (units == 0) & np.signbit(units)
+        if is_minus_zero.any():  # a sum that begins with the first vector, not with 0, keeps the sign of -0.0
+            total[owned @ (~is_minus_zero).astype(np.float64) == 0] = -0.0
+        n_vectors = np.diff(owned.indptr)
+        has_vector = n_vectors > 0
+        mean = total[has_vector] / n_vectors[has_vector, None]
+        return _lists_of(has_vector * units.shape[1], to_arrow(mean.ravel()))
+
+    def judged_categories(self) -> pa.Array:
+        """Collect the judged items of each user that have a category, the highest ids first."""
+        lists = self.batch.known_items[N.ITEM_CATEGORIES]
+        user, item = self.judgements.user, self.judgements.pair % max(self.batch.n_items, 1)
+        judged = np.flatnonzero((_lengths_of(lists) > 0)[item])
+        judged = judged[np.lexsort((-self.place[item[judged]], user[judged]))]
+        structs = pa.StructArray.from_arrays(
+            [to_arrow(self.judgements.gain[judged]), pc.take(lists, to_arrow(item[judged]))],
+            names=["gain", "categories"],
+        )
+        return _lists_of(np.bincount(user[judged], minlength=self.batch.n_users), structs)
+
+
+def _unit_vectors(lists: pa.Array) -> tuple[IntVector, np.ndarray]:
+    """Return which items have a vector with a length, and their vectors divided by it."""
+    known = np.flatnonzero(_lengths_of(lists))
+    values = to_numpy(lists.flatten())
+    vectors = values.reshape(len(known), len(values) // max(len(known), 1))
+    squares = np.zeros(len(known))
+    with np.errstate(over="ignore", under="ignore"):
+        for column in vectors.T:  # one number of all items after the other: a sum by rows depends on the batch
+            squares += column * column
+    length = np.sqrt(squares)
+    has_length = length > 0
+    return known[has_length], vectors[has_length] / length[has_length, None]
+
+
+def _lengths_of(lists: pa.Array) -> IntVector:
+    return to_numpy(pc.list_value_length(lists), null=0).astype(np.int64)
+
+
+def _lists_of(lengths: IntVector, values: pa.Array) -> pa.ListArray:
+    """Give the users their values, who follow each other; NULL where a user has none."""
+    ends = np.append(0, np.cumsum(lengths)).astype(np.int32)
+    return pa.ListArray.from_arrays(to_arrow(ends), values, mask=to_arrow(lengths == 0))

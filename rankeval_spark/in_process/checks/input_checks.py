@@ -1,0 +1,237 @@
+"""What is wrong with the inputs of an evaluation, counted on tables in memory: rows of ``checks``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, SupportsInt
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.batch.batch import CodedRows
+from rankeval_spark.engine.batch.codes import Codes, starts_of_runs, to_codes
+from rankeval_spark.engine.ranking.judgements import to_judgements
+from rankeval_spark.engine.scoring.scorer import RELEVANT
+from rankeval_spark.in_process.checks import row_flags, sample_keys
+from rankeval_spark.in_process.checks.list_checks import list_facts, rows_of
+from rankeval_spark.measures import required_facts as N
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.check_rows import HELD_OUT, ITEMS, RECOMMENDATIONS, Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rankeval_spark.config import Checks
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.inputs.arrow.input_tables import Source, Tables
+    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+
+
+def to_checks(
+    tables: Tables, scored: pa.Table, request: Request, checks: Checks, band_facts: Sequence[Fact] = ()
+) -> pa.Table:
+    """Count what is wrong with the inputs and with the lists made of them.
+
+    Parameters
+    ----------
+    scored : pa.Table
+        A row per list and cutoff as ``engine/outputs.py`` makes them, those outside the population too.
+    checks : Checks
+        Shares above which a check warns or fails.
+    band_facts : sequence of Fact
+        What is known of numbers that became segments.
+
+    Returns
+    -------
+    pa.Table
+        ``schemas.CHECKS`` from ``input`` on: a row per input and check.
+
+    Raises
+    ------
+    RefusedError
+        As :func:`row_flags.usable_recommendations`.
+    """
+    facts = [*InputFacts(tables, request).all(band_facts), *list_facts(rows_of(scored, request), request)]
+    return check_rows.to_check_rows(facts, checks)
+
+
+@dataclass(frozen=True)
+class InputFacts:
+    """What can be seen in the rows of the inputs; tables that several checks read are made once."""
+
+    tables: Tables
+    request: Request
+
+    def all(self, band_facts: Sequence[Fact]) -> Iterator[Fact]:
+        """Count all that does not depend on the lists."""
+        tables, request = self.tables, self.request
+        log = row_flags.requested_log(tables.recommendations, request)
+        yield from _row_facts(log, row_flags.flag_recommendations(log), schemas.RECOMMENDATIONS.key)
+        reads_values = N.VALUES in request.measures.needs
+        of_held_out = row_flags.flag_held_out(tables.held_out, reads_values=reads_values)
+        yield from _row_facts(tables.held_out, of_held_out, schemas.HELD_OUT.key)
+        yield from self._of_judgements()
+        yield self._unmatched_items()
+        if tables.train is not None:
+            of_train = row_flags.flag_train(tables.train, since=request.evaluation_date)
+            yield from _row_facts(tables.train, of_train, schemas.TRAIN.key)
+        if tables.items is not None:
+            yield from _item_facts(tables.items, has_vectors=N.VECTOR in request.measures.requiring())
+        yield from self._of_catalogue()
+        if request.policies.seen_in_train == "drop" and tables.train is not None:
+            yield _seen_fact(self._log, tables.train)
+        yield from band_facts
+        yield from self._of_segments()
+
+    @cached_property
+    def _log(self) -> pa.Table:
+        log, are_checked = self.tables.recommendations, self.tables.are_checked
+        return row_flags.usable_recommendations(log, self.request, are_checked=are_checked)
+
+    @cached_property
+    def _listed(self) -> pa.Array:
+        """The different items of the log."""
+        return pc.unique(self._log[C.ITEM_ID])
+
+    @cached_property
+    def _held_out(self) -> pa.Table:
+        return row_flags.usable_held_out(self.tables.held_out)
+
+    @cached_property
+    def _judged_items(self) -> Codes:
+        return to_codes(self._held_out[C.ITEM_ID])
+
+    def of_segment_rows(self) -> Iterator[Fact]:
+        """Count the rows of the segments, and those without a user."""
+        segments = self.tables.segments
+        if segments is not None:
+            yield from _row_facts(
+                segments, row_flags.flag_keys(segments, row_flags.SEGMENT_KEYS), row_flags.SEGMENT_KEYS
+            )
+
+    def _of_judgements(self) -> tuple[Fact, Fact]:
+        """Count judgements that repeat another, and users without a relevant one."""
+        users = to_codes(self._held_out[C.USER_ID])
+        judged = CodedRows(users.code, self._judged_items.code, _gains(self._held_out))
+        policy = self.request.policies.held_out_duplicates
+        user, gain = _judgements(judged, self._judged_items.n_values, policy)
+        n_rows, n_pairs = (np.bincount(each, minlength=users.n_values) for each in (users.code, user))
+        best = np.full(users.n_values, -np.inf)
+        np.maximum.at(best, user, gain)
+        is_repeated, has_none = n_rows > n_pairs, best < RELEVANT
+        n_copies = len(users.code) - len(user)
+        return (
+            _fact(HELD_OUT, check_rows.DUPLICATES, n_copies, len(users.code), users.values, is_repeated),
+            _fact(HELD_OUT, "zero_relevant", np.count_nonzero(has_none), users.n_values, users.values, has_none),
+        )
+
+    def _unmatched_items(self) -> Fact:
+        """Count judgements whose item is in no list at all: the sign of ids that do not fit together."""
+        items = self._judged_items
+        is_unmatched: BoolVector = ~to_numpy(pc.is_in(items.values, value_set=self._listed))
+        n_rows = np.bincount(items.code, minlength=items.n_values)
+        count = n_rows[is_unmatched].sum()
+        return _fact(HELD_OUT, check_rows.UNMATCHED_ITEMS, count, len(items.code), items.values, is_unmatched)
+
+    def _of_catalogue(self) -> Iterator[Fact]:
+        """Count the recommended items that the catalogue lacks and, where they are dropped, their rows.
+
+        Where items are dropped, ``train`` is the catalogue if there is no other.
+        """
+        is_dropped = self.request.policies.unknown_items == "drop"
+        catalogue = self.tables.items or (self.tables.train if is_dropped else None)
+        if catalogue is None:
+            return
+        known = in_one_piece(catalogue.table[C.ITEM_ID])
+        items = self._listed
+        is_unknown: BoolVector = ~to_numpy(pc.is_in(items, value_set=known))
+        yield _fact(RECOMMENDATIONS, "unknown_items", np.count_nonzero(is_unknown), len(items), items, is_unknown)
+        if is_dropped:
+            is_of_unknown = pc.is_in(self._log[C.ITEM_ID], value_set=items.filter(to_arrow(is_unknown)))
+            count, total = np.count_nonzero(to_numpy(is_of_unknown)), self._log.num_rows
+            yield _fact(RECOMMENDATIONS, check_rows.UNKNOWN_ROWS, count, total, items, is_unknown)
+
+    def _of_segments(self) -> Iterator[Fact]:
+        """Look for values that are alike among the segments that are text in the table."""
+        names = [name for name in self.request.segments if name not in self.request.bands]
+        if names and self.tables.segments is not None:
+            yield _alike_fact(row_flags.usable_keys(self.tables.segments, row_flags.SEGMENT_KEYS), names)
+
+
+def _row_facts(source: Source, flags: row_flags.Flags, keys: Sequence[str]) -> Iterator[Fact]:
+    """Count the rows, and those that do not pass each check."""
+    table, n_rows = source.table, source.table.num_rows
+    yield Fact(source.name, check_rows.ROWS, n_rows, n_rows)
+    for check, flag in flags.items():
+        samples = sample_keys.sample_row_keys(table, keys, flag)
+        yield Fact(source.name, check, int(np.count_nonzero(flag)), n_rows, samples)
+
+
+def _fact(  # noqa: PLR0913, PLR0917 - the parts of one fact, in their order
+    name: str, check: str, count: SupportsInt, total: SupportsInt, ids: pa.Array, is_concerned: BoolVector
+) -> Fact:
+    return Fact(name, check, int(count), int(total), sample_keys.sample_value_keys(ids, is_concerned))
+
+
+def _gains(held_out: pa.Table) -> dict[str, pa.Array]:
+    names = [name for name in (C.GAIN, C.INTERACTED_AT) if name in held_out.column_names]
+    return {name: in_one_piece(held_out[name]) for name in names}
+
+
+def _judgements(judged: CodedRows, n_items: int, policy: str) -> tuple[IntVector, FloatVector]:
+    """Return user and gain of each judgement: one per (user, item).
+
+    Copies are only counted here, and refused where the lists are made.
+    """
+    pairs = np.sort(judged.user * n_items + judged.item)
+    if starts_of_runs(pairs).all():  # a sort of numbers takes a third of the time of the general way
+        return judged.user, to_numpy(judged.columns[C.GAIN])
+    once = to_judgements(judged, n_items=n_items, duplicates="max" if policy == "error" else policy)
+    return once.user, once.gain
+
+
+def _item_facts(items: Source, *, has_vectors: bool) -> Iterator[Fact]:
+    """Count rows, NULL keys and facts that cannot be used, items with several rows, and vectors of another length."""
+    yield from _row_facts(items, row_flags.flag_items(items), schemas.ITEMS.key)
+    named = row_flags.usable_keys(items, schemas.ITEMS.key)
+    codes = to_codes(named[C.ITEM_ID])
+    more = np.bincount(codes.code, minlength=codes.n_values) - 1
+    yield _fact(ITEMS, check_rows.DUPLICATES, more.sum(), len(codes.code), codes.values, more > 0)
+    if has_vectors:
+        yield _vector_fact(named)
+
+
+def _vector_fact(items: pa.Table) -> Fact:
+    """Count the items by the length of their vector; one some of whose numbers are no numbers has no length."""
+    vectors = in_one_piece(items[C.VECTOR])
+    has_vector = to_numpy(pc.is_valid(vectors)) & ~row_flags.has_invalid_number(items[C.VECTOR])
+    length = to_numpy(pc.list_value_length(vectors), null=0)[has_vector]
+    ids = in_one_piece(items[C.ITEM_ID]).filter(to_arrow(has_vector))
+    lengths, n_items = (each.tolist() for each in np.unique(length, return_counts=True))
+    first = [sample_keys.sample_value_keys(ids, length == each)[0] for each in lengths]
+    return check_rows.vector_lengths(zip(lengths, n_items, first, strict=True))
+
+
+def _seen_fact(log: pa.Table, train: Source) -> Fact:
+    """Count the recommendations whose item the user has in the training data, in the whole log."""
+    users, items = to_codes(log[C.USER_ID]), to_codes(log[C.ITEM_ID])
+    owned = row_flags.usable_keys(train, schemas.TRAIN.key)
+    user, item = (
+        to_numpy(pc.index_in(in_one_piece(owned[name]), value_set=codes.values), null=-1).astype(np.int64)
+        for name, codes in ((C.USER_ID, users), (C.ITEM_ID, items))
+    )
+    pairs = (user * items.n_values + item)[(user >= 0) & (item >= 0)]
+    listed = to_arrow(users.code * items.n_values + items.code)
+    is_seen: BoolVector = to_numpy(pc.is_in(listed, value_set=to_arrow(pairs)))
+    samples = sample_keys.sample_row_keys(log, schemas.RECOMMENDATIONS.key, is_seen)
+    return Fact(RECOMMENDATIONS, check_rows.SEEN_IN_TRAIN, int(np.count_nonzero(is_seen)), log.num_rows, samples)
+
+
+def _alike_fact(segments: pa.Table, names: Sequence[str]) -> Fact:
+    values = ((name, pc.unique(segments[name]).drop_null().to_pylist()) for name in names)  # a few of each
+    return check_rows.alike_values((name, value) for name, some in values for value in some)

@@ -1,0 +1,288 @@
+"""What is wrong with single rows of the inputs: conditions that the checks count, and the rows that can be used.
+
+The conditions are those of ``spark/checks/row_flags.py`` and ``spark/rows/usable_rows.py``, on columns in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime, time, timedelta, timezone
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.sections.bands import segments_from_train as bands_of_train
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.checks.unusable_rows import INVALID_ORDER, refuse_by_check, refuse_zero_rank
+from rankeval_spark.engine.failures import refuse
+from rankeval_spark.engine.scoring.scorer import RELEVANT
+from rankeval_spark.measures import required_facts as N
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.inputs.arrow.input_tables import Source, Tables
+    from rankeval_spark.measures.arrays import BoolVector
+
+SEGMENT_KEYS: Final = (C.USER_ID,)
+
+NULL_KEYS: Final = "null_keys"
+ZERO_RANKS: Final = "zero_ranks"
+INVALID_SCORES: Final = "invalid_scores"
+NULL_GAINS: Final = "null_gains"
+
+_UNUSABLE: Final = tuple(dict.fromkeys(check for _, check in row_kinds.UNUSABLE))
+"""The checks of single rows that are dropped; a row fails one of them at most."""
+
+Flags = dict[str, "BoolVector"]
+"""Which rows do not pass each check: bool, shape (n_rows,)."""
+
+
+# ---- which rows do not pass which check -----------------------------------------------------------------------------
+
+
+def flag_recommendations(source: Source) -> Flags:
+    """Say of each row of the log which check it does not pass.
+
+    Parameters
+    ----------
+    source : Source
+        The log as :func:`requested_log` gives it: its lists are in the order of the score, or else of the rank.
+
+    Returns
+    -------
+    dict of str to bool, shape (n_rows,)
+        ``null_keys``; ``zero_ranks``, where ranks order the lists; ``invalid_scores``: a score that is NULL, NaN or
+        infinite, or a rank that is NULL or negative.
+    """
+    table = source.table
+    has_key, is_zero = _has_keys(table, schemas.RECOMMENDATIONS.key), _has_zero_rank(table)
+    return {
+        NULL_KEYS: ~has_key,
+        ZERO_RANKS: has_key & is_zero,
+        INVALID_SCORES: has_key & ~is_zero & ~_has_valid_order(table),
+    }
+
+
+def flag_held_out(source: Source, *, reads_values: bool = True) -> Flags:
+    """Say of each judgement which check it does not pass.
+
+    Parameters
+    ----------
+    reads_values : bool
+        Whether a measure reads the column ``value``; nothing is said of it otherwise.
+    """
+    table = source.table
+    has_key, is_number = _has_keys(table, schemas.HELD_OUT.key), _is_finite(table[C.GAIN])
+    gain = to_numpy(table[C.GAIN])
+    found = {
+        NULL_KEYS: ~has_key,
+        NULL_GAINS: has_key & ~is_number,
+        "negative_gains": has_key & is_number & (gain < 0),
+        "low_gains": has_key & (gain > 0) & (gain < RELEVANT),
+    }
+    if reads_values and C.VALUE in table.column_names:
+        found["null_values"] = has_key & ~_is_finite(table[C.VALUE])
+    return found
+
+
+def flag_train(source: Source, *, since: date | None = None) -> Flags:
+    """Say of each training interaction which check it does not pass.
+
+    Parameters
+    ----------
+    since : date, optional
+        Day (UTC) from which on there is to be none. Nothing is said about it where the rows have no time.
+    """
+    found = flag_keys(source, schemas.TRAIN.key)
+    if since is not None and C.INTERACTED_AT in source.table.column_names:
+        found["train_after_cut"] = ~found[NULL_KEYS] & _is_since(source.table[C.INTERACTED_AT], since)
+    return found
+
+
+def flag_items(source: Source) -> Flags:
+    """Say of each row of the catalogue which check it does not pass.
+
+    A fact of an item is invalid where a cell could not be read, or its vector has a number that is NULL, NaN or
+    infinite.
+    """
+    table = source.table
+    has_key, is_invalid = _has_keys(table, schemas.ITEMS.key), np.zeros(table.num_rows, dtype=np.bool_)
+    if source.unreadable is not None:
+        is_invalid |= to_numpy(source.unreadable, null=0)
+    if C.VECTOR in table.column_names:
+        is_invalid |= has_invalid_number(table[C.VECTOR])
+    return {NULL_KEYS: ~has_key, "invalid_facts": has_key & is_invalid}
+
+
+def flag_keys(source: Source, keys: Sequence[str]) -> Flags:
+    """Say of each row whether a key is NULL."""
+    return {NULL_KEYS: ~_has_keys(source.table, keys)}
+
+
+def has_invalid_number(vectors: pa.ChunkedArray) -> BoolVector:
+    """Return True for each vector with a number that is NULL, NaN or infinite; False where there is no vector."""
+    whole = in_one_piece(vectors)
+    is_invalid = np.zeros(len(whole), dtype=np.bool_)
+    numbers = to_numpy(pc.list_flatten(whole))
+    is_invalid[to_numpy(pc.list_parent_indices(whole))[~np.isfinite(numbers)]] = True
+    return is_invalid
+
+
+# ---- the rows that can be used --------------------------------------------------------------------------------------
+
+
+def requested_log(source: Source, request: Request) -> Source:
+    """Keep the rows of the named models, and those without a model, which are counted; all where none are named.
+
+    Where the ranks of the log are kept as they are, they order the lists, whatever the scores say: the scores go.
+    """
+    table = source.table
+    if request.models is not None and C.MODEL_ID in table.column_names:
+        table = _kept(table, _is_one_of(table[C.MODEL_ID], [*request.models, None]))
+    if request.policies.rank_gaps == "keep" and C.SCORE in table.column_names:
+        table = table.drop_columns([C.SCORE])
+    return source if table is source.table else replace(source, table=table, unreadable=None)  # never used of a log
+
+
+def usable_recommendations(source: Source, request: Request, *, are_checked: bool = False) -> pa.Table:
+    """Keep the rows of the requested models that have their keys and a place in their list.
+
+    Parameters
+    ----------
+    are_checked : bool
+        Whether checks judge ranks of 0: they are left out then.
+
+    Returns
+    -------
+    pa.Table
+        The table of the source itself where every row is usable. Without the scores where the policy ``rank_gaps``
+        keeps the ranks of the log.
+
+    Raises
+    ------
+    RefusedError
+        At a rank of 0 where ranks order the lists; with the policy ``invalid_scores='error'`` at a row whose place in
+        its list is unknown.
+    """
+    log = requested_log(source, request)
+    return without_unusable(log, _accepted(log, request, are_checked=are_checked))
+
+
+def usable_held_out(source: Source) -> pa.Table:
+    """Keep the judgements with their keys and a finite gain: the table itself where every row is usable."""
+    return without_unusable(source, flag_held_out(source, reads_values=False))
+
+
+def usable_keys(source: Source, keys: Sequence[str]) -> pa.Table:
+    """Keep the rows without a NULL key: the table itself where every row is usable."""
+    return without_unusable(source, flag_keys(source, keys))
+
+
+def without_unusable(source: Source, flags: Mapping[str, BoolVector]) -> pa.Table:
+    """Leave out the rows that no list and no measure can use, as conditions of this module name them."""
+    return _kept(source.table, ~reduce(or_, (flags[check] for check in _UNUSABLE if check in flags)))
+
+
+def refuse_unusable_inputs(tables: Tables, request: Request) -> None:
+    """Refuse an input that is read and has rows, but none that can be used.
+
+    Raises
+    ------
+    RefusedError
+        With the counts by check; also as :func:`usable_recommendations`.
+    """
+    log = requested_log(tables.recommendations, request)
+    _refuse_without_usable(log, _accepted(log, request, are_checked=tables.are_checked))
+    _refuse_without_usable(tables.held_out, flag_held_out(tables.held_out, reads_values=False))
+    for source, keys in _others_read(tables, request):
+        _refuse_without_usable(source, flag_keys(source, keys))
+
+
+def _others_read(tables: Tables, request: Request) -> list[tuple[Source, Sequence[str]]]:
+    """List the optional inputs that the request reads, with their keys."""
+    policies, read = request.policies, {one.partition(".")[0] for one in request.measures.requiring()}
+    counts_seen = request.counts_seen or N.ITEM_SEEN in request.measures.needs or policies.seen_in_train == "drop"
+    has_segments = bool(set(request.segments) - set(bands_of_train(request.bands)))
+    candidates = (
+        (tables.segments, SEGMENT_KEYS, has_segments),
+        (tables.train, schemas.TRAIN.key, "train" in read or counts_seen),
+        (tables.items, schemas.ITEMS.key, "items" in read or policies.unknown_items == "drop"),
+    )
+    return [(source, keys) for source, keys, is_read in candidates if source is not None and is_read]
+
+
+def _refuse_without_usable(source: Source, flags: Mapping[str, BoolVector]) -> None:
+    counts: dict[str | None, int] = {
+        check: int(np.count_nonzero(flags[check])) for check in _UNUSABLE if check in flags
+    }
+    refuse_by_check(source.name, counts | {None: source.table.num_rows - sum(counts.values())})
+
+
+def _accepted(log: Source, request: Request, *, are_checked: bool) -> Flags:
+    """Flag the rows of a log that cannot be used, or refuse the log."""
+    if not are_checked and _has_zero_rank(log.table).any():
+        refuse_zero_rank()
+    flags = flag_recommendations(log)
+    if request.policies.invalid_scores == "error" and flags[INVALID_SCORES].any():
+        refuse(INVALID_SCORES, INVALID_ORDER)
+    return flags
+
+
+# ---- conditions -----------------------------------------------------------------------------------------------------
+
+
+def _kept(table: pa.Table, is_kept: BoolVector) -> pa.Table:
+    return table if is_kept.all() else table.filter(to_arrow(is_kept))
+
+
+def _is_one_of(column: pa.ChunkedArray, values: Sequence[str | None]) -> BoolVector:
+    found: BoolVector = to_numpy(pc.is_in(column, value_set=to_texts(values)))
+    return found
+
+
+def _has_keys(table: pa.Table, keys: Collection[str]) -> BoolVector:
+    """Say of each row whether no key is NULL; a key that the table does not have is the same in all rows."""
+    present = (table[key] for key in keys if key in table.column_names)
+    return reduce(and_, (_is_valid(column) for column in present if column.null_count), _all(table.num_rows))
+
+
+def _is_valid(column: pa.ChunkedArray) -> BoolVector:
+    return to_numpy(pc.is_valid(column)) if column.null_count else _all(len(column))
+
+
+def _is_finite(column: pa.ChunkedArray) -> BoolVector:
+    """Say of each number whether it is neither NULL nor NaN nor infinite."""
+    return np.isfinite(to_numpy(column)) if pa.types.is_floating(column.type) else _is_valid(column)
+
+
+def _has_valid_order(log: pa.Table) -> BoolVector:
+    if C.SCORE in log.column_names:
+        return _is_finite(log[C.SCORE])
+    is_place: BoolVector = to_numpy(log[C.RANK], null=-1) >= 1
+    return is_place
+
+
+def _has_zero_rank(log: pa.Table) -> BoolVector:
+    if C.SCORE in log.column_names:
+        return np.zeros(log.num_rows, dtype=np.bool_)
+    is_zero: BoolVector = to_numpy(log[C.RANK], null=-1) == 0
+    return is_zero
+
+
+def _is_since(times: pa.ChunkedArray, day: date) -> BoolVector:
+    """Say of each time, in microseconds UTC, whether it is of a day or later; a NULL is not."""
+    midnight = datetime.combine(day, time(), tzinfo=timezone.utc)
+    first = (midnight - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
+    is_late: BoolVector = to_numpy(times.cast(pa.int64()), null=np.iinfo(np.int64).min) >= first
+    return is_late
+
+
+def _all(n_rows: int) -> BoolVector:
+    return np.ones(n_rows, dtype=np.bool_)

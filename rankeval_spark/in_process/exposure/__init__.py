@@ -1,0 +1,1 @@
+"""Measures of all lists together, on Arrow tables."""

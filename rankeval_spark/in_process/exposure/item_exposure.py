@@ -1,0 +1,116 @@
+"""From ranked items to the rows of ``metrics`` of the measures that are functions of how often each item is shown.
+
+One pass over the ranked items counts them by slice, item, group of users and cutoff; all that follows works on these
+counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from rankeval_spark import schemas
+from rankeval_spark.engine.batch.arrays import to_arrow
+from rankeval_spark.engine.batch.codes import starts_of_runs
+from rankeval_spark.engine.batch.user_hashes import N_GROUPS
+from rankeval_spark.in_process.exposure.audience import Slice, to_audience, to_slices
+from rankeval_spark.in_process.exposure.shown_items import ShownItems, to_list_counts, to_shown_items
+from rankeval_spark.measures import required_facts
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.exposure.exposure_rows import ExposureRows, to_entry_rows
+from rankeval_spark.result_rows.exposure.histograms import ByLength, to_entries
+from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
+from rankeval_spark.result_rows.metric_rows import slice_names
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures import Measure
+    from rankeval_spark.measures.arrays import IntVector
+
+
+def to_exposure_rows(  # noqa: PLR0913 - what a row of metrics is made of
+    ranked: pa.Table,
+    *,
+    measures: Sequence[Measure],
+    segments: pa.Table | None,
+    catalogue: pa.Table | None,
+    absent: Mapping[str, str],
+    slices: Sequence[Sequence[str]],
+    min_slice_size: int,
+    confidence: float,
+) -> pa.Table:
+    """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
+
+    Over all users with a list, judged or not. A slice in which no user has a list has no row. A list that keeps the
+    ranks of the log counts at a cutoff where it has an item at a rank up to it.
+
+    Parameters
+    ----------
+    ranked : pa.Table
+        Rows of ``Job.ranked_items`` of all users, down to the largest cutoff at least.
+    measures : sequence of Measure
+        Of kind ``exposure``; at least one.
+    segments, absent, slices
+        As :func:`audience.to_slices` takes them.
+    catalogue : pa.Table or None
+        ``item_id`` of all items, each as often as it comes; None where no measure needs it.
+
+    Raises
+    ------
+    RefusedError
+        If a user with a list has two rows of segments.
+    """
+    ks = tuple(sorted({one.k for one in measures}, key=lambda k: k or np.inf))
+    finisher = ExposureRows(tuple(measures), JackknifeRows(slice_names(slices), min_slice_size, confidence))
+    has_lengths = {one.k for one in measures if required_facts.LIST_LENGTHS in one.needs}
+    audience = to_audience(ranked)
+    shown = to_shown_items(ranked, audience.pair, ks=ks, has_lengths=has_lengths, catalogue=catalogue)
+    found = (
+        batch
+        for one in to_slices(audience, segments=segments, absent=absent, slices=slices)
+        for entries in _to_entries(shown, one)
+        for batch in finisher.finish([entries])
+    )
+    return pa.Table.from_batches(found, arrow_schema(schemas.METRICS))
+
+
+def _to_entries(shown: ShownItems, one: Slice) -> Iterator[pa.RecordBatch]:
+    """Count the items that are in so many lists, at each cutoff."""
+    times = to_list_counts(shown, one)
+    n_lists = _by_bucket(one, shown.list_pair, shown.list_band, n_bands=shown.n_bands)
+    n_users = _by_bucket(one, *_first_bands(shown), n_bands=shown.n_bands)
+    keys = one.key_columns()
+    for band, k in enumerate(shown.ks):
+        of_group = times.at(band)
+        cell, item = np.divmod(of_group.holder[starts_of_runs(of_group.holder)], shown.n_items or 1)
+        entries = to_entries(
+            of_group,
+            cell=cell,
+            is_known=shown.is_known[item],
+            opened=(n_lists[..., band], n_users[..., band]),
+            by_length=_by_length(shown, one, k=k) if k in shown.lengths else None,
+        )
+        size = to_arrow(np.full(len(entries.cell), shown.catalogue_size))
+        yield to_entry_rows(entries, keys, k=k).append_column("catalogue_size", size)
+
+
+def _first_bands(shown: ShownItems) -> tuple[IntVector, IntVector]:
+    """Find each pair with a list, and the first of the bands of its lists."""
+    pair, band = np.divmod(np.sort(shown.list_pair * shown.n_bands + shown.list_band), shown.n_bands)
+    is_first = starts_of_runs(pair)
+    return pair[is_first], band[is_first]
+
+
+def _by_bucket(one: Slice, pair: IntVector, band: IntVector, *, n_bands: int) -> IntVector:
+    """Count lists, or users, by cell, group of users and cutoff."""
+    shape = (one.n_cells, N_GROUPS, n_bands)
+    found = np.bincount(one.bucket[pair] * n_bands + band, minlength=one.n_cells * N_GROUPS * n_bands)
+    return np.cumsum(found.reshape(shape), axis=2)
+
+
+def _by_length(shown: ShownItems, one: Slice, *, k: int) -> ByLength:
+    within = np.flatnonzero(shown.band <= shown.ks.index(k))
+    pair, item = shown.pair[within], shown.item[within]
+    return ByLength.of(one.cell[pair] * shown.n_items + item, shown.lengths[k][within], one.group[pair])

@@ -1,0 +1,86 @@
+"""The training data as codes: which users have which items, and how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.codes import in_id_order, starts_of_runs, to_codes
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import IntVector
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """The usable rows of the training data; what is counted is counted once, when it is first read.
+
+    Attributes
+    ----------
+    users : pa.Array
+        Distinct ids of the users, by first appearance.
+    items : pa.Array
+        Distinct ids of the items, in their order: integers by value, texts by their UTF-8 bytes.
+    user, item : int64, shape (n_rows,)
+        Positions of the ids of each row.
+    """
+
+    users: pa.Array
+    items: pa.Array
+    user: IntVector
+    item: IntVector
+
+    @classmethod
+    def of(cls, train: pa.Table) -> Interactions:
+        """Encode rows with ``user_id`` and ``item_id``, none of them NULL."""
+        users, items = to_codes(train[C.USER_ID]), in_id_order(to_codes(train[C.ITEM_ID]))
+        return cls(users.values, items.values, users.code, items.code)
+
+    @property
+    def n_items(self) -> int:
+        """Number of distinct items."""
+        return len(self.items)
+
+    @cached_property
+    def owned(self) -> sparse.csr_array:
+        """Users by items: float64, 1 where the user has the item, columns ascending in each row."""
+        n_users, n_items = len(self.users), max(self.n_items, 1)
+        pairs = np.sort(self.user * n_items + self.item)
+        user, item = np.divmod(pairs[starts_of_runs(pairs)], n_items)
+        ends = np.append(0, np.cumsum(np.bincount(user, minlength=n_users)))
+        return sparse.csr_array((np.ones(len(item)), item, ends), shape=(n_users, self.n_items))
+
+    @cached_property
+    def interactions(self) -> IntVector:
+        """Interactions of each item: int64, shape (n_items,)."""
+        return np.bincount(self.item, minlength=self.n_items)
+
+    @cached_property
+    def item_users(self) -> IntVector:
+        """Users who have each item: int64, shape (n_items,)."""
+        return np.bincount(self.owned.indices, minlength=self.n_items)
+
+
+Train: TypeAlias = pa.Table | Interactions
+"""The training data, or what :meth:`Interactions.of` made of them for several readers."""
+
+
+def interactions_of(train: Train | None) -> Interactions:
+    """Encode the training data if they are not yet; a ValueError where they are not there."""
+    if isinstance(train, Interactions):
+        return train
+    return Interactions.of(given(train))
+
+
+def given(table: pa.Table | None) -> pa.Table:
+    """Return an input that is needed; a ValueError where it is not there."""
+    if table is None:
+        message = "an input is needed that is not there; requests are checked for that before they are computed"
+        raise ValueError(message)
+    return table

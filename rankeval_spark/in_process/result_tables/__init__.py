@@ -1,0 +1,1 @@
+"""Result tables as Arrow: metrics, comparisons, gap tests, values of users."""

@@ -1,0 +1,75 @@
+"""The table ``metrics``: means over users of every slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rankeval_spark import schemas
+from rankeval_spark.engine.aggregation.aggregate_state import GROUP, AggregateLayout
+from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
+from rankeval_spark.engine.aggregation.slices import segment_columns
+from rankeval_spark.engine.planning import denominators, lists_column
+from rankeval_spark.in_process.result_tables.grouping import by_key
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.bootstrap_intervals import BootstrapIntervals
+from rankeval_spark.result_rows.metric_rows import metric_finisher
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.in_process.rows.assembly import Usable
+
+
+def to_metrics(usable: Usable, users: Callable[[], pa.Table]) -> pa.Table:
+    """Make the rows of ``schemas.METRICS``, from the model on, that are means over users.
+
+    Parameters
+    ----------
+    users : callable
+        Makes one row per (model, user, k), see :func:`scored_rows.to_users`; called where users have several lists.
+    """
+    request = usable.request
+    if usable.tables.has_one_list:
+        return of_partials(usable.user_rows.run(lambda job: job.partials), request)
+    summariser = _summariser(request)
+    return of_partials(list(summariser.summarise(iter(users().to_batches()))), request, summariser.state)
+
+
+def of_partials(partials: list[pa.RecordBatch], request: Request, state: AggregateLayout | None = None) -> pa.Table:
+    """Make the same rows of partial moments.
+
+    Parameters
+    ----------
+    state : State, optional
+        How moments and counts lie in them; where left out, every user has one list of a model.
+    """
+    measures = request.measures
+    rows = metric_finisher(
+        measures,
+        state or AggregateLayout.of(measures.columns, measures.weights),
+        request.every_slice,
+        min_slice_size=request.min_slice_size,
+        confidence=request.confidence,
+    )
+    found = rows.finish(partials if request.draws is None else _with_intervals(partials, request))
+    return pa.Table.from_batches(found, arrow_schema(schemas.METRICS))
+
+
+def _summariser(request: Request) -> PartialAggregator:
+    measures = request.measures
+    lists = tuple(map(lists_column, measures.columns))
+    weights = denominators(request, has_one_list=False)
+    by = tuple(segment_columns(request.every_slice))
+    return PartialAggregator(measures.columns, dict(weights), by, measures.ks, request.draws, lists)
+
+
+def _with_intervals(partials: list[pa.RecordBatch], request: Request) -> list[pa.RecordBatch]:
+    """Replace the states of a bootstrap by the spread of each group's means."""
+    if request.draws is None or not partials:
+        return partials
+    intervals = BootstrapIntervals(len(request.measures.columns), request.draws, request.confidence)
+    groups = by_key(pa.Table.from_batches(partials), GROUP)
+    merged = pa.concat_tables([intervals.merge(key, group) for key, group in groups])
+    return list(merged.combine_chunks().to_batches())

@@ -1,0 +1,81 @@
+"""Each model on one night against itself on an earlier one, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
+from rankeval_spark.engine.batch.codes import to_codes
+from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.in_process.result_tables.grouping import by_key
+from rankeval_spark.in_process.result_tables.published_users import users_in_parts
+from rankeval_spark.result_rows.night_rows import EARLIER, GROUP, SCHEMA, NightChanges
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+    from rankeval_spark.config.sections.policies import Unit
+    from rankeval_spark.measures import MeasureSet
+
+_KEY = (C.MODEL_ID, C.USER_ID, C.K)
+
+
+def to_changes(  # noqa: PLR0913 - what is compared, and how
+    now: ds.Dataset,
+    before: ds.Dataset,
+    *,
+    measures: MeasureSet,
+    slices: Sequence[Sequence[str]],
+    min_slice_size: int,
+    confidence: float,
+    unit: Unit = "user",
+) -> pa.Table:
+    """Make the rows that ``to_changes`` makes on Spark, of datasets of published rows."""
+    denominators = tuple(map(lists_column, measures.columns)) if unit == "list" else ()
+    changes = NightChanges(measures, slices, min_slice_size, confidence, denominators)
+    segments = list(dict.fromkeys(name for one in slices for name in one))
+    names = [one for (one,) in segment_columns([[name] for name in segments])]
+    read = users_in_parts([now, before], measures=measures.columns, segments=segments, ks=measures.ks)
+    parts = ([_with_segments(night, names) for night in part] for part in read)
+    columns = [*measures.columns, *denominators, *names]
+    partials = [batch for part in parts for batch in changes.aggregate(_side_by_side(part, columns))]
+    if not partials:
+        return SCHEMA.empty_table()
+    return pa.concat_tables([changes.finish(key, rows) for key, rows in by_key(pa.Table.from_batches(partials), GROUP)])
+
+
+def _with_segments(night: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Give each packed segment a column of its own."""
+    if not names:
+        return night
+    values, first = in_one_piece(night[PACKED]).flatten(), np.arange(night.num_rows) * len(names)
+    for place, name in enumerate(names):
+        night = night.append_column(name, pc.take(values, to_arrow(first + place)))
+    return night
+
+
+def _side_by_side(nights: Sequence[pa.Table], columns: Sequence[str]) -> pa.Table:
+    """Join two nights by model, user and cutoff; what a night does not have is NULL."""
+    keys = pa.concat_tables([night.select(_KEY) for night in nights])
+    code = np.zeros(keys.num_rows, dtype=np.int64)
+    for name in _KEY:
+        codes = to_codes(keys[name])
+        code = code * max(codes.n_values, 1) + codes.code
+    found, first, place = np.unique(code, return_index=True, return_inverse=True)
+    joined = pc.take(keys.select([C.MODEL_ID, C.K]), to_arrow(first))
+    start = 0
+    for night, prefix in zip(nights, ("", EARLIER), strict=True):
+        own = np.full(len(found), -1)
+        own[place[start : start + night.num_rows]] = np.arange(night.num_rows)
+        start += night.num_rows
+        rows = to_arrow(own, is_null=own < 0)
+        for name in columns:
+            joined = joined.append_column(f"{prefix}{name}", pc.take(night[name], rows))
+    return joined

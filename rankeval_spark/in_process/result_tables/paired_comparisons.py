@@ -1,0 +1,93 @@
+"""The table ``comparisons``: models against each other on the same users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.aggregation.slices import USER_HASH
+from rankeval_spark.engine.batch.arrays import to_arrow
+from rankeval_spark.engine.batch.user_hashes import hashes_of
+from rankeval_spark.engine.comparisons.comparison_state import GROUP
+from rankeval_spark.engine.planning import denominators
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.in_process.result_tables.grouping import by_key, in_order_of
+from rankeval_spark.in_process.result_tables.published_users import users_in_parts
+from rankeval_spark.result_rows.arrow_schema import arrow_schema
+from rankeval_spark.result_rows.comparison_rows import aggregator_of, comparison_finisher
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.config.sections.inference import Comparisons
+    from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
+    from rankeval_spark.in_process.rows.assembly import Usable
+    from rankeval_spark.result_rows.comparison_rows import ComparisonRows
+
+
+def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: Comparisons) -> pa.Table:
+    """Make the rows of ``schemas.COMPARISONS`` from the baseline on.
+
+    Parameters
+    ----------
+    users : callable
+        As :func:`mean_metrics.to_metrics` takes it.
+    """
+    request, has_one_list = usable.request, usable.tables.has_one_list
+    rows = comparison_finisher(
+        request.measures,
+        request.every_slice,
+        comparisons,
+        min_slice_size=request.min_slice_size,
+        confidence=request.confidence,
+        weights=denominators(request, has_one_list=has_one_list),
+    )
+    aggregator = aggregator_of(rows, request.every_slice)
+    if has_one_list:
+        partials = usable.user_rows.run(lambda job: lambda batches: job.differences(batches, aggregator=aggregator))
+    else:
+        table = users()
+        partials = list(_aggregated(table.filter(table[IS_EVALUATED]), aggregator))
+    return _finished(partials, rows)
+
+
+def to_published_comparisons(user_metrics: ds.Dataset, request: Request, comparisons: Comparisons) -> pa.Table:
+    """Make the same rows of published rows of users; the request has the slices and measures that are wanted."""
+    measures, unit = request.measures, request.policies.unit
+    rows = comparison_finisher(
+        measures,
+        request.every_slice,
+        comparisons,
+        min_slice_size=request.min_slice_size,
+        confidence=request.confidence,
+        weights=denominators(request, has_one_list=False),
+    )
+    aggregator = aggregator_of(rows, request.every_slice)
+    parts = users_in_parts(
+        [user_metrics],
+        measures=measures.columns,
+        segments=request.segments,
+        ks=measures.ks,
+        weights=measures.weights,
+        unit=unit,
+    )
+    hashed = (users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID]))) for (users,) in parts)
+    return _finished([batch for users in hashed for batch in _aggregated(users, aggregator)], rows)
+
+
+def _aggregated(users: pa.Table, aggregator: DifferenceAggregator) -> Iterator[pa.RecordBatch]:
+    by_user = in_order_of(users, (USER_HASH, C.USER_ID))
+    yield from aggregator.aggregate_rows(iter(by_user.to_batches()))
+
+
+def _finished(partials: Sequence[pa.RecordBatch], rows: ComparisonRows) -> pa.Table:
+    schema = arrow_schema(schemas.COMPARISONS)
+    if not partials:
+        return schema.empty_table()
+    groups = by_key(pa.Table.from_batches(partials), GROUP)
+    finished = pa.concat_tables([schema.empty_table(), *(rows.finish(key, group) for key, group in groups)])
+    return pa.Table.from_batches(rows.adjust(iter(finished.to_batches())), schema)

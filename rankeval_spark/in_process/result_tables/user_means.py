@@ -1,0 +1,116 @@
+"""The mean over the lists of each user, where users have several lists of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch.codes import to_codes
+from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.sections.policies import Unit
+
+FACTS = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)
+
+
+def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping[str, str], unit: Unit) -> pa.Table:
+    """Average the lists of each user: one row per (model, user, k). A list where a measure is NULL does not count.
+
+    Of a measure with ``weights``, its column of denominators, numerators and denominators are averaged; with the unit
+    ``list`` they are summed. :func:`lists_column` of each measure counts the lists, NULL where none counts. On Spark
+    ``spark/result_tables/mean_metrics.to_users`` is the same as an aggregate of rows that may be in many places.
+
+    Parameters
+    ----------
+    scored : pa.Table
+        Scored rows of the engine.
+    """
+    sums = _Sums.of(scored)
+    firsts = pc.take(scored.select([C.MODEL_ID, C.USER_ID, C.K, C.SEGMENTS]), to_arrow(sums.first))
+    columns = {
+        IS_EVALUATED: to_arrow(sums.any(scored[IS_EVALUATED])),
+        **{name: to_arrow(sums.largest(scored[name])) for name in FACTS},
+        C.HAS_TIES: _nullable(sums.mean(_doubles(scored, C.HAS_TIES))),
+    }
+    for name in measures:
+        values = _doubles(scored, name)
+        weight = _doubles(scored, weights[name]) if name in weights else None
+        columns[name] = _nullable(sums.mean(values) if weight is None else sums.ratio(values, weight))
+        columns[lists_column(name)] = _nullable(sums.count(values))
+    put_together = sums.total if unit == "list" else sums.mean
+    columns |= {weight: _nullable(put_together(_doubles(scored, weight))) for weight in weights.values()}
+    for name, column in columns.items():
+        firsts = firsts.append_column(name, column)
+    return firsts
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Rows by the user, model and cutoff that they belong to; NaN does not count.
+
+    Attributes
+    ----------
+    group : int64, shape (n_rows,)
+    first : int64, shape (n_groups,)
+        First row of each group.
+    """
+
+    group: np.ndarray
+    first: np.ndarray
+
+    @classmethod
+    def of(cls, scored: pa.Table) -> _Sums:
+        code = np.zeros(scored.num_rows, dtype=np.int64)
+        for name in (C.MODEL_ID, C.USER_ID, C.K):
+            codes = to_codes(scored[name])
+            code = code * codes.n_values + codes.code
+        _, first, group = np.unique(code, return_index=True, return_inverse=True)
+        return cls(group, first)
+
+    def total(self, values: np.ndarray) -> np.ndarray:
+        """Sum up; NaN where there is nothing."""
+        sums = np.bincount(self.group, weights=np.nan_to_num(values), minlength=len(self.first))
+        return np.where(np.isnan(self.count(values)), np.nan, sums)
+
+    def count(self, values: np.ndarray) -> np.ndarray:
+        """Count the numbers; NaN where there is none."""
+        n = np.bincount(self.group, weights=~np.isnan(values), minlength=len(self.first))
+        return np.where(n > 0, n, np.nan)
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        means: np.ndarray = self.total(values) / self.count(values)
+        return means
+
+    def ratio(self, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Divide the mean numerator by the mean denominator; the plain mean where that is not above 0."""
+        below = self.mean(weights)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_sums: np.ndarray = self.mean(values * weights) / below
+        means: np.ndarray = np.where(below > 0, of_sums, self.mean(values))
+        return means
+
+    def any(self, flags: pa.ChunkedArray) -> np.ndarray:
+        n_true: np.ndarray = np.bincount(self.group, weights=to_numpy(flags), minlength=len(self.first))
+        return n_true > 0
+
+    def largest(self, numbers: pa.ChunkedArray) -> np.ndarray:
+        found = np.zeros(len(self.first), dtype=np.int32)
+        np.maximum.at(found, self.group, to_numpy(numbers))
+        return found
+
+
+def _doubles(table: pa.Table, name: str) -> np.ndarray:
+    return to_numpy(table[name].cast(pa.float64()))
+
+
+def _nullable(values: np.ndarray) -> pa.Array:
+    return to_arrow(values, is_null=np.isnan(values))

@@ -1,0 +1,1 @@
+"""Rows of users in buckets, and the threads that work on them."""

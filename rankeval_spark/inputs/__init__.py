@@ -1,0 +1,1 @@
+"""The inputs of an evaluation: their columns, and how each host reads them."""

@@ -1,0 +1,196 @@
+"""Read the cells of a column as its canonical type, without guessing; as the Spark side casts them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.errors import InputError
+from rankeval_spark.inputs.arrow import texts, times
+from rankeval_spark.inputs.arrow.arrow_types import is_list, is_nested, is_number, is_text, plain, spark_name
+from rankeval_spark.inputs.input_columns import IDS, MAX_BIGINT_DIGITS, RANK_FIX, type_fault
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import IntVector
+    from rankeval_spark.schemas import Field
+
+_MAX_RANK: Final = 2**31 - 1
+_MAX_DIGITS: Final = 38
+_DIGITS_OF_UINT64: Final = 20
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A canonical column.
+
+    Attributes
+    ----------
+    values : pa.ChunkedArray
+        Of the canonical type, NULL where a cell cannot be read.
+    unreadable : pa.BooleanArray or None
+        Whether the cell could not be read; None where every one could.
+    """
+
+    values: pa.ChunkedArray
+    unreadable: pa.BooleanArray | None = None
+
+
+def read_cells(column: pa.ChunkedArray, field: Field, *, where: str, id_fix: str, ranks_from: int = 1) -> Cells:
+    """Read a column of a table as the column `field` of the schema.
+
+    Parameters
+    ----------
+    column : pa.ChunkedArray
+        As the table has it; a column that is right already is not copied.
+    field : Field
+        Canonical column, of the same name.
+    where : str
+        Name of the input, for messages.
+    id_fix : str
+        How ids that are no whole numbers become so, for messages.
+    ranks_from : int
+        Rank of the first item of a list, 0 or 1.
+
+    Raises
+    ------
+    InputError
+        If the type of the column cannot be read as that of the field.
+    """
+    given = plain(column)
+    values = _read(given, field)
+    if values is None:
+        fix = {C.RANK: RANK_FIX, **dict.fromkeys(IDS, id_fix)}.get(field.name, "")
+        fix = "" if is_nested(given.type) else fix
+        raise InputError(type_fault(where, field, field.name, spark_name(given.type), fix))
+    if field.name == C.RANK and ranks_from == 0:
+        values = _counted_from_1(values)
+    is_marked = values.null_count > given.null_count and not _is_seconds(given, field)
+    return Cells(values, in_one_piece(pc.and_(values.is_null(), given.is_valid())) if is_marked else None)
+
+
+def _is_seconds(column: pa.ChunkedArray, field: Field) -> bool:
+    """Whether times are seconds of Unix; those that no time is so far from 1970 are unknown, and not marked."""
+    return field.type == "timestamp" and is_number(column.type)
+
+
+def _read(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray | None:  # noqa: PLR0911 - a type each
+    """Read a plain column; None where its type cannot be read."""
+    if field.type.startswith("array<"):
+        return _lists(column, field.type.removeprefix("array<").removesuffix(">"))
+    if field.type == "timestamp":
+        return _times(column)
+    if field.type == "date":
+        return _days(column)
+    if is_nested(column.type):
+        return None
+    if field.name in IDS:
+        return _ids(column)
+    if field.type == "string":
+        return texts.to_text(column)
+    if field.name == C.RANK:
+        return _ranks(column)
+    if field.name == C.SCORE and (pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)):
+        return _exact(column)  # a double would make ties of numbers that differ
+    return _doubles(column)
+
+
+def _ids(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    kind = column.type
+    if is_text(kind) or pa.types.is_null(kind):
+        return column.cast(pa.string())
+    is_whole_decimal = pa.types.is_decimal(kind) and kind.scale == 0 and kind.precision <= MAX_BIGINT_DIGITS
+    return column.cast(pa.int64()) if pa.types.is_integer(kind) or is_whole_decimal else None
+
+
+def _doubles(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    if is_text(column.type):
+        return texts.to_doubles(column)
+    is_readable = is_number(column.type) or pa.types.is_boolean(column.type) or pa.types.is_null(column.type)
+    return column.cast(pa.float64(), safe=False) if is_readable else None
+
+
+def _exact(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    kind = column.type
+    if pa.types.is_decimal(kind):
+        return column.cast(pa.decimal128(kind.precision, kind.scale)) if kind.precision <= _MAX_DIGITS else None
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:  # from 2^63 on
+        return column.cast(pa.decimal128(_DIGITS_OF_UINT64, 0))
+
+
+def _ranks(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Read ranks; what an int does not hold becomes NULL."""
+    kind = column.type
+    if is_text(kind):
+        return _ranks(texts.to_whole(column))
+    is_whole_decimal = pa.types.is_decimal(kind) and kind.scale == 0
+    if not (pa.types.is_integer(kind) or pa.types.is_null(kind) or is_whole_decimal):
+        return None
+    try:
+        return column.cast(pa.int32())
+    except pa.ArrowInvalid:
+        numbers = to_numpy(column.cast(pa.float64(), safe=False), null=0)
+        is_rank = (numbers >= -_MAX_RANK - 1) & (numbers <= _MAX_RANK)
+        return texts.keep(column, to_arrow(is_rank)).cast(pa.int32())
+
+
+def _counted_from_1(ranks: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Let ranks that count from 0 count from 1; a negative one becomes NULL, which is no place in a list."""
+    numbers = to_numpy(ranks, null=-1)
+    is_lost = (numbers < 0) | (numbers == _MAX_RANK)
+    return pa.chunked_array([to_arrow(np.where(is_lost, 0, numbers + np.int32(1)), is_null=is_lost)])
+
+
+def _times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    kind = column.type
+    if is_text(kind):
+        return times.read_times(column)
+    if is_number(kind):
+        return times.from_seconds(column)
+    return times.to_times(column) if _is_time(kind) else None
+
+
+def _days(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    if is_text(column.type):
+        return times.read_days(column)
+    return times.to_days(column) if _is_time(column.type) else None
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_null(kind))
+
+
+def _lists(column: pa.ChunkedArray, element: str) -> pa.ChunkedArray | None:
+    """Read lists; one with an element that cannot be read becomes NULL, because half a list would be another list."""
+    if is_text(column.type):
+        return _lists(texts.to_text_lists(column), element)
+    wanted = pa.list_(pa.string() if element == "string" else pa.float64())
+    if pa.types.is_null(column.type):
+        return column.cast(wanted)
+    if not is_list(column.type):
+        return None
+    given = plain(pa.chunked_array([pc.list_flatten(in_one_piece(column))]))
+    elements = texts.to_text(given) if element == "string" else _doubles(given)
+    if elements is None:
+        return None
+    if column.type == wanted and not elements.null_count:
+        return column
+    return _in_lists(in_one_piece(elements), in_one_piece(column))
+
+
+def _in_lists(elements: pa.Array, lists: pa.Array) -> pa.ChunkedArray:
+    """Put elements into lists as long as others, in their order."""
+    lengths: IntVector = to_numpy(pc.list_value_length(lists), null=0)
+    ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    of_element = np.repeat(np.arange(len(lengths)), lengths)
+    has_gap = np.zeros(len(lengths), dtype=np.bool_)
+    has_gap[of_element[to_numpy(elements.is_null())]] = True
+    is_null = to_arrow(has_gap | to_numpy(lists.is_null()))
+    return pa.chunked_array([pa.ListArray.from_arrays(to_arrow(ends), elements, mask=is_null)])

@@ -1,0 +1,211 @@
+"""The inputs of a config, where all of them are tables that this process reads as Spark does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.sections.inputs import ItemsInput, RecommendationsInput
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch.user_hashes import hashes_of
+from rankeval_spark.errors import Fault, FaultsError, InputError, first_line
+from rankeval_spark.inputs.arrow import file_filters, files
+from rankeval_spark.inputs.arrow.arrow_types import is_text
+from rankeval_spark.inputs.arrow.cells import Cells, read_cells
+from rankeval_spark.inputs.arrow.files import FileTable, ForSparkError
+from rankeval_spark.inputs.arrow.input_tables import CheckedTables, Source, Tables
+from rankeval_spark.inputs.arrow.memory_limit import BYTES_A_ROW, physical_bytes
+from rankeval_spark.inputs.arrow.reading import source_of
+from rankeval_spark.inputs.arrow.texts import to_text
+from rankeval_spark.inputs.input_columns import check_id_types, missing_faults, refuse_missing, segments_schema
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.config.sections.inputs import InputConfig
+    from rankeval_spark.schemas import Field, Schema
+
+MOST_MEMORY: Final = 1 / 4
+"""Share of the memory of the machine that the rows of a night may need here."""
+
+BYTES_A_TEXT: Final = 60
+"""Memory of a text id of a row, in addition to that of a number."""
+
+SAMPLE_BUCKETS: Final = 1_000_000
+"""Users are drawn in millionths, as ``spark/rows/usable_rows.py`` draws them."""
+
+_ALL: Final = "inputs"
+
+_HASH_OF_NULL: Final = 42
+"""The seed: what Spark's hash makes of NULL."""
+
+
+@dataclass(frozen=True)
+class FileInput:
+    """One input that is read here, see :class:`apps.nightly.night_host.ReadInput`."""
+
+    name: str
+    config: InputConfig
+    table: FileTable
+    schema: Schema
+    condition: pc.Expression | None
+
+    @property
+    def location(self) -> str:
+        """Absolute path."""
+        return self.table.location
+
+    @property
+    def format(self) -> str:
+        """As in the config."""
+        return self.table.format
+
+    @property
+    def version(self) -> int | None:
+        """Version of a Delta table."""
+        return self.table.version
+
+    @property
+    def table_columns(self) -> str:
+        """Columns of the table with their types."""
+        return files.columns_text(self.table.schema)
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns the table has."""
+        return len(self.table.schema)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Columns that nothing reads."""
+        filtered = {each.column for each in self.config.filters}
+        known = {*self._names.values(), *filtered}
+        return tuple(name for name in self.table.schema.names if name not in known)
+
+    @property
+    def bytes_a_row(self) -> int:
+        """Memory that a row takes."""
+        n_texts = sum(is_text(self.table.schema.field(own).type) for own in self._present.values())
+        return BYTES_A_ROW + n_texts * BYTES_A_TEXT
+
+    def read(self) -> Source:
+        """Read the rows that the filters keep into canonical columns.
+
+        Raises
+        ------
+        InputError
+            A file is damaged, or gone meanwhile.
+        """
+        try:
+            rows = self.table.read(list(self._present.values()), self.condition)
+        except (OSError, pa.ArrowException) as error:
+            found = f"a file that cannot be read ({first_line(str(error))}) at {self.location}"
+            raise InputError(Fault(f"inputs.{self.name}", found, "readable data files")) from error
+        return self._source(rows)
+
+    def without_rows(self) -> Source:
+        """Do the same with no row, which shows whether the columns can be read.
+
+        Raises
+        ------
+        InputError
+            A column has a type that cannot be read as the canonical one.
+        ForSparkError
+            A column is missing, or would be cast in a way that only Spark has.
+        """
+        if missing_faults(self.table.schema.names, self._names, self.config.columns, self.name):
+            raise ForSparkError(self.location, "columns are missing")
+        return self._source(self.table.schema.empty_table())
+
+    def _source(self, rows: pa.Table) -> Source:
+        cells = {name: self._cells(self.schema.field(name), rows[own]) for name, own in self._present.items()}
+        return source_of(self.name, cells, self.schema, rows.num_rows)
+
+    def _cells(self, field: Field, column: pa.ChunkedArray) -> Cells:
+        forced = self.config.types.get(field.name)
+        has_text = is_text(column.type) or pa.types.is_dictionary(column.type)
+        is_text_list = field.type.startswith("array<") and has_text
+        separator = self.config.list_separator if isinstance(self.config, ItemsInput) else None
+        if (forced == "integer" and has_text) or (separator is not None and is_text_list):
+            raise ForSparkError(self.location, "text that Spark casts or takes apart")
+        if forced == "string" and not has_text:
+            column = to_text(column)
+            if column is None:
+                raise ForSparkError(self.location, "ids of a type without a text")
+        ranks_from = self.config.ranks_from if isinstance(self.config, RecommendationsInput) else 1
+        return read_cells(column, field, where=self.name, id_fix="", ranks_from=ranks_from)
+
+    @property
+    def _names(self) -> dict[str, str]:
+        """Name in the table of each canonical column."""
+        return {name: self.config.columns.get(name, name) for name in self.schema.field_names()}
+
+    @property
+    def _present(self) -> dict[str, str]:
+        return {name: own for name, own in self._names.items() if own in self.table.schema.names}
+
+
+def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tuple[FileInput, ...]:
+    """Open every input of a config; no row is read.
+
+    Raises
+    ------
+    ForSparkError
+        Spark reads them: one of them is not a plain table on this machine, something is wrong with one, which Spark
+        reports, or all together are too large for this process.
+    """
+    by_name: Mapping[str, Schema] = {
+        "recommendations": schemas.RECOMMENDATIONS,
+        "held_out": schemas.HELD_OUT,
+        "segments": segments_schema(config.segment_names(), numbers=config.bands),
+        "train": schemas.TRAIN,
+        "items": schemas.ITEMS,
+    }
+    found = []
+    for name, given in config.inputs:
+        if given is not None:
+            table = files.opened(given, date)
+            condition = file_filters.condition(given.filters, table.schema, date)
+            found.append(FileInput(name, given, table, by_name[name], condition))
+    _refuse_what_spark_refuses(found, request)
+    n_rows = [one.table.count(one.condition) for one in found]
+    n_bytes = sum(count * one.bytes_a_row for count, one in zip(n_rows, found, strict=True))
+    if n_bytes > physical_bytes() * MOST_MEMORY:
+        raise ForSparkError(_ALL, f"{sum(n_rows):,} rows, which are many for one process")
+    return tuple(found)
+
+
+def _refuse_what_spark_refuses(inputs: Sequence[FileInput], request: Request) -> None:
+    try:
+        sources = [one.without_rows() for one in inputs]
+        check_id_types(sources)
+        refuse_missing({source.name: source.given for source in sources}, request)
+    except FaultsError as error:
+        raise ForSparkError(_ALL, error) from error
+
+
+def read_tables(inputs: Sequence[FileInput], *, sample_share: float) -> Tables:
+    """Read the inputs, of the log and the judgements a share of the users: the same that Spark draws."""
+    sources = {one.name: one.read() for one in inputs}
+    for name in ("recommendations", "held_out"):
+        sources[name] = _sampled(sources[name], share=sample_share)
+    return CheckedTables(**sources)
+
+
+def _sampled(source: Source, *, share: float) -> Source:
+    if share >= 1:
+        return source
+    users = source.table[C.USER_ID]
+    named = users.drop_null()
+    hashes = np.full(len(users), _HASH_OF_NULL, dtype=np.int64)
+    hashes[to_numpy(users.is_valid())] = hashes_of(named)
+    is_drawn = hashes % SAMPLE_BUCKETS < round(share * SAMPLE_BUCKETS)
+    return Source(source.name, source.table.filter(to_arrow(is_drawn)), source.given, source.id_types)

@@ -1,0 +1,207 @@
+"""Tables on a disk of this machine that this process reads as Spark does; whatever is not certain is left to Spark."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import deltalake
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
+from pyarrow import fs
+
+from rankeval_spark import allowed_folders
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text, spark_name
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from rankeval_spark.config.sections.inputs import InputConfig
+
+MOST_FILES: Final = 1000
+"""Parquet files whose footers are read, a second of them."""
+
+_PATTERN: Final = re.compile(r"[*?{}\[\]\\\x00-\x1f]")
+"""What Hadoop takes for a pattern in a path."""
+
+_REFUSED: Final = re.compile(r"[\^|]|%[0-9A-Fa-f]{2}")
+"""What deltalake cannot open in a path, or takes for something else."""
+
+_PLAIN: Final = frozenset(
+    {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()}
+)
+_UNITS: Final = ("us", "ms")
+_DELTA_LOG: Final = "_delta_log"
+_COMMIT: Final = re.compile(r"(\d{20})\.json")
+
+
+class ForSparkError(Exception):
+    """Only Spark surely reads a table as Spark does; says where it is, and why."""
+
+    def __init__(self, where: str, why: object) -> None:
+        super().__init__(f"{where}: {why}")
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """A table of files as it was found.
+
+    Attributes
+    ----------
+    location : str
+        Absolute path.
+    format : str
+        ``delta`` or ``parquet``.
+    version : int or None
+        Version of a Delta table.
+    dataset : ds.Dataset
+        Its rows.
+    """
+
+    location: str
+    format: str
+    version: int | None
+    dataset: ds.Dataset
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the table."""
+        return self.dataset.schema
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Rows of the whole table, by the footers of its files."""
+        return int(self.dataset.count_rows())
+
+    def count(self, condition: ds.Expression | None) -> int:
+        """Count the rows of the files that may have rows which fulfil a condition.
+
+        Raises
+        ------
+        ForSparkError
+            The files are too many, or one of them cannot be read.
+        """
+        files = list(self.dataset.get_fragments(filter=condition))
+        if len(files) > MOST_FILES:
+            raise ForSparkError(self.location, "very many files")
+        try:
+            return sum(file.metadata.num_rows for file in files)
+        except (OSError, pa.ArrowException) as error:
+            raise ForSparkError(self.location, error) from error
+
+    def read(self, columns: Sequence[str], condition: ds.Expression | None) -> pa.Table:
+        """Read some columns of the rows that fulfil a condition."""
+        return self.dataset.to_table(columns=list(columns), filter=condition)
+
+
+def opened(config: InputConfig, date: dt.date) -> FileTable:
+    """Open the table of an input for an evaluation date; no row is read.
+
+    Raises
+    ------
+    ForSparkError
+        It is in a catalog, elsewhere or of text; or it is not there, or not as plain as such tables mostly are, so that
+        Spark says what is wrong with it, or reads it all the same.
+    """
+    if config.table is not None:
+        raise ForSparkError(config.table, "a table of a catalog")
+    location = config.location(date)
+    if not location.startswith("/") or _PATTERN.search(location) or not Path(location).exists():
+        raise ForSparkError(location, "elsewhere, several places, or nowhere")
+    _refuse_outside(location, f"{location}/{_DELTA_LOG}")
+    match config.format:
+        case "delta":
+            found = _delta(config, location)
+        case "parquet":
+            found = FileTable(location, "parquet", None, _parquet(location))
+        case other:
+            raise ForSparkError(location, f"{other}, whose text Spark takes apart")
+    _refuse_unusual(found.schema, location)
+    return found
+
+
+def columns_text(schema: pa.Schema) -> str:
+    """Write columns with their types as Spark names them, such as ``user_id string, day date``."""
+    return ", ".join(f"{field.name} {spark_name(field.type)}" for field in schema)
+
+
+def _delta(config: InputConfig, location: str) -> FileTable:
+    """Open the newest version: Spark finds out about others whether they are still retained."""
+    if config.version is not None or config.timestamp is not None or _REFUSED.search(location):
+        raise ForSparkError(location, "not its newest version, or a path that only Spark opens")
+    commits = [found[1] for found in map(_COMMIT.fullmatch, _names(Path(location, _DELTA_LOG))) if found]
+    if not commits:
+        raise ForSparkError(location, "no commit of Delta")
+    try:
+        table = deltalake.DeltaTable(location, version=int(max(commits)))
+        if table.protocol().min_reader_version > 1:
+            raise ForSparkError(location, "column mapping, deletion vectors or another feature of readers")
+        here = fs.SubTreeFileSystem(location, fs.LocalFileSystem())
+        dataset = table.to_pyarrow_dataset(filesystem=here)
+        if any(file.startswith("/") or "://" in file for file in dataset.files):
+            raise ForSparkError(location, "files of another table")
+        _refuse_outside(*(f"{location}/{file}" for file in dataset.files))
+        return FileTable(location, "delta", table.version(), dataset)
+    except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
+        raise ForSparkError(location, error) from error
+
+
+def _parquet(location: str) -> ds.Dataset:
+    path = Path(location)
+    names = [""] if path.is_file() else [name for name in _names(path) if not name.startswith(("_", "."))]
+    files = [path / name for name in names]
+    if not files or len(files) > MOST_FILES or not all(file.is_file() for file in files):
+        raise ForSparkError(location, "no file, folders of partitions, or very many files")
+    _refuse_outside(*map(str, files))
+    try:
+        schemas = [_schema_of(file) for file in sorted(files)]
+        if any(schema != schemas[0] for schema in schemas):
+            raise ForSparkError(location, "files of different columns")
+        return ds.dataset([str(file) for file in sorted(files)], schema=schemas[0], format="parquet")
+    except (OSError, pa.ArrowException) as error:
+        raise ForSparkError(location, error) from error
+
+
+def _refuse_outside(*paths: str) -> None:
+    """Leave it to Spark to refuse what lies, or leads, outside the folders that the environment allows."""
+    if allowed_folders.is_limited():
+        try:
+            allowed_folders.require_allowed(*(("inputs", path) for path in paths))
+        except ConfigError as error:
+            raise ForSparkError(paths[0], error) from error
+
+
+def _schema_of(file: Path) -> pa.Schema:
+    footer = pq.read_metadata(file)
+    columns = (footer.schema.column(place) for place in range(footer.num_columns))
+    if any(column.physical_type == "INT96" for column in columns):
+        raise ForSparkError(str(file), "times of the old kind, whose zone depends on the writer")
+    return footer.schema.to_arrow_schema().remove_metadata()
+
+
+def _refuse_unusual(schema: pa.Schema, location: str) -> None:
+    """Leave a table to Spark of which a column has a type that Arrow and Spark may read differently."""
+    unusual = [f"{field.name} {field.type}" for field in schema if not _is_usual(field.type)]
+    if unusual or len(set(map(str.casefold, schema.names))) < len(schema.names):
+        raise ForSparkError(location, f"columns {', '.join(unusual) or 'that differ by case only'}")
+
+
+def _is_usual(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    if is_list(kind):
+        return _is_usual(kind.value_type) and not is_list(kind.value_type)
+    is_time = pa.types.is_timestamp(kind) and kind.unit in _UNITS
+    return bool(kind in _PLAIN or is_text(kind) or is_time or pa.types.is_decimal128(kind))
+
+
+def _names(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.is_dir() else []

@@ -1,0 +1,192 @@
+"""Tables of pandas, polars, pyarrow and DuckDB in their canonical columns; whatever speaks Arrow's C stream."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch.arrays import to_arrow
+from rankeval_spark.errors import Fault, InputError, first_line, kind_of
+from rankeval_spark.inputs.arrow.arrow_types import spark_name
+from rankeval_spark.inputs.arrow.cells import Cells, read_cells
+from rankeval_spark.inputs.arrow.input_tables import Source
+from rankeval_spark.inputs.arrow.memory_limit import refuse_rows
+from rankeval_spark.inputs.input_columns import IDS, missing_faults, type_fault
+
+if TYPE_CHECKING:
+    from rankeval_spark.schemas import Field, Schema
+
+_STREAM: Final = "__arrow_c_stream__"
+_EXPECTED: Final = "a table that Arrow can read: pandas, polars, pyarrow or DuckDB"
+_ID_TYPES: Final = {pa.string(): "string", pa.int64(): "bigint"}
+
+
+def is_table(frame: object) -> bool:
+    """Whether an object is a table that this process can read; a DataFrame of Spark, which streams too, is none."""
+    return hasattr(type(frame), _STREAM) and _library_of(frame) != "pyspark"
+
+
+def to_source(name: str, frame: object, schema: Schema, *, ranks_from: int = 1) -> Source:
+    """Bring a table into the canonical columns of a schema; its stream is read once, here.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for messages.
+    frame : object
+        Any object with Arrow's ``__arrow_c_stream__``, whose columns have their canonical names; others are left out.
+    schema : Schema
+        One of those in :mod:`rankeval_spark.schemas`, or of segments.
+    ranks_from : int
+        Rank of the first item of a list, 0 or 1.
+
+    Raises
+    ------
+    InputError
+        If it is no such table, or a column is missing or of a type that cannot be cast; all faults at once.
+    """
+    if not is_table(frame):
+        raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, _fix_of(frame)))
+    table, faults = _read(name, frame, schema)
+    cells: dict[str, Cells] = {}
+    for field in schema.fields:
+        try:
+            if field.name in table.column_names:
+                id_fix = _id_fix(field, table[field.name].type, frame)
+                cells[field.name] = _read_cells(table[field.name], field, name, id_fix, ranks_from)
+        except InputError as error:
+            faults.extend(error.faults)
+    if faults:
+        raise InputError(*faults)
+    return source_of(name, cells, schema, table.num_rows)
+
+
+def source_of(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int) -> Source:
+    """Make an input of its canonical columns."""
+    columns = {field: each.values for field, each in cells.items()}
+    if schema.name == schemas.HELD_OUT.name and C.GAIN not in columns:
+        columns[C.GAIN] = pa.chunked_array([to_arrow(np.ones(n_rows))])
+    marks = [each.unreadable for each in cells.values() if each.unreadable is not None]
+    return Source(
+        name,
+        pa.Table.from_pydict({field: columns[field] for field in schema.field_names() if field in columns}),
+        given=frozenset(cells),
+        id_types={one: _ID_TYPES[columns[one].type] for one in IDS if one in columns},
+        unreadable=reduce(pc.or_, marks) if marks else None,
+    )
+
+
+def _read(name: str, frame: Any, schema: Schema) -> tuple[pa.Table, list[Fault]]:  # noqa: ANN401 - of any library
+    """Read those columns of a schema that a table has, and find what is wrong with their names."""
+    project = _PROJECTIONS.get(_library_of(frame)) if hasattr(frame, "columns") else None
+    try:
+        reader = None if project else pa.RecordBatchReader.from_stream(frame)
+        known = [*map(str, frame.columns if reader is None else reader.schema.names)]
+        faults, chosen = _chosen(name, known, schema, getattr(getattr(frame, "index", None), "names", ()))
+        if not chosen:
+            raise InputError(*faults)
+        if project:
+            reader = pa.RecordBatchReader.from_stream(project(frame, chosen))
+        return _table(reader, chosen), faults
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        found = f"a {kind_of(frame)} that Arrow cannot read ({first_line(' '.join(map(str, error.args)))})"
+        fix = "give each column values of one type"
+        raise InputError(Fault(f"evaluate({name}=)", found, _EXPECTED, fix)) from error
+
+
+def _chosen(
+    name: str, known: Sequence[str], schema: Schema, index_names: Collection[object]
+) -> tuple[list[Fault], list[str]]:
+    """Find the columns of a schema that a table has once, and what is wrong with the others.
+
+    Parameters
+    ----------
+    index_names : collection
+        Names of the levels of an index, which is no column.
+    """
+    wanted = schema.field_names()
+    faults = missing_faults(known, {one: one for one in wanted}, {}, name)
+    in_index = {f"no column {one!r}" for one in index_names}
+    fix = "call reset_index() on the frame: its index is no column"
+    faults = [replace(fault, fix=fix) if fault.found in in_index else fault for fault in faults]
+    faults += [
+        Fault(name, f"column {one!r} more than once", "each column once", "rename or remove one of them")
+        for one in wanted
+        if known.count(one) > 1
+    ]
+    return faults, [one for one in wanted if known.count(one) == 1]
+
+
+def _table(reader: pa.RecordBatchReader, names: list[str]) -> pa.Table:
+    """Read a stream to its end, or until it has more rows than this machine can hold."""
+    schema = pa.schema([reader.schema.field(name) for name in names])
+    batches: list[pa.RecordBatch] = []
+    n_rows = 0
+    for batch in reader:
+        batches.append(batch.select(names))
+        n_rows += batch.num_rows
+        refuse_rows(n_rows)
+    return pa.Table.from_batches(batches, schema)
+
+
+def _of_pandas(frame: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - without an import of pandas
+    is_chosen = [str(label) in names for label in frame.columns]
+    chosen = frame.copy(deep=False) if all(is_chosen) else frame.loc[:, is_chosen]
+    chosen.index = range(len(chosen))  # pandas would hand over any other index as one more column
+    return chosen
+
+
+def _of_polars(frame: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - without an import of polars
+    return frame.select(names)
+
+
+def _of_duckdb(relation: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - without an import of duckdb
+    return relation.project(", ".join('"' + name.replace('"', '""') + '"' for name in names))
+
+
+_PROJECTIONS: Final[Mapping[str, Callable[[Any, Sequence[str]], Any]]] = {
+    "pandas": _of_pandas,
+    "polars": _of_polars,
+    "duckdb": _of_duckdb,
+    "_duckdb": _of_duckdb,
+}
+"""How columns are chosen before Arrow makes anything of them, by library."""
+
+
+def _read_cells(column: pa.ChunkedArray, field: Field, where: str, id_fix: str, ranks_from: int) -> Cells:
+    try:
+        return read_cells(column, field, where=where, id_fix=id_fix, ranks_from=ranks_from)
+    except pa.ArrowException as error:  # a value beyond the canonical type, such as an unsigned id from 2^63 on
+        found = f"{spark_name(column.type)} ({first_line(str(error))})"
+        raise InputError(type_fault(where, field, field.name, found, id_fix if field.name in IDS else "")) from error
+
+
+def _id_fix(field: Field, kind: pa.DataType, frame: object) -> str:
+    if _library_of(frame) == "pandas" and pa.types.is_floating(kind):
+        astype = f"frame.astype({{{field.name!r}: 'Int64'}})"
+        return f"write {astype}, because a missing id makes floats of whole numbers in pandas"
+    return "cast it to text or to whole numbers"
+
+
+def _fix_of(frame: object) -> str:
+    """Say how an object becomes a table."""
+    if _library_of(frame) == "pyspark":
+        return "give every input as a DataFrame of Spark, or call toArrow() on this one"
+    for method in ("collect", "to_table"):  # of a lazy frame of polars; of a dataset of pyarrow
+        if hasattr(frame, method):
+            return f"call {method}() on it"
+    if isinstance(frame, str | os.PathLike):
+        return "read the file first, with polars.read_parquet or duckdb.read_parquet"
+    return "pandas.DataFrame or pyarrow.table makes one of rows or columns"
+
+
+def _library_of(value: object) -> str:
+    return type(value).__module__.partition(".")[0]

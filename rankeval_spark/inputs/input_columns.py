@@ -1,0 +1,192 @@
+"""Columns of the inputs: names, defaults, and faults where they do not fit; shared by Spark and in-process hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest
+from rankeval_spark.schemas import Field, Schema
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
+
+LOG: Final = "recommendations"
+HELD_OUT: Final = "held_out"
+IDS: Final = (C.USER_ID, C.ITEM_ID)
+
+DEFAULTS: Final[Mapping[str, str | float | None]] = {
+    **{C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0},
+    **dict.fromkeys((C.SCORE, C.RANK, C.INTERACTED_AT, C.VALUE, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)),
+}
+"""Values of optional columns that a table does not have."""
+
+MAX_BIGINT_DIGITS: Final = 18
+"""Digits of a decimal that always fits a bigint."""
+
+RANK_FIX: Final = "cast it to a whole number, or order the lists by a score"
+
+_EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whole numbers"}
+
+
+class HasIds(Protocol):
+    """An input with known types of its ids."""
+
+    @property
+    def name(self) -> str:
+        """Name of the input."""
+
+    @property
+    def id_types(self) -> Mapping[str, str]:
+        """Type of each id, ``string`` or ``bigint``, by canonical column."""
+
+
+def segments_schema(names: tuple[str, ...], *, numbers: Collection[str] = ()) -> Schema:
+    """Return the schema of the segments input: ``user_id``, and one column of text or numbers per segment."""
+    user = Field(C.USER_ID, "string", "User", nullable=False)
+    segments = (
+        Field(name, "double" if name in numbers else "string", f"Segment {name} of the user; NULL is unknown")
+        for name in names
+    )
+    return Schema("segments", "one user", (C.USER_ID,), (user, *segments))
+
+
+def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = "") -> Fault:
+    """Build the fault of a column that the table does not have."""
+    found = f"no column {name!r}{f' (for {wanted_for})' if wanted_for and wanted_for != name else ''}"
+    return Fault(where, found, f"one of {', '.join(known) or '(the table has no columns)'}", nearest(name, known))
+
+
+def type_fault(where: str, field: Field, name: str, found: str, fix: str = "") -> Fault:
+    """Build the fault of a column whose type cannot be cast."""
+    expected = _EXPECTED.get(field.name, f"a type that can be read as {field.type}")
+    return Fault(where, f"column {name!r} of type {found} for {field.name}", expected, fix)
+
+
+def missing_faults(
+    known: Sequence[str], names: Mapping[str, str], renames: Mapping[str, str], where: str
+) -> list[Fault]:
+    """Find required columns that a table does not have.
+
+    Parameters
+    ----------
+    known : sequence of str
+        Columns of the table.
+    names : mapping
+        Name in the table of every canonical column.
+    renames : mapping
+        Those that the config names; the table must have them.
+    where : str
+        Name of the input, for messages.
+    """
+    faults = [
+        column_fault(f"{where}.columns.{name}" if name in renames else where, names[name], known, name)
+        for name in names
+        if names[name] not in known and (name not in DEFAULTS or name in renames)
+    ]
+    if {C.SCORE, C.RANK} <= set(names) and not faults and not {names[C.SCORE], names[C.RANK]} & set(known):
+        hints = (nearest(names[name], known) for name in (C.SCORE, C.RANK))
+        rename = f"name one under {where}.columns" if where.startswith("inputs.") else "rename the column that is one"
+        fix = next(filter(None, hints), f"{rename}; the table has {', '.join(known)}")
+        faults.append(Fault(where, "neither a score nor a rank", "at least one of the two columns", fix))
+    return faults
+
+
+def check_id_types(sources: Sequence[HasIds], *, is_call: bool = False) -> None:
+    """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match.
+
+    Parameters
+    ----------
+    is_call : bool
+        Whether the inputs are arguments of ``evaluate``, and not of a config.
+
+    Raises
+    ------
+    ChecksFailedError
+        One fault for each id that has two types.
+    """
+    faults = [fault for name in IDS for fault in _id_faults(name, sources, is_call=is_call)]
+    if faults:
+        raise ChecksFailedError(*faults)
+
+
+def _id_faults(name: str, sources: Sequence[HasIds], *, is_call: bool) -> list[Fault]:
+    first, *others = [source for source in sources if name in source.id_types]
+    return [
+        Fault(
+            _place(other, is_call=is_call),
+            f"{name} of type {other.id_types[name]}, while {_place(first, is_call=is_call)} has {first.id_types[name]}",
+            "one type for an id",
+            _id_fix(name, first, other, is_call=is_call),
+        )
+        for other in others
+        if other.id_types[name] != first.id_types[name]
+    ]
+
+
+def _place(source: HasIds, *, is_call: bool) -> str:
+    return f"evaluate({source.name}=)" if is_call else f"inputs.{source.name}"
+
+
+def _id_fix(name: str, first: HasIds, other: HasIds, *, is_call: bool) -> str:
+    number, text = (first, other) if first.id_types[name] == "bigint" else (other, first)
+    if is_call:
+        return f"cast {name} of {number.name} to text, or that of {text.name} to whole numbers if 007 is to be 7"
+    return (
+        f"write inputs.{number.name}.types: {{{name}: string}}, "
+        f"or inputs.{text.name}.types: {{{name}: integer}} if 007 is to be 7"
+    )
+
+
+def refuse_missing(given: Mapping[str, Collection[str]], request: Request) -> None:
+    """Refuse inputs that lack a column or a table that the request needs.
+
+    Parameters
+    ----------
+    given : mapping
+        Canonical columns that each input has, by its name.
+
+    Raises
+    ------
+    InputError
+        All faults at once.
+    """
+    faults = [*_policy_faults(given, request), *_score_faults(given, request), *_catalogue_faults(given, request)]
+    for requirement, labels in request.measures.requiring().items():
+        name, _, column = requirement.partition(".")
+        if column and column not in given.get(name, ()):
+            fix = f"name it under {name}.columns.{column}"
+            faults.append(Fault(name, f"no column {column!r}", f"the column, for {', '.join(labels)}", fix))
+    if faults:
+        raise InputError(*faults)
+
+
+def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    log, policies = given[LOG], request.policies
+    if policies.ties == "rank" and C.RANK not in log:
+        yield Fault(LOG, "no column 'rank'", "ranks, because ties='rank' reads them", "choose other ties")
+    if policies.rank_gaps == "keep" and C.RANK not in log:
+        yield Fault(LOG, "no column 'rank'", "ranks, because rank_gaps='keep' reads them", "set rank_gaps to renumber")
+    if policies.held_out_duplicates == "last" and C.INTERACTED_AT not in given[HELD_OUT]:
+        expected = "times, because held_out_duplicates='last' reads them"
+        yield Fault(HELD_OUT, "no column 'interacted_at'", expected, "choose another policy, such as max")
+    if C.MODEL_ID not in log and request.models not in (None, (C.ONE_MODEL,)):
+        fix = "leave the models out; a log without this column has one model"
+        yield Fault(LOG, "no column 'model_id'", "this column, because models are named", fix)
+
+
+def _score_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    labels = [str(one) for one in request.measures.measures if C.HIT_SCORES in one.needs]
+    if labels and request.policies.rank_gaps == "keep":
+        fix = "set rank_gaps to renumber, or leave these measures out"
+        yield Fault("rank_gaps", "'keep', which ignores the scores", f"scores for {labels[0]}", fix)
+    elif labels and C.SCORE not in given[LOG]:
+        fix = "add the scores to the log, or leave these measures out"
+        yield Fault(LOG, "no column 'score'", f"scores, because {', '.join(labels)} read them", fix)
+
+
+def _catalogue_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    needing = ", ".join(str(measure) for measure in request.measures.measures if measure.needs_catalogue)
+    if needing and "items" not in given and "train" not in given:
+        yield Fault("measures", f"{needing} without a catalogue", "the input items, or train", "add items=")

@@ -1,0 +1,177 @@
+"""Open the table of an input unchanged: Delta at one version, Parquet, or csv and json as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import types as T
+
+from rankeval_spark import allowed_folders
+from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.inputs.spark import probes
+from rankeval_spark.inputs.spark.read_failures import as_input_error, missing_input, refuse_special
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+    from rankeval_spark.config.sections.inputs import InputConfig
+
+CORRUPT: Final = "_corrupt_record"
+"""Column with a line of csv or json that could not be split into columns; NULL for all other lines."""
+
+_DELTA_LOG: Final = "_delta_log"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table before anything is renamed, cast or filtered.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Its rows; csv and json as text, with the column :data:`CORRUPT`.
+    columns : tuple of str
+        Its own columns.
+    location : str
+        Absolute path or table name.
+    version : int or None
+        Pinned version (Delta only).
+    """
+
+    frame: DataFrame
+    columns: tuple[str, ...]
+    location: str
+    version: int | None = None
+
+
+def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
+    """Open the table of an input for an evaluation date.
+
+    Raises
+    ------
+    InputError
+        If it is missing, of another format, or cannot be read.
+    ConfigError
+        If it, or a file that it refers to, is outside the folders that the environment allows.
+    """
+    if config.table is not None or not allowed_folders.is_limited():  # a catalog has its own permissions
+        return _opened(spark, name, config, date)
+    default = probes.default_file_system(spark)
+    _check_path(spark, name, config.location(date), config.format)
+    table = _opened(spark, name, config, date)
+    # the log of a Delta table may name files elsewhere
+    allowed_folders.require_allowed(
+        *((f"inputs.{name}.path", file) for file in table.frame.inputFiles()), default=default
+    )
+    return table
+
+
+def _check_path(spark: SparkSession, name: str, location: str, format_: str) -> None:
+    """Refuse an input that is outside the allowed folders, by patterns and links too, before any byte is read."""
+    where, default = f"inputs.{name}.path", probes.default_file_system(spark)
+    allowed_folders.require_allowed((where, location), default=default)
+    if format_ == "delta":  # its log names the files, so they are checked after it is read
+        allowed_folders.require_allowed((where, f"{location}/{_DELTA_LOG}"), default=default)
+        return
+    with as_input_error(name, location, "files"):
+        files = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(location).inputFiles()
+    allowed_folders.require_allowed(*((where, file) for file in files), default=default)
+
+
+def _opened(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
+    location = config.location(date)
+    if not config.table:
+        refuse_special(name, location)
+    match config.format:
+        case "delta":
+            return _open_delta(spark, name, config, date)
+        case "parquet":
+            return _open_parquet(spark, name, config, location)
+        case "csv":
+            return _open_csv(spark, name, location, config.options)
+        case "json":
+            return _open_json(spark, name, location, config.options)
+
+
+def _open_delta(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
+    location = config.location(date)
+    expected = "a Delta table" if config.version is None else f"a Delta table with version {config.version}"
+    with as_input_error(name, location, expected):
+        version = _delta_version(spark, name, config, date)
+        reader = spark.read.format("delta").option("versionAsOf", version)
+        frame = reader.table(_quoted(config.table)) if config.table else reader.load(location)
+        return Table(frame, tuple(frame.columns), location, version)
+
+
+def _delta_version(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> int:
+    if config.version is not None:
+        return config.version
+    location, moment = config.location(date), config.moment(date)
+    newest = probes.local_delta_version(spark, location) if moment is None and not config.table else None
+    if newest is not None:
+        return newest
+    table = _quoted(location) if config.table else f"delta.{_backticked(location)}"
+    version = probes.delta_version(spark, table, moment)
+    if version is None:
+        found = f"no version as old as {moment} at {location}"
+        raise InputError(Fault(f"inputs.{name}.timestamp", found, "a time after the table was created"))
+    return version
+
+
+def _open_parquet(spark: SparkSession, name: str, config: InputConfig, location: str) -> Table:
+    expected = "a table of the catalog" if config.table else "Parquet files"
+    with as_input_error(name, location, expected):
+        frame = spark.read.table(_quoted(config.table)) if config.table else spark.read.parquet(location)
+        return Table(frame, tuple(frame.columns), location)
+
+
+def _open_csv(spark: SparkSession, name: str, location: str, options: Mapping[str, str]) -> Table:
+    """Open csv files, whose first line names the columns."""
+    with as_input_error(name, location, "csv files with a header"):
+        header = probes.csv_header(spark, location, options)
+    columns = _checked_header(header, name, location)
+    # enforceSchema=false: Spark compares the header of every file; with true it silently goes by position
+    reader = spark.read.format("csv").options(**options, header=True, enforceSchema=False)
+    return _open_text(reader, name, location, columns)
+
+
+def _open_json(spark: SparkSession, name: str, location: str, options: Mapping[str, str]) -> Table:
+    """Open json lines: one object per line."""
+    with as_input_error(name, location, "json lines"):
+        keys = probes.json_keys(spark, location, options)
+    if not keys:
+        raise InputError(missing_input(name, location, "json lines, one object per line", "no json object"))
+    distinct = {key.casefold(): key for key in reversed(keys)}  # to Spark, 'Item' and 'item' are one column
+    return _open_text(spark.read.format("json").options(**options), name, location, tuple(reversed(distinct.values())))
+
+
+def _open_text(reader: DataFrameReader, name: str, location: str, columns: Sequence[str]) -> Table:
+    schema = T.StructType([T.StructField(column, T.StringType()) for column in (*columns, CORRUPT)])
+    with as_input_error(name, location, "readable files"):
+        frame = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT).schema(schema).load(location)
+        return Table(frame, tuple(column for column in frame.columns if column != CORRUPT), location)
+
+
+def _checked_header(header: Sequence[str | None], name: str, location: str) -> tuple[str, ...]:
+    if not header:
+        raise InputError(missing_input(name, location, "csv files with a header", "no line"))
+    names = [column or "" for column in header]
+    folded = [column.casefold() for column in names]
+    twice = sorted({column for column in names if folded.count(column.casefold()) > 1})
+    if twice:
+        found = f"a header with {', '.join(map(repr, twice))} more than once at {location}"
+        raise InputError(Fault(f"inputs.{name}", found, "each column once", "rename or remove one of them"))
+    return tuple(names)
+
+
+def _quoted(table: str) -> str:
+    """Quote each part of a table name."""
+    return ".".join(map(_backticked, table.split(".")))
+
+
+def _backticked(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

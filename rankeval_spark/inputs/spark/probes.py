@@ -1,0 +1,129 @@
+"""Small Spark jobs that open or check an input; all actions of this package are here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F, types as T
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.inputs.spark.source import Source
+
+JSON_LINES_PROBED: Final = 1000
+"""Lines in which keys are looked for; a key in none of them is a missing column, not a column of NULL."""
+
+PARTITION_BYTES: Final = 16 << 20
+"""Bytes of input files per partition of cached rows: about a million recommendations as Parquet."""
+
+
+def is_wholly_empty(source: Source) -> bool:
+    """Return True if a table has no row at all, not only none for the date; one job that reads one row."""
+    return source.unfiltered.isEmpty()
+
+
+def estimated_bytes(source: Source) -> int:
+    """Return the size of an input as Spark's planner estimates it, in effect the size of its files. No job.
+
+    The estimate of a DataFrame of the caller can be far too large; without a plan in this process it is the maximum.
+    """
+    plan = getattr(source.frame, "_jdf", None)  # a frame of Spark Connect has none
+    return sys.maxsize if plan is None else int(plan.queryExecution().optimizedPlan().stats().sizeInBytes())
+
+
+def kept_partitions(*sources: Source) -> int | None:
+    """Return the number of partitions of rows of inputs whose results are cached; None for Spark's default.
+
+    Spark adapts the number to the size of the rows, but not in a cached plan. The result is never above the default.
+    """
+    n_bytes = sum(map(estimated_bytes, sources))
+    usual = sources[0].frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or ""
+    wanted = max(1, -(-n_bytes // PARTITION_BYTES))
+    return wanted if usual.isdecimal() and wanted < int(usual) else None
+
+
+def delta_version(spark: SparkSession, table: str, moment: dt.datetime | None) -> int | None:
+    """Return the newest version of a Delta table (name quoted as in SQL), also at a moment; None without one.
+
+    It uses a statement, because the call of Delta's Python package needs that package, and a jar on a Spark Connect
+    server.
+    """
+    if moment is None:
+        return int(spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").select("version").collect()[0][0])
+    earlier = spark.sql(f"DESCRIBE HISTORY {table}").where(
+        F.col("timestamp") <= F.lit(moment.isoformat()).cast("timestamp")
+    )
+    newest = earlier.agg(F.max("version")).collect()[0][0]
+    return None if newest is None else int(newest)
+
+
+def local_delta_version(spark: SparkSession, location: str) -> int | None:
+    """Return the newest version of a Delta table on a disk of this machine; None elsewhere.
+
+    It is the name of the newest commit. The statement of :func:`delta_version` takes several jobs.
+    """
+    if not location.startswith("/") or not default_file_system(spark).startswith("file:"):
+        return None
+    commits = (path.stem for path in Path(location, "_delta_log").glob("*.json"))
+    return max((int(stem) for stem in commits if stem.isdecimal()), default=None)
+
+
+def parquet_schemas(spark: SparkSession, files: Sequence[str]) -> dict[str, T.StructType]:
+    """Read the columns of Parquet files from their footers as Spark does; no job.
+
+    Spark's public call merges the schemas of all files. Without access to the JVM the result is empty.
+    """
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        return {}
+    state = spark._jsparkSession.sessionState()
+    conf, path = state.newHadoopConf(), jvm.org.apache.hadoop.fs.Path
+    parquet = jvm.org.apache.spark.sql.execution.datasources.parquet
+    converter, read = parquet.ParquetToSparkSchemaConverter(state.conf()), _footer_reader(jvm)
+    found = {}
+    for file in files:
+        message = read(conf, path(jvm.java.net.URI(file))).getFileMetaData().getSchema()
+        found[file] = T.StructType.fromJson(json.loads(converter.convert(message).json()))
+    return found
+
+
+def _footer_reader(jvm: Any) -> Any:  # noqa: ANN401 - py4j has no types
+    return jvm.org.apache.parquet.hadoop.ParquetFileReader.readFooter
+
+
+def default_file_system(spark: SparkSession) -> str:
+    """Return the file system of a path without a scheme; empty without access to the JVM."""
+    if getattr(spark, "_jvm", None) is None:
+        return ""
+    return str(spark._jsparkSession.sessionState().newHadoopConf().get("fs.defaultFS", ""))
+
+
+def csv_header(spark: SparkSession, location: str, options: Mapping[str, str]) -> tuple[str | None, ...]:
+    """Return the names in the header of a csv input, unchanged; empty without any line."""
+    frame = spark.read.options(**options, header=False, inferSchema=False).csv(location)
+    in_file = [name for index, name in enumerate(frame.columns) if name == f"_c{index}"]  # the others are partitions
+    lines = frame.select(*in_file).limit(1).collect()
+    return tuple(lines[0]) if lines else ()
+
+
+def json_keys(spark: SparkSession, location: str, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the keys of the first objects of a json input, in order of first mention."""
+    is_whole = options.get("multiLine", "false").lower() == "true"
+    reader = spark.read.options(wholetext=is_whole, **{key: text for key, text in options.items() if key == "lineSep"})
+    lines = reader.text(location).select("value").limit(1 if is_whole else JSON_LINES_PROBED).collect()
+    return tuple(dict.fromkeys(key for line in lines for found in _objects(line[0]) for key in found))
+
+
+def _objects(text: str) -> list[dict[str, object]]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [found for found in (value if isinstance(value, list) else [value]) if isinstance(found, dict)]

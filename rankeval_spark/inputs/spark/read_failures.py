@@ -1,0 +1,137 @@
+"""Explain in one sentence why an input could not be read; ``--debug`` shows Java's message."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from rankeval_spark.errors import CONDITION, Fault, InputError, first_line, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FOUND: Final = {
+    "PATH_NOT_FOUND": "no such path",
+    "DELTA_PATH_DOES_NOT_EXIST": "no such path",
+    "TABLE_OR_VIEW_NOT_FOUND": "no such table",
+    "SCHEMA_NOT_FOUND": "no such schema",
+    "UNABLE_TO_INFER_SCHEMA": "no data files",
+    "DELTA_MISSING_DELTA_TABLE": "no Delta table",
+    "DELTA_TABLE_NOT_FOUND": "no Delta table",
+    "DELTA_TABLE_ONLY_OPERATION": "no Delta table",
+    "DELTA_SCHEMA_NOT_SET": "no Delta table",
+    "DELTA_VERSION_NOT_FOUND": "no such version",
+    "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION": "a version older than the table keeps",
+    "DELTA_LOG_FILE_NOT_FOUND": "a version older than the table keeps",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS": "a version older than the table keeps",
+    "CATALOG_NOT_FOUND": "no such catalog",
+    "FAILED_READ_FILE": "files of another format, or damaged ones",
+}
+_READ_FAILURES: Final = ("FAILED_READ_FILE", "MALFORMED_", "CANNOT_READ_", "DELTA_FILE_NOT_FOUND")
+_FILE_GONE: Final = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND")
+"""A file of the table's log that does not exist, usually because VACUUM removed it from an old version."""
+
+_HEADER_DIFFERS: Final = "CSV header does not conform"
+_CSV_FILE: Final = re.compile(r"CSV file: (\S+)")
+
+
+@contextmanager
+def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
+    """Convert what Spark raises while it opens an input into an :class:`InputError`, which says what was expected."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise InputError(missing_input(name, location, expected, _describe(error))) from error
+
+
+def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
+    """Build the fault of an input that is missing or of another kind."""
+    fix = _nearest_location(location) or _other_format(location, found)
+    return Fault(f"inputs.{name}", f"{found} at {location}", expected, fix)
+
+
+def explain(error: BaseException, locations: dict[str, str]) -> InputError | None:
+    """Return the InputError behind the failure of a running job, if the cause is an unreadable input.
+
+    A file can be damaged, missing, or have another header than other files; only reading it shows that. ``locations``
+    are those of the inputs, by name.
+    """
+    text = str(error)
+    # any condition in the text, because the cause follows the condition of the failed job
+    if not any(name.startswith(_READ_FAILURES) for name in _conditions(error)) and _HEADER_DIFFERS not in text:
+        return None
+    concerned = [name for name, location in locations.items() if _local(location) and _local(location) in text]
+    where = f"inputs.{concerned[0]}" if len(concerned) == 1 else "inputs"
+    if _HEADER_DIFFERS in text:
+        file = _CSV_FILE.search(text)
+        found = f"csv files with different headers{f', among them {unquote(file[1])}' if file else ''}"
+        return InputError(Fault(where, found, "the same header in all files of an input"))
+    if any(name.startswith(_FILE_GONE) for name in _conditions(error)):
+        fix = "VACUUM removes the files of old versions: read a later one, or raise delta.deletedFileRetentionDuration"
+        return InputError(Fault(where, "a missing data file", "every file of the version that is read", fix))
+    return InputError(Fault(where, f"a file that cannot be read ({first_line(text)})", "readable data files"))
+
+
+def _describe(error: PySparkException | Py4JJavaError) -> str:
+    if "ClassNotFoundException" in str(error) and "FileSystem" in str(error):
+        return "a file system for which Spark has no jar"
+    known = _FOUND.get(_condition(error).partition(".")[0])
+    return known or f"a failure ({first_line(str(error))})"
+
+
+def _condition(error: BaseException) -> str:
+    return next(iter(_conditions(error)), "")
+
+
+def _conditions(error: BaseException) -> list[str]:
+    """Return Spark's error conditions; an exception of Java has them in its text."""
+    given = error.getCondition() if isinstance(error, PySparkException) else None
+    return [*([given] if given else []), *CONDITION.findall(str(error))]
+
+
+def refuse_special(name: str, location: str) -> None:
+    """Refuse a location on this machine that is or contains a pipe or device, which Spark might read for ever."""
+    if not _local(location):
+        return
+    path = Path(_local(location))
+    special = [one for one in (path, *(path.iterdir() if path.is_dir() else ())) if _is_special(one)]
+    if special:
+        fix = "write its content to a file first"
+        raise InputError(Fault(f"inputs.{name}", f"a pipe or a device: {special[0]}", "a folder or file", fix))
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _local(location: str) -> str:
+    """Return the path of a location on this machine; empty for any other location."""
+    parts = urlsplit(location)
+    if parts.scheme == "file":
+        return unquote(parts.path)
+    return location if location.startswith("/") else ""
+
+
+def _nearest_location(location: str) -> str:
+    path = Path(_local(location)) if _local(location) else None
+    if path is None or path.exists():
+        return ""
+    folder = next(parent for parent in path.parents if parent.is_dir())
+    below = path.relative_to(folder).parts[0]
+    hint = nearest(below, sorted(entry.name for entry in folder.iterdir()))
+    return f"{folder} has no {below!r}{f', {hint}' if hint else ''}"
+
+
+def _other_format(location: str, found: str) -> str:
+    """Suggest the format of the files of a local folder that is not a Delta table."""
+    if found != _FOUND["DELTA_TABLE_NOT_FOUND"] or not _local(location):
+        return ""
+    suffixes = {file.suffix.removeprefix(".") for file in Path(_local(location)).glob("*.*")}
+    seen = [known for known in ("parquet", "csv", "json") if known in suffixes]
+    return f"did you mean format: {seen[0]}?" if seen else ""

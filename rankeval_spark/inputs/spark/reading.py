@@ -1,0 +1,140 @@
+"""Read the inputs of an evaluation date into their canonical columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankeval_spark import schemas
+from rankeval_spark.config.sections.inputs import ItemsInput, RecommendationsInput
+from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
+from rankeval_spark.inputs.input_columns import check_id_types, column_fault, segments_schema
+from rankeval_spark.inputs.spark import filters, parquet_files
+from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
+from rankeval_spark.inputs.spark.opening import CORRUPT, open_table
+from rankeval_spark.inputs.spark.source import Source, Sources
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.config.evaluation import EvaluationConfig
+    from rankeval_spark.config.sections.inputs import Filter, InputConfig
+    from rankeval_spark.inputs.spark.opening import Table
+    from rankeval_spark.schemas import Schema
+
+
+def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> Sources:
+    """Read every input of an evaluation, and report all of their faults at once.
+
+    Raises
+    ------
+    InputError
+        If an input or a column is missing or cannot be read.
+    ConfigError
+        If a filter has a value of another type than its column.
+    ChecksFailedError
+        If an id is text in one input and a number in another.
+    """
+    faults: list[FaultsError] = []
+
+    def attempt(name: str, given: InputConfig, schema: Schema) -> Source | None:
+        try:
+            return read_input(spark, name, given, schema, date)
+        except FaultsError as error:
+            faults.append(error)
+            return None
+
+    inputs = config.inputs
+    recommendations = attempt("recommendations", inputs.recommendations, schemas.RECOMMENDATIONS)
+    held_out = attempt("held_out", inputs.held_out, schemas.HELD_OUT)
+    schema = segments_schema(config.segment_names(), numbers=config.bands)
+    segments = attempt("segments", inputs.segments, schema) if inputs.segments else None
+    train = attempt("train", inputs.train, schemas.TRAIN) if inputs.train else None
+    items = attempt("items", inputs.items, schemas.ITEMS) if inputs.items else None
+    if recommendations is None or held_out is None or faults:
+        raise _merged(faults)
+    sources = Sources(recommendations, held_out, segments, train, items)
+    check_id_types(sources.all())
+    return sources
+
+
+def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Schema, date: dt.date) -> Source:
+    """Read one input, called ``name`` in the config, into the columns of a canonical schema.
+
+    It only looks up the version and the columns (Delta: the history; csv and json: the first lines).
+
+    Raises
+    ------
+    InputError, ConfigError
+        As :func:`read_all`.
+    """
+    table = open_table(spark, name, config, date)
+    where = f"inputs.{name}"
+    faults = _filter_column_faults(config.filters, table, where)
+    try:
+        reading = Reading(
+            where,
+            config.columns,
+            config.types,
+            config.list_separator if isinstance(config, ItemsInput) else None,
+            config.ranks_from if isinstance(config, RecommendationsInput) else 1,
+        )
+        canonical = canonical_columns(table.frame.schema, schema, reading)
+    except InputError as error:
+        raise InputError(*error.faults, *faults) from None
+    if faults:
+        raise InputError(*faults)
+    wanted = [config.columns.get(name, name) for name in schema.field_names()]
+    wanted += [each.column for each in config.filters]
+    if config.format == "parquet":
+        differing = parquet_files.faults(spark, table, wanted, where, date)
+        if differing:
+            raise InputError(*differing)
+    condition = filters.filter_condition(config.filters, table.frame.schema, date, f"{where}.filters")
+    if condition is not None and CORRUPT in table.frame.columns:
+        condition |= filters.column(CORRUPT).isNotNull()  # its columns are unknown, so it is kept and counted
+    rows = table.frame if condition is None else table.frame.where(condition)
+    return Source(
+        name=name,
+        frame=rows.select(*canonical.columns),
+        unfiltered=table.frame,
+        location=table.location,
+        format=config.format,
+        version=table.version,
+        given=canonical.given,
+        id_types=canonical.id_types,
+        unread=tuple(name for name in table.columns if name not in wanted),
+        rows=rows,
+        canonical=canonical.columns,
+    )
+
+
+def from_frame(name: str, frame: DataFrame, schema: Schema, *, ranks_from: int = 1) -> Source:
+    """Bring a DataFrame with canonical names into canonical columns; no job, no change of the session.
+
+    ``name`` is the argument, for messages; ``ranks_from`` the rank of the first item of a list.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or of a type that cannot be cast.
+    """
+    canonical = canonical_columns(frame.schema, schema, Reading(name, ranks_from=ranks_from))
+    frame_ = frame.select(*canonical.columns)
+    return Source(name, frame_, frame, name, "frame", None, canonical.given, canonical.id_types)
+
+
+def _filter_column_faults(given: Sequence[Filter], table: Table, where: str) -> list[Fault]:
+    return [
+        column_fault(f"{where}.filters[{index}].column", each.column, table.columns)
+        for index, each in enumerate(given)
+        if each.column not in table.columns
+    ]
+
+
+def _merged(errors: Sequence[FaultsError]) -> FaultsError:
+    """Combine the faults of several errors; if an input is missing, the result is an InputError."""
+    kind = InputError if any(isinstance(error, InputError) for error in errors) else ConfigError
+    return kind(*(fault for error in errors for fault in error.faults))

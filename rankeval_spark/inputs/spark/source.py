@@ -1,0 +1,130 @@
+"""An input after reading: its rows in canonical columns, and facts that need no job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.inputs.spark.filters import column
+from rankeval_spark.inputs.spark.opening import CORRUPT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+IS_UNPARSABLE: Final = "is_unparsable"
+"""Extra column of a frame whose casts can fail: true where a text could not be converted."""
+
+RAW: Final = "_raw"
+"""Column with the unchanged row: as JSON, or the line of csv or json that could not be split."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input in its canonical columns.
+
+    Attributes
+    ----------
+    name : str
+        ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``.
+    frame : DataFrame
+        Columns of the input's schema in its order, after the filters. Ids are string or bigint. Columns that the table
+        does not have contain their default (``input_columns.DEFAULTS``). It has the column :data:`IS_UNPARSABLE` too
+        iff `has_unparsable`.
+    unfiltered : DataFrame
+        The unchanged table, before the filters.
+    location : str
+        Absolute path or table name.
+    format : str
+        ``delta``, ``parquet``, ``csv``, ``json``; ``frame`` for a DataFrame of the caller.
+    version : int or None
+        Pinned version of a Delta table; None for other formats.
+    given : frozenset of str
+        Canonical columns that the table has.
+    id_types : mapping
+        Type of each id, ``string`` or ``bigint``, by canonical column.
+    unread : tuple of str
+        Columns of the table that nothing reads.
+    rows : DataFrame or None
+        Rows of the unchanged table after the filters; None for a DataFrame of the caller.
+    canonical : tuple of Column
+        Expressions that select `frame` from `rows`.
+    """
+
+    name: str
+    frame: DataFrame
+    unfiltered: DataFrame
+    location: str
+    format: str
+    version: int | None
+    given: frozenset[str]
+    id_types: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    rows: DataFrame | None = None
+    canonical: tuple[Column, ...] = ()
+
+    @property
+    def with_raw(self) -> Source:
+        """The same input with the column :data:`RAW` in `frame`; a DataFrame of the caller is unchanged."""
+        if self.rows is None:
+            return self
+        names = [name for name in self.rows.columns if name != CORRUPT]
+        values = F.to_json(F.struct(*map(column, names)), {"ignoreNullFields": "false"})
+        raw = F.coalesce(column(CORRUPT), values) if CORRUPT in self.rows.columns else values
+        return replace(self, frame=self.rows.select(*self.canonical, raw.alias(RAW)))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the table."""
+        return sum(name != CORRUPT for name in self.unfiltered.columns)
+
+    @property
+    def table_columns(self) -> str:
+        """Columns and types of the unchanged table, such as ``user_id string, day date``; csv and json are text."""
+        fields = self.unfiltered.schema.fields
+        return ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in fields if one.name != CORRUPT)
+
+    @property
+    def has_model_id(self) -> bool:
+        """Whether the table names its models; otherwise there is one, 'model'."""
+        return C.MODEL_ID in self.given
+
+    @property
+    def has_list_id(self) -> bool:
+        """Whether a user can have several lists."""
+        return C.LIST_ID in self.given
+
+    @property
+    def has_interacted_at(self) -> bool:
+        """Whether the judgements have times."""
+        return C.INTERACTED_AT in self.given
+
+    @property
+    def has_unparsable(self) -> bool:
+        """Whether `frame` has the column :data:`IS_UNPARSABLE`."""
+        return IS_UNPARSABLE in self.given
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The inputs of one evaluation date."""
+
+    recommendations: Source
+    held_out: Source
+    segments: Source | None = None
+    train: Source | None = None
+    items: Source | None = None
+
+    @property
+    def with_raw(self) -> Sources:
+        """The same inputs, each with the column :data:`RAW`."""
+        return Sources(**{source.name: source.with_raw for source in self.all()})
+
+    def all(self) -> tuple[Source, ...]:
+        """Return the inputs that exist, in the order of the config."""
+        every = (self.recommendations, self.held_out, self.segments, self.train, self.items)
+        return tuple(source for source in every if source)

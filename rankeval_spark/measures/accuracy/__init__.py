@@ -1,0 +1,1 @@
+"""Measures of what is relevant: hits, their ranks and gains."""

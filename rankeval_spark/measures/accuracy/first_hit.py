@@ -1,0 +1,140 @@
+"""Whether there is a hit at all, and how far down the first one, or each one, is."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+
+from rankeval_spark.measures.accuracy.gains_and_discounts import Weighting
+from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, sum_by_list, where_defined
+from rankeval_spark.measures.definition import (
+    MEAN_OVER_TIES,
+    NOT_BOUNDED_BY_GAINS,
+    Aggregation,
+    Cutoff,
+    Definition,
+    Rule,
+)
+from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.options import Meaning
+from rankeval_spark.measures.shared_options import Level
+
+
+@Definition(
+    name="Success",
+    formula="1 where h_k > 0, else 0",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="trec_eval success; hit rate in recommendation",
+    aliases={"HR": {}, "Hit": {}, "HitRate": {}, "HitRatio": {}},
+    aggregation=Aggregation(interval="wilson"),
+    ties=MEAN_OVER_TIES,
+)
+def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+    """Whether a relevant item is among the first k recommendations; its mean is the hit rate.
+
+    ``1[h_k > 0]``: 0 or 1; NaN where the user has no relevant judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> success(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 3]))
+    array([[0., 1., 1.]])
+    """
+    # At most 1 with ties over all orders, where it is a sum of probabilities.
+    relevance = cut.lists.relevance(rel)
+    return where_defined(np.minimum(cut.sum_hits(relevance.is_first), 1.0), relevance.n_relevant > 0)
+
+
+@Definition(
+    name="RR",
+    formula="1 / (rank of the first relevant item at ranks 1..k); 0 where there is none",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="Voorhees (1999), The TREC-8 question answering track report; trec_eval recip_rank",
+    aliases={"MRR": {}, "recip_rank": {}, "ReciprocalRank": {}},
+    ties=MEAN_OVER_TIES,
+)
+def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+    """Inverse of the rank of the first relevant item; its mean is MRR.
+
+    ``1 / min{i <= k : r_i = 1}``: in [0, 1]; 0 without a hit at ranks 1..k; NaN where the user has no relevant
+    judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> reciprocal_rank(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 0]))
+    array([[0. , 0.5, 0.5]])
+    """
+    relevance = cut.lists.relevance(rel)
+    return where_defined(cut.sum_hits(relevance.is_first / cut.lists.hit_rank), relevance.n_relevant > 0)
+
+
+@Definition(
+    name="FirstHit",
+    formula="1 where r_k = 1 and h_k = 1, else 0",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="histogram of the ranks of the first hit: its means at ranks 1 to k add up to Success@k",
+    cutoff=Cutoff("required"),
+    aggregation=Aggregation(interval="wilson"),
+    ties=NOT_BOUNDED_BY_GAINS,
+)
+def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+    """Whether the first relevant item is at rank k exactly; its mean is the share of such users.
+
+    ``1[min{i : r_i = 1} = k]``, k being a rank here, not a depth: 0 or 1; NaN where the user has no relevant judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> first_hit(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 3]))
+    array([[0., 1., 0.]])
+    """
+    lists, relevance = cut.lists, cut.lists.relevance(rel)
+    first_rank = sum_by_list(lists.hit_list, relevance.is_first * lists.hit_rank, n_lists=lists.n_lists)[:, None]
+    return where_defined((first_rank == cut.k).astype(np.float64), relevance.n_relevant > 0)
+
+
+@Definition(
+    name="ARHR",
+    formula="sum_{i<=k} r_i / i; gains='grade': sum_{i<=k} g_i / i",
+    bounds=(0, math.inf),
+    undefined=f"{NO_RELEVANT}; with gains='grade' and denom='none' or 'ideal': no positive gain",
+    source="Deshpande & Karypis (2004), Item-based top-N recommendation algorithms; denom='ideal' as cornac NCRR",
+    rules=(
+        Rule(
+            "rel only with gains='binary' or denom='R'",
+            lambda options: options["rel"] != 1 and options["gains"] == "grade" and options["denom"] != "R",
+        ),
+        Rule(
+            "agg='micro' only with denom='R' or 'ideal': without a denominator the micro average is the mean",
+            lambda options: options["agg"] == "micro" and options["denom"] == "none",
+        ),
+    ),
+    ties=MEAN_OVER_TIES,
+)
+def average_reciprocal_hit_rank(
+    cut: CutLists,
+    *,
+    denom: Annotated[
+        Literal["none", "R", "ideal"],
+        Meaning("What the sum is divided by: nothing; the relevant items R; the same sum in the ideal order."),
+    ] = "none",
+    gains: Annotated[
+        Literal["binary", "grade"], Meaning("What a hit at rank i adds: 1 / i where it is relevant; its gain over i.")
+    ] = "binary",
+    rel: Level = 1,
+) -> Ratio:
+    """Sum over all hits of the inverse of their rank.
+
+    ``sum_{i<=k} r_i / i`` or ``sum_{i<=k} g_i / i``: at least 0, at most 1 with ``denom='ideal'``; NaN where the user
+    has no relevant judgement or, with ``gains='grade'`` unless ``denom='R'``, no positive gain.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> average_reciprocal_hit_rank(Lists.of([Ranking([None, 1, None, None, 1])]).cut([2, 0])).values
+    array([[0.5, 0.7]])
+    """
+    weighting, n_relevant = Weighting("inverse", gains, rel), cut.n_relevant(rel)
+    if denom == "R":
+        return Ratio(weighting.total(cut), n_relevant, where=n_relevant > 0)
+    divisor = weighting.ideal_total(cut) if denom == "ideal" else np.ones((1, 1))
+    return Ratio(weighting.total(cut), divisor, where=weighting.has_gain(cut))

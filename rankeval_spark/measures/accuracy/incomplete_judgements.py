@@ -1,0 +1,161 @@
+"""Judgements that are incomplete: how many items have one, and measures that look only at those that do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+import numpy as np
+
+from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, positions, ratio, running_count_by_list
+from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Cutoff, Definition, Restrictions
+from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.options import Meaning
+from rankeval_spark.measures.shared_options import Level
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import BoolVector, FloatVector
+
+_NEVER: Final = "never"
+_KEEPS_UNJUDGED: Final = Restrictions(judged_only=False)
+_SMOOTHING: Final = 1e-5
+"""Keeps infAP's share of relevant items away from 0 / 0; the value is trec_eval's."""
+
+JudgedLevel: TypeAlias = Annotated[
+    Level,
+    Meaning(
+        "Gain from which on an item is relevant; from 0 to below it, the item is judged as not relevant. A negative "
+        "gain marks an item of the pool that was not judged."
+    ),
+]
+
+
+@Definition(
+    name="Judged",
+    formula="(items with a judgement at ranks 1..k) / m",
+    bounds=(0, 1),
+    undefined=_NEVER,
+    source="ir_measures Judged",
+    cutoff=Cutoff("optional").but("required", denom="k"),
+    ties=NOT_BOUNDED_BY_GAINS,
+    restrictions=_KEEPS_UNJUDGED,
+)
+def judged_share(
+    cut: CutLists,
+    *,
+    denom: Annotated[
+        Literal["len", "k"], Meaning("What the judged items are divided by: the items at ranks 1..k; k.")
+    ] = "len",
+) -> Ratio:
+    """Share of the first k recommendations that have a judgement, whatever it is.
+
+    ``|{i <= k : item i has a judgement}| / m``: in [0, 1]; 0 without a list. Never undefined: a user whose judgements
+    are all irrelevant has a value too.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> judged_share(Lists.of([Ranking([None, 1, 0, None])]).cut([1, 2, 10])).values
+    array([[0. , 0.5, 0.5]])
+    """
+    n_judged = cut.once("judged", lambda: cut.sum_hits(np.ones(len(cut.lists.hit_rank))))
+    return Ratio(n_judged, cut.n_items if denom == "len" else cut.k, where=np.ones((1, 1), dtype=np.bool_))
+
+
+@Definition(
+    name="unj",
+    formula="(items without a judgement at ranks 1..k) / k",
+    bounds=(0, 1),
+    undefined=_NEVER,
+    source="trec_eval 10 unj",
+    aliases={"Unjudged": {}},
+    cutoff=Cutoff("required"),
+    ties=NOT_BOUNDED_BY_GAINS,
+    restrictions=_KEEPS_UNJUDGED,
+)
+def unjudged_share(cut: CutLists) -> FloatMatrix:
+    """Unjudged items among the first k recommendations, per place.
+
+    ``|{i <= k : item i has no judgement}| / k``, a negative gain being none: in [0, 1]; 0 without a list. Never
+    undefined.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> unjudged_share(Lists.of([Ranking([None, 1, 0, None])]).cut([1, 2, 10]))
+    array([[1. , 0.5, 0.2]])
+    """
+    return (cut.n_items - cut.sum_hits((cut.lists.hit_gain >= 0).astype(np.float64))) / cut.k
+
+
+@Definition(
+    name="Bpref",
+    formula="(1 / R) sum over relevant recommended items of 1 - min(b, R) / min(N, R); b judged non-relevant items "
+    "above it, N of them in all",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="Buckley & Voorhees (2004), Retrieval evaluation with incomplete information; trec_eval bpref",
+    cutoff=Cutoff("forbidden"),
+    restrictions=_KEEPS_UNJUDGED,
+)
+def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
+    """How seldom an item judged as not relevant is above a relevant one.
+
+    ``(1 / R) sum over relevant recommended items of 1 - min(b, R) / min(N, R)``, 1 where b = 0: in [0, 1]; NaN where
+    the user has no relevant judgement. The second hit is below one of the two items that are not relevant:
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> binary_preference(Lists.of([Ranking([None, 1, 0, 1], missed=[1, 0])]).cut([0])).values
+    array([[0.5]])
+    """
+    lists, relevance = cut.lists, cut.lists.relevance(rel)
+    n_relevant, n_nonrelevant = relevance.n_relevant, lists.count_judged(_is_nonrelevant(lists.judged_gain, rel))
+    at_most = n_relevant[lists.hit_list, 0]
+    n_counted = np.minimum(n_nonrelevant[lists.hit_list, 0], at_most)
+    preference = 1 - ratio(np.minimum(_nonrelevant_above(cut, rel), at_most), n_counted)
+    return Ratio(cut.sum_hits(relevance.is_relevant * preference), n_relevant, where=n_relevant > 0)
+
+
+@Definition(
+    name="infAP",
+    formula="(1 / R) sum over relevant recommended items, at rank i, of 1/i + (j/i) (a + e) / (a + b + 2 e); "
+    "j judged items above it, a relevant, b not relevant; e = 0.00001",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="Yilmaz & Aslam (2006), Estimating average precision with incomplete and imperfect judgments; trec_eval "
+    "infAP",
+    aliases={"InferredAP": {}},
+    cutoff=Cutoff("forbidden"),
+    ties=NOT_BOUNDED_BY_GAINS,
+    restrictions=_KEEPS_UNJUDGED,
+)
+def inferred_average_precision(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
+    """Average precision as estimated from a sample of the judgements.
+
+    ``(1 / R) sum 1/i + (j/i) (a + e) / (a + b + 2 e)`` over the relevant recommended items: in [0, 1]; NaN where the
+    user has no relevant judgement. An item that was pooled and not judged, then a relevant one: 1/2 + 1/2 * 1/2.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> inferred_average_precision(Lists.of([Ranking([-1, 1])]).cut([0])).values
+    array([[0.75]])
+    """
+    lists, relevance = cut.lists, cut.lists.relevance(rel)
+    n_relevant_above = relevance.n_above - relevance.is_relevant
+    n_judged_above = n_relevant_above + _nonrelevant_above(cut, rel)
+    n_pooled_above = positions(lists.hit_list, n_lists=lists.n_lists) - 1
+    relevant_share = (n_relevant_above + _SMOOTHING) / (n_judged_above + 2 * _SMOOTHING)
+    precision = (1 + n_pooled_above * relevant_share) / lists.hit_rank
+    n_relevant = relevance.n_relevant
+    return Ratio(cut.sum_hits(relevance.is_relevant * precision), n_relevant, where=n_relevant > 0)
+
+
+def _is_nonrelevant(gains: FloatVector, rel: float) -> BoolVector:
+    """Whether a judgement says that the item is not relevant; a negative one says nothing."""
+    return (gains >= 0) & (gains < rel)
+
+
+def _nonrelevant_above(cut: CutLists, rel: float) -> FloatVector:
+    """Items judged as not relevant at the rank of each hit or above it: shape (n_hits,)."""
+    lists = cut.lists
+
+    def count() -> FloatVector:
+        flags = _is_nonrelevant(lists.hit_gain, rel).astype(np.float64)
+        return running_count_by_list(flags, lists.hit_list, n_lists=lists.n_lists)
+
+    return lists.once(("nonrelevant above", rel), count)

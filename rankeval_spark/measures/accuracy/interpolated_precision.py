@@ -1,0 +1,191 @@
+"""The curve of precision against recall: interpolated precision, its mean and area, and how far a list can reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+import numpy as np
+
+from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, max_by_list, where_defined
+from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Cutoff, Definition, Naming, Rule
+from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.options import Between, Meaning
+from rankeval_spark.measures.shared_options import Level
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.kernel_inputs.lists import Lists
+
+LEVELS: Final = tuple(tenths / 10 for tenths in range(11))
+"""The levels of recall of the 11-point curve."""
+
+NeededItems: TypeAlias = Annotated[
+    Literal["ceil", "v9", "v10"],
+    Meaning(
+        "How many relevant items a level of recall needs: the smallest whole number that is at least recall times R; "
+        "int(recall R + 0.9) in doubles, as trec_eval 9; recall times R rounded to the nearest, halves up, as "
+        "trec_eval 10."
+    ),
+]
+
+RecallLevels: TypeAlias = Annotated[
+    float, Between(2, 1001), Meaning("Number of levels of recall, a whole one: 0, 1 / (levels - 1), ..., 1.")
+]
+
+_WHOLE_LEVELS: Final = Rule(
+    "levels a whole number", lambda options: isinstance(options["levels"], float) and options["levels"] % 1 != 0
+)
+
+
+@Definition(
+    name="IPrec",
+    formula="max {h_i / i : h_i >= need} with need = ceil(recall R); 0 where the list never reaches it",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8; need='v9' and 'v10' "
+    "as iprec_at_recall of trec_eval 9 and 10",
+    aliases={"iprec_at_recall": {}, "InterpolatedPrecision": {}},
+    cutoff=Cutoff("forbidden"),
+    naming=Naming(always_printed=("recall",), after_at="recall"),
+)
+def interpolated_precision(
+    cut: CutLists,
+    *,
+    need: NeededItems = "ceil",
+    recall: Annotated[
+        float,
+        Between(0, 1),
+        Meaning(
+            "The level, from 0 to 1, taken as the decimal that is written; always printed. `IPrec@0.1` and trec_eval's "
+            "`iprec_at_recall_0.10` are read as recall = 0.1."
+        ),
+    ] = 0.1,
+    rel: Level = 1,
+) -> FloatMatrix:
+    """Highest precision at any rank where recall has reached a level.
+
+    ``max {h_i / i : h_i >= need}``: in [0, 1]; 0 where the list does not reach the level; NaN where the user has no
+    relevant judgement. Hits at ranks 2 and 3 of R = 3 reach recall 2/3 with precision 2/3.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> cut = Lists.of([Ranking([None, 1, 1], missed=[1])]).cut([0])
+    >>> interpolated_precision(cut, recall=0.6), interpolated_precision(cut, recall=0.7)
+    (array([[0.66666667]]), array([[0.]]))
+    """
+    level = Fraction(str(recall))  # the decimal that is written
+    return where_defined(_precision_from(cut.lists, level, need, rel), cut.n_relevant(rel) > 0)
+
+
+@Definition(
+    name="IPrecAvg",
+    formula="(1 / 11) sum of IPrec at recall 0, 0.1, ..., 1; with levels=n at 0, 1/(n-1), ..., 1",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="trec_eval 11pt_avg",
+    aliases={"11pt_avg": {}, "11PtAvg": {}},
+    cutoff=Cutoff("forbidden"),
+    rules=(_WHOLE_LEVELS,),
+)
+def mean_interpolated_precision(
+    cut: CutLists, *, levels: RecallLevels = 11, need: NeededItems = "ceil", rel: Level = 1
+) -> FloatMatrix:
+    """Mean of the 11-point curve: interpolated precision at recall 0, 0.1, ..., 1.
+
+    ``(1 / 11) sum_{j=0..10} IPrec(recall=j/10)``: in [0, 1]; NaN where the user has no relevant judgement. With hits at
+    ranks 1 and 3 of R = 3 precision is 1 up to recall 0.3, 2/3 up to 0.6, then 0.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> mean_interpolated_precision(Lists.of([Ranking([1, None, 1], missed=[1])]).cut([0]))
+    array([[0.54545455]])
+    """
+    mean = _curve(cut.lists, int(levels), need, rel).mean(axis=1, keepdims=True)
+    return where_defined(mean, cut.n_relevant(rel) > 0)
+
+
+@Definition(
+    name="IPrecArea",
+    formula="sum_{j=1..10} (IPrec(recall=(j-1)/10) + IPrec(recall=j/10)) / 20; with levels=n in n - 1 strips",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="trapezoid rule on the levels of trec_eval's 11-point curve",
+    cutoff=Cutoff("forbidden"),
+    rules=(_WHOLE_LEVELS,),
+)
+def interpolated_precision_area(
+    cut: CutLists, *, levels: RecallLevels = 11, need: NeededItems = "ceil", rel: Level = 1
+) -> FloatMatrix:
+    """Area under the 11-point curve of interpolated precision, by the trapezoid rule.
+
+    Strips between the levels 0, 0.1, ..., 1, each with the mean height of its two ends: in [0, 1]; NaN where the user
+    has no relevant judgement. Precision 1 up to 0.3, 2/3 up to 0.6, then 0 is (1/2 + 3 + 3 * 2/3) / 10.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> interpolated_precision_area(Lists.of([Ranking([1, None, 1], missed=[1])]).cut([0]))
+    array([[0.55]])
+    """
+    curve = _curve(cut.lists, int(levels), need, rel)
+    strips = (curve[:, :-1] + curve[:, 1:]) / 2
+    return where_defined(strips.mean(axis=1, keepdims=True), cut.n_relevant(rel) > 0)
+
+
+@Definition(
+    name="RecallCeiling",
+    formula="min(R, k, n) / R",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="R@k of the best list of the same length",
+    ties=ANY_ORDER_OF_TIES,
+)
+def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> Ratio:
+    """Highest recall that a list of this length could have reached.
+
+    ``min(R, m) / R`` with m items at ranks 1..k: in [0, 1]; 0 without a list; NaN where the user has no relevant
+    judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> recall_ceiling(Lists.of([Ranking([None, 1], missed=[1, 1, 1])]).cut([1, 5, 0])).values
+    array([[0.25, 0.5 , 0.5 ]])
+    """
+    n_relevant = cut.n_relevant(rel)
+    return Ratio(np.minimum(n_relevant, cut.n_items), n_relevant, where=n_relevant > 0)
+
+
+def _curve(lists: Lists, n_levels: int, need: str, rel: float) -> FloatMatrix:
+    """Interpolated precision at levels evenly spaced from 0 to 1: shape (n_lists, n_levels)."""
+    levels = [Fraction(step, n_levels - 1) for step in range(n_levels)]
+    return lists.once(
+        ("curve", n_levels, need, rel),
+        lambda: np.hstack([_precision_from(lists, level, need, rel) for level in levels]),
+    )
+
+
+def _precision_from(lists: Lists, level: Fraction, need: str, rel: float) -> FloatMatrix:
+    """Highest precision from the rank on where recall reaches a level; 0 where it never does: shape (n_lists, 1)."""
+    relevance = lists.relevance(rel)
+    needed = _needed(level, relevance.n_relevant, need)
+    has_reached = relevance.n_above >= needed[lists.hit_list, 0]
+    precision = relevance.n_above / lists.hit_rank
+    return max_by_list(lists.hit_list[has_reached], precision[has_reached], n_lists=lists.n_lists)[:, None]
+
+
+def _needed(level: Fraction, n_relevant: FloatMatrix, need: str) -> FloatMatrix:
+    """Relevant items that a level needs; computed once for each number there is, because exact numbers are slow."""
+    distinct, place = np.unique(n_relevant[:, 0], return_inverse=True)
+    needs = np.array([_NEEDS[need](level, int(number)) for number in distinct], dtype=np.float64)
+    return needs[place][:, None]
+
+
+def _rounded_half_up(number: float) -> int:
+    """Round to the nearest; adding a half first would lift the number just below one half."""
+    return math.floor(number) + (number - math.floor(number) >= 1 / 2)
+
+
+_NEEDS: Final[Mapping[str, Callable[[Fraction, int], int]]] = {
+    "ceil": lambda level, n_relevant: math.ceil(level * n_relevant),
+    "v9": lambda level, n_relevant: int(float(level) * n_relevant + 0.9),
+    "v10": lambda level, n_relevant: _rounded_half_up(float(level) * n_relevant),
+}
+"""In whole numbers for ``ceil``: in doubles 0.1 * 3 * 10 is above 3."""

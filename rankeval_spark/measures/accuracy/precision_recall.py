@@ -1,0 +1,223 @@
+"""How many of the recommended items are relevant, and how many of the relevant items are recommended."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Final, Literal
+
+import numpy as np
+
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, sum_by_list, where_defined
+from rankeval_spark.measures.definition import MEAN_OVER_TIES, Cutoff, Definition, Naming, Rule, Ties
+from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.options import Above, Meaning
+from rankeval_spark.measures.required_facts import VALUES
+from rankeval_spark.measures.shared_options import Level, RecallWeight
+
+NO_RELEVANT: Final = "no relevant judgement (R = 0)"
+"""Where nearly every measure of binary relevance is undefined."""
+
+
+@Definition(
+    name="P",
+    formula="h_k / k",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="trec_eval P and relative_P; denom='len' as LensKit and Evidently",
+    aliases={"Precision": {}, "Prec": {}, "relative_P": {"denom": "min"}},
+    cutoff=Cutoff("required").but("optional", denom="len"),
+    ties=MEAN_OVER_TIES,
+)
+def precision(
+    cut: CutLists,
+    *,
+    denom: Annotated[
+        Literal["k", "len", "min"],
+        Meaning("What the hits are divided by: k; the items at ranks 1..k; the hits there can be, min(k, R)."),
+    ] = "k",
+    rel: Level = 1,
+) -> Ratio:
+    """Share of the first k recommendations that are relevant.
+
+    ``h_k / k`` with h_k the relevant items at ranks 1..k: in [0, 1]; 0 without a list; NaN where the user has no
+    relevant judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> batch = Lists.of([Ranking([1, None, 1, None])])
+    >>> precision(batch.cut([1, 5])).values, precision(batch.cut([1, 5]), denom="min").values
+    (array([[1. , 0.4]]), array([[1., 1.]]))
+    """
+    n_relevant = cut.n_relevant(rel)
+    possible = {"k": cut.k, "len": cut.n_items, "min": np.minimum(cut.k, n_relevant)}[denom]
+    return Ratio(cut.hits(rel), possible, where=n_relevant > 0)
+
+
+@Definition(
+    name="R",
+    formula="h_k / R",
+    bounds=(0, 1),
+    undefined=f"{NO_RELEVANT}; with gains='value': none with a positive value",
+    source="trec_eval recall; denom='min' as LensKit and BEIR's recall_cap",
+    aliases={"Recall": {}},
+    rules=(
+        Rule(
+            "gains='value' only with denom='R'",
+            lambda options: options["gains"] == "value" and options["denom"] != "R",
+        ),
+    ),
+    needs=lambda gains, **_: (VALUES,) if gains == "value" else (),
+    ties=Ties(has_mean=True, bounded_by_gains=lambda gains, group, **_: gains != "value" and group is None),
+)
+def recall(
+    cut: CutLists,
+    *,
+    denom: Annotated[
+        Literal["R", "min"],
+        Meaning("What the hits are divided by: the relevant items R; those that k places can hold, min(R, k)."),
+    ] = "R",
+    gains: Annotated[
+        Literal["binary", "value"],
+        Meaning(
+            "What a relevant item counts: 1; the value that the held-out table has next to its gain, 0 if negative."
+        ),
+    ] = "binary",
+    rel: Level = 1,
+) -> Ratio:
+    """Share of the relevant items that are among the first k recommendations.
+
+    ``h_k / R``: in [0, 1]; NaN where the user has no relevant judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> batch = Lists.of([Ranking([1, None, 1, None], missed=[1] * 6)])
+    >>> recall(batch.cut([1, 5])).values, recall(batch.cut([1, 5]), denom="min").values
+    (array([[0.125, 0.25 ]]), array([[1. , 0.4]]))
+    """
+    if gains == "value":
+        found, possible = _values_of_relevant(cut, rel)
+    else:
+        found, n_relevant = cut.hits(rel), cut.n_relevant(rel)
+        possible = n_relevant if denom == "R" else np.minimum(n_relevant, cut.k)
+    return Ratio(found, possible, where=possible > 0)
+
+
+def _values_of_relevant(cut: CutLists, rel: float) -> tuple[FloatMatrix, FloatMatrix]:
+    """Sum the values of the relevant items, of those found and of all; a negative value counts 0."""
+    lists = cut.lists
+    of_hits, of_judged = (np.maximum(values, 0.0) for values in lists.values)
+    counted = of_judged * (lists.judged_gain >= rel)
+    total = sum_by_list(lists.judged_list, counted, n_lists=lists.n_lists)[:, None]
+    return cut.sum_hits(of_hits * (lists.hit_gain >= rel)), total
+
+
+@Definition(
+    name="F",
+    formula="(1 + b^2) P R / (b^2 P + R), b = beta; 0 where P = R = 0",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="van Rijsbergen (1979), Information Retrieval, chapter 7",
+    aliases={"F1": {"beta": 1.0}, "F1Score": {"beta": 1.0}, "FMeasure": {}, "FBeta": {}},
+    cutoff=Cutoff("required"),
+    naming=Naming(printed_as={"F1": {"beta": 1.0}}),
+    ties=MEAN_OVER_TIES,
+)
+def f_measure(cut: CutLists, *, beta: RecallWeight = 1, rel: Level = 1) -> Ratio:
+    """Weighted harmonic mean of precision and recall at k.
+
+    ``(1 + b^2) h_k / (b^2 R + k)``, which needs no case for P = R = 0: in [0, 1]; 0 without a hit; NaN where the user
+    has no relevant judgement. P = 2/5 and R = 1/2 make F1 = 4/9.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> f_measure(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([5])).values
+    array([[0.44444444]])
+    """
+    return f_ratio(cut, cut.k, beta=beta, rel=rel)
+
+
+def f_ratio(cut: CutLists, n_recommended: FloatMatrix, *, beta: float, rel: float) -> Ratio:
+    """(1 + b^2) h / (b^2 R + n), of h hits among n recommended items."""
+    n_relevant = cut.n_relevant(rel)
+    return Ratio((1 + beta**2) * cut.hits(rel), beta**2 * n_relevant + n_recommended, where=n_relevant > 0)
+
+
+@Definition(
+    name="NumHits",
+    formula="h_k",
+    bounds=(0, math.inf),
+    undefined=NO_RELEVANT,
+    source="ranx hits; trec_eval num_rel_ret",
+    aliases={"num_rel_ret": {}, "NumRelRet": {}},
+    ties=MEAN_OVER_TIES,
+)
+def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+    """Count of relevant items among the first k recommendations.
+
+    ``h_k``: whole numbers from 0 to min(k, R); NaN where the user has no relevant judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> num_hits(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([1, 2, 5]))
+    array([[0., 1., 2.]])
+    """
+    return where_defined(cut.hits(rel), cut.n_relevant(rel) > 0)
+
+
+@Definition(
+    name="Rprec",
+    formula="h_R / R; with a cutoff h_min(R, k) / min(R, k)",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="trec_eval Rprec",
+    aliases={"RPrecision": {}, "R-Precision": {}},
+    ties=MEAN_OVER_TIES,
+)
+def r_precision(cut: CutLists, *, rel: Level = 1) -> Ratio:
+    """Precision at rank R, the number of relevant items.
+
+    ``h_R / R``, and ``h_min(R, k) / min(R, k)`` with a cutoff: in [0, 1]; NaN where the user has no relevant judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> r_precision(Lists.of([Ranking([1, None, None, 1, 1, None])]).cut([2, 0])).values
+    array([[0.5       , 0.33333333]])
+    """
+    return _precision_at(cut, cut.n_relevant(rel), rel)
+
+
+@Definition(
+    name="Rprec_mult",
+    formula="h_c / c with c = int(x R + 0.9)",
+    bounds=(0, 1),
+    undefined=NO_RELEVANT,
+    source="trec_eval Rprec_mult",
+    aliases={"RPrecisionMultiple": {}},
+    cutoff=Cutoff("forbidden"),
+    naming=Naming(always_printed=("x",), after_at="x"),
+    ties=MEAN_OVER_TIES,
+)
+def r_precision_at_multiple(
+    cut: CutLists,
+    *,
+    rel: Level = 1,
+    x: Annotated[
+        float,
+        Above(0),
+        Meaning(
+            "The multiple; always printed. `Rprec_mult@0.2` and trec_eval's `Rprec_mult_0.20` are read as x = 0.2."
+        ),
+    ] = 1,
+) -> Ratio:
+    """Precision at a multiple of R, the number of relevant items.
+
+    ``h_c / c`` with ``c = int(x R + 0.9)``: in [0, 1]; 0 where c = 0; NaN where the user has no relevant judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> r_precision_at_multiple(Lists.of([Ranking([1, None, None, 1, 1, None])]).cut([0]), x=2).values
+    array([[0.5]])
+    """
+    return _precision_at(cut, np.floor(x * cut.n_relevant(rel) + 0.9), rel)
+
+
+def _precision_at(cut: CutLists, depth: FloatMatrix, rel: float) -> Ratio:
+    """Precision at a rank of each list's own, ``depth`` of shape (n_lists, 1), or at k where that is less."""
+    lists, n_relevant = cut.lists, cut.n_relevant(rel)
+    is_within = lists.hit_rank <= depth[lists.hit_list, 0]
+    hits = cut.sum_hits(lists.relevance(rel).is_relevant * is_within)
+    return Ratio(hits, np.minimum(depth, cut.k), where=n_relevant > 0)

@@ -1,0 +1,104 @@
+"""What a user gains who looks at the next item with a fixed probability."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, TypeAlias
+
+import numpy as np
+
+from rankeval_spark.measures.accuracy.gains_and_discounts import Weighting, require_no_gain_above
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, where_defined
+from rankeval_spark.measures.definition import (
+    MEAN_OVER_TIES,
+    NOT_BOUNDED_BY_GAINS,
+    Aggregation,
+    Definition,
+    Naming,
+    Restrictions,
+    Rule,
+)
+from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.options import Meaning
+from rankeval_spark.measures.shared_options import GreatestGain, Level, Persistence
+
+_MOFFAT = "Moffat & Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness"
+_NO_GAIN = "no judgement with a positive gain; with rel: no relevant one (R = 0)"
+_SHOWS_P: Final = Naming(always_printed=("p",))
+
+OptionalLevel: TypeAlias = Annotated[
+    Level | None,
+    Meaning("Gain from which on an item is relevant and worth 1; left out, an item is worth its gain over max_rel."),
+]
+
+
+@Definition(
+    name="RBP",
+    formula="(1 - p) sum_{i<=k} (g_i / max_rel) p^(i-1); with rel: r_i instead of g_i / max_rel",
+    bounds=(0, 1),
+    undefined=_NO_GAIN,
+    source=_MOFFAT,
+    aliases={"RankBiasedPrecision": {}},
+    rules=(Rule("max_rel only without rel", lambda options: options["rel"] is not None and options["max_rel"] != 1),),
+    naming=_SHOWS_P,
+    ties=MEAN_OVER_TIES,
+)
+def rank_biased_precision(
+    cut: CutLists, *, max_rel: GreatestGain = 1, p: Persistence = 0.8, rel: OptionalLevel = None
+) -> FloatMatrix:
+    """Mean gain per item looked at, of a user who goes on to the next item with probability p.
+
+    ``(1 - p) sum_{i<=k} (g_i / max_rel) p^(i-1)``: in [0, 1], at most 1 - p**k; NaN where the user has no judgement
+    with a positive gain (with ``rel``: none that is relevant). Hits at ranks 1 and 3 are 0.2 and 0.2 (1 + 0.8**2).
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> rank_biased_precision(Lists.of([Ranking([1, None, 1])]).cut([1, 3]))
+    array([[0.2  , 0.328]])
+    """
+    weighting = _weighting(rel)
+    if rel is None:
+        require_no_gain_above(max_rel, cut.lists, measure="RBP")
+    gain = weighting.gain(cut.lists.hit_gain) / (max_rel if rel is None else 1.0)
+    return where_defined((1 - p) * cut.sum_hits(gain * _chance_of_looking(p, cut)), weighting.has_gain(cut))
+
+
+@Definition(
+    name="RBPResidual",
+    formula="p^m + (1 - p) sum of p^(i-1) over the ranks i <= m without a judgement",
+    bounds=(0, 1),
+    undefined=_NO_GAIN,
+    source=_MOFFAT,
+    naming=_SHOWS_P,
+    aggregation=Aggregation(without_relevant=1.0),
+    ties=NOT_BOUNDED_BY_GAINS,
+    restrictions=Restrictions(judged_only=False),
+)
+def rank_biased_precision_residual(
+    cut: CutLists,
+    *,
+    p: Persistence = 0.8,
+    rel: Annotated[
+        Level | None, Meaning("That of the RBP that it accompanies: it only decides for which users both are defined.")
+    ] = None,
+) -> FloatMatrix:
+    """How much RBP could still grow if all that is unknown were relevant.
+
+    ``p^m + (1 - p) sum p^(i-1)`` over the ranks i <= m = min(k, n) without a judged item: in [0, 1], at least p**m;
+    1 without a list; NaN where RBP is. Rank 2 of 3 has no judgement: 0.8 + 0; 0.8**2 + 0.2 * 0.8; 0.8**3 + 0.2 * 0.8.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> rank_biased_precision_residual(Lists.of([Ranking([1, None, 0])]).cut([1, 2, 3]))
+    array([[0.8  , 0.8  , 0.672]])
+    """
+    known = (1 - p) * cut.sum_hits(_chance_of_looking(p, cut))
+    # All weights together are 1, so what is not known is the rest; rounding must not take it below the tail.
+    residual = np.maximum(1 - known, p**cut.depth)
+    return where_defined(residual, _weighting(rel).has_gain(cut))
+
+
+def _weighting(rel: float | None) -> Weighting:
+    return Weighting("none", "grade", 1) if rel is None else Weighting("none", "binary", rel)
+
+
+def _chance_of_looking(p: float, cut: CutLists) -> FloatVector:
+    """p^(i-1): the user comes to rank i of each hit."""
+    return np.power(p, cut.lists.hit_rank - 1, dtype=np.float64)

@@ -1,0 +1,202 @@
+"""How different the recommended items of one list are from each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+import numpy as np
+
+from rankeval_spark.measures import required_facts
+from rankeval_spark.measures.arrays import FloatMatrix, quotient
+from rankeval_spark.measures.beyond_accuracy.pairwise_similarity import (
+    aware_diversity,
+    categories_in_common,
+    features_in_common,
+    similarity_of,
+)
+from rankeval_spark.measures.definition import Definition, Ties
+from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.options import Meaning
+from rankeval_spark.measures.shared_options import Level, Unknown
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatVector
+
+Sim: TypeAlias = Annotated[
+    Literal["vector", "jaccard", "cooccurrence", "hamming"],
+    Meaning(
+        "What makes two items similar: the cosine of their vectors; the share of their categories that they have in "
+        "common; the users in `train` that they have in common, over the root of U(i) U(j); the share of equal numbers "
+        "in their vectors, as of flags. A vector of zeros is known to 'hamming' alone."
+    ),
+]
+
+_FEWER_THAN_TWO: Final = (
+    "fewer than two items at ranks 1..k, or one of which nothing is known (unknown='drop': fewer than two known items)"
+)
+_VARGAS: Final = "Smyth & McClave (2001), Similarity vs. diversity; Vargas & Castells (2011)"
+_NEEDS: Final = {
+    "vector": (required_facts.ITEM_VECTORS,),
+    "jaccard": (required_facts.ITEM_CATEGORIES,),
+    "cooccurrence": (required_facts.ITEM_PAIRS, required_facts.ITEM_USERS),
+    "hamming": (required_facts.ITEM_VECTORS,),
+}
+
+
+@Definition(
+    name="ILD",
+    formula="1 - (2 / (m (m - 1))) sum_{i<j<=m} sim(i, j)",
+    bounds=(0, 2),
+    undefined=_FEWER_THAN_TWO,
+    source=f"{_VARGAS}, Rank and relevance in novelty and diversity metrics",
+    needs=lambda sim, **_: _NEEDS[sim],
+    ties=Ties(bounded_by_gains=lambda rel, **_: rel is None),
+)
+def intra_list_diversity(
+    cut: CutLists,
+    *,
+    rel: Annotated[
+        Level | None,
+        Meaning(
+            "Gain from which on an item is relevant; items that are not then add nothing. Left out, all items count."
+        ),
+    ] = None,
+    discount: Annotated[
+        Literal["none", "log2"],
+        Meaning(
+            "What a place counts: all the same; D(i) = 1 / log2(i + 1), and of two items the more the closer the "
+            "second one follows the first."
+        ),
+    ] = "none",
+    sim: Sim = "vector",
+    unknown: Unknown = "null",
+) -> FloatMatrix:
+    """Mean distance between the recommended items of a list, over all pairs.
+
+    ``(2 / (m (m - 1))) sum_{i<j<=m} (1 - sim(i, j))``: in [0, 2], and in [0, 1] where no cosine is negative. NaN with
+    fewer than two items.
+
+    >>> from rankeval_spark.measures import Item, Lists, Ranking
+    >>> items = [Item(vector=(1, 0)), Item(vector=(0, 1)), Item(vector=(1, 0))]
+    >>> intra_list_diversity(Lists.of([Ranking([None] * 3, items=items)]).cut([2, 3])).round(4)
+    array([[1.    , 0.6667]])
+    """
+    diversity = 1 - _mean_similarity(cut, sim, unknown)
+    if rel is None and discount == "none":
+        return diversity
+    known = _is_known(cut, sim)
+    counted = known if rel is None else known * cut.lists.relevant_items(rel)
+    similarity = cut.once(("similarity of pairs", sim), lambda: similarity_of(cut.lists.known_items, sim))
+    aware = aware_diversity(cut, similarity, counted=counted, known=known, log2=discount == "log2")
+    return np.where(np.isnan(diversity), np.nan, np.clip(aware, 0, 2))
+
+
+@Definition(
+    name="ILS",
+    formula="(2 / (m (m - 1))) sum_{i<j<=m} sim(i, j)",
+    bounds=(-1, 1),
+    undefined=_FEWER_THAN_TWO,
+    source="Ziegler et al. (2005), Improving recommendation lists through topic diversification",
+    needs=lambda sim, **_: _NEEDS[sim],
+)
+def intra_list_similarity(cut: CutLists, *, sim: Sim = "vector", unknown: Unknown = "null") -> FloatMatrix:
+    """Mean similarity of the recommended items of a list, over all pairs.
+
+    ``(2 / (m (m - 1))) sum_{i<j<=m} sim(i, j)`` = 1 - ILD: in [-1, 1]. NaN with fewer than two items.
+
+    >>> from rankeval_spark.measures import Item, Lists, Ranking
+    >>> items = [Item(categories=("a", "b")), Item(categories=("b",))]
+    >>> intra_list_similarity(Lists.of([Ranking([None] * 2, items=items)]).cut([2]), sim="jaccard")
+    array([[0.5]])
+    """
+    return _mean_similarity(cut, sim, unknown)
+
+
+@Definition(
+    name="SRecall",
+    formula="|categories of items 1..m that the user's profile has| / |categories of the profile|",
+    bounds=(0, 1),
+    undefined="the user has no list; no categorised item in train (of='all': there are no categories)",
+    source="Zhai et al. (2003), Beyond independent relevance: subtopic recall",
+    aliases={"StRecall": {}},
+    needs=lambda of, **_: (
+        required_facts.ITEM_CATEGORIES,
+        required_facts.PROFILE_CATEGORIES if of == "user" else required_facts.TOTAL_CATEGORIES,
+    ),
+)
+def subtopic_recall(
+    cut: CutLists,
+    *,
+    of: Annotated[
+        Literal["user", "all"],
+        Meaning("Which categories: those of the items that the user has in the training data; all of the catalogue."),
+    ] = "user",
+) -> FloatMatrix:
+    """Share of categories that the recommended items cover.
+
+    ``|union of the categories of items 1..m, in T| / |T|``, T being the requested categories: in [0, 1]; an item
+    without categories covers none. NaN without a list.
+
+    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
+    >>> items, background = [Item(categories=("a",)), Item(categories=("b",))], Background(categories=4)
+    >>> batch = Lists.of([Ranking([None] * 2, items=items, background=background)])
+    >>> subtopic_recall(batch.cut([1, 2]), of="all")
+    array([[0.25, 0.5 ]])
+    """
+    facts = cut.lists.known_items
+    labels = facts.known_categories
+    # The first item of its list with a category: items are in the order of (list, rank).
+    covered, first = np.unique(facts.item_list[labels.owner] * facts.n_categories + labels.code, return_index=True)
+    if of == "all":
+        counted, n_wanted = np.ones(len(covered)), facts.totals[required_facts.TOTAL_CATEGORIES][:, None]
+    else:
+        wanted = np.unique(facts.known_profile.owner * facts.n_categories + facts.known_profile.code)
+        counted = np.isin(covered, wanted).astype(np.float64)
+        owners = wanted // max(facts.n_categories, 1)
+        n_wanted = np.bincount(owners, minlength=cut.lists.n_lists)[:, None].astype(np.float64)
+    shares = quotient(cut.sum_items(counted, of=labels.owner[first]), n_wanted)
+    return np.where(cut.n_recommended > 0, shares, np.nan)
+
+
+def _mean_similarity(cut: CutLists, sim: str, unknown: str) -> FloatMatrix:
+    """Mean over the pairs of known items; with ``null`` NaN where the list has an item that is not known."""
+    total, n_known = cut.once(
+        ("similarity", sim), lambda: (_sum_of_similarities(cut, sim), cut.sum_items(_is_known(cut, sim)))
+    )
+    mean = np.clip(quotient(total, n_known * (n_known - 1) / 2), -1, 1)
+    return mean if unknown == "drop" else np.where(n_known == cut.n_items, mean, np.nan)
+
+
+def _sum_of_similarities(cut: CutLists, sim: str) -> FloatMatrix:
+    facts = cut.lists.known_items
+    if sim == "vector":
+        return _sum_of_cosines(cut)
+    if sim == "jaccard":
+        _, later, shares = categories_in_common(facts)
+        return cut.sum_items(shares, of=later)
+    if sim == "hamming":
+        items, shares = features_in_common(facts)
+        return cut.sum_items(shares, of=items)
+    return cut.sum_items(facts.known_pairs.similarity, of=facts.known_pairs.later)
+
+
+def _is_known(cut: CutLists, sim: str) -> FloatVector:
+    """Return 1 for each item whose similarities are known, 0 for the others."""
+    facts = cut.lists.known_items
+    if sim == "vector":
+        return facts.has_vector.astype(np.float64)
+    if sim == "hamming":
+        return facts.has_numbers.astype(np.float64)
+    if sim == "jaccard":
+        return facts.has_categories.astype(np.float64)
+    return (facts.values[required_facts.ITEM_USERS] > 0).astype(np.float64)
+
+
+def _sum_of_cosines(cut: CutLists) -> FloatMatrix:
+    """(|s|^2 - sum |v_i|^2) / 2, s being the sum of the unit vectors v_i: half of what the squared sum has more."""
+    vectors = cut.lists.known_items.unit_vectors
+    squares = cut.sum_items((vectors * vectors).sum(axis=1))
+    of_sum = np.zeros_like(squares)
+    for feature in vectors.T:
+        of_sum += cut.sum_items(feature) ** 2
+    return (of_sum - squares) / 2

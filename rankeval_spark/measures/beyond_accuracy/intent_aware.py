@@ -1,0 +1,151 @@
+"""How well the top of a list covers the categories of what is relevant, each further item of one counting less."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import numpy as np
+
+from rankeval_spark.measures import required_facts
+from rankeval_spark.measures.arrays import Ratio, max_by_list, positions, sum_by_list
+from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Cutoff, Definition
+from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.options import Above, Below, Meaning
+from rankeval_spark.measures.shared_options import Level
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector
+
+Redundancy: TypeAlias = Annotated[
+    float, Above(0), Below(1), Meaning("How much less each further relevant item of a category is worth.")
+]
+
+_UNDEFINED: Final = "the user has no list, or no relevant judged item with a category"
+_NEEDS: Final = (required_facts.ITEM_CATEGORIES, required_facts.JUDGED_CATEGORIES)
+
+
+@Definition(
+    name="alpha_nDCG",
+    formula="sum_{i<=m} G(i) / log2(i + 1) over the same sum of the ideal order; G(i) = sum over the categories c of "
+    "item i of r_i (1 - alpha)^(relevant items of c above i)",
+    bounds=(0, math.e / (math.e - 1)),
+    undefined=_UNDEFINED,
+    source="Clarke et al. (2008), Novelty and diversity in information retrieval evaluation; ndeval",
+    needs=_NEEDS,
+    ties=NOT_BOUNDED_BY_GAINS,
+)
+def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Ratio:
+    """Discounted gain of new categories of relevant items, over that of an ideal list.
+
+    ``sum_{i<=m} G(i) / log2(i + 1)`` over that of an ideal list: 1 for the ideal list; at most e / (e - 1), because
+    that is not always the best one. NaN without a list, and without a relevant judged item that has a category.
+
+    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
+    >>> items = [Item(categories=("a",)), Item(categories=("a",))]
+    >>> background = Background(judged=((1, ("a",)), (1, ("a",)), (1, ("b",))))
+    >>> batch = Lists.of([Ranking([1, 1], [1], items=items, background=background)])
+    >>> alpha_ndcg(batch.cut([1, 2])).values.round(4)
+    array([[1.    , 0.8066]])
+    """
+    gains, owner = _gains_of_lists(cut, rel, alpha)
+    found = cut.sum_items(gains / np.log2(cut.lists.known_items.item_rank[owner] + 1), of=owner)
+    ideal = cut.once(("ideal of categories", rel, alpha), lambda: _ideal(cut, rel, alpha))
+    return Ratio(found, ideal, where=(cut.n_recommended > 0) & (ideal != 0))
+
+
+@Definition(
+    name="ERR_IA",
+    formula="sum_{i<=m} G(i) / i over sum_{i<=k} S (1 - alpha)^(i-1) / i; G as of alpha_nDCG, S the categories of "
+    "relevant judged items",
+    bounds=(0, 1),
+    undefined=_UNDEFINED,
+    source="Chapelle et al. (2011), Intent-based diversification of web search results; ndeval",
+    cutoff=Cutoff("required"),
+    needs=_NEEDS,
+    ties=NOT_BOUNDED_BY_GAINS,
+)
+def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Ratio:
+    """Divide the expected reciprocal rank over all categories by that of a list whose items all are of every category.
+
+    ``sum_{i<=m} G(i) / i`` over ``sum_{i<=k} S (1 - alpha)^(i-1) / i``: in [0, 1]. NaN without a list, and without a
+    relevant judged item that has a category.
+
+    >>> from rankeval_spark.measures import Background, Item, Lists, Ranking
+    >>> background = Background(judged=((1, "a"), (1, "b")))
+    >>> one = Ranking([1], [1], items=[Item(categories=("a",))], background=background)
+    >>> intent_aware_err(Lists.of([one]).cut([1])).values
+    array([[0.5]])
+    """
+    gains, owner = _gains_of_lists(cut, rel, alpha)
+    found = cut.sum_items(gains / cut.lists.known_items.item_rank[owner], of=owner)
+    possible = _n_wanted(cut, rel) * _best_of_one_category(cut, alpha)
+    return Ratio(found, possible, where=(cut.n_recommended > 0) & (possible != 0))
+
+
+def _n_wanted(cut: CutLists, rel: float) -> FloatMatrix:
+    """S: distinct categories of the relevant judged items of each list's user, shape (n_lists, 1)."""
+    item, code = _relevant_labels(cut, rel)
+    wanted = np.unique(cut.lists.known_items.known_judged.owner[item] * _n_codes(cut) + code)
+    return np.bincount(wanted // _n_codes(cut), minlength=cut.lists.n_lists)[:, None].astype(np.float64)
+
+
+def _best_of_one_category(cut: CutLists, alpha: float) -> FloatMatrix:
+    """sum_{i<=k} (1 - alpha)^(i-1) / i; NaN for the whole list, which has no k: shape (1, n_cutoffs)."""
+    is_finite = np.isfinite(cut.k)
+    ranks = np.arange(1, int(cut.k.max(initial=1, where=is_finite)) + 1)
+    running = np.append(np.cumsum((1 - alpha) ** (ranks - 1) / ranks), np.nan)
+    best: FloatMatrix = running[np.where(is_finite, cut.k, len(running)).astype(np.int64) - 1]
+    return best
+
+
+def _n_codes(cut: CutLists) -> int:
+    return max(cut.lists.known_items.n_categories, 1)
+
+
+def _gains_of_lists(cut: CutLists, rel: float, alpha: float) -> tuple[FloatVector, IntVector]:
+    """Gain of each category of each relevant item in the lists, and the item it belongs to."""
+    facts = cut.lists.known_items
+    labels = facts.known_categories
+    chosen = np.flatnonzero(cut.lists.relevant_items(rel)[labels.owner])
+    key = facts.item_list[labels.owner[chosen]] * _n_codes(cut) + labels.code[chosen]
+    order = np.argsort(key, kind="stable")  # items with a category of a list, the upper ones first
+    group = np.unique(key[order], return_inverse=True)[1]
+    n_above = positions(group, n_lists=int(group.max(initial=-1)) + 1) - 1
+    gains: FloatVector = (1 - alpha) ** n_above.astype(np.float64)
+    return gains, labels.owner[chosen][order]
+
+
+def _relevant_labels(cut: CutLists, rel: float) -> tuple[IntVector, IntVector]:
+    """Judged item and category, for those that are relevant."""
+    judged = cut.lists.known_items.known_judged
+    is_relevant = judged.gain[judged.labels.owner] >= rel
+    return judged.labels.owner[is_relevant], judged.labels.code[is_relevant]
+
+
+def _ideal(cut: CutLists, rel: float, alpha: float) -> FloatMatrix:
+    """Fill the ideal lists of all users at once, a place at a time."""
+    judged, n_lists = cut.lists.known_items.known_judged, cut.lists.n_lists
+    item, code = _relevant_labels(cut, rel)
+    cell = np.unique(judged.owner[item] * _n_codes(cut) + code, return_inverse=True)[1]
+    worth = np.ones(int(cell.max(initial=-1)) + 1)  # of a further item, by (list, category)
+    is_left = np.zeros(len(judged.owner), dtype=np.bool_)
+    is_left[item] = True
+    deepest = cut.k.max(initial=0)
+    totals = np.zeros((n_lists, cut.k.size))
+    rank = 1
+    while is_left.any() and rank <= deepest:
+        gains = sum_by_list(item, worth[cell], n_lists=len(judged.owner))
+        best = _best_of_each(judged.owner, np.where(is_left, gains, 0), n_lists=n_lists)
+        totals[judged.owner[best]] += (gains[best] / np.log2(rank + 1))[:, None] * (rank <= cut.k)
+        is_left[best] = False
+        worth[cell[np.isin(item, best)]] *= 1 - alpha
+        rank += 1
+    return totals
+
+
+def _best_of_each(owner: IntVector, gains: FloatVector, *, n_lists: int) -> IntVector:
+    """Find the item with the greatest gain of each list that has one above 0, of equal ones the first."""
+    is_best = (gains > 0) & (gains == max_by_list(owner, gains, n_lists=n_lists)[owner])
+    best = np.flatnonzero(is_best)
+    return best[np.unique(owner[best], return_index=True)[1]]

@@ -1,0 +1,171 @@
+"""What is known of a measure in addition to its kernel, and the decorator that registers both.
+
+Most measures need five fields: name, formula, bounds, undefined and source. The others say where a measure differs
+from the usual one: a mean over users of a value that depends on judgements and ranks alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+
+from rankeval_spark.measures import registry
+from rankeval_spark.measures.entry import Entry
+from rankeval_spark.measures.options import OfOptions, OptionValue, option_text
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.entry import Kernel
+    from rankeval_spark.measures.options import NotOffered
+    from rankeval_spark.measures.shared_options import Agg
+
+K = TypeVar("K", bound="Kernel")
+
+Link: TypeAlias = Literal["identity", "log", "square"]
+"""Function of the value that is averaged; what is published is the inverse of the mean."""
+
+CutoffNeed: TypeAlias = Literal["required", "optional", "forbidden"]
+"""Whether a measure takes a cutoff."""
+
+Options: TypeAlias = Mapping[str, OptionValue]
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """Whether a measure takes a cutoff, and for which options that changes.
+
+    Examples
+    --------
+    >>> rule = Cutoff("required").but("optional", denom="len")
+    >>> rule.need({"denom": "k"}), rule.need({"denom": "len"}), str(rule)
+    ('required', 'optional', "required (optional with denom='len')")
+    """
+
+    default: CutoffNeed
+    exceptions: tuple[tuple[CutoffNeed, str, OptionValue], ...] = ()
+
+    def but(self, need: CutoffNeed, **option: OptionValue) -> Cutoff:
+        """Return the rule with an exception for one value of an option."""
+        return replace(self, exceptions=(*self.exceptions, *((need, name, value) for name, value in option.items())))
+
+    def need(self, options: Options) -> CutoffNeed:
+        """Return the rule for a full set of options."""
+        hits = (need for need, name, value in self.exceptions if options.get(name) == value)
+        return next(hits, self.default)
+
+    def __str__(self) -> str:
+        """Return the rule in words."""
+        exceptions = ", ".join(f"{need} with {name}={option_text(value)}" for need, name, value in self.exceptions)
+        return f"{self.default} ({exceptions})" if exceptions else self.default
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A combination of options that has no meaning."""
+
+    text: str  # what holds instead, as the user reads it
+    is_broken: Callable[[Options], bool]  # whether a full set of options breaks the rule
+
+
+def only_with(option: str, default: OptionValue, other: str, *values: str) -> Rule:
+    """Refuse an option that has no effect, unless another option has one of some values.
+
+    Examples
+    --------
+    >>> rule = only_with("days", 30, "stat", "share")
+    >>> rule.text, rule.is_broken({"days": 10, "stat": "mean"}), rule.is_broken({"days": 10, "stat": "share"})
+    ("days only with stat='share'", True, False)
+    """
+    allowed = " and ".join(map(option_text, values))
+    return Rule(
+        f"{option} only with {other}={allowed}",
+        lambda options: options[option] != default and options[other] not in values,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Naming:
+    """How a measure is printed and read, where that differs from ``Name(option=value)@k``."""
+
+    # Name printed where every option that it fixes has its default, if that is not the canonical one
+    printed_as: Mapping[str, Options] = field(default_factory=dict)
+    # Options that a name shows even where they have their default, because tools disagree about it
+    always_printed: tuple[str, ...] = ()
+    after_at: str = ""  # option that a number after ``@`` sets, where that is not a cutoff
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregation:
+    """How the values of users become one number, where that is not simply their mean."""
+
+    default: Agg = "macro"  # default of the option ``agg``, which every measure that is a ratio has
+    not_offered: tuple[NotOffered, ...] = ()  # other ways to combine users that are looked for and not there
+    link: Link = "identity"  # what is averaged: ``log`` where the values of users are logarithms
+    micro_link: Link = "identity"  # the same for the ratio of sums: ``square`` where it is the square of the value
+    interval: Literal["t", "wilson"] = "t"  # interval of the mean: ``wilson`` for a mean of zeros and ones
+    # Value of a user without a defined value where a population counts that user. Left out: 0, as for a list without a
+    # hit; no value where the measure describes items or compares scores.
+    without_relevant: OfOptions[float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ties:
+    """What a measure can do about tied items."""
+
+    # Whether the kernel gives the mean over all orders of tied items for lists of
+    # :func:`~rankeval_spark.measures.kernel_inputs.expected_ties.over_all_orders`
+    has_mean: OfOptions[bool] = False
+    # Whether tied items in descending and in ascending order of their gains give the best and the worst value that any
+    # order can give, or gains have no part in the value. Not so with ``group``, because the gains of items of other
+    # groups do not count, unless no order of tied items matters.
+    bounded_by_gains: OfOptions[bool] = lambda group=None, **_: group is None
+
+
+MEAN_OVER_TIES: Final = Ties(has_mean=True)
+"""The mean over all orders of tied items is known, and their gains bound the value."""
+
+ANY_ORDER_OF_TIES: Final = Ties(bounded_by_gains=True)
+"""No order of tied items changes the value."""
+
+NOT_BOUNDED_BY_GAINS: Final = Ties(bounded_by_gains=False)
+"""The order of tied items matters, and not by their gains."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restrictions:
+    """To what a measure can be restricted by an option that all measures of its kind have."""
+
+    # Whether judgements of one item group may count alone; left out, where no fact of items is read
+    group: bool | None = None
+    # Whether unjudged items may leave the lists first; left out, where ``group`` is possible and no score is read
+    judged_only: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """What is known of a measure in addition to its kernel; used as the decorator that registers the kernel."""
+
+    name: str  # canonical name
+    formula: str  # formula with the default options, in the notation of ``docs/measures.md``
+    bounds: tuple[float, float]  # least and greatest value with any options
+    undefined: str  # when the value is undefined (NaN from the kernel, NULL in tables)
+    source: str  # paper or tool whose definition this is
+    # Other names that are read, each with the options it implies
+    aliases: Mapping[str, Options] = field(default_factory=dict)
+    cutoff: Cutoff = Cutoff("optional")  # whether a cutoff is required, optional or forbidden
+    rules: tuple[Rule, ...] = ()  # combinations of options that are refused
+    # Facts that the kernel reads beyond ranks and gains, such as :data:`columns.HIT_SCORES`; see :mod:`required_facts`.
+    # They are collected only where a requested measure needs them.
+    needs: OfOptions[tuple[str, ...]] = ()
+    needs_catalogue: OfOptions[bool] = False  # whether all items must be known, recommended or not
+    better: Literal["higher", "lower"] = "higher"  # whether the higher or the lower value is the better one
+    # See the classes above
+    naming: Naming = Naming()
+    aggregation: Aggregation = Aggregation()
+    ties: Ties = Ties()
+    restrictions: Restrictions = Restrictions()
+
+    def __call__(self, kernel: K) -> K:
+        """Register ``kernel`` under this definition and return it as it is."""
+        registry.register(Entry.of(self, kernel))
+        return kernel

@@ -1,1 +1,0 @@
-"""The measures themselves: a module for each family, found by itself."""

@@ -1,0 +1,1 @@
+"""What kernels take: lists cut at several ranks, exposures of items, and rates of groups of items."""

@@ -1,0 +1,142 @@
+"""The mean of a measure over all orders of tied items, in closed form instead of by enumeration.
+
+McSherry & Najork (2008), Computing information retrieval performance measures efficiently in the presence of tied
+scores. Within a block of s equal scores every item is at each of the s ranks with probability 1 / s. So a hit of
+the block becomes s hits, one a rank, each with that weight: sums over hits, which most measures are, are then means
+over all orders. What a sum says of the hits *above* a hit becomes its mean, given the rank of that hit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankeval_spark.measures.arrays import positions, product_of_earlier, running_count_by_list, sum_by_list
+from rankeval_spark.measures.kernel_inputs.lists import Lists, Relevance
+from rankeval_spark.measures.kernel_inputs.mixed_ties import places, runs
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatVector, IntVector
+
+
+@dataclass(frozen=True, eq=False)
+class _TiedBlocks:
+    """Blocks of equal scores that hold a hit; an item whose score no other item has is a block of its own."""
+
+    # Shape (n_blocks,): list and number of items of each block, in the order of the lists and ranks
+    owner: IntVector
+    size: IntVector
+    # Shape (n_hits,): block of each judged item that was recommended, before it was spread over the ranks
+    of_hit: IntVector
+    gain: FloatVector  # shape (n_hits,): gain of that item
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpreadLists(Lists):
+    """Lists whose tied hits are spread over the ranks of their blocks; made by :func:`over_all_orders`."""
+
+    blocks: _TiedBlocks  # the blocks of equal scores
+    # Shape (n_hits,): block of each spread hit, and how many ranks of the block are above it
+    hit_block: IntVector
+    hit_step: IntVector
+    # What the lists were made of
+    unspread: Lists
+    tied: tuple[IntVector, IntVector]
+
+    def weighed(self, weights: FloatVector) -> FloatVector:
+        """Give each spread hit the probability of its rank."""
+        return weights / self.blocks.size[self.hit_block]
+
+    def _within(self, group: str) -> Lists:
+        return over_all_orders(self.unspread.within(group), *self.tied)
+
+    def _judged_only(self) -> Lists:
+        lists = self.unspread
+        tied_list, tied_rank = self.tied
+        begin, _ = _block_of_hits(lists, tied_list.astype(np.int64), tied_rank.astype(np.int64))
+        begin = begin[lists.hit_gain >= 0]
+        closed_up = lists.judged_only()
+        # Neighbours among the judged items tie where they are of one block, whatever left between them.
+        is_tied = np.diff(begin, prepend=-1) == 0
+        return over_all_orders(closed_up, closed_up.hit_list[is_tied], closed_up.hit_rank[is_tied])
+
+    def _relevance(self, rel: float) -> Relevance:
+        blocks, block, step = self.blocks, self.hit_block, self.hit_step
+        n_blocks = len(blocks.size)
+        n_in_block = sum_by_list(blocks.of_hit, (blocks.gain >= rel).astype(np.float64), n_lists=n_blocks)
+        n_before = running_count_by_list(n_in_block, blocks.owner, n_lists=self.n_lists) - n_in_block
+        is_relevant = (self.hit_gain >= rel).astype(np.float64)
+        n_others = np.maximum(blocks.size - 1, 1)[block]
+        n_relevant_others = n_in_block[block] - is_relevant
+        n_above = n_before[block] + is_relevant + step * n_relevant_others / n_others
+        is_first = is_relevant * (n_before[block] == 0) * self._none_above(n_in_block)
+        return Relevance(is_relevant, n_above, is_first, self.count_judged(self.judged_gain >= rel))
+
+    def _none_above(self, n_relevant: FloatVector) -> FloatVector:
+        """Probability that no other relevant item of its block is above a relevant one, given the latter's rank."""
+        size = self.blocks.size
+        block = np.repeat(np.arange(len(size)), size)
+        n_left = size[block] - positions(block, n_lists=len(size))  # others that the next rank can take
+        n_irrelevant_left = np.maximum(n_left + 1 - n_relevant[block], 0)
+        chance = product_of_earlier(n_irrelevant_left / np.maximum(n_left, 1), block)
+        first = np.cumsum(size) - size
+        at_rank: FloatVector = chance[first[self.hit_block] + self.hit_step]
+        return at_rank
+
+
+def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> Lists:
+    """Spread the hits of tied blocks over their ranks, so that kernels compute means over all orders of the ties.
+
+    Only for measures whose definition says ``ties.has_mean``. The lists may come in any order of the ties;
+    ``tied_list`` and ``tied_rank`` are those of every item whose score equals that of the item before, sorted.
+
+    Examples
+    --------
+    Ranks 1 to 3 tie, one of the three items is relevant: it is first in a third of the orders.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> batch = over_all_orders(Lists.of([Ranking([None, None, 1])]), np.array([0, 0]), np.array([2, 3]))
+    >>> batch.cut([1, 2, 0]).hits(rel=1)
+    array([[0.33333333, 0.66666667, 1.        ]])
+    """
+    if not len(tied_list):
+        return lists
+    begin, size = _block_of_hits(lists, tied_list.astype(np.int64), tied_rank.astype(np.int64))
+    is_first = np.diff(begin, prepend=-1) != 0
+    blocks = _TiedBlocks(lists.hit_list[is_first], size[is_first], np.cumsum(is_first) - 1, lists.hit_gain)
+    hit = np.repeat(np.arange(len(size)), size)
+    step = positions(hit, n_lists=len(size)) - 1
+    in_order = np.lexsort((step, begin[hit]))  # by rank; stable, so that the hits of a rank keep their order
+    hit, step = hit[in_order], step[in_order]
+    first_rank = lists.hit_rank - (_hit_places(lists) - begin)
+    return SpreadLists(
+        lists.n_recommended,
+        lists.hit_list[hit],
+        first_rank[hit] + step,
+        lists.hit_gain[hit],
+        lists.judged_list,
+        lists.judged_gain,
+        hit_value=None if lists.hit_value is None else lists.hit_value[hit],
+        judged_value=lists.judged_value,
+        blocks=blocks,
+        hit_block=blocks.of_hit[hit],
+        hit_step=step,
+        unspread=lists,
+        tied=(tied_list, tied_rank),
+        empty=lists.empty,
+    )
+
+
+def _hit_places(lists: Lists) -> IntVector:
+    return places(lists, lists.hit_list.astype(np.int64), lists.hit_rank.astype(np.int64))
+
+
+def _block_of_hits(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> tuple[IntVector, IntVector]:
+    """Find, for each hit, the place at which its block begins and the size of it."""
+    begin, size = runs(places(lists, tied_list, tied_rank))
+    place = _hit_places(lists)
+    nearest = np.maximum(np.searchsorted(begin, place, side="right") - 1, 0)
+    is_inside = (begin[nearest] <= place) & (place < begin[nearest] + size[nearest])
+    return np.where(is_inside, begin[nearest], place), np.where(is_inside, size[nearest], 1)

@@ -1,0 +1,154 @@
+"""What is known of the recommended items and of the users who got them, as ragged arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from rankeval_spark.measures import required_facts
+from rankeval_spark.measures.kernel_inputs.memo import Remembers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, IntVector
+
+T = TypeVar("T")
+
+
+class SimilarPairs(NamedTuple):
+    """Pairs of items of one list that are similar by co-occurrence."""
+
+    earlier: IntVector  # shape (n_pairs,): position among all items of the one that is further up
+    later: IntVector  # shape (n_pairs,): position of the other one, ascending
+    similarity: FloatVector  # shape (n_pairs,): in (0, 1]
+
+
+class Shared(NamedTuple):
+    """What each list has in common with the list that another model gave the same user."""
+
+    owner: IntVector  # shape (n_shared,): list of each common item, ascending
+    depth: IntVector  # shape (n_shared,): the greater of its two ranks: cut there or further down, both lists hold it
+    length: FloatVector  # shape (n_lists,): last rank of the other list; 0 where the other model gave none
+    # Shape (n_items,): list and rank of each item of the other lists
+    other_owner: IntVector
+    other_rank: IntVector
+
+
+class Judged(NamedTuple):
+    """Judged items with their categories."""
+
+    owner: IntVector  # shape (n_judged_items,): list of each, ascending
+    gain: FloatVector  # shape (n_judged_items,): its gain
+    labels: Labels  # its categories; their owners are these items
+
+
+class Labels(NamedTuple):
+    """Categories as numbers."""
+
+    owner: IntVector  # shape (n_labels,): item, or list, that has the category, ascending
+    code: IntVector  # shape (n_labels,): number of the category in the batch; numbers ascend as the names do
+    # Shape (n_labels,): 1 / categories of the item; in a profile, the items that have it, each divided by its
+    # categories
+    weight: FloatVector
+
+
+@dataclass(frozen=True, eq=False)
+class ItemFacts(Remembers):
+    """What is known of the items of a batch of lists, cut at the largest rank that a measure looks at."""
+
+    # Shape (n_items,): list and rank of each item, sorted by them. Where lists keep the ranks of the log, some may be
+    # empty.
+    item_list: IntVector
+    item_rank: IntVector
+    values: Mapping[str, FloatVector]  # shape (n_items,): those of ``required_facts.ITEM_VALUES`` that were requested
+    totals: Mapping[str, FloatVector]  # shape (n_lists,): those of ``required_facts.TOTALS`` that were requested
+    categories: Labels | None = None  # categories of the items
+    vectors: FloatMatrix | None = None  # shape (n_items, n_features): vectors of the items; a row of NaN where unknown
+    profile_categories: Labels | None = None  # categories of what the user of each list has in the training data
+    # Shape (n_lists, n_features): mean unit vector of the same; a row of NaN where unknown
+    profile_vectors: FloatMatrix | None = None
+    n_categories: int = 0  # numbers that ``code`` may take
+    pairs: SimilarPairs | None = None  # items that co-occur with another one of their list
+    # Shape (n_lists,): mean popularity of what the user of each list has in the training data; 0 where they have
+    # nothing
+    profile_interactions: FloatVector | None = None
+    judged: Judged | None = None  # judged items of the user of each list that have categories
+    shared: Mapping[str, Shared] | None = None  # what the lists have in common with those of the models that are named
+
+    @property
+    def known_pairs(self) -> SimilarPairs:
+        """Items that co-occur with another one of their list."""
+        return _collected(self.pairs, required_facts.ITEM_PAIRS)
+
+    @property
+    def known_categories(self) -> Labels:
+        """Categories of the items."""
+        return _collected(self.categories, required_facts.ITEM_CATEGORIES)
+
+    @property
+    def known_profile(self) -> Labels:
+        """Categories of the profiles."""
+        return _collected(self.profile_categories, required_facts.PROFILE_CATEGORIES)
+
+    @property
+    def known_profile_vectors(self) -> FloatMatrix:
+        """Mean unit vectors of the profiles."""
+        return _collected(self.profile_vectors, required_facts.PROFILE_VECTORS)
+
+    @property
+    def known_profile_interactions(self) -> FloatVector:
+        """Mean popularity of the profiles."""
+        return _collected(self.profile_interactions, required_facts.PROFILE_INTERACTIONS)
+
+    @property
+    def known_judged(self) -> Judged:
+        """Judged items with categories."""
+        return _collected(self.judged, required_facts.JUDGED_CATEGORIES)
+
+    @property
+    def known_shared(self) -> Mapping[str, Shared]:
+        """What the lists have in common with those of other models, by model."""
+        return _collected(self.shared, required_facts.OTHER_LISTS)
+
+    @property
+    def known_vectors(self) -> FloatMatrix:
+        """Vectors as they are given; a row of NaN for an item without one."""
+        return _collected(self.vectors, required_facts.ITEM_VECTORS)
+
+    @cached_property
+    def has_numbers(self) -> BoolVector:
+        """Whether an item has a vector, be it of zeros: shape (n_items,)."""
+        vectors = self.known_vectors
+        known: BoolVector = np.isfinite(vectors).sum(axis=1) == max(vectors.shape[1], 1)
+        return known
+
+    @cached_property
+    def unit_vectors(self) -> FloatMatrix:
+        """Vectors of length 1; a row of zeros for an item without one, and for one whose numbers are all 0."""
+        vectors = self.known_vectors
+        squares: FloatVector = (vectors * vectors).sum(axis=1)
+        is_known = np.isfinite(squares) & (squares > 0)
+        lengths = np.sqrt(np.where(is_known, squares, 1.0))
+        return np.where(is_known[:, None], vectors, 0.0) / lengths[:, None]
+
+    @cached_property
+    def has_vector(self) -> BoolVector:
+        """Whether the direction of an item is known: shape (n_items,)."""
+        known: BoolVector = (self.unit_vectors != 0).any(axis=1)
+        return known
+
+    @cached_property
+    def has_categories(self) -> BoolVector:
+        """Whether an item has categories: shape (n_items,)."""
+        return np.bincount(self.known_categories.owner, minlength=len(self.item_list)) > 0
+
+
+def _collected(fact: T | None, need: str) -> T:
+    if fact is None:
+        message = f"the batch does not hold {need}; a measure that reads it says so in its needs"
+        raise ValueError(message)
+    return fact

@@ -1,0 +1,1 @@
+"""Measures that compare scores with gains: errors of ratings, areas under curves, correlations."""

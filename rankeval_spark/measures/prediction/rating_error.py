@@ -1,0 +1,172 @@
+"""How near the predicted ratings of held-out pairs come to the true ones: the score predicts the gain."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+import numpy as np
+
+from rankeval_spark.columns import HIT_SCORES
+from rankeval_spark.errors import Fault, JudgementError
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, sum_by_list
+from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
+from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.options import Meaning, option_text
+from rankeval_spark.measures.required_facts import LIST_NAMES
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatVector
+    from rankeval_spark.measures.kernel_inputs.lists import Lists
+
+Missing: TypeAlias = Annotated[
+    Literal["drop", "error"],
+    Meaning(
+        "What a held-out pair without a score does: it is left out, and PredictedShare counts it; it ends the run."
+    ),
+]
+
+NO_PREDICTION: Final = "no held-out pair of the user has a score"
+
+_GREATEST_ERROR: Final = 1e150
+"""Its square, and the sum of more of them than a list has items, is a double."""
+
+
+def _needs(*, missing: Missing, **_: object) -> tuple[str, ...]:
+    """Read the scores, and the names of the lists where one may be refused."""
+    return (HIT_SCORES, LIST_NAMES) if missing == "error" else (HIT_SCORES,)
+
+
+@Definition(
+    name="RMSE",
+    formula="sqrt((1 / n) sum over predicted pairs of (score - gain)^2)",
+    bounds=(0, math.inf),
+    undefined=NO_PREDICTION,
+    source="LensKit, Surprise and RecTools RMSE",
+    cutoff=Cutoff("forbidden"),
+    needs=_needs,
+    better="lower",
+    aggregation=Aggregation(micro_link="square"),
+    ties=ANY_ORDER_OF_TIES,
+)
+def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
+    """Root of the mean squared difference between predicted and true ratings.
+
+    ``sqrt((1 / n) sum (score - gain)^2)`` over the n held-out pairs of the user that the log holds: from 0, in units of
+    the rating; NaN where no held-out pair of the user was predicted.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> root_mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values.round(4)
+    array([[0.3536]])
+    """
+    squared = mean_squared_error(cut, missing=missing)
+    return Ratio(squared.numerator, squared.denominator, where=squared.where, value=np.sqrt(squared.values))
+
+
+@Definition(
+    name="MSE",
+    formula="(1 / n) sum over predicted pairs of (score - gain)^2",
+    bounds=(0, math.inf),
+    undefined=NO_PREDICTION,
+    source="Surprise MSE",
+    cutoff=Cutoff("forbidden"),
+    needs=_needs,
+    better="lower",
+    ties=ANY_ORDER_OF_TIES,
+)
+def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
+    """Mean squared difference between predicted and true ratings.
+
+    ``(1 / n) sum (score - gain)^2``: from 0; NaN where no held-out pair of the user was predicted.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values
+    array([[0.125]])
+    """
+    return mean_over_hits(cut.lists, _error(cut, missing) ** 2)
+
+
+@Definition(
+    name="MAE",
+    formula="(1 / n) sum over predicted pairs of |score - gain|",
+    bounds=(0, math.inf),
+    undefined=NO_PREDICTION,
+    source="LensKit, Surprise and RecTools MAE",
+    cutoff=Cutoff("forbidden"),
+    needs=_needs,
+    better="lower",
+    ties=ANY_ORDER_OF_TIES,
+)
+def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
+    """Mean distance between predicted and true ratings.
+
+    ``(1 / n) sum |score - gain|``: from 0, in units of the rating; NaN where no held-out pair of the user was
+    predicted.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> mean_absolute_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values
+    array([[0.25]])
+    """
+    return mean_over_hits(cut.lists, np.abs(_error(cut, missing)))
+
+
+@Definition(
+    name="PredictedShare",
+    formula="n / |J|, n being the held-out pairs that have a score",
+    bounds=(0, 1),
+    undefined="no judgement",
+    source="LensKit and Surprise report it as the share of predictions that were possible",
+    cutoff=Cutoff("forbidden"),
+    ties=ANY_ORDER_OF_TIES,
+    restrictions=Restrictions(judged_only=False),
+)
+def predicted_share(cut: CutLists) -> Ratio:
+    """Share of the user's held-out pairs for which there is a prediction.
+
+    ``n / |J|``: in [0, 1]; NaN where the user has no judgement.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> predicted_share(Lists.of([Ranking([4, None, 1], missed=[2, 2])]).cut([0])).values
+    array([[0.5]])
+    """
+    lists = cut.lists
+    n_judged = lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
+    return Ratio(np.minimum(n_hits(lists), n_judged), n_judged, where=n_judged > 0)
+
+
+def n_hits(lists: Lists) -> FloatMatrix:
+    """Count the judged items of each list: float64, shape (n_lists, 1)."""
+    return np.bincount(lists.hit_list, minlength=lists.n_lists)[:, None].astype(np.float64)
+
+
+def mean_over_hits(lists: Lists, values: FloatVector) -> Ratio:
+    """Mean over the hits of each list; undefined where there is none."""
+    n = n_hits(lists)
+    return Ratio(sum_by_list(lists.hit_list, values, n_lists=lists.n_lists)[:, None], n, where=n > 0)
+
+
+def _error(cut: CutLists, missing: str) -> FloatVector:
+    """Score less gain of each predicted pair; refuse what is infinite or near, and a pair that must not be missing."""
+    if missing == "error":
+        _refuse_unpredicted(cut)
+    error = cut.lists.scores - cut.lists.hit_gain
+    is_too_large = ~(np.abs(error) <= _GREATEST_ERROR)
+    if is_too_large.any():
+        found = f"a score of {option_text(float(cut.lists.scores[is_too_large][0]))} for a held-out item"
+        expected = f"predicted ratings within {option_text(_GREATEST_ERROR)} of the true ones"
+        fix = "leave RMSE, MSE and MAE out, or give the log predicted ratings for scores"
+        raise JudgementError(Fault("measures", found, expected, fix))
+    return error
+
+
+def _refuse_unpredicted(cut: CutLists) -> None:
+    """Refuse a batch in which a held-out pair has no score; its first list is named, where the lists have names."""
+    share = predicted_share(cut)
+    n_missing = (share.denominator - share.numerator).sum(axis=1)
+    if n_missing.any():
+        of_items = f"{int(n_missing.sum())} of {int(share.denominator.sum())} held-out items"
+        found = f"{of_items} without a score, in {np.count_nonzero(n_missing)} of {len(n_missing)} lists"
+        names = cut.lists.names
+        found += "" if names is None else f", such as that of {names[int(np.argmax(n_missing > 0))]}"
+        fix = "score them, or leave missing out: PredictedShare, below 1 in user_metrics, tells whose they are"
+        raise JudgementError(Fault("measures, missing='error'", found, "a score for every held-out item", fix))

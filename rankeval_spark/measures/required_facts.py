@@ -1,0 +1,138 @@
+"""Facts that kernels read in addition to ranks and gains, by the names under which measures declare them.
+
+They cost joins, so they are collected only where a requested measure needs them. Those that begin with `item_`
+are known of every recommended item, those with `total_` of all of them together, those with `profile_` of the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+ITEM_INTERACTIONS: Final = "item_interactions"
+"""c(i): interactions of the item in `train`; 0 where it has none."""
+ITEM_USERS: Final = "item_users"
+"""U(i): users who have the item in `train`."""
+ITEM_TAIL: Final = "item_tail"
+"""1 for an item of the long tail: not among the fewest, most popular ones that hold 80 % of the interactions."""
+ITEM_POPULARITY_GROUP: Final = "item_popularity_group"
+"""Place in :data:`item_groups.BY_POPULARITY` of the item's group; that of the tail, 2, where it is not in `train`."""
+ITEM_KNOWN: Final = "item_known"
+"""1 for an item of the catalogue: `items` or, where there is no such input, `train`."""
+ITEM_LEVEL: Final = "item_level"
+"""Dense rank by interactions, 1 for the items that have most; infinite for items that are not in `train`."""
+ITEM_PLACE: Final = "item_place"
+"""Place among the most popular items, from 1, ties by item id; infinite where it is below all requested cutoffs."""
+ITEM_QUANTILE: Final = "item_quantile"
+"""Rank of the item by users, the least popular first and equal ones sharing their mean, / |T|; 0 if not in `train`."""
+ITEM_SEEN: Final = "item_seen"
+"""1 where the user has the item in `train`."""
+ITEM_FAMILIARITY: Final = "item_familiarity"
+"""Mean similarity, by co-occurrence, of the item to those that the user has in `train`; NaN where they have none."""
+ITEM_COPIES: Final = "item_copies"
+"""Times that the item is in the list before repeated items are removed."""
+ITEM_AGE: Final = "item_age"
+"""Days from publication to the evaluation date; NaN where unknown."""
+ITEM_CATEGORIES: Final = "item_categories"
+"""Distinct categories of the item."""
+ITEM_VECTORS: Final = "item_vectors"
+"""Vector of the item."""
+ITEM_PAIRS: Final = "item_pairs"
+"""Similarity of the pairs of items of a list by co-occurrence: users of both / sqrt(U(i) U(j)), where it is not 0."""
+TOTAL_INTERACTIONS: Final = "total_interactions"
+"""C: all interactions in `train`."""
+MOST_INTERACTIONS: Final = "total_most_interactions"
+"""c(i) of the most popular item."""
+LEAST_INTERACTIONS: Final = "total_least_interactions"
+"""c(i) of the least popular item in `train`."""
+TOTAL_USERS: Final = "total_users"
+"""|U|: users in `train`."""
+TOTAL_CATEGORIES: Final = "total_categories"
+"""Categories that any item of the catalogue has."""
+CATALOGUE_ITEMS: Final = "total_catalogue_items"
+"""Items of the catalogue: those of `items` or, where there is no such input, those in `train`."""
+PROFILE_CATEGORIES: Final = "profile_categories"
+"""Categories of the distinct items that the user has in `train`; every item shares 1 out among its own."""
+PROFILE_VECTORS: Final = "profile_vectors"
+"""Mean of the unit vectors of the distinct items that the user has in `train`."""
+JUDGED_CATEGORIES: Final = "judged_categories"
+"""Gain and categories of the judged items of the user that the catalogue gives a category, the highest ids first."""
+PROFILE_INTERACTIONS: Final = "profile_interactions"
+"""Mean c(i) of the distinct items that the user has in `train`; 0 where they have none."""
+OTHER_LISTS: Final = "other_lists"
+"""The lists that named models gave the same user: their lengths, and which of their items are recommended here too."""
+LIST_LENGTHS: Final = "list_lengths"
+"""Lengths of the lists that hold an item, for measures of all lists together; the log has them."""
+GROUP_RELEVANT: Final = "group_relevant"
+"""Relevant judgements in each group of popularity, and those of them that are recommended; for all lists together."""
+GROUP_AVAILABLE: Final = "group_available"
+"""Items of each group of popularity that can be recommended, and that are; for all lists together."""
+GROUP_SIZES: Final = ("total_head_items", "total_middle_items", "total_tail_items")
+"""Items of the catalogue in each group of popularity."""
+CATEGORY_SHARES: Final = "category_shares"
+"""Items of a category and all items, among the recommended ones and in `train`; for all lists together."""
+TRAINED_ITEMS: Final = "trained_items"
+"""Items in `train`, as the catalogue of a measure of all lists together, whether there is another one or not."""
+
+LOG: Final = "the rows of the log"
+"""Denotes what every run has, but published lists and TREC files do not."""
+POPULARITY_GROUP: Final = "popularity_group"
+"""Whether a judged item is in the head, the middle or the tail."""
+CATEGORY_GROUP: Final = "category_group"
+"""Whether a judged item has a category."""
+VALUES: Final = "judged_values"
+"""Values of the judgements, other than their gains."""
+LIST_NAMES: Final = "list_names"
+"""User and model of each list, for the message of a measure that refuses one."""
+
+TRAIN: Final = "train"
+CATEGORIES: Final = "items.categories"
+VECTOR: Final = "items.vector"
+PUBLISHED_AT: Final = "items.published_at"
+EVALUATION_DATE: Final = "evaluation_date"
+VALUE: Final = "held_out.value"
+
+REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_LEVEL, ITEM_PLACE, ITEM_QUANTILE),
+                *(ITEM_SEEN, ITEM_PAIRS, ITEM_FAMILIARITY, PROFILE_INTERACTIONS),
+                *(ITEM_POPULARITY_GROUP, GROUP_RELEVANT, GROUP_AVAILABLE, TRAINED_ITEMS),
+                *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS),
+            ),
+            (TRAIN,),
+        ),
+        ITEM_COPIES: (LOG,),
+        OTHER_LISTS: (LOG,),
+        ITEM_AGE: (PUBLISHED_AT, EVALUATION_DATE),
+        ITEM_CATEGORIES: (CATEGORIES,),
+        ITEM_VECTORS: (VECTOR,),
+        TOTAL_CATEGORIES: (CATEGORIES,),
+        JUDGED_CATEGORIES: (CATEGORIES,),
+        PROFILE_CATEGORIES: (TRAIN, CATEGORIES),
+        PROFILE_VECTORS: (TRAIN, VECTOR),
+        POPULARITY_GROUP: (TRAIN,),
+        CATEGORY_GROUP: (CATEGORIES,),
+        CATEGORY_SHARES: (TRAIN, CATEGORIES),
+        VALUES: (VALUE,),
+    }
+)
+"""What a run must be given for each of them: an input, a column of one, or the date. Other needs are met by the log."""
+
+_OF_ALL_LISTS: Final = {GROUP_RELEVANT, GROUP_AVAILABLE, CATEGORY_SHARES, TRAINED_ITEMS}
+
+DESCRIBED: Final = frozenset(REQUIRES) - {POPULARITY_GROUP, CATEGORY_GROUP, VALUES} - _OF_ALL_LISTS
+"""Those that are known of the recommended items and their users; the others are facts of judgements, or sums."""
+
+ITEM_VALUES: Final = (
+    *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_LEVEL, ITEM_PLACE, ITEM_SEEN, ITEM_AGE, ITEM_QUANTILE),
+    *(ITEM_FAMILIARITY, ITEM_COPIES),
+)
+"""Facts of an item that are one number."""
+
+TOTALS: Final = (
+    *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS, TOTAL_CATEGORIES, CATALOGUE_ITEMS),
+)
+"""Facts that are one number for all lists."""

@@ -1,0 +1,200 @@
+"""Notes and worked examples of measures: inputs small enough to redo by hand, with exact expected values.
+
+They are in a YAML file next to the module that defines the measures, and read by tests, documentation and command line
+alone: nothing that computes a measure loads them. ``CONTRIBUTING.md`` says how they are written.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import yaml
+
+from rankeval_spark.measures.kernel_inputs.example_lists import Background, Item, Ranking
+from rankeval_spark.measures.kernel_inputs.exposure import Shown
+from rankeval_spark.measures.kernel_inputs.rates import Offered, Preferred
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.entry import Entry
+
+Given: TypeAlias = Ranking | Shown | Offered | Preferred
+"""What a value is computed of: a list; or, for a measure of all lists together, a group of them."""
+
+UNDEFINED: Final = "undefined"
+"""Expected value of a list for which the measure is undefined."""
+
+_OPERATORS: Final[Mapping[type[ast.operator], Callable[..., Fraction | float]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {"ln": math.log, "log2": math.log2, "sqrt": math.sqrt}
+
+
+@dataclass(frozen=True)
+class Example:
+    """One worked example.
+
+    Examples
+    --------
+    >>> example = Example("AP", (Ranking([None, 1, 1]),), ("(1/2 + 2/3) / 2",), note="no hit at rank 1")
+    >>> example.expected
+    (Fraction(7, 12),)
+    """
+
+    measure: str  # name with options and cutoff, such as ``"AP@6"``
+    inputs: tuple[Given, ...]  # the lists, or groups of lists, each of which has a value
+    # Exact value of each as an arithmetic expression, such as ``"(1/2 + 2/3) / 2"``, or ``"undefined"``
+    values: tuple[str, ...]
+    mean: str = ""  # mean over the lists where it is defined, likewise; empty where the example is about one list
+    note: str = ""  # what the example shows
+
+    @property
+    def rankings(self) -> tuple[Ranking, ...]:
+        """The inputs that are single lists."""
+        return tuple(one for one in self.inputs if isinstance(one, Ranking))
+
+    @property
+    def given(self) -> str:
+        """What the values are computed of, in words.
+
+        Examples
+        --------
+        >>> Example("R@2", (Ranking([1, None], missed=[1]), Ranking([])), ("1/2", "undefined")).given
+        '1 - (missed 1); (no list)'
+        """
+        return "; ".join(map(str, self.inputs))
+
+    @property
+    def expected(self) -> tuple[Fraction | float, ...]:
+        """Value of each list: a fraction, a float where the expression holds a logarithm, NaN where undefined."""
+        return tuple(math.nan if value == UNDEFINED else evaluate(value) for value in self.values)
+
+    @property
+    def expected_mean(self) -> Fraction | float | None:
+        """The mean; None where the example gives none."""
+        return evaluate(self.mean) if self.mean else None
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the YAML file says of one measure."""
+
+    notes: str
+    examples: tuple[Example, ...]
+
+
+def examples_of(entry: Entry) -> tuple[Example, ...]:
+    """Return the worked examples of a measure.
+
+    Examples
+    --------
+    >>> from rankeval_spark.measures import registry
+    >>> first = examples_of(registry.get("P"))[0]
+    >>> first.measure, first.given, first.values, first.note
+    ('P@5', '- 1 - 1 - (missed 1 1)', ('2/5',), '2 hits in the top 5')
+    """
+    return page_of(entry).examples
+
+
+def page_of(entry: Entry) -> Page:
+    """Return notes and worked examples of a measure; ValueError where its module's file does not have them."""
+    pages = pages_of(entry.kernel.__module__)
+    if entry.name not in pages:
+        message = f"no examples of {entry.name}; add them to the YAML file next to {entry.kernel.__module__}"
+        raise ValueError(message)
+    return pages[entry.name]
+
+
+@cache
+def pages_of(module: str) -> Mapping[str, Page]:
+    """Read the file next to a module, given its dotted name: notes and examples by measure."""
+    package, _, stem = module.rpartition(".")
+    text = resources.files(package).joinpath(f"{stem}.yaml").read_text(encoding="utf-8")
+    content = yaml.safe_load(text)
+    named = {name: _input(written) for name, written in content.pop("lists", {}).items()}
+    pages = {name: _page(written, named) for name, written in content.items()}
+    used = {id(one) for page in pages.values() for example in page.examples for one in example.inputs}
+    unused = [name for name, one in named.items() if id(one) not in used]
+    if unused:
+        message = f"{stem}.yaml: no example uses {', '.join(unused)}"
+        raise ValueError(message)
+    return pages
+
+
+def _page(written: Mapping[str, Any], named: Mapping[str, Given]) -> Page:
+    return Page(written["notes"].strip(), tuple(_example(one, named) for one in written["examples"]))
+
+
+def _example(written: Mapping[str, Any], named: Mapping[str, Given]) -> Example:
+    given, values = written["given"], written["value"]
+    inputs = tuple(
+        named[one] if isinstance(one, str) else _input(one) for one in (given if _is_several(given) else [given])
+    )
+    values = values if isinstance(values, list) else [values]
+    if len(inputs) != len(values):
+        message = f"{written['measure']}: {len(inputs)} lists are given and {len(values)} values"
+        raise ValueError(message)
+    mean, note = str(written.get("mean", "")), written.get("note", "")
+    return Example(written["measure"], inputs, tuple(map(str, values)), mean, note)
+
+
+def _is_several(given: object) -> bool:
+    """Whether an example is of several lists: the gains of one list are numbers, or null."""
+    return isinstance(given, list) and any(isinstance(one, str | list | dict) for one in given)
+
+
+def _input(written: Any) -> Given:  # noqa: ANN401 - as the file has it
+    """Read a list, or a group of lists; a list of gains alone is a ranking."""
+    if isinstance(written, list):
+        return Ranking(written)
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
+    }
+    if "groups" in fields and "lists" in fields:
+        return Offered(**fields)
+    if "category" in fields:
+        return Preferred(**fields)
+    if "lists" in fields:
+        return Shown(**fields)
+    if "items" in fields:
+        fields["items"] = tuple(Item(**one) for one in fields["items"])
+    if "background" in fields:
+        fields["background"] = Background(**fields["background"])
+    return Ranking(**fields)
+
+
+def evaluate(expression: str) -> Fraction | float:
+    """Compute an arithmetic expression of numbers, ``+ - * / **``, ``ln``, ``log2`` and ``sqrt``.
+
+    Examples
+    --------
+    >>> evaluate("(1 + 2/4 + 3/5) / 3"), evaluate("1 / log2(4)")
+    (Fraction(7, 10), 0.5)
+    """
+    return _value(ast.parse(expression, mode="eval").body)
+
+
+def _value(node: ast.expr) -> Fraction | float:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return Fraction(str(number))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand)
+        case ast.BinOp(left=left, op=operation, right=right):
+            return _OPERATORS[type(operation)](_value(left), _value(right))
+        case ast.Call(func=ast.Name(id=name), args=[argument]):
+            return _FUNCTIONS[name](float(_value(argument)))
+        case _:
+            message = f"not an arithmetic expression: {ast.unparse(node)}"
+            raise ValueError(message)

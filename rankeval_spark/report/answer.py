@@ -1,0 +1,148 @@
+"""May it ship: the gates of a night in words, and the few numbers that belong next to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rankeval_spark import columns as C
+from rankeval_spark.measures import with_cutoff
+from rankeval_spark.report import wording
+from rankeval_spark.report.figures.compared import forest_rows
+from rankeval_spark.report.figures.means import leaderboard_rows
+from rankeval_spark.report.night import Night, failure_of
+from rankeval_spark.report.tables import rows_of, whole
+from rankeval_spark.report.views import Answer, Rule, Sentence, Tone
+
+FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
+"""Verdicts that keep a model from shipping, as ``rankeval gate`` has them."""
+
+PASSED: Final = "passed"
+WORDS: Final = {
+    "passed": "passed",
+    "failed": "failed",
+    "no_match": "no match: fails",
+    "missing_slice": "missing slice: fails",
+    "no_baseline": "not judged",
+    "too_few_users": "not judged",
+}
+TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad"}
+SHORT: Final = 4
+"""Sentences of a rule that are all open; of more, those that passed are folded."""
+MOST_SENTENCES: Final = 20
+"""Sentences of a rule that are open at all."""
+
+NO_GATES: Final = "No rules: add `gates` to the config, such as {measure: nDCG@10, least_gain: 0.01}."
+
+
+def answer(night: Night) -> Answer:
+    """Say whether the models of a night may ship, and why."""
+    facts = _facts(night)
+    if not night.is_published:
+        why = f"The run failed. {_sentence(failure_of(night.run))}"
+        checks = [Sentence(f"Failed check: {name}", "bad", "failed") for name in night.run["failed_checks"] or ()]
+        return Answer("bad", "Nothing was published", why, facts=facts, highlights=checks)
+    if not night.metrics.num_rows:
+        reason = night.run["reason"] or "no input has rows of this date"
+        return Answer("open", "Nothing was measured", _sentence(reason), facts=facts)
+    highlights = _highlights(night)
+    if not night.gates:
+        reason = "No rule says what a model must reach."
+        return Answer("open", "No rules to judge by", reason, facts=facts, highlights=highlights, hint=NO_GATES)
+    tone, headline, reason = _verdict(night.gates)
+    return Answer(tone, headline, reason, _rules(night.gates), facts, highlights)
+
+
+def _verdict(gates: Sequence[dict[str, Any]]) -> tuple[Tone, str, str]:
+    tones = Counter(_tone(row["verdict"]) for row in gates)
+    n_rules = len({row["gate"] for row in gates})
+    broken = {row["gate"] for row in gates if _tone(row["verdict"]) == "bad"}
+    left = f" {wording.count(tones['open'], 'case')} could not be judged." if tones["open"] else ""
+    if broken:
+        models = sorted({row[C.MODEL_ID] or "every model" for row in gates if _tone(row["verdict"]) == "bad"})
+        rules = f"{len(broken)} of {wording.count(n_rules, 'rule')}"
+        return "bad", "No, it may not ship", f"{wording.listed(models)}: {rules} failed.{left}"
+    if not tones["good"]:
+        return "open", "Not decided", f"None of {wording.count(n_rules, 'rule')} could be judged."
+    met = "The rule is met" if n_rules == 1 else f"All {n_rules} rules are met"
+    if left:
+        return "open", "Yes, as far as it was judged", f"{met} where they could be judged.{left}"
+    return "good", "Yes, it may ship", f"{met}, in {wording.count(tones['good'], 'case')}."
+
+
+def _tone(verdict: str) -> Tone:
+    return "good" if verdict == PASSED else "bad" if verdict in FAILING else "open"
+
+
+def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
+    """Put the rows of each rule together, what failed first."""
+    rank = {"bad": 0, "open": 1, "good": 2}
+    by_number: dict[int, list[dict[str, Any]]] = {}
+    for row in gates:
+        by_number.setdefault(row["gate"], []).append(row)
+    rules = []
+    for number, rows in by_number.items():
+        ordered = sorted(rows, key=lambda row: (rank[_tone(row["verdict"])], row[C.MODEL_ID], row[C.SLICE_VALUE]))
+        sentences = [
+            Sentence(
+                _without_verdict(row["explanation"]), _tone(row["verdict"]), WORDS.get(row["verdict"], row["verdict"])
+            )
+            for row in ordered
+        ]
+        tones = Counter(one.tone for one in sentences)
+        tone: Tone = "bad" if tones["bad"] else "open" if tones["open"] else "good"
+        words: Sequence[tuple[Tone, str]] = (("bad", "failed"), ("open", "not judged"), ("good", "passed"))
+        summary = ", ".join(f"{tones[one]} {word}" for one, word in words if tones[one])
+        is_short = len(sentences) <= SHORT
+        n_open = len(sentences) if is_short else min(tones["bad"] + tones["open"], MOST_SENTENCES)
+        rules.append(Rule(number, ordered[0]["rule"], tone, summary, sentences[:n_open], sentences[n_open:]))
+    return sorted(rules, key=lambda rule: (rank[rule.tone], rule.number))
+
+
+def _without_verdict(explanation: str) -> str:
+    """Leave out the verdict at the end of a sentence, which stands before it already."""
+    head, _, tail = explanation.rpartition(": ")
+    return f"{head}." if head and tail in ("passed.", "failed.", "not judged.") else explanation
+
+
+def _facts(night: Night) -> list[tuple[str, str]]:
+    """Name the numbers by which a reader judges how much there is behind the answer."""
+    users = max((row["n_users"] for row in rows_of(whole(night.metrics), ["n_users"])), default=0)
+    facts = [("models", wording.count(len(night.models))), ("users", wording.count(users))]
+    facts.append(("nights", wording.count(night.n_nights)))
+    warned = [row for row in night.checks if row["verdict"] != "ok"]
+    facts.append(("checks to look at", f"{len(warned)} of {len(night.checks)}" if night.checks else "none"))
+    share = night.run["sample_share"]
+    if share is not None and share < 1:
+        facts.append(("sample", f"{wording.percent(share)} of the users"))
+    return facts
+
+
+def _highlights(night: Night) -> list[Sentence]:
+    """Say who leads, and what each candidate comes to against the baseline."""
+    if night.first is None:
+        return []
+    name = with_cutoff(*night.first)
+    rows = [row for row in leaderboard_rows(night.metrics, night.first) if row["value"] is not None]
+    found = []
+    if len(rows) > 1:
+        best = rows[0]
+        text = f"{best['model']} has the best {name}: {best['text']} ({best['interval']})."
+        found.append(Sentence(text, "plain", "leads"))
+    for model in night.models if night.baseline is not None else ():
+        compared = forest_rows(night.comparisons, night.first, model=model, baseline=str(night.baseline))
+        whole_row = next((row for row in compared if row["is_all"]), None)
+        if whole_row is None or whole_row["delta"] is None:
+            continue
+        tone = TONES.get(whole_row["outcome"], "open")
+        numbers = f"{whole_row['text']} ({whole_row['interval']}), adjusted p {whole_row['p']}"
+        text = f"{model} against {night.baseline}, {name}: {numbers}."
+        found.append(Sentence(text, tone, whole_row["outcome"]))
+    return found
+
+
+def _sentence(text: str) -> str:
+    """Begin with a capital and end with a full stop."""
+    text = text.strip()
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"

@@ -1,0 +1,149 @@
+"""What is drawn where nothing else is said: one night, the measure that the eye meets first, models in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.measures import Measure, with_cutoff
+from rankeval_spark.measures.names import measure_of, split_group
+from rankeval_spark.report.tables import distinct, keep
+
+Named: TypeAlias = tuple[str, int]
+"""Label and cutoff of a measure."""
+
+USUAL_CUTOFF: Final = 10
+USUAL_FIRST: Final = ("nDCG", "AP", "R", "RR", "Success", "P")
+"""Measures that are looked at first where the order of the request is not known."""
+
+CURVE: Final = "IPrec"
+BEYOND_ACCURACY: Final = frozenset({"exposures", "parity", "popularity", "popularity_bias", "diversity", "serendipity"})
+"""Families of measures that are drawn against accuracy."""
+
+CONTEXT: Final = frozenset({*BEYOND_ACCURACY, "agreement", "calibration", "data_quality", "freshness", "user_coverage"})
+"""Families that say what lists are like, not how well they meet the held-out interactions."""
+
+
+def one_night(table: pa.Table, *, what: str) -> pa.Table:
+    """Keep the newest night of a frame of several; frames of ``evaluate`` have no night.
+
+    Raises
+    ------
+    ConfigError
+        If the frame holds several evaluations.
+    """
+    if C.EVALUATION in table.column_names:
+        names = [name for (name,) in distinct(table, C.EVALUATION)]
+        if len(names) > 1:
+            fix = f"filter it, such as Results(...).metrics(evaluation={names[0]!r})"
+            raise ConfigError(Fault(what, f"rows of {len(names)} evaluations", "those of one", fix))
+    if C.EVALUATION_DATE in table.column_names and table.num_rows:
+        return keep(table, **{C.EVALUATION_DATE: pc.max(table[C.EVALUATION_DATE]).as_py()})
+    return table
+
+
+def measures_of(table: pa.Table) -> list[Named]:
+    """List the measures of a frame at their cutoffs, sorted by name."""
+    return [(str(label), int(k)) for label, k in distinct(table, C.MEASURE, C.K)]
+
+
+def named(text: str, known: Sequence[Named], *, where: str = "measure") -> Named:
+    """Find a measure by its name with the cutoff, such as ``nDCG@10``.
+
+    Raises
+    ------
+    ConfigError
+        If the frame has no such measure.
+    """
+    written = {with_cutoff(*one): one for one in known}
+    if text in written:
+        return written[text]
+    try:
+        measure = Measure.parse(text, where=where)
+    except ConfigError:
+        pass
+    else:
+        if (measure.label, measure.k) in known:
+            return measure.label, measure.k
+    expected = f"one of: {', '.join(written)}" if written else "a measure, but there is none"
+    raise ConfigError(Fault(where, repr(text), expected, nearest(text, written)))
+
+
+def headline(known: Sequence[Named], requested: Sequence[Named] = ()) -> Named | None:
+    """Choose the measure that is looked at first: of the first label that was requested, the cutoff nearest to 10.
+
+    Examples
+    --------
+    >>> headline([("P", 5), ("nDCG", 5), ("nDCG", 20)]), headline([("P", 5), ("nDCG", 5)], [("P", 5)])
+    (('nDCG', 5), ('P', 5))
+    """
+    candidates = [one for one in (requested or _usual_order(known)) if one in known]
+    first = next((one for one in candidates if is_accuracy(one[0])), candidates[0] if candidates else None)
+    return None if first is None else _usual_cutoff(first[0], candidates)
+
+
+def headlines(known: Sequence[Named], requested: Sequence[Named], *, first: Named, at_most: int) -> list[Named]:
+    """Choose one cutoff of each of several measures: that of the first one, where a measure has it.
+
+    Levels of precision-recall curves and values within groups of items are left out: they have figures of their own.
+    """
+    labels = dict.fromkeys([first[0], *(label for label, _ in requested if one_of_many(label) is None)])
+    chosen = []
+    for label in labels:
+        own = [one for one in known if one[0] == label]
+        if own:
+            chosen.append((label, first[1]) if (label, first[1]) in own else _usual_cutoff(label, own))
+    return chosen[:at_most]
+
+
+def one_of_many(label: str) -> str | None:
+    """Name the whole that a measure is a part of: a curve, or the measure without its group of items."""
+    measure = measure_of(label)
+    if measure is None:
+        return None
+    if measure.name == CURVE:
+        return CURVE
+    whole = split_group(label)
+    return None if whole is None else whole[0]
+
+
+def family_of(label: str) -> str | None:
+    """Name the family of a measure; None where this version does not know it."""
+    measure = measure_of(label)
+    return None if measure is None else measure.entry.family
+
+
+def is_accuracy(label: str) -> bool:
+    """Say whether a measure is about the held-out interactions."""
+    return family_of(label) not in CONTEXT and one_of_many(label) is None
+
+
+def is_lower_better(label: str) -> bool:
+    """Say whether the lower value is the better one; of a measure that this version does not know, the higher is."""
+    measure = measure_of(label)
+    return measure is not None and measure.entry.definition.better == "lower"
+
+
+def best_first(values: Mapping[str, float | None], *, is_lower: bool) -> list[str]:
+    """Order models by their value, best first; those without one come last."""
+
+    def place(name: str) -> tuple[bool, float, str]:
+        value = values[name]
+        return (value is None, 0.0 if value is None else value if is_lower else -value, name)
+
+    return sorted(values, key=place)
+
+
+def _usual_order(known: Iterable[Named]) -> list[Named]:
+    rank = {label: place for place, label in enumerate(USUAL_FIRST)}
+    return sorted(known, key=lambda one: (rank.get(one[0], len(rank)), one))
+
+
+def _usual_cutoff(label: str, known: Sequence[Named]) -> Named:
+    cutoffs = [k for name, k in known if name == label]
+    return label, min(cutoffs, key=lambda k: (k == C.WHOLE_LIST, abs(k - USUAL_CUTOFF), k))

@@ -1,0 +1,219 @@
+"""The forest plot of ``comparisons``: one model against the baseline, slice by slice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.measures import with_cutoff
+from rankeval_spark.report import choices, wording
+from rankeval_spark.report.figures.look import (
+    NOTEBOOK,
+    Chart,
+    Look,
+    NothingToDrawError,
+    Palette,
+    axis,
+    finish,
+    inline,
+    layer,
+    library,
+    panel,
+    some,
+)
+from rankeval_spark.report.tables import PAIRED, Row, demand_columns, distinct, keep, rows_of, to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.report.choices import Named
+
+NEEDED: Final = (
+    *(C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, "n_users", "delta"),
+    *("ci_low", "ci_high", "ci_level", "test", "p_adjusted", "relative_delta", "is_small", "verdict", "reason"),
+)
+ROW_HEIGHT: Final = 22
+GAINS: Final = ("better", "worse", "undecided", "not tested")
+DECIDED: Final = ("better", "worse")
+SHAPES: Final = ("triangle-up", "triangle-down", "circle", "stroke")
+SIGNS: Final = {"better": "▲", "worse": "▼", "undecided": "○", "not tested": "–"}
+"""How each verdict is written next to its row; the marks of the plot have the same shapes."""
+
+
+def forest(
+    comparisons: object,
+    *,
+    measure: str | None = None,
+    model: str | None = None,
+    baseline: str | None = None,
+    look: Look = NOTEBOOK,
+) -> Chart:
+    """Draw the differences of a model from the baseline with their intervals, by slice, the greatest gain first.
+
+    A filled triangle that points up is significantly better, one that points down worse, a hollow circle undecided:
+    the p behind it is adjusted for all tests of the run.
+
+    Parameters
+    ----------
+    comparisons : frame
+        ``evaluate(..., baseline=...).comparisons`` or ``Results(...).comparisons()``; of several nights the newest.
+    measure : str, optional
+        Name with the cutoff, such as ``"nDCG@10"``; the one that is looked at first where left out.
+    model, baseline : str, optional
+        What is compared with what; where left out the only pair, or each of several models in a panel of its own.
+    """
+    table = keep(choices.one_night(read(comparisons), what="comparisons"), test=PAIRED)
+    pairs = _pairs(table, model, baseline)
+    known = choices.measures_of(table)
+    first = choices.headline(known) if measure is None else choices.named(measure, known)
+    if first is None or not pairs:
+        raise NothingToDrawError(
+            Fault("comparisons", "no row", "at least one", "compare with evaluate(..., baseline=...)")
+        )
+    panels = [
+        _forest(forest_rows(table, first, model=one, baseline=other), first, (one, other), look) for other, one in pairs
+    ]
+    return finish(panels, look)
+
+
+def read(comparisons: object) -> Chart:
+    """Read a frame of comparisons."""
+    table = to_arrow(comparisons, what="comparisons")
+    demand_columns(table, NEEDED, what="comparisons")
+    return table
+
+
+def _pairs(table: pa.Table, model: str | None, baseline: str | None) -> list[tuple[str, str]]:
+    """Find the baselines and models that are wanted."""
+    known = [(str(other), str(one)) for other, one in distinct(table, C.BASELINE_MODEL_ID, C.MODEL_ID)]
+    found = [(other, one) for other, one in known if model in (None, one) and baseline in (None, other)]
+    if known and not found:
+        names = sorted({name for pair in known for name in pair})
+        wanted = model if model is not None and model not in names else baseline
+        expected = f"a pair of: {', '.join(f'{one} against {other}' for other, one in known)}"
+        given = f"{model or 'any'} against {baseline or 'any'}"
+        raise ConfigError(Fault("forest(model=, baseline=)", given, expected, nearest(wanted or "", names)))
+    return found
+
+
+def forest_rows(table: pa.Table, measure: Named, *, model: str, baseline: str) -> list[dict[str, Any]]:
+    """Give a row a slice: all users first, then the greatest gain first; a loss is a gain below 0.
+
+    Differences that are undefined come last. ``outcome`` is ``better``, ``worse``, ``undecided`` or ``not tested``.
+    """
+    wanted = {C.BASELINE_MODEL_ID: baseline, C.MODEL_ID: model, C.MEASURE: measure[0], C.K: measure[1]}
+    found = rows_of(table, NEEDED, test=PAIRED, **wanted)
+    sign = -1 if choices.is_lower_better(measure[0]) else 1
+    halves = [(row["ci_high"] - row["ci_low"]) / 2 for row in found if row["ci_high"] is not None]
+    places = wording.decimals(halves)
+
+    def rank(row: Row) -> tuple[bool, bool, float, str]:
+        delta = row["delta"]
+        is_part = row[C.SLICE] != C.ALL_USERS
+        return (is_part, delta is None, 0.0 if delta is None else -sign * delta, row[C.SLICE_VALUE])
+
+    return [_forest_row(row, places) for row in sorted(found, key=rank)]
+
+
+def _forest_row(row: Row, places: int) -> dict[str, Any]:
+    outcome = row["verdict"] or "not tested"
+    delta, p = row["delta"], wording.p_value(row["p_adjusted"])
+    return {
+        "slice": wording.slice_name(row[C.SLICE], row[C.SLICE_VALUE]),
+        "delta": delta,
+        "low": delta if row["ci_low"] is None else row["ci_low"],
+        "high": delta if row["ci_high"] is None else row["ci_high"],
+        "outcome": outcome,
+        "text": wording.signed(delta, places),
+        "interval": wording.interval(row["ci_low"], row["ci_high"], places, has_sign=True) or "none",
+        "relative": "" if row["relative_delta"] is None else f"{100 * row['relative_delta']:+.3g} %",
+        "relative_delta": row["relative_delta"],
+        "p_adjusted": row["p_adjusted"],
+        "p": p or (row["reason"] or "").replace("_", " ") or "none",
+        "users": row["n_users"],
+        "is_all": row[C.SLICE] == C.ALL_USERS,
+        "note": f"{SIGNS[outcome]} {p or 'no p'}",
+    }
+
+
+def _forest(rows: Sequence[dict[str, Any]], measure: Named, pair: tuple[str, str], look: Look) -> Chart:
+    alt, palette = library(), look.palette
+    order = [row["slice"] for row in rows]
+    known = some([row for row in rows if row["delta"] is not None], f"difference of {with_cutoff(*measure)}")
+    ticks = axis(labelColor=palette.ink, labelFontSize=11.5, labelFontWeight=_bold_first())
+    y = alt.Y("slice:N", sort=order, scale=alt.Scale(domain=order), axis=ticks)
+    name = f"{pair[0]} − {pair[1]}"
+    x = alt.X("delta:Q", scale=alt.Scale(zero=True, padding=10), axis=axis(f"{with_cutoff(*measure)}: difference"))
+    outcomes, colours = list(GAINS), _colours(palette)
+    legend = alt.Legend(title=None, orient="top", symbolSize=80) if look.has_legend else None
+    colour = alt.Color("outcome:N", scale=alt.Scale(domain=outcomes, range=colours), legend=legend)
+    shape = alt.Shape("outcome:N", scale=alt.Scale(domain=outcomes, range=list(SHAPES)), legend=legend)
+    layers = [layer("rule", [{"zero": 0}], {"color": palette.line, "strokeWidth": 1.5}, x="zero:Q")]
+    for is_decided in (False, True):
+        own = [row for row in known if (row["outcome"] in DECIDED) == is_decided]
+        if not own:
+            continue
+        data = inline(own)
+        filling = {"filled": True} if is_decided else {"fill": palette.surface}
+        line = {"strokeCap": "round", "strokeWidth": 2.8 if is_decided else 1.4}
+        point = {"size": 85, "opacity": 1, "strokeWidth": 1.6, **filling}
+        layers += [
+            layer("rule", data, line, y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
+            layer("point", data, point, y=y, x=x, color=colour, shape=shape, tooltip=_tooltips(measure)),
+        ]
+    height = ROW_HEIGHT * max(len(order), 2)
+    both = panel([alt.layer(*layers), _notes(rows, palette)], look, height=height, title=name)
+    both.resolve = alt.Resolve(scale={"y": "independent"})
+    return both
+
+
+def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
+    """Write verdict and p right of each row, as labels of a second axis.
+
+    The names of rows are values of data. Only our own words, as JSON, are part of an expression.
+    """
+    alt = library()
+    notes = json.dumps([row["note"] for row in rows])
+    places = list(range(len(rows)))
+    ticks = alt.Axis(
+        title=None,
+        orient="right",
+        values=places,
+        labelExpr=f"{notes}[datum.value]",
+        labelColor=palette.ink,
+        labelFontSize=11.5,
+        labelAlign="left",
+        labelLimit=90,
+        domain=False,
+        ticks=False,
+        grid=False,
+    )
+    scale = alt.Scale(domain=places)
+    y = alt.Y("place:O", sort=places, scale=scale, axis=ticks)
+    return layer("point", [{"place": place} for place in places], {"opacity": 0, "size": 0}, y=y)
+
+
+def _bold_first() -> Chart:
+    """Set the row of all users, which is the first, apart from its parts."""
+    return {"condition": {"test": "datum.index == 0", "value": "bold"}, "value": "normal"}
+
+
+def _colours(palette: Palette) -> list[str]:
+    return [palette.better, palette.worse, palette.muted, palette.muted]
+
+
+def _tooltips(measure: Named) -> list[Any]:
+    alt = library()
+    names = {
+        "slice": "slice",
+        "text": f"difference of {with_cutoff(*measure)}",
+        "interval": "interval",
+        "relative": "of the baseline",
+        "outcome": "verdict",
+        "p": "adjusted p",
+    }
+    shown = [alt.Tooltip(f"{name}:N", title=title) for name, title in names.items()]
+    return [*shown, alt.Tooltip("users:Q", title="users", format=",")]

@@ -1,0 +1,231 @@
+"""Figures of groups of users, and of accuracy against what else lists are like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.measures import with_cutoff
+from rankeval_spark.report import choices, wording
+from rankeval_spark.report.figures.look import (
+    NOTEBOOK,
+    Chart,
+    Look,
+    NothingToDrawError,
+    axis,
+    by_model,
+    finish,
+    inline,
+    layer,
+    library,
+    panel,
+    some,
+    styles,
+)
+from rankeval_spark.report.figures.means import chosen, places_of, read
+from rankeval_spark.report.tables import distinct, rows_of, whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.report.choices import Named
+
+ROW_HEIGHT: Final = 44
+POINT_HEIGHT: Final = 230
+NAME_LIMIT: Final = 74
+
+
+def groups(
+    metrics: object,
+    *,
+    measure: str | None = None,
+    slices: Sequence[str] = (),
+    baseline: str | None = None,
+    look: Look = NOTEBOOK,
+) -> Chart:
+    """Draw the means of the groups of each slicing, so that the gaps between them are seen: a panel a slicing.
+
+    Groups that are too small to be compared are hollow and lie outside of the range.
+
+    Parameters
+    ----------
+    metrics : frame
+        ``evaluate(..., slices=...).metrics`` or ``Results(...).metrics()``; of several nights the newest.
+    measure : str, optional
+        Name with the cutoff; the one that is looked at first where left out.
+    slices : sequence of str
+        Slicings, such as ``["country"]``; all where left out.
+    baseline : str, optional
+        Model that is drawn in grey.
+    """
+    table = choices.one_night(read(metrics), what="metrics")
+    (wanted,) = chosen(table, [] if measure is None else [measure])
+    known = slicings(table)
+    unknown = [name for name in slices if name not in known]
+    if unknown or not known:
+        expected = f"some of: {', '.join(known)}" if known else "slices, but there are none"
+        fix = nearest(unknown[0], known) if known else "evaluate(..., segments=, slices=)"
+        raise ConfigError(Fault("groups(slices=)", ", ".join(unknown) or "none", expected, fix))
+    panels = [
+        _groups(some(group_rows(table, wanted, name), with_cutoff(*wanted)), name, wanted, baseline, look)
+        for name in list(slices) or known
+    ]
+    return finish(panels, look)
+
+
+def slicings(metrics: pa.Table) -> list[str]:
+    """List the slicings of a frame, those by one segment first."""
+    names = [str(name) for (name,) in distinct(metrics, C.SLICE) if name != C.ALL_USERS]
+    return sorted(names, key=lambda name: (name.count(C.CROSSING), name))
+
+
+def group_rows(metrics: pa.Table, measure: Named, slicing: str) -> list[dict[str, Any]]:
+    """Give a row a model and group that has a value; ``is_end`` marks the least and the greatest of the model."""
+    columns = (C.MODEL_ID, C.SLICE_VALUE, C.VALUE, "ci_low", "ci_high", "n_users", "is_small", C.SLICE_VALUES)
+    found = rows_of(metrics, columns, slice=slicing, measure=measure[0], k=measure[1])
+    places = places_of(found)
+    rows = [
+        {
+            "model": row[C.MODEL_ID],
+            "group": wording.crossed(row[C.SLICE_VALUE]),
+            "value": row[C.VALUE],
+            "text": wording.number(row[C.VALUE], places),
+            "interval": wording.interval(row["ci_low"], row["ci_high"], places) or "none",
+            "users": row["n_users"],
+            "is_small": bool(row["is_small"]) or None in row[C.SLICE_VALUES],
+            "is_end": False,
+        }
+        for row in found
+        if row[C.VALUE] is not None
+    ]
+    for model in {row["model"] for row in rows}:
+        own = [row for row in rows if row["model"] == model and not row["is_small"]]
+        for pick in (min, max) if own else ():
+            pick(own, key=lambda row: row["value"])["is_end"] = True
+    return sorted(rows, key=lambda row: (row["model"], row["value"], row["group"]))
+
+
+def _groups(rows: Sequence[dict[str, Any]], slicing: str, measure: Named, baseline: str | None, look: Look) -> Chart:
+    alt, palette = library(), look.palette
+    order = sorted({row["model"] for row in rows})
+    found = styles(order, palette, baseline=baseline)
+    encoded = {name: each.legend(None) for name, each in by_model(found, look).items()}
+    y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=axis(labelColor=palette.ink))
+    x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=52), axis=axis(with_cutoff(*measure)))
+    shown = [alt.Tooltip("model:N"), alt.Tooltip("group:N"), alt.Tooltip("text:N", title=with_cutoff(*measure))]
+    shown += [alt.Tooltip("interval:N"), alt.Tooltip("users:Q", format=",")]
+    large = [row for row in rows if not row["is_small"]]
+    ranges = [
+        {"model": model, "low": min(values), "high": max(values)}
+        for model in order
+        if (values := [row["value"] for row in large if row["model"] == model])
+    ]
+    ends = [row for row in rows if row["is_end"]]
+    lowest = [row for row in ends if row["value"] == min(e["value"] for e in ends if e["model"] == row["model"])]
+    highest = [row for row in ends if row not in lowest]
+    thick = {"strokeWidth": 5, "opacity": 0.22, "strokeCap": "round"}
+    low, colour = alt.X("low:Q", title=with_cutoff(*measure)), encoded["color"]
+    layers = (
+        []
+        if not large
+        else [
+            layer("rule", ranges, thick, y=y, x=low, x2="high:Q", color=colour),
+            layer("point", large, {"filled": True, "size": 55, "opacity": 0.9}, y=y, x=x, tooltip=shown, **encoded),
+        ]
+    )
+    small = [row for row in rows if row["is_small"]]
+    if small:
+        layers.append(layer("point", small, {"size": 40, "strokeDash": [2, 1]}, y=y, x=x, tooltip=shown, color=colour))
+    words = {"dy": 13, "fontSize": 10.5, "color": palette.muted, "limit": NAME_LIMIT}
+    for own, align in ((lowest, "right"), (highest, "left")):
+        layers += [layer("text", own, {**words, "align": align}, y=y, x=x, text="group:N")] if own else []
+    height = ROW_HEIGHT * max(len(order), 1)
+    return panel(layers, look, height=height, title=wording.crossed(slicing))
+
+
+def tradeoffs(
+    metrics: object,
+    *,
+    measure: str | None = None,
+    against: Sequence[str] = (),
+    baseline: str | None = None,
+    look: Look = NOTEBOOK,
+) -> Chart:
+    """Draw accuracy against coverage, novelty, popularity or whatever else was measured: a panel a measure.
+
+    Parameters
+    ----------
+    metrics : frame
+        ``evaluate(...).metrics`` or ``Results(...).metrics()``; of several nights the newest.
+    measure : str, optional
+        The measure of accuracy; the one that is looked at first where left out.
+    against : sequence of str
+        Names with cutoffs; all measures beyond accuracy where left out.
+    baseline : str, optional
+        Model that is drawn in grey.
+    """
+    table = choices.one_night(read(metrics), what="metrics")
+    (accuracy,) = chosen(table, [] if measure is None else [measure])
+    known = choices.measures_of(whole(table))
+    others = [choices.named(text, known, where="against") for text in against] or beyond_accuracy(known)
+    if not others:
+        fix = "request measures such as CatalogCoverage@10 or MIUF@10, with train="
+        raise NothingToDrawError(Fault("tradeoffs", "no measure beyond accuracy", "at least one", fix))
+    panels = [
+        _tradeoff(some(tradeoff_rows(table, accuracy, one), with_cutoff(*one)), accuracy, one, baseline, look)
+        for one in others
+    ]
+    return finish(panels, look)
+
+
+def beyond_accuracy(known: Sequence[Named], requested: Sequence[Named] = ()) -> list[Named]:
+    """Choose one cutoff, near 10, of each measure of coverage, novelty, popularity and diversity."""
+    labels = dict.fromkeys(label for label, _ in (requested or known))
+    wanted = [label for label in labels if choices.family_of(label) in choices.BEYOND_ACCURACY]
+    cutoffs = {label: [k for name, k in known if name == label] for label in wanted}
+    return [(label, min(ks, key=lambda k: (abs(k - choices.USUAL_CUTOFF), k))) for label, ks in cutoffs.items() if ks]
+
+
+def tradeoff_rows(metrics: pa.Table, accuracy: Named, other: Named) -> list[dict[str, Any]]:
+    """Give a row a model that has a value of both measures."""
+    everyone = whole(metrics)
+    of_both = [
+        {row[C.MODEL_ID]: row for row in rows_of(everyone, measure=label, k=k) if row[C.VALUE] is not None}
+        for label, k in (accuracy, other)
+    ]
+    places = [places_of(list(rows.values())) for rows in of_both]
+    both = ((model, of_both[0][model], of_both[1][model]) for model in sorted(of_both[0].keys() & of_both[1].keys()))
+    return [
+        {
+            "model": model,
+            "x": mine[C.VALUE],
+            "x_low": mine["ci_low"] if mine["ci_low"] is not None else mine[C.VALUE],
+            "x_high": mine["ci_high"] if mine["ci_high"] is not None else mine[C.VALUE],
+            "y": its[C.VALUE],
+            "y_low": its["ci_low"] if its["ci_low"] is not None else its[C.VALUE],
+            "y_high": its["ci_high"] if its["ci_high"] is not None else its[C.VALUE],
+            "x_text": wording.number(mine[C.VALUE], places[0]),
+            "y_text": wording.number(its[C.VALUE], places[1]),
+        }
+        for model, mine, its in both
+    ]
+
+
+def _tradeoff(rows: Sequence[dict[str, Any]], accuracy: Named, other: Named, baseline: str | None, look: Look) -> Chart:
+    alt = library()
+    found = styles([row["model"] for row in rows], look.palette, baseline=baseline)
+    encoded = by_model(found, look)
+    names = with_cutoff(*accuracy), with_cutoff(*other)
+    x = alt.X("x:Q", scale=alt.Scale(zero=False, padding=16), axis=axis(names[0]))
+    y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=16), axis=axis())
+    shown = [alt.Tooltip("model:N"), alt.Tooltip("x_text:N", title=names[0]), alt.Tooltip("y_text:N", title=names[1])]
+    data, thin, colour = inline(rows), {"strokeWidth": 1.5, "opacity": 0.6}, encoded["color"]
+    x_low, y_low = alt.X("x_low:Q", title=names[0]), alt.Y("y_low:Q", title=None)
+    layers = [
+        layer("rule", data, thin, x=x_low, x2="x_high:Q", y=y, color=colour),
+        layer("rule", data, thin, x=x, y=y_low, y2="y_high:Q", color=colour),
+        layer("point", data, {"filled": True, "size": 100, "opacity": 1}, x=x, y=y, tooltip=shown, **encoded),
+    ]
+    return panel(layers, look, height=POINT_HEIGHT, title=names[1])

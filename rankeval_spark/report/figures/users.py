@@ -1,0 +1,426 @@
+"""Figures of single users: precision-recall curves, distributions of values, and of differences between two models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.measures import Measure, with_cutoff
+from rankeval_spark.measures.names import measure_of
+from rankeval_spark.report import choices, wording
+from rankeval_spark.report.figures.look import (
+    NOTEBOOK,
+    Chart,
+    Look,
+    NothingToDrawError,
+    axis,
+    finish,
+    inline,
+    layer,
+    library,
+    panel,
+    styles,
+)
+from rankeval_spark.report.figures.means import read as read_metrics
+from rankeval_spark.report.tables import demand_columns, distinct, keep, rows_of, to_arrow, whole
+from rankeval_spark.statistics.resampling.hashed_random import user_hashes
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatVector
+    from rankeval_spark.report.choices import Named
+
+KEY: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
+NEEDED: Final = (*KEY, C.K)
+N_CURVES: Final = 50
+"""Users whose curves are drawn faintly."""
+N_BINS: Final = 20
+CURVE_HEIGHT: Final = 230
+BAR_HEIGHT: Final = 130
+LEVELS: Final = 11
+
+
+# ---- precision over recall -----------------------------------------------------------------------------------------
+
+
+def pr_curve(
+    metrics: object,
+    user_metrics: object = None,
+    *,
+    models: Sequence[str] = (),
+    baseline: str | None = None,
+    look: Look = NOTEBOOK,
+) -> Chart:
+    """Draw interpolated precision over recall: the mean with its interval over curves of single users, a panel a model.
+
+    Parameters
+    ----------
+    metrics : frame
+        With rows ``IPrec(recall=...)``, such as of ``measures=["IPrec@0", "IPrec@0.1", ...]``.
+    user_metrics : frame, optional
+        Of the same; the curves of 50 users, chosen by a hash of their id, are drawn faintly, and a line shows how much
+        of the relevant items the lists could have held on average.
+    models : sequence of str
+        All where left out.
+    baseline : str, optional
+        Model that is drawn in grey.
+    """
+    table = choices.one_night(read_metrics(metrics), what="metrics")
+    means = curve_means(table)
+    if not means:
+        fix = "request IPrec@0, IPrec@0.1, ..., IPrec@1"
+        raise NothingToDrawError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
+    users = None if user_metrics is None else choices.one_night(read(user_metrics), what="user_metrics")
+    everyone = sorted({row["model"] for row in means})
+    found = styles(everyone, look.palette, baseline=baseline)
+    panels = []
+    for model in list(models) or everyone:
+        own = [row for row in means if row["model"] == model]
+        sample = [] if users is None else user_curves(users, model)
+        ceiling = None if users is None else recall_ceiling(users, model)
+        panels.append(_pr_curve(model, own, sample, ceiling, found[model].colour, look))
+    return finish(panels, look)
+
+
+def level_of(label: str) -> float | None:
+    """Read the level of recall of a measure; None where it is none of a curve."""
+    measure = measure_of(label)
+    is_level = measure is not None and measure.name == choices.CURVE and measure.group is None
+    return float(str(measure.options["recall"])) if is_level and measure is not None else None
+
+
+def curve_means(metrics: pa.Table) -> list[dict[str, Any]]:
+    """Give a row a model and level of recall: mean precision and its interval."""
+    everyone = whole(metrics)
+    levels = {label: level_of(str(label)) for (label,) in distinct(everyone, C.MEASURE)}
+    wanted = [label for label, level in levels.items() if level is not None]
+    rows = [
+        {
+            "model": row[C.MODEL_ID],
+            "recall": levels[row[C.MEASURE]],
+            "precision": row[C.VALUE],
+            "low": row[C.VALUE] if row["ci_low"] is None else row["ci_low"],
+            "high": row[C.VALUE] if row["ci_high"] is None else row["ci_high"],
+            "text": wording.number(row[C.VALUE], 3),
+            "interval": wording.interval(row["ci_low"], row["ci_high"], 3) or "none",
+        }
+        for row in rows_of(everyone, measure=wanted)
+        if row[C.VALUE] is not None
+    ]
+    return sorted(rows, key=lambda row: (row["model"], row["recall"]))
+
+
+def user_curves(users: pa.Table, model: str, *, at_most: int = N_CURVES) -> list[dict[str, Any]]:
+    """Give the curves of some users, chosen by a hash of their id: a row a user and level."""
+    columns = {name: level for name, level in curve_columns().items() if name in users.column_names}
+    if not columns:
+        return []
+    own = keep(users, **{C.MODEL_ID: model})
+    own = own.filter(pc.is_valid(own[next(iter(columns))]))
+    chosen = some_users(own, at_most)
+    own = keep(own, **{C.USER_ID: chosen}) if chosen else own.slice(0, 0)
+    rows = own.select([C.USER_ID, C.LIST_ID, *columns]).to_pylist()
+    return [
+        {"user": place, "recall": level, "precision": row[column]}
+        for place, row in enumerate(rows)
+        for column, level in columns.items()
+        if row[column] is not None
+    ]
+
+
+def curve_columns() -> dict[str, float]:
+    """Name the columns of the 11 levels of recall."""
+    levels = [step / (LEVELS - 1) for step in range(LEVELS)]
+    return {Measure.parse(f"IPrec@{level:g}").column: level for level in levels}
+
+
+def some_users(users: pa.Table, at_most: int) -> list[Any]:
+    """Choose users by a hash of their id: the same ones every time, whatever their values are."""
+    names = pc.unique(users[C.USER_ID]).to_pylist()
+    hashes = user_hashes([str(name) for name in names])
+    return [names[place] for place in np.argsort(hashes, kind="stable")[:at_most]]
+
+
+def recall_ceiling(users: pa.Table, model: str) -> float | None:
+    """Mean recall that the lists of a model could have reached by their length: min(R, n) / R."""
+    if not {C.N_RELEVANT, C.N_RECOMMENDED} <= set(users.column_names):
+        return None
+    own = keep(users, **{C.MODEL_ID: model})
+    own = keep(own, **{C.K: C.WHOLE_LIST})
+    own = own.filter(pc.greater(own[C.N_RELEVANT], 0))
+    if not own.num_rows:
+        return None
+    relevant, recommended = (own[name].to_numpy().astype(float) for name in (C.N_RELEVANT, C.N_RECOMMENDED))
+    return float(np.mean(np.minimum(relevant, recommended) / relevant))
+
+
+def _pr_curve(  # noqa: PLR0913, PLR0917 - a panel of its own
+    model: str,
+    means: Sequence[Mapping[str, Any]],
+    sample: Sequence[Mapping[str, Any]],
+    ceiling: float | None,
+    colour: str,
+    look: Look,
+) -> Chart:
+    alt, palette = library(), look.palette
+    span = alt.Scale(domain=[0, 1])
+    x = alt.X("recall:Q", scale=span, axis=axis("recall", format=".1f"))
+    y = alt.Y("precision:Q", scale=span, axis=axis("precision", format=".1f"))
+    layers = []
+    if sample:
+        faint = {"strokeWidth": 1, "opacity": 0.16, "color": palette.ink}
+        layers.append(layer("line", sample, faint, x=x, y=y, detail="user:N"))
+    shown = [
+        alt.Tooltip("recall:Q"),
+        alt.Tooltip("text:N", title="precision"),
+        alt.Tooltip("interval:N", title="interval"),
+    ]
+    data, low = inline(means), alt.Y("low:Q", title="precision")
+    point = {"filled": True, "size": 40, "color": colour, "opacity": 1}
+    layers += [
+        layer("area", data, {"opacity": 0.2, "color": colour}, x=x, y=low, y2="high:Q"),
+        layer("line", data, {"strokeWidth": 2.5, "color": colour}, x=x, y=y),
+        layer("point", data, point, x=x, y=y, tooltip=shown),
+    ]
+    if ceiling is not None:
+        rows = [{"recall": ceiling, "text": f"lists reach {ceiling:.2f}"}]
+        words = {"align": "right", "baseline": "top", "dx": -5, "fontSize": 11, "color": palette.ink}
+        layers += [
+            layer("rule", rows, {"strokeDash": [5, 3], "color": palette.ink}, x=x),
+            layer("text", rows, words, x=x, y={"value": 2}, text="text:N"),
+        ]
+    return panel(layers, look, height=CURVE_HEIGHT, title=model)
+
+
+# ---- distributions -------------------------------------------------------------------------------------------------
+
+
+def user_values(
+    user_metrics: object,
+    *,
+    measure: str,
+    models: Sequence[str] = (),
+    baseline: str | None = None,
+    look: Look = NOTEBOOK,
+) -> Chart:
+    """Draw how the values of single users are spread: a panel a model, users at exactly 0 in a bar of their own.
+
+    Parameters
+    ----------
+    user_metrics : frame
+        ``evaluate(...).user_metrics`` or ``Results(...).user_metrics()``; of several nights the newest.
+    measure : str
+        Name with the cutoff, such as ``"nDCG@10"``.
+    models : sequence of str
+        All where left out.
+    baseline : str, optional
+        Model that is drawn in grey.
+    """
+    table = choices.one_night(read(user_metrics), what="user_metrics")
+    wanted = parsed(measure)
+    values = values_of(table, wanted)
+    found = styles(list(values), look.palette, baseline=baseline)
+    edges = bin_edges(list(values.values()))
+    panels = [
+        _bars(model, value_bins(values[model], edges), found[model].colour, wanted, look)
+        for model in list(models) or sorted(values)
+    ]
+    if not panels:
+        raise NothingToDrawError(Fault("user_metrics", f"no user with a value of {measure}", "at least one"))
+    return finish(panels, look)
+
+
+def user_differences(
+    user_metrics: object,
+    *,
+    measure: str,
+    baseline: str,
+    models: Sequence[str] = (),
+    look: Look = NOTEBOOK,
+) -> Chart:
+    """Draw how the differences of single users from the baseline are spread: a panel a model.
+
+    Users without a difference are counted in the title and not drawn: in most logs they are many.
+
+    Parameters
+    ----------
+    user_metrics : frame
+        ``evaluate(...).user_metrics`` or ``Results(...).user_metrics()``; of several nights the newest.
+    measure : str
+        Name with the cutoff, such as ``"nDCG@10"``.
+    baseline : str
+        Model whose value is taken away.
+    models : sequence of str
+        All others where left out.
+    """
+    table = choices.one_night(read(user_metrics), what="user_metrics")
+    wanted = parsed(measure)
+    found = differences_of(table, wanted, baseline=baseline)
+    if not found:
+        raise NothingToDrawError(
+            Fault("user_metrics", f"no user with {measure} of {baseline} and another model", "some")
+        )
+    edges = difference_edges(list(found.values()))
+    panels = [
+        _difference_bars(
+            f"{model}: {spoken(found[model], wanted)}", difference_bins(found[model], edges, wanted), wanted, look
+        )
+        for model in list(models) or sorted(found)
+    ]
+    return finish(panels, look)
+
+
+def read(user_metrics: object) -> pa.Table:
+    """Read a frame of users."""
+    table = to_arrow(user_metrics, what="user_metrics")
+    demand_columns(table, NEEDED, what="user_metrics")
+    return table
+
+
+def parsed(measure: str) -> Named:
+    """Read the name of a measure with its cutoff."""
+    found = Measure.parse(measure, where="measure")
+    return found.label, found.k
+
+
+def column_of(label: str) -> str | None:
+    """Name the column of a measure in ``user_metrics``; None where users have no value of it."""
+    measure = measure_of(label)
+    return measure.column if measure is not None and measure.has_user_values else None
+
+
+def values_of(users: pa.Table, measure: Named) -> dict[str, Any]:
+    """Give the value of each user by model, as numpy; a user with several lists has the mean of theirs."""
+    averaged = _averaged(users, measure)
+    models = averaged[C.MODEL_ID].to_numpy(zero_copy_only=False)
+    values = averaged[C.VALUE].to_numpy()
+    return {str(model): values[models == model] for model in sorted(set(models.tolist()))}
+
+
+def _averaged(users: pa.Table, measure: Named) -> pa.Table:
+    """Give a row a model and user who has a value: ``model_id, user_id, value``."""
+    column = column_of(measure[0])
+    if column is None or column not in users.column_names:
+        known = ", ".join(name for name in users.column_names if pa.types.is_floating(users.schema.field(name).type))
+        found = f"no values of {with_cutoff(*measure)}"
+        raise ConfigError(Fault("user_metrics", found, f"a column of: {known or '(none)'}"))
+    own = keep(users, **{C.K: measure[1]})
+    own = own.select([C.MODEL_ID, C.USER_ID, column]).rename_columns([C.MODEL_ID, C.USER_ID, C.VALUE])
+    own = own.filter(pc.is_valid(own[C.VALUE]))
+    averaged = own.group_by([C.MODEL_ID, C.USER_ID]).aggregate([(C.VALUE, "mean")])
+    return averaged.select([C.MODEL_ID, C.USER_ID, f"{C.VALUE}_mean"]).rename_columns([C.MODEL_ID, C.USER_ID, C.VALUE])
+
+
+def differences_of(users: pa.Table, measure: Named, *, baseline: str) -> dict[str, Any]:
+    """Give the difference of each user who has a value under both models, by model, as numpy."""
+    averaged = _averaged(users, measure)
+    of_baseline = keep(averaged, **{C.MODEL_ID: baseline}).select([C.USER_ID, C.VALUE])
+    places = pc.index_in(averaged[C.USER_ID], value_set=of_baseline[C.USER_ID].combine_chunks())
+    is_paired = pc.is_valid(places)
+    paired, place = averaged.filter(is_paired), places.filter(is_paired).to_numpy()
+    models = paired[C.MODEL_ID].to_numpy(zero_copy_only=False)
+    differences = paired[C.VALUE].to_numpy() - of_baseline[C.VALUE].to_numpy()[place]
+    return {str(model): differences[models == model] for model in sorted(set(models.tolist()) - {baseline})}
+
+
+def bin_edges(values: Sequence[Any]) -> Chart:
+    """Cut the range of all values into 20; that of values in [0, 1] is [0, 1]."""
+    together = np.concatenate(values) if values else np.zeros(0)
+    if not together.size:
+        return np.linspace(0, 1, N_BINS + 1)
+    low, high = min(float(together.min()), 0.0), max(float(together.max()), 0.0)
+    if low >= 0 and high <= 1:
+        return np.linspace(0, 1, N_BINS + 1)
+    return np.linspace(low, high if high > low else low + 1, N_BINS + 1)
+
+
+def difference_edges(differences: Sequence[Any]) -> Chart:
+    """Cut a range around 0, as wide to one side as to the other, into 21 of which none is both better and worse."""
+    together = np.concatenate(differences) if differences else np.zeros(0)
+    reach = float(np.abs(together).max()) if together.size else 0.0
+    return np.linspace(-(reach or 1.0), reach or 1.0, N_BINS + 1)
+
+
+def value_bins(values: FloatVector, edges: FloatVector) -> list[dict[str, Any]]:
+    """Count users by bin, those at exactly 0 by themselves; shares are of all users with a value."""
+    n_users, is_zero = len(values), values == 0
+    counts, _ = np.histogram(values[~is_zero], edges)
+    rows = [_bin(low, high, n, n_users) for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True) if n]
+    n_zero = int(is_zero.sum())
+    return [{**_bin(0.0, 0.0, n_zero, n_users), "kind": "zero"}, *rows] if n_zero else rows
+
+
+def difference_bins(differences: FloatVector, edges: FloatVector, measure: Named) -> list[dict[str, Any]]:
+    """Count users with a difference by bin, and say whether it is a gain."""
+    n_users = len(differences)
+    counts, _ = np.histogram(differences[differences != 0], edges)
+    is_lower = choices.is_lower_better(measure[0])
+    return [
+        {**_bin(low, high, n, n_users), "kind": "better" if ((low + high) / 2 > 0) != is_lower else "worse"}
+        for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
+        if n
+    ]
+
+
+def spoken(differences: FloatVector, measure: Named) -> str:
+    """Say for how many users the model is better."""
+    signs = np.sign(differences) * (-1 if choices.is_lower_better(measure[0]) else 1)
+    better, same, worse = (int((signs == sign).sum()) for sign in (1, 0, -1))
+    return f"better for {better:,}, worse for {worse:,}, equal for {same:,} users"
+
+
+def _bin(low: float, high: float, n: int, n_users: int) -> dict[str, Any]:
+    inside = wording.number(float(low), 3) if low == high else f"{low:.3g} to {high:.3g}"
+    share = int(n) / n_users
+    named = {"range": f"exactly {0}" if low == high else inside, "count": int(n), "part": wording.percent(share)}
+    return {"low": float(low), "high": float(high), "share": share, "kind": "some", **named}
+
+
+def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, measure: Named, look: Look) -> Chart:
+    alt, palette = library(), look.palette
+    x = alt.X("low:Q", bin="binned", axis=axis(with_cutoff(*measure), grid=False))
+    y = alt.Y("share:Q", axis=axis("users", format=".0%", tickCount=3))
+    shown = _tooltips(measure)
+    some = [row for row in rows if row["kind"] == "some"]
+    zeros = [{**row, "note": f"{row['part']} at 0"} for row in rows if row["kind"] == "zero"]
+    layers = [
+        layer("bar", some, {"color": colour, "opacity": 0.85, "binSpacing": 1}, x=x, x2="high:Q", y=y, tooltip=shown)
+    ]
+    if zeros:
+        hollow = {"size": 7, "color": palette.surface, "stroke": colour, "strokeWidth": 1.5, "xOffset": -6}
+        words = {"align": "left", "dx": 3, "dy": 6, "fontSize": 11, "color": palette.ink}
+        layers += [
+            layer("bar", zeros, hollow, x="low:Q", y=y, tooltip=shown),
+            layer("text", zeros, words, x="low:Q", y=y, text="note:N"),
+        ]
+    return panel(layers, look, height=BAR_HEIGHT, title=model)
+
+
+def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], measure: Named, look: Look) -> Chart:
+    alt, palette = library(), look.palette
+    scale = alt.Scale(domain=["better", "worse"], range=[palette.better, palette.worse])
+    channels = {
+        "x": alt.X("low:Q", bin="binned", axis=axis(f"difference of {with_cutoff(*measure)}", grid=False)),
+        "y": alt.Y("share:Q", axis=axis("users", format=".0%", tickCount=3)),
+        "color": alt.Color("kind:N", scale=scale, legend=None),
+        "tooltip": _tooltips(measure),
+    }
+    layers = [
+        layer("bar", rows, {"opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels),
+        layer("rule", [{"low": 0}], {"color": palette.ink, "strokeWidth": 1.2}, x="low:Q"),
+    ]
+    return panel(layers, look, height=BAR_HEIGHT, title=title)
+
+
+def _tooltips(measure: Named) -> list[Any]:
+    alt = library()
+    return [
+        alt.Tooltip("range:N", title=with_cutoff(*measure)),
+        alt.Tooltip("count:Q", title="users", format=","),
+        alt.Tooltip("part:N", title="of all"),
+    ]

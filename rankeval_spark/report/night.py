@@ -1,0 +1,300 @@
+"""The night that a report is about: which run, which measures and models, and what happened in other nights."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest
+from rankeval_spark.report import choices, wording
+from rankeval_spark.report.figures.means import Marks
+from rankeval_spark.report.tables import PAIRED, ReportTables, Row, distinct, keep, rows_of, whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.report.choices import Named
+
+PUBLISHED: Final = "PUBLISHED"
+FAILED: Final = "FAILED"
+MOST_HEADLINES: Final = 6
+"""Measures that are drawn; the tables hold all of them."""
+
+MOST_NIGHTS: Final = 60
+"""Nights of a history."""
+
+_OF_A_DEFINITION: Final = re.compile(r"[(),;]\s*")
+
+
+@dataclass(frozen=True)
+class Night:
+    """One night of one evaluation, published or failed.
+
+    Attributes
+    ----------
+    run : mapping
+        Its event of ``runs``: the newest PUBLISHED one, or FAILED where none is.
+    wanted_baseline : str or None
+        Baseline that is to be drawn; that of the comparisons where it is not given.
+    """
+
+    tables: ReportTables
+    evaluation: str
+    day: date
+    run: Row
+    wanted_baseline: str | None = None
+
+    @classmethod
+    def of(
+        cls, tables: ReportTables, *, evaluation: str | None, day: date | None, baseline: str | None = None
+    ) -> Night:
+        """Find the night, as :func:`chosen_run` does.
+
+        Raises
+        ------
+        ConfigError
+            If the baseline is none of those compared with.
+        """
+        run = chosen_run(tables.runs, evaluation=evaluation, day=day)
+        night = cls(tables, run[C.EVALUATION], run[C.EVALUATION_DATE], run, baseline)
+        night._check_baseline()
+        return night
+
+    def _check_baseline(self) -> None:
+        names = self.baselines
+        if self.wanted_baseline is not None and self.wanted_baseline not in names:
+            expected = f"one of those compared with: {', '.join(names)}" if names else "comparisons, but there are none"
+            fix = nearest(self.wanted_baseline, names) or "set comparisons.baseline and run the night again"
+            raise ConfigError(Fault("--baseline", repr(self.wanted_baseline), expected, fix))
+
+    @property
+    def is_published(self) -> bool:
+        """Whether anything of the night can be read."""
+        return bool(self.run["status"] == PUBLISHED)
+
+    @cached_property
+    def metrics(self) -> pa.Table:
+        """Rows of ``metrics`` of this night."""
+        return self._own(self.tables.metrics)
+
+    @cached_property
+    def group_metrics(self) -> pa.Table:
+        """Rows of ``group_metrics`` of this night."""
+        return self._own(self.tables.group_metrics)
+
+    @cached_property
+    def comparisons(self) -> pa.Table:
+        """Rows of ``comparisons`` of this night by the test that verdicts go by."""
+        return keep(self._own(self.tables.comparisons), test=PAIRED)
+
+    @cached_property
+    def gates(self) -> list[dict[str, Any]]:
+        """Rows of ``gates`` of this night."""
+        return rows_of(self._own(self.tables.gates))
+
+    @cached_property
+    def checks(self) -> list[dict[str, Any]]:
+        """Rows of ``checks`` of this night."""
+        return rows_of(self._own(self.tables.checks))
+
+    @cached_property
+    def user_metrics(self) -> pa.Table:
+        """Rows of single users of this night."""
+        return self._own(self.tables.user_metrics)
+
+    def _own(self, table: pa.Table) -> pa.Table:
+        if not self.is_published:
+            return table.slice(0, 0)
+        return keep(table, **{C.EVALUATION: self.evaluation, C.EVALUATION_DATE: self.day})
+
+    @cached_property
+    def history(self) -> pa.Table:
+        """Rows of ``metrics`` over all users, of this night and those before it, 60 at most."""
+        own = keep(self.tables.metrics, **{C.EVALUATION: self.evaluation, C.SLICE: C.ALL_USERS})
+        days = [day for (day,) in distinct(own, C.EVALUATION_DATE) if day <= self.day]
+        return keep(own, **{C.EVALUATION_DATE: days[-MOST_NIGHTS:]})
+
+    @cached_property
+    def known(self) -> list[Named]:
+        """Measures that have rows over all users."""
+        return choices.measures_of(whole(self.metrics))
+
+    @cached_property
+    def requested(self) -> list[Named]:
+        """Measures that have rows, in the order of the request; then others."""
+        asked = [(one["measure"], one["k"]) for one in self.run["measures"] or ()]
+        return list(dict.fromkeys([*(one for one in asked if one in self.known), *self.known]))
+
+    @cached_property
+    def first(self) -> Named | None:
+        """The measure that the eye meets first: that of the first gate, or the first one requested."""
+        of_gates = [(row[C.MEASURE], row[C.K]) for row in sorted(self.gates, key=lambda row: row["gate"])]
+        judged = next((one for one in of_gates if one in self.known), None)
+        return judged or choices.headline(self.known, self.requested)
+
+    @cached_property
+    def headlines(self) -> list[Named]:
+        """The measures that are drawn, the first one first."""
+        if self.first is None:
+            return []
+        return choices.headlines(self.known, self.requested, first=self.first, at_most=MOST_HEADLINES)
+
+    @cached_property
+    def models(self) -> list[str]:
+        """Models of this night, or of the history where it has none."""
+        table = self.metrics if self.metrics.num_rows else self.history
+        return [str(name) for (name,) in distinct(table, C.MODEL_ID)]
+
+    @cached_property
+    def baselines(self) -> list[str]:
+        """Models that others are compared with."""
+        return [str(name) for (name,) in distinct(self.comparisons, C.BASELINE_MODEL_ID)]
+
+    @cached_property
+    def baseline(self) -> str | None:
+        """The model that others are held against."""
+        if self.wanted_baseline is not None:
+            return self.wanted_baseline
+        configured = (self.config.get("comparisons") or {}).get("baseline")
+        if configured in self.baselines:
+            return str(configured)
+        return self.baselines[0] if self.baselines else None
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration of the run; empty where it cannot be read."""
+        return _config_of(self.run)
+
+    @cached_property
+    def n_nights(self) -> int:
+        """Nights with rows, up to this one."""
+        return len(distinct(self.history, C.EVALUATION_DATE))
+
+    @cached_property
+    def _nights(self) -> dict[date, Row]:
+        """The newest published run of each night up to this one, oldest first."""
+        events = rows_of(self.tables.runs, status=PUBLISHED, evaluation=self.evaluation)
+        events = [row for row in events if row[C.EVALUATION_DATE] <= self.day]
+        newest = {row[C.EVALUATION_DATE]: row for row in sorted(events, key=lambda row: row["recorded_at"])}
+        return dict(sorted(newest.items()))
+
+    def marks(self, measure: Named) -> Marks:
+        """Say what happened in the history of a measure: bounds of gates, changed definitions, failed nights."""
+        return Marks(bounds=self._bounds(measure), redefined=self._redefined(measure), failures=self.failures)
+
+    def _bounds(self, measure: Named) -> list[dict[str, Any]]:
+        """Find the bounds that the mean over all users was held against, night by night.
+
+        What was judged is in ``gates``; that it was the value itself, not a difference, is in the config of the night.
+        """
+        wanted = {C.EVALUATION: self.evaluation, C.MEASURE: measure[0], C.K: measure[1], C.SLICE: C.ALL_USERS}
+        judged = {(row[C.EVALUATION_DATE], row["gate"]) for row in rows_of(keep(self.tables.gates, **wanted))}
+        found = []
+        for day, number in sorted(judged):
+            rules = _config_of(self._nights.get(day, {})).get("gates") or []
+            rule = rules[number - 1] if number <= len(rules) else {}
+            models = f" ({', '.join(rule['models'])})" if rule.get("models") else ""
+            for key, words in (("at_least", "at least"), ("at_most", "at most")):
+                bound = rule.get(key)
+                if bound is not None:
+                    text = f"{words} {bound:g}{models}"
+                    found.append(
+                        {"date": day.isoformat(), "bound": float(bound), "text": text, "rule": f"{number} {key}"}
+                    )
+        return found
+
+    def _redefined(self, measure: Named) -> dict[date, str]:
+        """Find the nights from which on the definition is another one."""
+        found: dict[date, str] = {}
+        before: str | None = None
+        for day, run in self._nights.items():
+            of_measure = [one for one in run["measures"] or () if (one["measure"], one["k"]) == measure]
+            if of_measure:
+                definition = of_measure[0]["definition"] or ""
+                if before is not None and definition != before:
+                    found[day] = _difference(before, definition)
+                before = definition
+        return found
+
+    @cached_property
+    def failures(self) -> dict[date, str]:
+        """Nights up to this one of which nothing is published, with the reason."""
+        events = rows_of(self.tables.runs, status=FAILED, evaluation=self.evaluation)
+        found = {}
+        for row in sorted(events, key=lambda row: row["recorded_at"]):
+            if row[C.EVALUATION_DATE] <= self.day and row[C.EVALUATION_DATE] not in self._nights:
+                found[row[C.EVALUATION_DATE]] = failure_of(row)
+        return found
+
+
+def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> dict[str, Any]:
+    """Find the event of ``runs`` that a night is known by: PUBLISHED, or FAILED where nothing was.
+
+    Without a date the newest night that was published, or that failed where none was.
+
+    Raises
+    ------
+    InputError
+        If there is no such night.
+    ConfigError
+        If several evaluations are there and none is named.
+    """
+    events = rows_of(runs, status=(PUBLISHED, FAILED))
+    name = _evaluation(events, evaluation)
+    own = sorted((row for row in events if row[C.EVALUATION] == name), key=lambda row: row["recorded_at"])
+    published = [row for row in own if row["status"] == PUBLISHED]
+    if day is None:
+        day = max(row[C.EVALUATION_DATE] for row in published or own)
+    of_day = [row for row in own if row[C.EVALUATION_DATE] == day]
+    if not of_day:
+        known = sorted({row[C.EVALUATION_DATE] for row in own})
+        expected = f"a night from {known[0]} to {known[-1]}"
+        closest = min(known, key=lambda one: (abs(one - day), one))
+        raise InputError(Fault("--date", f"no night of {name} on {day}", expected, f"the nearest is {closest}"))
+    return ([row for row in of_day if row["status"] == PUBLISHED] or of_day)[-1]
+
+
+def failure_of(run: Row) -> str:
+    """Say in one line why a run failed."""
+    error = run["error"] or {}
+    said = first_line(error.get("message") or "") if error.get("message") else run["reason"] or "no reason was recorded"
+    stage = error.get("stage")
+    return f"{stage}: {said}" if stage else str(said)
+
+
+def _config_of(run: Row) -> Mapping[str, Any]:
+    try:
+        found = json.loads(run.get("config") or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _difference(before: str, after: str) -> str:
+    """Say which options and policies of a definition are other ones."""
+    was, now = ([part for part in _OF_A_DEFINITION.split(text) if part] for text in (before, after))
+    gone, new = [part for part in was if part not in now], [part for part in now if part not in was]
+    if not gone and not new:
+        return "its options are written otherwise"
+    return "; ".join(
+        [*([f"was {wording.listed(gone)}"] if gone else []), *([f"is {wording.listed(new)}"] if new else [])]
+    )
+
+
+def _evaluation(events: Sequence[Row], wanted: str | None) -> str:
+    names = sorted({row[C.EVALUATION] for row in events})
+    if not names:
+        raise InputError(Fault("results", "no run that ended", "at least one", "run an evaluation first"))
+    if wanted is not None:
+        if wanted not in names:
+            raise InputError(Fault("--evaluation", repr(wanted), f"one of: {', '.join(names)}", nearest(wanted, names)))
+        return wanted
+    if len(names) > 1:
+        raise ConfigError(Fault("--evaluation", "none", f"one of: {', '.join(names)}", "name one"))
+    return str(names[0])

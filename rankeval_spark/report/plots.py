@@ -1,0 +1,199 @@
+"""The figures of one evaluation, with its measures in their order and its baseline, and of published nights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.report import choices, figures
+from rankeval_spark.report.figures.look import NOTEBOOK, Chart, Look
+from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parsed
+from rankeval_spark.report.night import MOST_NIGHTS
+from rankeval_spark.report.tables import pruned
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
+
+
+Frame: TypeAlias = Any
+"""A result frame of any library."""
+
+Day: TypeAlias = date | str | None
+"""An evaluation date; the newest where it is None."""
+
+
+class Evaluated(Protocol):
+    """What figures are drawn from."""
+
+    request: Request
+
+    @property
+    def metrics(self) -> Frame:
+        """Means."""
+        ...
+
+    @property
+    def user_metrics(self) -> Frame:
+        """Values of users."""
+        ...
+
+    @property
+    def comparisons(self) -> Frame:
+        """Models against a baseline."""
+        ...
+
+
+class Plots:
+    """Figures of an evaluation, each a chart of Altair; the numbers behind it are computed when it is drawn.
+
+    Those of means and comparisons need aggregates only. Those of single users (:meth:`pr_curve`, :meth:`user_values`,
+    :meth:`user_differences`) read a few columns of ``user_metrics``, which on Spark come to the driver.
+
+    Parameters
+    ----------
+    look : Look
+        Colours and width; ``figures.NOTEBOOK_DARK`` fits a dark notebook.
+    """
+
+    def __init__(self, evaluation: Evaluated, look: Look = NOTEBOOK) -> None:
+        self._of = evaluation
+        self._look = look
+
+    def with_look(self, look: Look) -> Plots:
+        """Return the same figures in another look."""
+        return Plots(self._of, look)
+
+    def leaderboard(self, *measures: str) -> Chart:
+        """Draw each model's mean with its interval, best first; of the first measure where none is named."""
+        named = measures or (self._first(),)
+        return figures.leaderboard(self._of.metrics, measures=named, baseline=self._baseline, look=self._look)
+
+    def curves(self, *labels: str) -> Chart:
+        """Draw means over cutoffs, a line a model; of every measure with two cutoffs or more where none is named."""
+        return figures.curves(self._of.metrics, measures=labels, baseline=self._baseline, look=self._look)
+
+    def forest(self, measure: str | None = None, *, model: str | None = None) -> Chart:
+        """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
+        named = measure or self._first(is_compared=True)
+        return figures.forest(self._of.comparisons, measure=named, model=model, look=self._look)
+
+    def groups(self, measure: str | None = None, *, slices: Sequence[str] = ()) -> Chart:
+        """Draw the means of the groups of each slicing, so that the gaps between them are seen."""
+        named = measure or self._first()
+        return figures.groups(self._of.metrics, measure=named, slices=slices, baseline=self._baseline, look=self._look)
+
+    def tradeoffs(self, measure: str | None = None, *, against: Sequence[str] = ()) -> Chart:
+        """Draw accuracy against coverage, novelty, popularity and whatever else was measured."""
+        named = measure or self._first()
+        return figures.tradeoffs(
+            self._of.metrics, measure=named, against=against, baseline=self._baseline, look=self._look
+        )
+
+    def pr_curve(self, *models: str) -> Chart:
+        """Draw precision over recall, the mean over the curves of some users; a panel a model."""
+        columns = [*KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *curve_columns()]
+        users = pruned(self._of.user_metrics, columns, k=C.WHOLE_LIST)
+        return figures.pr_curve(self._of.metrics, users, models=models, baseline=self._baseline, look=self._look)
+
+    def user_values(self, measure: str | None = None, *, models: Sequence[str] = ()) -> Chart:
+        """Draw how the values of single users are spread; a panel a model."""
+        named = measure or self._first(is_of_users=True)
+        users = self._users(named)
+        return figures.user_values(users, measure=named, models=models, baseline=self._baseline, look=self._look)
+
+    def user_differences(
+        self, measure: str | None = None, *, baseline: str | None = None, models: Sequence[str] = ()
+    ) -> Chart:
+        """Draw how the differences of single users from a baseline are spread; a panel a model."""
+        named, other = measure or self._first(is_of_users=True), baseline or self._baseline
+        if other is None:
+            fix = "name it here, or call evaluate(..., baseline='popular')"
+            raise ConfigError(Fault("plot.user_differences(baseline=)", "none", "the model to compare with", fix))
+        users = self._users(named)
+        return figures.user_differences(users, measure=named, baseline=other, models=models, look=self._look)
+
+    def _users(self, measure: str) -> object:
+        """Give the few columns of the rows of users that a measure is in."""
+        label, k = parsed(measure)
+        column = column_of(label)
+        return pruned(self._of.user_metrics, [*KEY, C.K, *([column] if column else [])], k=k)
+
+    def _first(self, *, is_of_users: bool = False, is_compared: bool = False) -> str:
+        """Name the measure that is looked at first: of the first one requested, the cutoff nearest to 10."""
+        measures = self._of.request.measures
+        comparable = set(measures.comparable)
+        wanted = [
+            one
+            for one in (measures.per_list if is_of_users or is_compared else measures.measures)
+            if not is_compared or one.column in comparable
+        ]
+        by_name = {(one.label, one.k): str(one) for one in wanted}
+        found = choices.headline(list(by_name), list(by_name))
+        if found is None:
+            raise ConfigError(Fault("plot", "no such measure among those requested", "at least one, such as nDCG@10"))
+        return by_name[found]
+
+    @property
+    def _baseline(self) -> str | None:
+        compared = self._of.request.comparisons
+        return None if compared is None else compared.baseline
+
+
+class Published(Protocol):
+    """What figures of published nights are drawn from."""
+
+    def arrow(self, table: str, **wanted: Any) -> Any:  # noqa: ANN401 - as `Results` takes and gives them
+        """Read rows of a table."""
+        ...
+
+    def nights(self) -> list[tuple[str, date]]:
+        """Name the published nights, oldest first."""
+        ...
+
+
+class PublishedPlots:
+    """Figures of published nights, each a chart of Altair; only the rows that are drawn are read.
+
+    ``evaluation`` is needed where there are several. ``date`` is the newest night where it is left out.
+    """
+
+    def __init__(self, results: Published, look: Look = NOTEBOOK) -> None:
+        self._results = results
+        self._look = look
+
+    def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Chart:
+        """Draw means of the last 60 nights with their intervals, a line a model: a panel a measure."""
+        name, days = self._nights(evaluation)
+        rows = self._results.arrow("metrics", evaluation=name, date=days[-MOST_NIGHTS:], slice=C.ALL_USERS)
+        return figures.history(rows, measures=measures, baseline=baseline, look=self._look)
+
+    def leaderboard(
+        self, *measures: str, date: Day = None, evaluation: str | None = None, baseline: str | None = None
+    ) -> Chart:
+        """Draw each model's mean of a night with its interval, best first."""
+        rows = self._night("metrics", date, evaluation)
+        return figures.leaderboard(rows, measures=measures, baseline=baseline, look=self._look)
+
+    def forest(
+        self, measure: str | None = None, *, date: Day = None, evaluation: str | None = None, model: str | None = None
+    ) -> Chart:
+        """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
+        rows = self._night("comparisons", date, evaluation)
+        return figures.forest(rows, measure=measure, model=model, look=self._look)
+
+    def _night(self, table: str, day: Day, evaluation: str | None) -> Frame:
+        name, days = self._nights(evaluation)
+        return self._results.arrow(table, evaluation=name, date=days[-1] if day is None else day)
+
+    def _nights(self, evaluation: str | None) -> tuple[str, list[date]]:
+        nights = self._results.nights()
+        names = sorted({name for name, _ in nights})
+        if evaluation is None and len(names) == 1:
+            evaluation = names[0]
+        if evaluation not in names:
+            expected, fix = f"one of: {', '.join(names)}", nearest(evaluation or "", names)
+            raise ConfigError(Fault("plot(evaluation=)", repr(evaluation), expected, fix))
+        return evaluation, [day for name, day in nights if name == evaluation]

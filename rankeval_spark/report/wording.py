@@ -1,0 +1,154 @@
+"""Numbers and names as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+from rankeval_spark import columns as C
+
+UNDEFINED: Final = "undefined"
+LEAST_DECIMALS: Final = 2
+MOST_DECIMALS: Final = 5
+USUAL_DECIMALS: Final = 4
+LARGE: Final = 1000
+
+
+def decimals(half_widths: Iterable[float | None], values: Iterable[float | None] = ()) -> int:
+    """Decimals that a column of numbers deserves: two digits of the narrowest interval, from 2 to 5.
+
+    Where there is no interval, four digits of the greatest value.
+
+    Examples
+    --------
+    >>> decimals([0.026, 0.031]), decimals([None], [0.68]), decimals([1.6]), decimals([])
+    (3, 4, 2, 4)
+    """
+    known = [width for width in half_widths if width is not None and width > 0]
+    if known:
+        wanted = 1 - math.floor(math.log10(min(known)))
+    else:
+        sizes = [abs(value) for value in values if value]
+        wanted = USUAL_DECIMALS - 1 - math.floor(math.log10(max(sizes))) if sizes else USUAL_DECIMALS
+    return min(max(wanted, LEAST_DECIMALS), MOST_DECIMALS)
+
+
+def number(value: float | None, places: int = USUAL_DECIMALS) -> str:
+    """Write a number; one that there is none of is undefined, not 0.
+
+    Examples
+    --------
+    >>> number(0.28614, 3), number(None), number(73.366, 2), number(1234567.0)
+    ('0.286', 'undefined', '73.37', '1,234,567')
+    """
+    if value is None or math.isnan(value):
+        return UNDEFINED
+    if abs(value) >= LARGE:
+        return f"{value:,.0f}"
+    return f"{value:.{places}f}"
+
+
+def signed(value: float | None, places: int = USUAL_DECIMALS) -> str:
+    """Write a difference with its sign, a true minus included.
+
+    Examples
+    --------
+    >>> signed(0.0123, 3), signed(-0.5, 1), signed(0.0, 2), signed(None)
+    ('+0.012', '−0.5', '0.00', 'undefined')
+    """
+    if value is None or math.isnan(value):
+        return UNDEFINED
+    text = number(abs(value), places)
+    return f"{'+' if value > 0 else '−' if value < 0 else ''}{text}"
+
+
+def interval(low: float | None, high: float | None, places: int = USUAL_DECIMALS, *, has_sign: bool = False) -> str:
+    """Write the ends of an interval; empty where there is none.
+
+    Examples
+    --------
+    >>> interval(0.26, 0.31, 2), interval(None, None), interval(-0.01, 0.02, 2, has_sign=True)
+    ('0.26 to 0.31', '', '−0.01 to +0.02')
+    """
+    if low is None or high is None:
+        return ""
+    write = signed if has_sign else number
+    return f"{write(low, places)} to {write(high, places)}"
+
+
+def p_value(p: float | None) -> str:
+    """Write a p; below a thousandth only that it is.
+
+    Examples
+    --------
+    >>> p_value(0.00001), p_value(0.0312), p_value(0.5), p_value(None)
+    ('< .001', '.031', '.50', '')
+    """
+    if p is None or math.isnan(p):
+        return ""
+    if p < 1 / LARGE:
+        return "< .001"
+    return f"{p:.3f}"[1:] if p < 1 / 10 else f"{p:.2f}".removeprefix("0")
+
+
+def percent(share: float | None) -> str:
+    """Write a share.
+
+    Examples
+    --------
+    >>> percent(0.0123), percent(1.0), percent(0.5), percent(None), percent(0.0), percent(0.00001)
+    ('1.2 %', '100 %', '50 %', '', '0 %', '< 0.01 %')
+    """
+    if share is None:
+        return ""
+    if 0 < share < 1 / 10000:
+        return "< 0.01 %"
+    return f"{100 * share:.3g} %" if share >= 1 / 10 else f"{100 * share:.2g} %"
+
+
+def count(value: int | None, noun: str = "") -> str:
+    """Write how many there are, with the noun in its number.
+
+    Examples
+    --------
+    >>> count(1, "user"), count(1234, "user"), count(None)
+    ('1 user', '1,234 users', '')
+    """
+    if value is None:
+        return ""
+    return f"{value:,} {noun}{'' if value == 1 else 's'}" if noun else f"{value:,}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Write names as a list in a sentence.
+
+    Examples
+    --------
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    *others, last = list(names) or [""]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def slice_name(name: str, value: str) -> str:
+    """Name a slice, such as ``country = DE``.
+
+    Examples
+    --------
+    >>> slice_name("all", ""), slice_name("country*device", "DE*phone"), slice_name("age", "(unknown)")
+    ('all users', 'country × device = DE × phone', 'age = (unknown)')
+    """
+    return "all users" if name == C.ALL_USERS else f"{crossed(name)} = {crossed(value)}"
+
+
+def crossed(text: str) -> str:
+    """Write a crossing of segments, or of their values; where a value is in quotes, as it is.
+
+    Examples
+    --------
+    >>> crossed("country*device"), crossed('"a*b"*phone')
+    ('country × device', '"a*b"*phone')
+    """
+    return text if '"' in text else text.replace(C.CROSSING, " × ")

@@ -1,0 +1,1 @@
+"""Rows of measures of all lists together, with jackknife intervals."""

@@ -1,0 +1,245 @@
+"""From how many lists hold each item to histograms: with everyone, and without each group of users.
+
+What a measure of exposure reads is small: for each group of lists (model, slice, cutoff) how many items are in how many
+lists. An entry of a group of users says by how much the histogram without it differs from everyone's, so that an item
+that few users were shown adds a few entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.engine.batch.codes import starts_of_runs
+from rankeval_spark.engine.batch.user_hashes import N_GROUPS
+from rankeval_spark.measures.kernel_inputs.exposure import Exposure
+from rankeval_spark.result_rows.counting import compact, counted, lengths_of, summed
+from rankeval_spark.result_rows.pair_sums import PairSums, pair_sums
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+
+EVERYONE: Final = -1
+"""Means that no group is left out."""
+
+COUNTS: Final = ("n_items", "n_catalogued", "n_lists", "n_users", "shared", "cosine")
+"""What an entry holds in addition to its number of lists, and the group that is left out."""
+
+
+class Times(NamedTuple):
+    """In how many lists each item of a group of lists, a holder, is, by group of users.
+
+    Attributes
+    ----------
+    holder : int64, shape (n,)
+        Ascending.
+    group : int64, shape (n,)
+        Group of users.
+    times : int64, shape (n,)
+        Lists of these users that hold the item; above 0.
+    """
+
+    holder: IntVector
+    group: IntVector
+    times: IntVector
+
+
+class ByLength(NamedTuple):
+    """In how many lists of each length an item is: sorted by holder and length.
+
+    Attributes
+    ----------
+    holder : int64, shape (n,)
+        Place of the holder among all.
+    length, times : int64, shape (n,)
+        Length of the lists, and how many they are.
+    of_group : Times
+        The same of each group of users; its ``holder`` is the place of the row.
+    """
+
+    holder: IntVector
+    length: IntVector
+    times: IntVector
+    of_group: Times
+
+    @classmethod
+    def of(cls, holder: IntVector, length: IntVector, group: IntVector, times: IntVector | None = None) -> ByLength:
+        """Count the lists of each holder, or add up how many there are; holders are places or other whole numbers."""
+        code, lengths = compact(length)
+        width = len(lengths) * N_GROUPS
+        key, n_keys = holder * width + code * N_GROUPS + group, (holder.max(initial=-1) + 1) * width
+        if times is None:
+            found, count = counted(key, n_keys=n_keys)
+        else:
+            found, (total,) = summed(key, [times.astype(np.float64)], n_keys=n_keys)
+            count = total.astype(np.int64)
+        part, group = np.divmod(found, N_GROUPS)
+        is_first = starts_of_runs(part)
+        holder, place = np.divmod(part[is_first], len(lengths) or 1)
+        return cls(
+            np.cumsum(starts_of_runs(holder)) - 1,
+            lengths[place],
+            np.add.reduceat(count, np.flatnonzero(is_first)),
+            Times(np.cumsum(is_first) - 1, group, count),
+        )
+
+    def without(self, group: int, is_shown: BoolVector) -> PairSums:
+        """Sum over the pairs of lists of the other users, of some holders."""
+        times = self.times.copy()
+        own = self.of_group.group == group
+        times[self.of_group.holder[own]] -= self.of_group.times[own]
+        chosen = np.flatnonzero(is_shown[self.holder])
+        return pair_sums(self.holder[chosen], self.length[chosen], times[chosen])
+
+
+class Entries(NamedTuple):
+    """Entries of histograms, ascending by cell, group that is left out and number of lists; all of shape (n_entries,).
+
+    A cell is a model and a combination of values of a slice.
+    """
+
+    cell: IntVector
+    without: IntVector
+    times: IntVector
+    n_items: FloatVector
+    n_catalogued: FloatVector
+    n_lists: FloatVector
+    n_users: FloatVector
+    shared: FloatVector
+    cosine: FloatVector
+
+
+def to_entries(
+    shown: Times,
+    *,
+    cell: IntVector,
+    is_known: FloatVector,
+    opened: tuple[np.ndarray, np.ndarray],
+    by_length: ByLength | None = None,
+) -> Entries:
+    """Make the entries: with everyone, and for each group that was shown an item, without that group.
+
+    Parameters
+    ----------
+    cell : int64, shape (n_holders,)
+        Cell of each holder.
+    is_known : float64, shape (n_holders,)
+        1 where the catalogue has the item; NaN where there is none.
+    opened : tuple of int64, shape (n_cells, N_GROUPS)
+        Lists, and users with one, of each cell and group of users.
+    by_length : ByLength, optional
+        Where lengths of lists are read.
+    """
+    starts = np.flatnonzero(starts_of_runs(shown.holder))
+    n_groups = lengths_of(starts, n_rows=len(shown.holder))
+    total = np.add.reduceat(shown.times, starts)
+    before = np.repeat(total, n_groups)
+    rest = before - shown.times
+    without = np.repeat(cell, n_groups) * (N_GROUPS + 1) + shown.group + 1
+    remains = np.flatnonzero(rest)
+    known = np.repeat(is_known, n_groups)
+    weights = [
+        np.repeat([1.0, -1.0, 1.0], [len(starts), len(rest), len(remains)]),
+        np.concatenate([is_known, -known, known[remains]]),
+    ]
+    if by_length is not None:
+        pairs, left = _to_pairs(shown, by_length)
+        weights += [
+            np.concatenate([ours, -np.repeat(ours, n_groups), theirs[remains]])
+            for ours, theirs in zip(pairs, left, strict=True)
+        ]
+    code, values = compact(np.concatenate([total, before, rest[remains]]))
+    key = np.concatenate([cell * (N_GROUPS + 1), without, without[remains]]) * len(values) + code
+    found, sums = summed(key, weights, n_keys=len(opened[0]) * (N_GROUPS + 1) * len(values))
+    n_items, n_catalogued, shared, cosine = sums + [np.full(len(found), np.nan)] * (4 - len(sums))
+    change, place = np.divmod(found, len(values) or 1)
+    lists, users = (_at_first(counts, change) for counts in opened)
+    of_cell, group = np.divmod(change, N_GROUPS + 1)
+    return Entries(of_cell, group - 1, values[place], n_items, n_catalogued, lists, users, shared, cosine)
+
+
+def _at_first(counts: np.ndarray, change: IntVector) -> FloatVector:
+    """Put the lists of everyone, and less those of each group, into the first of their entries.
+
+    Parameters
+    ----------
+    change : int64, shape (n_entries,)
+        ``cell * (N_GROUPS + 1)``, and a number from 1 for the group that is left out.
+    """
+    changes = np.concatenate([counts.sum(axis=1, keepdims=True), -counts], axis=1).ravel()
+    return np.where(starts_of_runs(change), changes[change], 0).astype(np.float64)
+
+
+def _to_pairs(shown: Times, by_length: ByLength) -> tuple[PairSums, PairSums]:
+    """Sum over the pairs of lists that hold an item: of each holder, and without the group of each row of ``shown``."""
+    holder = np.cumsum(starts_of_runs(shown.holder)) - 1
+    left = PairSums(*np.zeros((2, len(holder))))
+    for group in range(N_GROUPS):
+        places = np.flatnonzero(shown.group == group)
+        is_shown = np.zeros(len(holder), dtype=np.bool_)
+        is_shown[holder[places]] = True
+        left.shared[places], left.cosine[places] = by_length.without(group, is_shown)
+    return pair_sums(by_length.holder, by_length.length, by_length.times), left
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """Histograms as exposures: N_GROUPS + 1 of each group of lists, the first with everyone.
+
+    Attributes
+    ----------
+    n_users : int64, shape (n_rows,)
+        Users with a list.
+    n_lists : int64, shape (n_rows,)
+        Their lists.
+    has_users : bool, shape (n_rows, N_GROUPS)
+        Whether the group has any of them.
+    """
+
+    exposure: Exposure
+    n_users: np.ndarray
+    n_lists: np.ndarray
+    has_users: np.ndarray
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch, entries: pa.Table, row: IntVector) -> Histograms:
+        """Build them from rows with ``k`` and ``catalogue_size``, and their entries; an entry may come in parts.
+
+        Parameters
+        ----------
+        row : int64, shape (n_entries,)
+            Row of each entry.
+        """
+        n_rows, width = rows.num_rows, N_GROUPS + 1
+        without = to_numpy(entries["without"])
+        of_everyone = without == EVERYONE
+        # The entries of everyone are in each histogram; those of a group only where it is left out.
+        repeats = np.where(of_everyone, width, 1)
+        source = np.repeat(np.arange(len(row)), repeats)
+        first = np.repeat(np.cumsum(repeats) - repeats, repeats)
+        place = np.where(of_everyone[source], np.arange(len(source)) - first, without[source] + 1)
+        group = row[source] * width + place
+        columns = {name: to_numpy(entries[name]).astype(np.float64)[source] for name in ("times", *COUNTS)}
+        n_lists, n_users = (
+            np.bincount(group, weights=columns[name], minlength=n_rows * width).reshape(n_rows, width)
+            for name in ("n_lists", "n_users")
+        )
+        exposure = Exposure.merged(
+            group,
+            columns["times"],
+            columns["n_items"],
+            columns["n_catalogued"],
+            columns["shared"],
+            columns["cosine"],
+            n_lists=n_lists.ravel(),
+            k=np.repeat(to_numpy(rows[C.K]), width),
+            catalogue_size=np.repeat(to_numpy(rows["catalogue_size"]).astype(np.float64), width),
+        )
+        users, lists = (np.rint(counts).astype(np.int64) for counts in (n_users, n_lists))
+        return cls(exposure, users[:, 0], lists[:, 0], users[:, 1:] < users[:, :1])

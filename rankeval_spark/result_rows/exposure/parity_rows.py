@@ -1,0 +1,64 @@
+"""Rows of ``metrics`` of the measures that compare popular and rare items, or a category."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.aggregate_state import rows_by_key
+from rankeval_spark.engine.aggregation.parity_sums import SUMS, is_disparity
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS
+from rankeval_spark.measures import Rates
+from rankeval_spark.measures.item_groups import BY_POPULARITY
+from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows
+from rankeval_spark.result_rows.metric_rows import metric_batch
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures import Measure
+
+
+@dataclass(frozen=True)
+class ParityRows:
+    """What the workers need to turn sums of groups of users into rows of ``metrics``."""
+
+    measures: tuple[Measure, ...]
+    rows: JackknifeRows
+
+    def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make the rows of each measure, of rows of ``parity.PARTIAL``: all of each slice that is there."""
+        given = [batch for batch in batches if batch.num_rows]
+        if not given:
+            return
+        table = pa.Table.from_batches(given)
+        first, row = rows_by_key(table, SLICE)
+        keys = pa.RecordBatch.from_pydict({name: pc.take(in_one_piece(table[name]), to_arrow(first)) for name in SLICE})
+        place = row * N_GROUPS + to_numpy(table[GROUP])
+        n_users, n_lists = (_summed(to_numpy(table[name]), place, len(first)) for name in ("n_users", C.N_LISTS))
+        sums = _summed(to_numpy(in_one_piece(table[SUMS]).flatten()).reshape(len(place), -1), place, len(first))
+        everyone = sums.sum(axis=1, keepdims=True)
+        without = np.concatenate([everyone, everyone - sums], axis=1)
+        ends = np.cumsum([_n_sums(measure) for measure in self.measures])
+        for measure, own in zip(self.measures, np.split(without, ends[:-1], axis=2), strict=True):
+            taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
+            values = measure.entry.values(Rates(taken, possible), measure.options).reshape(-1, 1 + N_GROUPS)
+            counts = {"n_users": n_users.sum(axis=1), "n_lists": n_lists.sum(axis=1), "has_users": n_users > 0}
+            yield metric_batch(self.rows.columns(measure, keys, values, **counts))
+
+
+def _n_sums(measure: Measure) -> int:
+    """Count the sums of a measure: of a category and all items, or of each group; taken, and what that is taken of."""
+    return 4 if is_disparity(measure) else 2 * len(BY_POPULARITY)
+
+
+def _summed(values: np.ndarray, place: np.ndarray, n_rows: int) -> np.ndarray:
+    """Add values up by row and group of users: shape (n_rows, N_GROUPS, ...)."""
+    found = np.zeros((n_rows * N_GROUPS, *values.shape[1:]), dtype=values.dtype)
+    np.add.at(found, place, values)
+    return found.reshape(n_rows, N_GROUPS, *values.shape[1:])

@@ -1,0 +1,239 @@
+"""From the rows of ``metrics`` and ``group_metrics`` of a slicing to how far its groups lie apart: one row of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.batch.codes import ascending, to_codes
+from rankeval_spark.measures import group_statistics
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+
+NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
+"""Columns that published rows have in addition."""
+
+KEY: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K)
+
+READ: Final = (*KEY, C.SLICE_VALUE, C.SLICE_VALUES, C.VALUE, "is_small", "ci_low", "ci_high", "ci_level")
+"""Columns that are read of both tables, those of :data:`NIGHT` where there are any."""
+
+IS_STATEMENT: Final = "_is_statement"
+"""Whether a row of both tables together is one of ``group_metrics``."""
+
+_STATEMENTS: Final = {
+    "gap": (group_statistics.GROUP_GAP, C.VALUE),
+    "ci_low": (group_statistics.GROUP_GAP, "ci_low"),
+    "ci_high": (group_statistics.GROUP_GAP, "ci_high"),
+    "ratio": (group_statistics.GROUP_RATIO, C.VALUE),
+    "ratio_ci_low": (group_statistics.GROUP_RATIO, "ci_low"),
+    "ratio_ci_high": (group_statistics.GROUP_RATIO, "ci_high"),
+    "mad": (group_statistics.USER_MAD, C.VALUE),
+}
+"""Numbers that ``group_metrics`` has already: kind of the row and column, by the column that they get."""
+
+_TYPES: Final = {
+    **{name: schemas.METRICS.field(name).type for name in (*NIGHT, *KEY)},
+    **dict.fromkeys(("n_groups", "n_left_out"), "int"),
+    **dict.fromkeys(
+        ("gap", "ci_low", "ci_high", "ci_level", "ratio", "ratio_ci_low", "ratio_ci_high", "mad"), "double"
+    ),
+    **{"lowest_group": "string", "lowest_value": "double", "highest_group": "string", "highest_value": "double"},
+}
+
+COLUMNS: Final = tuple(name for name in _TYPES if name not in NIGHT)
+"""Columns of the rows that are made here, after those of :data:`NIGHT`."""
+
+
+def row_type(night: Sequence[str]) -> str:
+    """Write the columns and their types as Spark reads them, some of :data:`NIGHT` first."""
+    return ", ".join(f"{name} {_TYPES[name]}" for name in (*night, *COLUMNS))
+
+
+def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
+    """Put what is known of each slicing into one row per (model, slice, measure, k).
+
+    The evaluation and its date come first where the rows have them, and their rows stay separate.
+
+    Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out and counted
+    in ``n_left_out``. ``gap`` is the greatest value less the least, ``ratio`` the least over the greatest with its own
+    interval, ``mad`` the mean absolute difference of all pairs (Elliot's UserMAD); NULL below two groups. These are
+    rows of ``group_metrics`` already; the groups at both ends are found here.
+
+    Parameters
+    ----------
+    metrics : pa.Table
+        Rows of ``schemas.METRICS``.
+    group_metrics : pa.Table
+        Rows of ``schemas.GROUP_METRICS`` made of them.
+
+    Returns
+    -------
+    pa.Table
+        :data:`COLUMNS`, in the order in which the measures of the slicings come first.
+    """
+    night = [name for name in NIGHT if name in metrics.column_names]
+    names = [*night, *READ]
+    groups = _Rows.of(metrics.select(names))
+    statements = _Rows.of(group_metrics.select(names), are_statements=True)
+    both = [one.table.select([*night, *KEY]) for one in (groups, statements)]
+    keys = pa.concat_tables(both, promote_options="default")  # columns of one may be declared without NULL
+    key, first = _numbered(keys)
+    n_groups = groups.table.num_rows
+    gaps = _Gaps(len(first), groups, key[:n_groups], statements, key[n_groups:])
+    found = {**_columns(pc.take(keys, to_arrow(first))), **gaps.columns()}
+    return pa.Table.from_pydict({name: found[name] for name in (*night, *COLUMNS)})
+
+
+def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Do the same with rows of both tables together, which :data:`IS_STATEMENT` distinguishes; all of a slicing."""
+    held = [batch for batch in batches if batch.num_rows]
+    if held:
+        rows = pa.Table.from_batches(held)
+        is_statement = to_numpy(rows[IS_STATEMENT])
+        yield from to_gaps(*(rows.filter(to_arrow(each)) for each in (~is_statement, is_statement))).to_batches()
+
+
+def is_compared(metrics: pa.Table) -> BoolVector:
+    """Say of each row whether its group is compared with others: not small, known, and with a value.
+
+    Parameters
+    ----------
+    metrics : pa.Table
+        Rows of ``schemas.METRICS``: ``value``, ``is_small`` and ``slice_values`` are read.
+
+    Returns
+    -------
+    bool, shape (n_rows,)
+    """
+    values = in_one_piece(metrics[C.SLICE_VALUES])
+    is_known = np.ones(len(values), dtype=np.bool_)
+    is_null = to_numpy(pc.is_null(pc.list_flatten(values)))
+    is_known[to_numpy(pc.list_parent_indices(values))[is_null]] = False
+    compared: BoolVector = to_numpy(pc.is_valid(metrics[C.VALUE])) & ~to_numpy(metrics["is_small"]) & is_known
+    return compared
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of one of the tables that are about groups of users.
+
+    Attributes
+    ----------
+    table : pa.Table
+        Columns :data:`READ`; ``measure`` is the one that a statement is about.
+    kind : list of str
+        What each row states, of :data:`group_statistics.KINDS`; empty for a group.
+    """
+
+    table: pa.Table
+    kind: Sequence[str]
+
+    @classmethod
+    def of(cls, table: pa.Table, *, are_statements: bool = False) -> _Rows:
+        is_of_groups = ~to_numpy(pc.equal(table[C.SLICE], to_texts([C.ALL_USERS])[0]))
+        rows = table.filter(to_arrow(is_of_groups))
+        if not are_statements:
+            return cls(rows, [""] * rows.num_rows)
+        parts = [_parts_of(label) for label in rows[C.MEASURE].to_pylist()]
+        is_stated = np.array([kind in group_statistics.KINDS for kind, _ in parts], dtype=np.bool_)
+        named = rows.set_column(rows.column_names.index(C.MEASURE), C.MEASURE, to_texts(label for _, label in parts))
+        return cls(named.filter(to_arrow(is_stated)), [kind for kind, _ in parts if kind in group_statistics.KINDS])
+
+    def numbers(self, name: str) -> FloatVector:
+        return to_numpy(self.table[name]).astype(np.float64)
+
+
+@lru_cache(maxsize=4096)
+def _parts_of(label: str) -> tuple[str, str]:
+    """Split the name of a statement into kind and measure; both empty where it is none."""
+    return group_statistics.parts_of(label) or ("", "")
+
+
+@dataclass(frozen=True)
+class _Gaps:
+    """What is known of each of some keys, by their positions.
+
+    Attributes
+    ----------
+    n : int
+        Number of keys.
+    groups, statements : _Rows
+    of_group, of_statement : int64, shape (n_rows,)
+        Key of each of their rows.
+    """
+
+    n: int
+    groups: _Rows
+    of_group: IntVector
+    statements: _Rows
+    of_statement: IntVector
+
+    def columns(self) -> dict[str, pa.Array]:
+        """Make the columns after the key."""
+        compared = is_compared(self.groups.table)
+        counts = {"n_groups": compared, "n_left_out": ~compared}
+        return {
+            **{name: self._count(each) for name, each in counts.items()},
+            **{name: self._stated(kind, of) for name, (kind, of) in _STATEMENTS.items()},
+            "ci_level": self._level(),
+            **self._extreme("lowest", np.flatnonzero(compared), sign=1),
+            **self._extreme("highest", np.flatnonzero(compared), sign=-1),
+        }
+
+    def _count(self, chosen: BoolVector) -> pa.Array:
+        return to_arrow(np.bincount(self.of_group[chosen], minlength=self.n).astype(np.int32))
+
+    def _stated(self, kind: str, name: str) -> pa.Array:
+        """Take a number from the one row of that kind."""
+        is_it = np.array([one == kind for one in self.statements.kind], dtype=np.bool_)
+        found = np.full(self.n, np.nan)
+        found[self.of_statement[is_it]] = self.statements.numbers(name)[is_it]
+        return _nullable(found)
+
+    def _level(self) -> pa.Array:
+        level = np.full(self.n, np.nan)
+        for key, rows in ((self.of_group, self.groups), (self.of_statement, self.statements)):
+            np.fmax.at(level, key, rows.numbers("ci_level"))
+        return _nullable(level)
+
+    def _extreme(self, end: str, compared: IntVector, *, sign: int) -> dict[str, pa.Array]:
+        """Name the first group by its value, and the value; of two that are equal, the one whose name comes first."""
+        value, name = self.groups.numbers(C.VALUE), to_codes(self.groups.table[C.SLICE_VALUE])
+        order = np.lexsort(
+            (ascending(name.values)[name.code[compared]], sign * value[compared], self.of_group[compared])
+        )
+        by_key = compared[order]
+        keys, first = np.unique(self.of_group[by_key], return_index=True)
+        row, is_absent = np.zeros(self.n, dtype=np.int64), np.ones(self.n, dtype=np.bool_)
+        row[keys], is_absent[keys] = by_key[first], False
+        rows = to_arrow(row, is_null=is_absent)
+        found = ((C.SLICE_VALUE, "group"), (C.VALUE, "value"))
+        return {f"{end}_{of}": pc.take(in_one_piece(self.groups.table[each]), rows) for each, of in found}
+
+
+def _numbered(keys: pa.Table) -> tuple[IntVector, IntVector]:
+    """Give the different rows of a table numbers in the order in which they come; return the first row of each too."""
+    number = np.zeros(keys.num_rows, dtype=np.int64)
+    for column in keys.columns:
+        codes = to_codes(column)
+        number = to_codes(to_arrow(number * max(codes.n_values, 1) + codes.code)).code
+    _, first = np.unique(number, return_index=True)
+    return number, first
+
+
+def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def _nullable(values: FloatVector) -> pa.Array:
+    return to_arrow(values, is_null=np.isnan(values))

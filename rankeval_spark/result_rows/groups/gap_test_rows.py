@@ -1,0 +1,245 @@
+"""Would the gap between groups be as large under random assignment of users to groups: a p for each gap, on request.
+
+Each user draws a label in every replicate, from the hash of their id alone, with the shares that the groups have. Which
+groups are compared, and how many users they have, is read from ``metrics`` before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.bootstrap_sums import Users
+from rankeval_spark.engine.aggregation.slices import Key, doubles, encoded, groups_of, in_chunks, unpacked
+from rankeval_spark.engine.comparisons.comparison_state import MOST_HELD
+from rankeval_spark.result_rows.metric_rows import nullable
+from rankeval_spark.statistics import multiple_testing
+from rankeval_spark.statistics.groups.gap_permutation import Relabelled, gap_p, relabel
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.multiple_testing import Correction
+    from rankeval_spark.statistics.resampling.replicate_sums import Draws
+
+Values: TypeAlias = tuple[str, ...]
+"""Values of a slice, which name a group."""
+
+_GAP: Final = f"{C.MODEL_ID} string, {C.SLICE} string, {C.MEASURE} string, {C.K} int, n_groups int, gap double"
+_GAP_FIELDS: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, "n_groups", "gap")
+
+TESTED: Final = f"test int, {_GAP}"
+"""Rows of :func:`gap_test_rows`, the position of the gap first."""
+
+SCHEMA: Final = (
+    f"{_GAP}, p_value double, p_adjusted double, correction string, family_size bigint, replicates int, reason string"
+)
+"""Rows of :func:`adjusted`."""
+
+TESTED_SCHEMA: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in (C.MODEL_ID, C.SLICE, C.MEASURE)),
+        *((C.K, pa.int32()), ("n_groups", pa.int32()), ("gap", pa.float64()), ("p_value", pa.float64())),
+    ]
+)
+"""Gaps with their p, before it is adjusted."""
+
+ROW_SCHEMA: Final = pa.schema(
+    [
+        *TESTED_SCHEMA,
+        *(("p_adjusted", pa.float64()), ("correction", pa.string()), ("family_size", pa.int64())),
+        *(("replicates", pa.int32()), ("reason", pa.string())),
+    ]
+)
+"""Columns of SCHEMA as Arrow types."""
+
+PARTIAL: Final = "test int, n binary, sums binary"
+_PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("n", pa.binary()), ("sums", pa.binary())])
+_P: Final = pa.schema([("test", pa.int32()), ("p_value", pa.float64())])
+
+
+@dataclass(frozen=True)
+class ComparedGroups:
+    """The groups that are compared in one measure at one cutoff, and how far they lie apart.
+
+    Attributes
+    ----------
+    model, slice, measure : str
+        As in ``metrics``.
+    k : int
+        The cutoff.
+    groups : mapping
+        Users of each group who have a value, by the values of the slice; fewer than two groups have no gap.
+    gap : float
+        Greatest mean less the least; NaN where there is none.
+    """
+
+    model: str
+    slice: str
+    measure: str
+    k: int
+    groups: Mapping[Values, int]
+    gap: float
+
+
+def gaps_of(rows: Sequence[Mapping[str, Any]]) -> list[ComparedGroups]:
+    """Put the rows of ``metrics`` that are about groups of users together; ``is_compared`` says which of them count."""
+    found: dict[tuple[str, str, str, int], dict[Values, tuple[int, float]]] = {}
+    for row in rows:
+        groups = found.setdefault((row[C.MODEL_ID], row[C.SLICE], row[C.MEASURE], row[C.K]), {})
+        if row["is_compared"]:
+            groups[tuple(row[C.SLICE_VALUES])] = (row["n_users"], row[C.VALUE])
+    return [
+        ComparedGroups(
+            *key,
+            {values: n for values, (n, _) in sorted(groups.items())},
+            _range([mean for _, mean in groups.values()]),
+        )
+        for key, groups in sorted(found.items())
+    ]
+
+
+def _range(means: Sequence[float]) -> float:
+    return max(means) - min(means) if len(means) > 1 else np.nan
+
+
+def gap_test_rows(gaps: Sequence[ComparedGroups]) -> list[tuple[int | str | float | None, ...]]:
+    """Lay gaps out as rows of ``TESTED``."""
+    return [
+        (test, one.model, one.slice, one.measure, one.k, len(one.groups), None if np.isnan(one.gap) else one.gap)
+        for test, one in enumerate(gaps)
+    ]
+
+
+@dataclass(frozen=True)
+class _Lot:
+    """Gaps of one model and slicing between the same groups, of as many users: one draw serves them all."""
+
+    groups: tuple[Values, ...]
+    n_users: tuple[int, ...]
+    tests: tuple[int, ...]
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of the users that each group has."""
+        n = np.array(self.n_users, dtype=np.float64)
+        shares: np.ndarray = n / n.sum()
+        return shares
+
+
+@dataclass(frozen=True)
+class GapPermutation:
+    """What the workers need, and what they do; ``slices`` gives the columns of each slicing by its name."""
+
+    gaps: tuple[ComparedGroups, ...]
+    columns: Mapping[str, str]
+    slices: Mapping[str, tuple[str, ...]]
+    ks: tuple[int, ...]
+    draws: Draws
+
+    @cached_property
+    def measures(self) -> tuple[str, ...]:
+        """Columns that are read."""
+        return tuple(dict.fromkeys(self.columns[one.measure] for one in self.gaps))
+
+    @cached_property
+    def _lots(self) -> Mapping[str, Mapping[str, Sequence[_Lot]]]:
+        """What is drawn, by slicing and model."""
+        tests: dict[tuple[str, str, tuple[Values, ...], tuple[int, ...]], list[int]] = {}
+        for test, one in enumerate(self.gaps):
+            if not np.isnan(one.gap):
+                key = (one.slice, one.model, tuple(one.groups), tuple(one.groups.values()))
+                tests.setdefault(key, []).append(test)
+        found: dict[str, dict[str, list[_Lot]]] = {}
+        for (slice_, model, groups, n_users), own in tests.items():
+            found.setdefault(slice_, {}).setdefault(model, []).append(_Lot(groups, n_users, tuple(own)))
+        return found
+
+    def draw(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Sum up the users of a partition under their random labels: rows of a test each."""
+        held: dict[tuple[int, ...], Relabelled] = {}
+        for chunk in in_chunks(batches):
+            table = unpacked(encoded(chunk, [C.MODEL_ID]))
+            values = np.column_stack([doubles(table, name) for name in self.measures])
+            if np.isnan(values).all():
+                continue
+            for tests, found in self._relabelled(Users.of(table, values, np.ones_like(values), self.ks)):
+                held[tests] = held[tests].merge(found) if tests in held else found
+                if sum(one.n.nbytes + one.sums.nbytes for one in held.values()) > MOST_HELD:
+                    yield from _to_batches(held)
+                    held = {}
+        yield from _to_batches(held)
+
+    def _relabelled(self, users: Users) -> Iterator[tuple[tuple[int, ...], Relabelled]]:
+        values = np.where(users.denominators > 0, users.numerators, np.nan)
+        for slice_, by_model in self._lots.items():
+            keys, group = groups_of(users.first_rows, self.slices[slice_], self.ks)
+            for model, lots in by_model.items():
+                for lot in lots:
+                    is_drawn = np.array([_is_among(key, model, lot.groups) for key in keys], dtype=np.bool_)[group]
+                    yield (
+                        lot.tests,
+                        relabel(
+                            values[is_drawn][:, [self._column(test) for test in lot.tests]],
+                            users.hashes[is_drawn],
+                            self.draws,
+                            lot.shares,
+                        ),
+                    )
+
+    def _column(self, test: int) -> int:
+        """Find the place of a measure at its cutoff among a user's values."""
+        one = self.gaps[test]
+        return self.ks.index(one.k) * len(self.measures) + self.measures.index(self.columns[one.measure])
+
+    def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
+        """Give the p of one test from the sums of all partitions, in an order of their own."""
+        test = key[0].as_py()
+        shape = (len(self.gaps[test].groups), 1, self.draws.replicates)
+        states = sorted(zip(group["n"].to_pylist(), group["sums"].to_pylist(), strict=True))
+        parts = (Relabelled(*(np.frombuffer(part).reshape(shape) for part in state)) for state in states)
+        p = gap_p(np.array([self.gaps[test].gap]), reduce(Relabelled.merge, parts))
+        return pa.Table.from_arrays([pa.array([test], pa.int32()), pa.array(p)], schema=_P)
+
+
+def _is_among(key: Key, model: str, groups: tuple[Values, ...]) -> bool:
+    return key[0] == model and key[1] in groups
+
+
+def _to_batches(held: Mapping[tuple[int, ...], Relabelled]) -> Iterator[pa.RecordBatch]:
+    """Lay sums out as rows of PARTIAL: a batch for each test, for with many groups and replicates it is large."""
+    for tests, found in held.items():
+        for place, test in enumerate(tests):
+            n, sums = (np.ascontiguousarray(part[:, place]).tobytes() for part in (found.n, found.sums))
+            yield pa.RecordBatch.from_pylist([{"test": test, "n": n, "sums": sums}], schema=_PARTIAL_FIELDS)
+
+
+def adjusted(
+    batches: Iterator[pa.RecordBatch], *, replicates: int, correction: Correction, alpha: float
+) -> Iterator[pa.RecordBatch]:
+    """Adjust the p of all gaps for their number, and say where there is none."""
+    held = list(batches)
+    if not held:
+        return
+    rows = pa.Table.from_batches(held)
+    p = doubles(rows, "p_value")
+    n = np.full(rows.num_rows, float(replicates))
+    found = multiple_testing.adjust(
+        p, np.zeros(rows.num_rows, dtype=np.int64), correction=correction, alpha=alpha, replicates=n
+    )
+    reason = np.where(np.isnan(p), "few_groups", found.reason)
+    columns = [
+        *(rows[name] for name in _GAP_FIELDS),
+        nullable(p),
+        nullable(found.p),
+        pa.array([correction] * rows.num_rows),
+        pa.array(found.family_size),
+        pa.array(n.astype(np.int32)),
+        pa.array(reason.tolist(), pa.string()),
+    ]
+    names = [*_GAP_FIELDS, "p_value", "p_adjusted", "correction", "family_size", "replicates", "reason"]
+    yield from pa.Table.from_arrays(columns, names).to_batches()

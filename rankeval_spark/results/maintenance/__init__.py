@@ -1,0 +1,1 @@
+"""Maintenance of a results root: small files, old rows, forgotten users."""

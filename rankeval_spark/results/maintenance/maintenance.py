@@ -1,0 +1,288 @@
+"""Keeping a results root small and in order, at any time: next to runs, and after a crash at any point.
+
+Each step takes the root's publish lock for itself, finishes what another run left unfinished, and publishes the table
+versions it made with a MAINTAINED row, so that no publish waits for more than one of them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.results import journal
+from rankeval_spark.results.maintenance import migration, retention
+from rankeval_spark.results.published_results import OF_USERS
+from rankeval_spark.results.publishing import quarantine, removal
+from rankeval_spark.results.publishing.failpoints import reach
+from rankeval_spark.results.publishing.publish import recover
+from rankeval_spark.results.publishing.staging import STAGING_FOLDER
+from rankeval_spark.results.run_facts import Night, RunFacts
+from rankeval_spark.results.storage import delta_log, statements, tables
+from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import Column, SparkSession
+
+    from rankeval_spark.results.storage.file_store import Storage
+    from rankeval_spark.results.storage.locks import Lock
+
+ALL: Final = (*(schema.name for schema in schemas.PUBLISHED), schemas.RUNS.name)
+"""Tables that can be compacted and cleaned; ``runs``, to which each step adds a row, comes last."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Staging folders: those that were removed, and those that a live run still needs."""
+
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """Nights whose rows of single users were deleted.
+
+    Attributes
+    ----------
+    before : date or None
+        The first date that is kept; None where nothing was ever published.
+    """
+
+    before: date | None
+    nights: tuple[Night, ...]
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """Small files that became larger ones."""
+
+    n_before: int
+    n_after: int
+
+
+class Maintenance:
+    """Steps of maintenance of one root; made by :meth:`ResultsStore.maintenance`.
+
+    Parameters
+    ----------
+    publish_lock : callable
+        Gives the root's publish lock for an owner.
+    take_over : callable
+        Whether no live run holds the night of a slug. The lock of a dead one is taken from it, and it and the runs
+        given, which said nothing of their end, are recorded as FAILED.
+    code_version : str
+        Written into ``runs``.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        storage: Storage,
+        *,
+        publish_lock: Callable[[str], AbstractContextManager[Lock]],
+        take_over: Callable[[str, Sequence[str]], bool],
+        code_version: str,
+    ) -> None:
+        self._spark = spark
+        self._storage = storage
+        self._publish_lock = publish_lock
+        self._take_over = take_over
+        self._code_version = code_version
+        self._id = f"maintain-{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+    def migrate(self) -> list[str]:
+        """Bring the tables up to what this version declares; say what changed.
+
+        Raises
+        ------
+        ResultsError
+            A table differs in more than what it lacks; nothing was changed. Or rows break a constraint.
+        """
+        with self._publish_lock(self._id) as lock:
+            root = Root(self._spark, self._storage, lock)
+            plans = migration.plan_all(root)
+            for plan in plans:
+                with self._turn_for(plan.schema.name):
+                    migration.carry_out(root, plan)
+                reach("after_migration")
+            changed = [schema.name for schema in schemas.PUBLISHED]  # one that was killed before changed some, too
+            self._publish(root, recover(root), changed, "migrated to the columns and constraints of this version")
+        return [str(plan) for plan in plans]
+
+    def remove_staging(self) -> Staged:
+        """Remove the staging folders that are not needed: no live run has them, and no announced publish.
+
+        Runs that ended silently, and without a folder, are recorded as FAILED likewise.
+        """
+        with self._turn():
+            for slug, run_ids in journal.unended(self._spark, self._storage).items():
+                self._take_over(slug, run_ids)
+            removed, kept = [], []
+            for name in self._storage.names(STAGING_FOLDER):
+                # A run has its folder only while it holds its night, and a later run of the night has another one.
+                night = name.rpartition(".")[0]
+                if night and self._take_over(night, ()):
+                    self._storage.remove(f"{STAGING_FOLDER}/{name}")
+                    removed.append(name)
+                else:
+                    kept.append(name)
+        return Staged(tuple(removed), tuple(kept))
+
+    def keep_days(self, days: int, *, newest: date | None = None, evaluation: str | None = None) -> Deleted:
+        """Delete rows of ``lists`` and ``user_metrics`` of dates more than ``days`` before the newest one.
+
+        Quarantined rows of these dates go with them.
+
+        Parameters
+        ----------
+        days : int
+            How many days are kept in addition to the newest date.
+        newest : date, optional
+            Count from this date; from the newest published one by default.
+        evaluation : str, optional
+            Only of this evaluation; of all by default.
+        """
+        with self._turn() as (root, state):
+            published = self._newest(evaluation)
+            newest = newest or published
+            if published is None or newest is None:
+                return Deleted(None, ())
+            before = newest - timedelta(days=days)
+            quarantine.remove(self._storage, evaluation=_any_night(evaluation), before=before)
+            found = self._tables_by_night(F.col(C.EVALUATION_DATE) < F.lit(before), evaluation)
+            if found:
+                reason = f"{' and '.join(OF_USERS)} deleted: of dates before {before}"
+                intents = [self._intent(night, names, reason) for night, names in found.items()]
+                announced = journal.record_all(self._spark, self._storage, intents, after=state.last_recorded)
+                reach("after_maintaining")
+                removal.finish(root, intents, after=announced)
+        return Deleted(before, tuple(found))
+
+    def erase_user(self, user: str, *, evaluation: str | None = None) -> dict[str, int]:
+        """Erase a user from every table that names users; return how many rows of each did.
+
+        Older versions of the tables hold the user until their files are older than the retention and VACUUM has run.
+        Means stay as they are. The id is written nowhere. Quarantined rows go altogether: a row that could not be read
+        may name anybody.
+        """
+        with self._turn() as (root, state):
+            self._newest(evaluation)
+            quarantine.remove(self._storage, evaluation=_any_night(evaluation))
+            of_it = F.lit(True) if evaluation is None else F.col(C.EVALUATION) == F.lit(evaluation)
+            n_rows = {}
+            for table in OF_USERS:
+                rows = of_it & (F.col(C.USER_ID) == F.lit(user))
+                n_rows[table] = self._count(table, rows)
+                if n_rows[table]:
+                    removal.delete_rows(root, table, rows)
+                reach("after_erasure")
+            for table, forget, named in (
+                (schemas.CHECKS.name, removal.forget_checks, removal.named_in_checks(user)),
+                (schemas.RUNS.name, removal.forget_errors, removal.named_in_errors(user)),
+            ):
+                n_rows[table] = self._count(table, of_it & named)
+                if n_rows[table]:
+                    forget(root, user, of_it)
+            self._publish(root, state, list(n_rows), "a user was erased")
+        return n_rows
+
+    def compact(self, table: str) -> Compacted:
+        """Merge small files of each night of a table into larger ones; no row changes."""
+        with self._turn() as (root, state):
+            with self._turn_for(table):
+                merged = retried(root, lambda: statements.compact_files(self._spark, self._storage, table))
+            reach("after_compaction")
+            self._publish(root, state, [table], "small files merged")
+        return Compacted(*merged)
+
+    def unneeded_files(self, table: str) -> int:
+        """Count the files that :meth:`vacuum` would delete."""
+        self._require_retention(table)
+        return statements.unneeded_files(self._spark, self._storage, table)
+
+    def vacuum(self, table: str) -> None:
+        """Delete the files that no version within the table's retention needs.
+
+        Raises
+        ------
+        ConfigError
+            The retention is shorter than what pinned readers need.
+        """
+        self._require_retention(table)
+        with self._turn() as (root, state):
+            with self._turn_for(table):
+                statements.vacuum(self._spark, self._storage, table)
+            self._publish(root, state, [table], "files that no version needs deleted")
+
+    @contextmanager
+    def _turn(self) -> Iterator[tuple[Root, journal.JournalState]]:
+        """Hold the publish lock for one step; nothing that another run announced is pending within it."""
+        with self._publish_lock(self._id) as lock:
+            root = Root(self._spark, self._storage, lock)
+            yield root, recover(root)
+
+    def _turn_for(self, table: str) -> AbstractContextManager[object]:
+        """Keep runs from committing to ``runs`` meanwhile; the other tables have no writer but us."""
+        return turn_for_runs(self._storage, self._id) if table == schemas.RUNS.name else nullcontext()
+
+    def _publish(self, root: Root, state: journal.JournalState, changed: list[str], reason: str) -> None:
+        """Move the pin of readers to the new versions of some tables, if they have any."""
+        latest = {table: delta_log.latest_version(self._storage, table) for table in changed if table in state.versions}
+        versions = {**state.versions, **latest}
+        if versions == state.versions:
+            return
+        reach("before_maintained")
+        today = Night(journal.MAINTENANCE, datetime.now(timezone.utc).date())
+        event = journal.RunEvent(
+            self._facts(today, self._id), journal.MAINTAINED, reason=reason, table_versions=versions
+        )
+        journal.record(self._spark, self._storage, event, after=state.last_recorded, held=[root.lock])
+
+    def _newest(self, evaluation: str | None) -> date | None:
+        """Newest published date; an evaluation that has none is an error, for it may be misspelt."""
+        newest = journal.newest_date(self._spark, self._storage, evaluation)
+        if newest is None and evaluation is not None:
+            raise InputError(
+                Fault("--evaluation", f"{evaluation!r}, of which nothing was published", "a published evaluation")
+            )
+        return newest
+
+    def _tables_by_night(self, rows: Column, evaluation: str | None) -> dict[Night, list[str]]:
+        """Find the nights that have rows of single users, with the tables that do."""
+        found: dict[Night, list[str]] = {}
+        for table in OF_USERS:
+            frame = tables.read_table(self._spark, self._storage, table).where(rows)
+            frame = frame if evaluation is None else frame.where(F.col(C.EVALUATION) == F.lit(evaluation))
+            for row in frame.select(C.EVALUATION, C.EVALUATION_DATE).distinct().collect():
+                found.setdefault(Night(*row), []).append(table)
+        return dict(sorted(found.items(), key=lambda item: (item[0].evaluation_date, item[0].evaluation)))
+
+    def _intent(self, night: Night, names: list[str], reason: str) -> dict[str, object]:
+        # Of an id of its own: what is pending is told by the id, and other steps publish in between.
+        facts = self._facts(night, f"{self._id}-delete")
+        event = journal.RunEvent(facts, journal.MAINTAINING, reason=reason, n_rows=dict.fromkeys(names, 0))
+        return event.values(datetime.now(timezone.utc))
+
+    def _facts(self, night: Night, run_id: str) -> RunFacts:
+        return RunFacts(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
+
+    def _count(self, table: str, rows: Column) -> int:
+        return tables.read_table(self._spark, self._storage, table).where(rows).count()
+
+    def _require_retention(self, table: str) -> None:
+        found = statements.properties_of(self._spark, self._storage, table)
+        retention.require_enough(table, found.get(retention.PROPERTY, retention.DELTA_DEFAULT))
+
+
+def _any_night(evaluation: str | None) -> Night | None:
+    return None if evaluation is None else Night(evaluation, date.min)

@@ -1,0 +1,312 @@
+"""Reading published results: always whole runs, at the versions that the newest commit of ``runs`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, overload
+
+from typing_extensions import TypeVar
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import ConfigError, Fault, InputError
+from rankeval_spark.results import journal
+from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
+from rankeval_spark.results.reading.table_readers import Requested, is_native, reader_of
+from rankeval_spark.results.storage.file_store import normalise
+from rankeval_spark.spark.version import require_spark
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.report.plots import PublishedPlots
+    from rankeval_spark.results.journal import Event
+    from rankeval_spark.results.reading.table_readers import Reader
+    from rankeval_spark.results.storage.row_filters import Filters
+
+Frame = TypeVar("Frame", default=Any)
+"""``pyarrow.Table`` without Spark, ``pyspark.sql.DataFrame`` with it."""
+
+Value: TypeAlias = str | int | float | date | None
+Values: TypeAlias = Value | Sequence[Value]
+"""What a column must be equal to: a value, or one of several; None: anything."""
+
+Day: TypeAlias = date | str
+Days: TypeAlias = Day | Sequence[Day] | None
+Names: TypeAlias = str | Sequence[str] | None
+Deleted = dict[tuple[str, date], frozenset[str]]
+"""Names of tables by evaluation and date."""
+
+OF_USERS: Final = ("lists", "user_metrics")
+"""Tables that grow with the users: ``rankeval maintain --keep-days`` deletes their old nights."""
+
+DELETED: Final = "deleted by rankeval maintain --keep-days"
+FIX: Final = "its metrics, comparisons, gates and checks are kept; run the date again to have its users back"
+
+
+class Results(Generic[Frame]):
+    """The results of earlier runs, pinned: another run may publish meanwhile, these rows do not change.
+
+    ``Results(root)`` reads in this process, in which there need not be Spark, and gives Arrow tables; it takes a root
+    on a local disk. ``Results(spark, root)`` gives DataFrames, wherever the root is.
+
+    Parameters
+    ----------
+    spark : SparkSession, optional
+        Session with Delta; a Spark Connect session will do.
+    root : str
+        Local path or URI of the results root.
+
+    Notes
+    -----
+    The versions are looked up once, when rows are first requested; :meth:`refresh` looks again. ``date``,
+    ``evaluation`` and ``equal`` narrow the rows down: each is a value that the column must have, or a list of values of
+    which it must have one. Files of other nights are never opened.
+    """
+
+    @overload
+    def __init__(self: Results[pa.Table], root: str, /) -> None: ...
+    @overload
+    def __init__(self: Results[pa.Table], *, root: str) -> None: ...
+    @overload
+    def __init__(self: Results[DataFrame], spark: SparkSession, root: str) -> None: ...
+    def __init__(self, spark: SparkSession | str | None = None, root: str | None = None) -> None:
+        session, location = (None, spark) if isinstance(spark, str) else (spark, root)
+        if location is None:
+            raise ConfigError(Fault("Results(root=)", "none", "the results root of earlier runs"))
+        self._root = normalise(location)
+        self._small: Reader[Any, Any] = reader_of(session, self._root)
+        self._reader: Reader[Any, Frame] = self._small if session is None else _by_spark(session, self._root)
+        self._versions: Mapping[str, int] | None = None
+        self._history: Sequence[Event] = ()
+
+    def refresh(self) -> Results[Frame]:
+        """Look up again which versions are published; return self."""
+        self._versions = None
+        return self
+
+    def runs(self, *, date: Days = None, evaluation: Names = None) -> Frame:
+        """Every event of every run, those of failed and running ones included."""
+        return self._reader.frame(self._reader.scan("runs", where=_night(date, evaluation)))
+
+    def lists(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
+        """One row a list: ranks and gains of its hits; ``equal`` are columns and the value they must have."""
+        return self._frame("lists", date, evaluation, equal)
+
+    def user_metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
+        """One row a list and cutoff, a column a measure; NULL where undefined *or* not requested."""
+        return self._frame("user_metrics", date, evaluation, equal)
+
+    def metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
+        """One row a model, slice, measure and cutoff."""
+        return self._frame("metrics", date, evaluation, equal)
+
+    def group_metrics(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
+        """One row a model, slice and statistic of its groups; none without slices and item slices."""
+        return self._frame("group_metrics", date, evaluation, equal)
+
+    def comparisons(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
+        """One row a model against a baseline, by slice, measure and cutoff; none where nothing was compared."""
+        return self._frame("comparisons", date, evaluation, equal)
+
+    def gates(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
+        """One row a rule for a model on a slice, with the verdict in a sentence; none where there is no rule."""
+        return self._frame("gates", date, evaluation, equal)
+
+    def checks(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
+        """One row a check of an input."""
+        return self._frame("checks", date, evaluation, equal)
+
+    def user_values(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
+        """Long view of :meth:`user_metrics`: a row a list, measure and cutoff that its run computed.
+
+        ``value`` is NULL only where the measure is undefined.
+        """
+        labels = equal.pop(C.MEASURE, None)
+        wide = self._scan(self._reader, "user_metrics", date, evaluation, equal)
+        if set(self._reader.names(wide)) <= set(schemas.USER_METRICS.field_names()):
+            raise self._nothing_published()
+        requested = self._requested(_night(date, evaluation), labels)
+        return self._reader.user_values(wide, requested, [*C.RUN_KEY, *C.LIST_KEY, C.K])
+
+    def published(self, table: str) -> Frame:
+        """Whole published table, by name."""
+        return self._frame(table, None, None, {})
+
+    def scan(
+        self,
+        table: str,
+        *,
+        date: Days = None,
+        evaluation: Names = None,
+        **equal: Values,
+    ) -> Any:  # noqa: ANN401 - a dataset of Arrow, whose classes have no types, or a DataFrame
+        """Rows of a table that are not read yet, for more of them than fit into memory.
+
+        Returns
+        -------
+        pyarrow.dataset.Dataset or DataFrame
+            DuckDB, Polars and pandas take the dataset; ``to_batches()`` reads it piece by piece.
+        """
+        return self._scan(self._reader, table, date, evaluation, equal)
+
+    def arrow(
+        self,
+        table: str,
+        *,
+        date: Days = None,
+        evaluation: Names = None,
+        columns: Sequence[str] | None = None,
+        **equal: Values,
+    ) -> pa.Table:
+        """Rows of a small table as Arrow, with a session too; all columns where none is named."""
+        return self._small.arrow(self._scan(self._small, table, date, evaluation, equal), columns)
+
+    @property
+    def plot(self) -> PublishedPlots:
+        """Figures: ``plot.history()`` over nights, ``plot.leaderboard()`` and ``plot.forest()`` of one.
+
+        They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
+        """
+        from rankeval_spark.report.plots import PublishedPlots  # noqa: PLC0415 - scipy takes a moment
+
+        return PublishedPlots(self)
+
+    def nights(self, table: str = schemas.METRICS.name) -> list[tuple[str, date]]:
+        """Name the evaluations and dates that a table has rows of, oldest first; no row is read for it."""
+        found = self._small.nights(table, version=self._version_of(table))
+        return sorted(found, key=lambda night: (night[1], night[0]))
+
+    def table_versions(self) -> Mapping[str, int]:
+        """Delta version of every table as last published."""
+        if self._versions is None:
+            told = ("status", "in", (PUBLISHED, MAINTAINING, MAINTAINED))
+            events = self._events(where=[told], columns=[*C.RUN_KEY, "status", "n_rows", "table_versions"])
+            commits = [place for place, event in enumerate(events) if event["status"] in COMMITS]
+            if not commits:
+                raise self._nothing_published()
+            self._versions, self._history = dict(events[commits[-1]]["table_versions"]), events[: commits[-1] + 1]
+        return self._versions
+
+    def deleted(self, *, date: Days = None, evaluation: Names = None) -> Deleted:
+        """Nights whose rows of single users were deleted by ``rankeval maintain --keep-days``, with the tables.
+
+        As of the versions that are read: a night that was run again since is not among them.
+        """
+        self.table_versions()
+        where = _night(date, evaluation)
+        return _deleted(event for event in self._history if all(_meets(event, *condition) for condition in where))
+
+    def _requested(self, where: Filters, labels: Values) -> dict[Requested, set[str]]:
+        """Find what the published runs computed: the runs of each measure, cutoff and column."""
+        published = [*where, ("status", "=", PUBLISHED)]
+        found: dict[Requested, set[str]] = {}
+        for event in self._events(where=published, columns=[C.RUN_ID, "measures"]):
+            for one in event["measures"] or ():
+                if one["column"] is not None and (labels is None or one[C.MEASURE] in _as_list(labels)):
+                    of = Requested(one[C.MEASURE], one[C.K], one["column"])
+                    found.setdefault(of, set()).add(event[C.RUN_ID])
+        return found
+
+    def _events(self, *, where: Filters, columns: Sequence[str]) -> list[Event]:
+        return journal.events_of(self._small, columns=columns, where=where)
+
+    def _frame(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> Frame:
+        return self._reader.frame(self._scan(self._reader, table, date, evaluation, equal))
+
+    def _scan(
+        self, reader: Reader[Any, Any], table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]
+    ) -> Any:  # noqa: ANN401 - as `scan`
+        version = self._version_of(table)
+        if date is not None and table in OF_USERS:
+            self._require_kept(table, date, evaluation)
+        return reader.scan(table, version=version, where=[*_night(date, evaluation), *_conditions(equal)])
+
+    def _version_of(self, table: str) -> int:
+        versions = self.table_versions()
+        if table not in versions:
+            raise self._nothing_published()
+        return versions[table]
+
+    def _require_kept(self, table: str, date: Day | Sequence[Day], evaluation: Names) -> None:
+        """Refuse a night whose rows were deleted: none of them is not the same as none at all."""
+        gone = [night for night, names in self.deleted(date=date, evaluation=evaluation).items() if table in names]
+        if gone:
+            raise InputError(
+                *(Fault(f"{name}, {day}", f"no {table}: {DELETED}", f"its {table}", FIX) for name, day in gone)
+            )
+
+    def _nothing_published(self) -> InputError:
+        return InputError(Fault(f"results {self._root}", "no published run", "at least one", "run an evaluation first"))
+
+
+def results_of(spark: SparkSession | None, root: str) -> Results[Any]:
+    """Read a root in this process where it can, and by Spark elsewhere."""
+    return Results(root) if spark is None or is_native(root) else Results(spark, root)
+
+
+def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]) -> Results[DataFrame]:
+    """Read the tables as they were, at the versions that an event of ``runs`` names, while they are retained."""
+    results = Results(spark, root)
+    results._versions = dict(table_versions)
+    return results
+
+
+def _by_spark(spark: SparkSession, root: str) -> Reader[Any, Any]:
+    require_spark()
+    from rankeval_spark.results.reading.spark_reader import SparkReader  # noqa: PLC0415 - imports pyspark
+
+    return SparkReader(spark, root)
+
+
+def _night(date: Days, evaluation: Names) -> Filters:
+    return _conditions({C.EVALUATION: evaluation, C.EVALUATION_DATE: date})
+
+
+def _conditions(equal: Mapping[str, Values]) -> Filters:
+    """Write what columns must be equal to as conditions; dates may be texts."""
+    given = {name: value for name, value in equal.items() if value is not None}
+    read = {name: [_as_day(name, one) for one in _as_list(value)] for name, value in given.items()}
+    return [
+        (name, "in", read[name]) if _are_several(value) else (name, "=", read[name][0]) for name, value in given.items()
+    ]
+
+
+def _meets(event: Event, name: str, how: str, value: Any) -> bool:  # noqa: ANN401 - a value, or several
+    return bool(event[name] in value if how == "in" else event[name] == value)
+
+
+def _are_several(value: Values) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, str)
+
+
+def _as_list(values: Values) -> list[Any]:
+    return list(values) if isinstance(values, Collection) and not isinstance(values, str) else [values]
+
+
+def _deleted(events: Iterable[Event]) -> Deleted:
+    """Follow events in the order of time: a deletion takes tables of a night away, a publish brings all of them."""
+    found: Deleted = {}
+    announced: set[str] = set()
+    for event in events:
+        night = (event[C.EVALUATION], event[C.EVALUATION_DATE])
+        if event["status"] == MAINTAINING:
+            announced.add(event[C.RUN_ID])
+        elif event["status"] == PUBLISHED:
+            found.pop(night, None)
+        elif event[C.RUN_ID] in announced:  # any other MAINTAINED row is about the versions of tables only
+            found[night] = found.get(night, frozenset()) | frozenset(event["n_rows"])
+    return found
+
+
+def _as_day(name: str, given: object) -> object:
+    """Read a value of the column of dates, which may be a text or a time."""
+    if name != C.EVALUATION_DATE:
+        return given
+    if isinstance(given, date):
+        return given.date() if isinstance(given, datetime) else given
+    try:
+        return date.fromisoformat(given)  # type: ignore[arg-type]  # what is no text is refused
+    except (TypeError, ValueError):
+        raise ConfigError(Fault("date", repr(given), "YYYY-MM-DD")) from None

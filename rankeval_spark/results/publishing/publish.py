@@ -1,0 +1,202 @@
+"""The publish protocol: staged tables become the published ones, and one row of ``runs`` makes it so.
+
+Everything here happens while the root's publish lock is held.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import first_line
+from rankeval_spark.results import journal
+from rankeval_spark.results.publishing import audit, removal
+from rankeval_spark.results.publishing.failpoints import reach
+from rankeval_spark.results.publishing.staging import Staging
+from rankeval_spark.results.run_facts import Night
+from rankeval_spark.results.storage import delta_log, local_tables, tables
+from rankeval_spark.results.storage.commits import Root, lost, retried
+from rankeval_spark.schemas import Field, Schema
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, types as T
+
+    from rankeval_spark.results.storage.file_store import LocalStorage
+
+_LOST: Final = journal.PublishOutcome(journal.MAINTAINED, "rolled back: its staging area was lost", {})
+
+_REFUSED: Final = re.compile(r"DELTA_VIOLATE_CONSTRAINT|DELTA_NOT_NULL_CONSTRAINT")
+"""Delta's names for rows that a table will never take; the audit of a run looks for them before it announces itself."""
+
+CREATED: Final = 0
+"""Version of a table without a row."""
+
+
+def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent: Callable[[], None]) -> dict[str, int]:
+    """Publish what a run staged.
+
+    Parameters
+    ----------
+    root : Root
+        The results root; its lock is held.
+    event : RunEvent
+        What ``runs`` is to say of the run.
+    staging : Staging
+        The tables of the run.
+    on_intent : callable
+        Called before the intent is written into the journal, and may refuse: from here on it may be there, even
+        where its writer was interrupted, and the staging area belongs to whoever finds it.
+
+    Returns
+    -------
+    dict
+        Delta version of every table as published.
+    """
+    last = recover(root).last_recorded
+    on_intent()
+    intent = _with(event, journal.PUBLISHING, {})
+    announced = journal.record(root.spark, root.storage, intent, after=last, held=[root.lock])
+    reach("after_intent")
+    versions = _write_tables(root, event.facts.night, event.facts.run_id, staging)
+    reach("before_marker")
+    commit = _with(event, journal.PUBLISHED, versions)
+    journal.record(root.spark, root.storage, commit, after=announced, held=[root.lock])
+    return versions
+
+
+def recover(root: Root) -> journal.JournalState:
+    """Finish every publish and deletion that was announced and not completed; return where the journal stands then.
+
+    A run is rolled forward from its staging area. If that is gone, or the tables refuse its rows, its night is set back
+    to the last published version, so that the next publish does not make half a run visible.
+    """
+    state = journal.state(root.spark, root.storage)
+    for schema in schemas.PUBLISHED:  # all of them, before the first is touched
+        tables.require_reader_version(root.storage, schema.name, after=state.versions.get(schema.name, -1))
+        tables.require_declared(tables.columns_of(root.spark, root.storage, schema.name), schema)
+    if not state.pending:
+        return state
+    last = state.last_recorded
+    for intent in state.pending_publishes:
+        last = _recover_run(root, intent, state, after=last)
+    if state.pending_deletions:
+        removal.finish(root, state.pending_deletions, after=last)
+    return journal.state(root.spark, root.storage)
+
+
+def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState, *, after: datetime) -> datetime:
+    night = Night(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
+    staging = Staging(root.spark, root.storage, night, intent[C.RUN_ID])
+    outcome = _LOST if staging.lacking(intent["n_rows"]) else _rolled_forward(root, night, intent, staging)
+    if outcome.status == journal.MAINTAINED:
+        versions = _roll_back(root, night, intent[C.RUN_ID], state.versions)
+        outcome = replace(outcome, table_versions=versions)
+    recorded_at = journal.record_outcome(root.spark, root.storage, intent, outcome, after=after, held=[root.lock])
+    staging.remove()
+    return recorded_at
+
+
+def _rolled_forward(root: Root, night: Night, intent: journal.Event, staging: Staging) -> journal.PublishOutcome:
+    # Looked at again: an older version may have announced what the tables refuse.
+    staged = {schema.name: staging.audited(schema.name) for schema in schemas.PUBLISHED if staging.has(schema.name)}
+    if faults := audit.refused_rows(staged, schemas.PUBLISHED):
+        return journal.PublishOutcome(journal.MAINTAINED, f"rolled back: {first_line(str(faults[0]))}", {})
+    try:
+        versions = _write_tables(root, night, intent[C.RUN_ID], staging)
+    except Exception as error:
+        if not _REFUSED.search(str(error)):
+            raise  # a disk that is full, a lock that was lost: the next one tries again
+        return journal.PublishOutcome(journal.MAINTAINED, f"rolled back: {first_line(str(error))}", {})
+    return journal.PublishOutcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
+
+
+def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> dict[str, int]:
+    versions = {}
+    for schema in schemas.PUBLISHED:
+        if local_tables.are_at(root.storage):
+            versions[schema.name] = _publish_files(root, root.storage, schema, night, staging)
+        else:
+            staged = staging.read(schema.name) if staging.has(schema.name) else None
+            versions[schema.name] = _replace_night(root, schema, night, run_id, staged)
+        reach(f"after_{schema.name}")
+    return versions
+
+
+def _publish_files(root: Root, storage: LocalStorage, schema: Schema, night: Night, staging: Staging) -> int:
+    """Let the staged files be those of the night in one table, as they are; return the new version."""
+    table = schema.name
+    files = staging.files(table) if staging.has(table) else []
+    if files and schema is schemas.USER_METRICS:
+        tables.add_measure_columns(root.spark, storage, _measure_fields(staging.columns(table)))
+    return _replace_files(root, storage, table, night, files, tag=staging.run_id)
+
+
+def _replace_files(  # noqa: PLR0913 - what takes the place of what, and where
+    root: Root, storage: LocalStorage, table: str, night: Night, files: Sequence[Mapping[str, Any]], *, tag: str
+) -> int:
+    if not files and not local_tables.has_rows(storage, table, night):
+        return delta_log.latest_version(storage, table)
+    before = delta_log.latest_version(storage, table)
+    retried(root, lambda: local_tables.replace_night(storage, table, night, files=files, tag=tag))
+    own = delta_log.find_commit(storage, table, tag=tag, after=before)
+    if own is None:
+        raise lost(table, tag, before)
+    return own
+
+
+def _roll_back(root: Root, night: Night, run_id: str, published: Mapping[str, int]) -> dict[str, int]:
+    versions = {}
+    for schema in schemas.PUBLISHED:
+        table, version = schema.name, published.get(schema.name)
+        if local_tables.are_at(root.storage):
+            files = [] if version is None else local_tables.files_of(root.storage, table, night, version)
+            versions[table] = _replace_files(root, root.storage, table, night, files, tag=run_id)
+            continue
+        before = None
+        if version is not None:
+            before = tables.read_table(root.spark, root.storage, table, version).where(night.rows())
+        versions[table] = _replace_night(root, schema, night, run_id, before)
+    return versions
+
+
+def _replace_night(root: Root, schema: Schema, night: Night, run_id: str, rows: DataFrame | None) -> int:
+    """Overwrite the rows of one night in one table, with none if ``rows`` is None; return the new version."""
+    if rows is None and delta_log.latest_version(root.storage, schema.name) == CREATED:
+        return CREATED  # an optional table that nothing was ever written to
+    if rows is not None and schema is schemas.USER_METRICS:
+        tables.add_measure_columns(root.spark, root.storage, _measure_fields(rows.schema))
+    current = tables.read_table(root.spark, root.storage, schema.name)
+    frame = current.limit(0) if rows is None else tables.widened(rows, current.schema)
+    return retried(root, lambda: _overwrite(root, schema.name, night, run_id, frame))
+
+
+def _measure_fields(columns: T.StructType) -> list[Field]:
+    names = tables.measure_columns(columns)
+    return [Field(name, "double", columns[name].metadata.get("comment", name)) for name in names]
+
+
+def _overwrite(root: Root, table: str, night: Night, run_id: str, frame: DataFrame) -> int:
+    before = delta_log.latest_version(root.storage, table)
+    writer = frame.writeTo(tables.identifier(root.storage, table)).option("userMetadata", run_id)
+    writer.overwrite(night.rows())
+    own = delta_log.find_commit(root.storage, table, tag=run_id, after=before)
+    if own is not None:
+        return own
+    # Delta commits nothing where nothing changes: no rows written, none there before.
+    now = delta_log.latest_version(root.storage, table)
+    if _is_empty(root, table, night, now) and frame.isEmpty():
+        return now
+    raise lost(table, run_id, before)
+
+
+def _is_empty(root: Root, table: str, night: Night, version: int) -> bool:
+    return tables.read_table(root.spark, root.storage, table, version).where(night.rows()).isEmpty()
+
+
+def _with(event: journal.RunEvent, status: str, versions: Mapping[str, int]) -> journal.RunEvent:
+    return journal.RunEvent(**{**vars(event), "status": status, "table_versions": versions})

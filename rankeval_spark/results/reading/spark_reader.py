@@ -1,0 +1,91 @@
+"""Tables of a results root read by Spark, as DataFrames; see :class:`table_readers.Reader`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.results.storage import tables
+from rankeval_spark.results.storage.file_store import inside
+from rankeval_spark.results.storage.row_filters import require_columns
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    import pyarrow as pa
+
+    from rankeval_spark.results.reading.table_readers import Requested
+    from rankeval_spark.results.storage.row_filters import Filters
+
+
+class SparkReader:
+    """Reads a root wherever Spark reaches it: scans and frames are DataFrames.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Session with Delta; a Spark Connect session will do.
+    root : str
+        As ``file_store.normalise`` writes it.
+    """
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        self._spark = spark
+        self._root = root
+
+    def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> DataFrame:
+        """Plan to read rows of a table."""
+        reader = self._spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        try:
+            frame = reader.load(inside(self._root, table))
+            tables.refuse_outside(frame, table)
+            frame = frame.select(*frame.schema.fieldNames())  # resolves now: a missing table is an error here
+        except AnalysisException as error:
+            raise ConfigError(
+                Fault("results root", f"{self._root!r} (no table {table})", "the results of an earlier run")
+            ) from error
+        except Py4JJavaError as error:
+            if "DATA_SOURCE_NOT_FOUND" not in str(error):
+                raise
+            fix = "make it by rankeval_spark.build_session(), which adds the jars and settings"
+            raise ConfigError(Fault("Results(spark=)", "a session without Delta", "one with it", fix)) from None
+        require_columns(table, where, frame.columns)
+        return frame.where(tables.row_condition(where)) if where else frame
+
+    def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
+        """Name the evaluations and dates that a table has rows of."""
+        nights = self.scan(table, version=version).select(C.EVALUATION, C.EVALUATION_DATE).distinct()
+        return {(night[C.EVALUATION], night[C.EVALUATION_DATE]) for night in nights.collect()}
+
+    def names(self, scan: DataFrame) -> Sequence[str]:
+        """Name the columns of a scan."""
+        return scan.columns
+
+    def frame(self, scan: DataFrame) -> DataFrame:
+        """Return the scan, which Spark reads when it is used."""
+        return scan
+
+    def arrow(self, scan: DataFrame, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read some columns of a scan."""
+        return (scan.select(*columns) if columns else scan).toArrow()
+
+    def user_values(
+        self, user_metrics: DataFrame, requested: Mapping[Requested, Collection[str]], names: Sequence[str]
+    ) -> DataFrame:
+        """Make a row for each list and requested measure."""
+        rows = [(run, *one) for one, runs in requested.items() for run in sorted(runs)]
+        wanted = self._spark.createDataFrame(rows, f"{C.RUN_ID} string, {C.MEASURE} string, {C.K} int, _column string")
+        columns = sorted({one.column for one in requested}) or [C.N_HITS]  # an array of nothing has no type
+        values = (F.struct(F.lit(name).alias("_column"), F.col(name).cast("double").alias(C.VALUE)) for name in columns)
+        long = user_metrics.select(*names, F.inline(F.array(*values)))
+        key = [name for name in names if name != C.K]
+        joined = long.join(F.broadcast(wanted), on=[C.RUN_ID, C.K, "_column"], how="inner")
+        return joined.select(*key, C.MEASURE, C.K, C.VALUE)

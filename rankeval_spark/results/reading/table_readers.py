@@ -1,0 +1,106 @@
+"""Who reads the tables of a results root: this process, or Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.results.reading.native_reader import NativeReader
+from rankeval_spark.results.storage import local_tables
+from rankeval_spark.results.storage.file_store import LocalStorage, normalise, scheme_of
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.results.storage.row_filters import Filters
+
+Scan = TypeVar("Scan")
+Frame_co = TypeVar("Frame_co", covariant=True)
+
+
+class Requested(NamedTuple):
+    """A measure at a cutoff that a run computed, and its column in ``user_metrics``."""
+
+    measure: str
+    k: int
+    column: str
+
+
+class Reader(Protocol[Scan, Frame_co]):
+    """Reads tables of one results root.
+
+    A scan is a plan to read rows, which takes conditions and columns: a dataset of Arrow, or a DataFrame. A frame is
+    what a user gets: a table of Arrow, or a DataFrame.
+    """
+
+    def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> Scan:
+        """Plan to read rows of a table, at one version or as it is now.
+
+        Raises
+        ------
+        ConfigError
+            There is no such table, its log names a file outside the folders that the environment allows, or a condition
+            is about a column that it does not have.
+        """
+        ...
+
+    def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
+        """Name the evaluations and dates that a table has rows of."""
+        ...
+
+    def names(self, scan: Scan) -> Sequence[str]:
+        """Name the columns of a scan."""
+        ...
+
+    def frame(self, scan: Scan) -> Frame_co:
+        """Turn a scan into what a user gets."""
+        ...
+
+    def arrow(self, scan: Scan, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read a few rows, all columns where none is named; times know their zone."""
+        ...
+
+    def user_values(
+        self, user_metrics: Scan, requested: Mapping[Requested, Collection[str]], names: Sequence[str]
+    ) -> Frame_co:
+        """Make a row for each list and measure of the long view of ``user_metrics``.
+
+        Parameters
+        ----------
+        user_metrics : Scan
+            Rows of this table.
+        requested : mapping
+            Measures, with the runs that computed them.
+        names : sequence of str
+            Columns that are kept, the cutoff last; the measure comes before it and the value after it.
+        """
+        ...
+
+
+def is_native(root: str) -> bool:
+    """Whether this process reads a root without Spark: a local folder whose name its library can open."""
+    location = normalise(root)
+    return not scheme_of(location) and local_tables.are_at(LocalStorage(location))
+
+
+def reader_of(spark: SparkSession | None, root: str) -> Reader[Any, Any]:
+    """Choose who reads a few rows of a root: always this process where it can.
+
+    Raises
+    ------
+    ConfigError
+        Spark is needed and there is no session.
+    """
+    if is_native(root):
+        return NativeReader(normalise(root))
+    if spark is None:
+        found = f"{root!r}, which only Spark can read"
+        fix = "give a session too: Results(spark, root)"
+        raise ConfigError(Fault("results root", found, "a local folder without any of [ ] \\ ^ | %XX in its path", fix))
+    from rankeval_spark.results.reading.spark_reader import SparkReader  # noqa: PLC0415 - imports pyspark
+
+    return SparkReader(spark, normalise(root))

@@ -1,0 +1,148 @@
+"""What is recorded about a run: plain values, each the counterpart of columns of ``runs``."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Final
+
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.schemas import Field
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_MEASURE_COLUMN: Final = re.compile(r"[a-z][a-z0-9_]{0,99}")
+
+
+@dataclass(frozen=True)
+class Night:
+    """What a run is about: one evaluation on one date; the rows that it replaces in every table."""
+
+    evaluation: str
+    evaluation_date: date
+
+    def __post_init__(self) -> None:
+        """Refuse an empty name."""
+        if not self.evaluation.strip():  # an empty partition value would be read back as NULL
+            raise ConfigError(Fault("evaluation", repr(self.evaluation), "a name"))
+
+    @property
+    def slug(self) -> str:
+        """Name for files: readable, safe in any store, and different for different evaluations."""
+        readable = re.sub(r"[^a-z0-9]+", "-", self.evaluation.casefold())[:40].strip("-")
+        digest = hashlib.sha256(self.evaluation.encode()).hexdigest()[:8]
+        return f"{readable}-{digest}-{self.evaluation_date.isoformat()}"
+
+    def rows(self) -> Column:
+        """Condition that holds for its rows in a published table."""
+        from pyspark.sql import functions as F  # noqa: PLC0415 - who only reads results does without pyspark
+
+        return (F.col(C.EVALUATION) == F.lit(self.evaluation)) & (
+            F.col(C.EVALUATION_DATE) == F.lit(self.evaluation_date)
+        )
+
+    def __str__(self) -> str:
+        """Write for a message."""
+        return f"{self.evaluation}, {self.evaluation_date.isoformat()}"
+
+
+@dataclass(frozen=True)
+class MeasureFact:
+    """A measure at a cutoff that a run computes.
+
+    Attributes
+    ----------
+    measure : str
+        Canonical name without its cutoff.
+    k : int
+        Cutoff; 0 = whole list.
+    column : str or None
+        Its column in ``user_metrics``; None for a measure of all lists together, which has none.
+    definition : str
+        Name with every option printed, the policies, and how its item group is drawn.
+    low, high : float, optional
+        Range that every value must lie in, for the audit; None where there is no bound.
+    weight : str, optional
+        Column of the denominators, for a ratio of sums over users.
+    link : str
+        What is averaged, see :mod:`rankeval_spark.statistics.intervals`.
+    unit : {"user", "list"}
+        Of what the mean is taken.
+    """
+
+    measure: str
+    k: int
+    column: str | None
+    definition: str
+    low: float | None = None
+    high: float | None = None
+    weight: str | None = None
+    link: str = "identity"
+    unit: str = "user"
+
+    def __post_init__(self) -> None:
+        """Refuse a column that Delta, or another reader, could not hold."""
+        if self.column is not None and not _MEASURE_COLUMN.fullmatch(self.column):
+            expected = "lower-case letters, digits and underscores"
+            raise ConfigError(Fault(f"measure {self.measure}", f"the column {self.column!r}", expected))
+
+
+@dataclass(frozen=True)
+class InputFact:
+    """An input of a run, as it was read; ``columns`` are those of the whole table with their types, as text."""
+
+    name: str
+    location: str
+    format: str
+    version: int | None = None
+    n_rows: int | None = None
+    columns: str | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Stage and cause of a failure."""
+
+    stage: str
+    type: str
+    message: str
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is known of a run when it starts."""
+
+    evaluation: str
+    evaluation_date: date
+    run_id: str
+    config: str = "{}"
+    config_hash: str = ""
+    code_version: str = ""
+    sample_share: float = 1.0
+    measures: tuple[MeasureFact, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse an id that could not be part of a path."""
+        if not _RUN_ID.fullmatch(self.run_id):
+            raise ConfigError(Fault("run_id", repr(self.run_id), "letters, digits, '_' and '-', at most 100"))
+
+    @property
+    def night(self) -> Night:
+        """The evaluation and the date it is about."""
+        return Night(self.evaluation, self.evaluation_date)
+
+    def measure_fields(self) -> tuple[Field, ...]:
+        """Measure columns of ``user_metrics`` in order of first mention, then the denominators."""
+        fields: dict[str, Field] = {}
+        weights: dict[str, Field] = {}
+        for measure in self.measures:
+            if measure.column is not None:
+                fields.setdefault(measure.column, Field(measure.column, "double", measure.definition))
+            if measure.weight is not None:
+                weights.setdefault(measure.weight, Field(measure.weight, "double", f"Denominator of {measure.column}"))
+        return (*fields.values(), *weights.values())

@@ -1,0 +1,1 @@
+"""Delta tables, files and locks of a results root."""

@@ -1,0 +1,132 @@
+"""Versions and commits of a Delta table, read from its log files: no Spark job, a few milliseconds."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankeval_spark.results.storage.file_store import Storage
+
+LOG_FOLDER: Final = "_delta_log"
+_STAGED_COMMITS: Final = "_staged_commits"
+"""Folder that Delta creates with the first commit."""
+
+_WRITER_OF_CONSTRAINTS: Final = 3
+"""Version of Delta's protocol from which on writers check constraints."""
+
+_COMMIT: Final = re.compile(r"(\d{20})\.json")
+
+
+def exists(storage: Storage, table: str) -> bool:
+    """Whether the folder ``table`` of the root is a Delta table."""
+    return bool(versions(storage, table))
+
+
+def is_unborn(storage: Storage, table: str) -> bool:
+    """Whether whoever was about to create a table died before its first commit: a log of temporary files, and no data.
+
+    Delta takes such a folder for a table that it then cannot find.
+    """
+    if storage.names(table) != [LOG_FOLDER]:
+        return False
+    return all(name.startswith(".") or name == _STAGED_COMMITS for name in storage.names(f"{table}/{LOG_FOLDER}"))
+
+
+def versions(storage: Storage, table: str) -> list[int]:
+    """Versions whose commit is still in the log, ascending."""
+    names = storage.names(f"{table}/{LOG_FOLDER}")
+    return [int(match.group(1)) for match in map(_COMMIT.fullmatch, names) if match]
+
+
+def latest_version(storage: Storage, table: str) -> int:
+    """Newest version of a table."""
+    return versions(storage, table)[-1]
+
+
+def commit_info(storage: Storage, table: str, version: int) -> dict[str, Any]:
+    """Read what a commit says of itself: operation, metrics, ``userMetadata``; empty where it says nothing."""
+    return next(iter(_actions(storage, table, version, "commitInfo")), {})
+
+
+def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | None:
+    """Newest version after ``after`` whose commit carries ``tag`` as its user metadata; None if there is none."""
+    for version in reversed(versions(storage, table)):
+        if version <= after:
+            return None
+        if commit_info(storage, table, version).get("userMetadata") == tag:
+            return version
+    return None
+
+
+def reader_version(storage: Storage, table: str, *, after: int) -> int:
+    """Highest reader protocol that a commit after ``after`` asks for; 0 where none changed the protocol."""
+    protocols = [
+        protocol
+        for version in versions(storage, table)
+        if version > after
+        for protocol in _actions(storage, table, version, "protocol")
+    ]
+    return max((int(protocol["minReaderVersion"]) for protocol in protocols), default=0)
+
+
+def n_rows_written(storage: Storage, table: str, version: int) -> int | None:
+    """Rows that a commit wrote; None where the writer kept no statistics."""
+    counts = [
+        json.loads(action.get("stats") or "{}").get("numRecords") for action in _actions(storage, table, version, "add")
+    ]
+    return None if None in counts else sum(counts)
+
+
+def files_written(storage: Storage, table: str, version: int) -> list[dict[str, Any]]:
+    """Return what a commit says of each file that it added: ``path`` within the table, ``size``, ``stats``, ..."""
+    return [{**action, "path": unquote(action["path"])} for action in _actions(storage, table, version, "add")]
+
+
+def create_log(storage: Storage, table: str, *, columns: str, partitions: Sequence[str], **metadata: Any) -> None:  # noqa: ANN401 - values of JSON
+    """Write the first commit of a table without rows; the caller is the only one who creates it.
+
+    Parameters
+    ----------
+    columns : str
+        As ``StructType.json()`` writes them.
+    metadata
+        ``configuration``, ``description`` and what else Delta keeps of a table.
+    """
+    now = time.time_ns() // 1_000_000
+    described = {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": columns,
+        "partitionColumns": list(partitions),
+        "createdTime": now,
+        **metadata,
+    }
+    actions = (
+        {"commitInfo": {"timestamp": now, "operation": "CREATE TABLE", "operationParameters": {}}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": _WRITER_OF_CONSTRAINTS}},
+        {"metaData": described},
+    )
+    storage.put(f"{table}/{LOG_FOLDER}/{0:020d}.json", "\n".join(map(json.dumps, actions)).encode())
+
+
+def columns(storage: Storage, table: str) -> dict[str, Any]:
+    """Columns of a table as JSON, the form that ``StructType.fromJson`` takes."""
+    for version in reversed(versions(storage, table)):
+        for metadata in _actions(storage, table, version, "metaData"):
+            found: dict[str, Any] = json.loads(metadata["schemaString"])
+            return found
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{storage.root}/{table}/{LOG_FOLDER}")
+
+
+def _actions(storage: Storage, table: str, version: int, kind: str) -> list[dict[str, Any]]:
+    lines = storage.read(f"{table}/{LOG_FOLDER}/{version:020d}.json").splitlines()
+    return [action[kind] for action in map(json.loads, lines) if kind in action]

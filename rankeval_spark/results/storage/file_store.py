@@ -1,0 +1,284 @@
+"""The few file operations that locks and staging need, on local disks and on any store Spark can reach."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from rankeval_spark import allowed_folders
+from rankeval_spark.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JavaObject: TypeAlias = Any
+"""An object of the JVM: py4j has no types."""
+
+LOCKING_SCHEMES: Final = ("hdfs", "viewfs", "abfs", "abfss", "gs")
+"""Stores whose *create, unless it exists* is atomic, so that a lock can be a file."""
+
+UNLOCKED_SCHEMES: Final = ("s3", "s3a", "s3n")
+"""Stores without it: usable only where the scheduler promises one run per root."""
+
+_UNSAFE: Final = re.compile(r"[`$\x00-\x1f]")
+
+
+class Storage(Protocol):
+    """A results root; every path is relative to it, with ``/`` between its parts."""
+
+    root: str
+    has_locks: bool
+
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, sorted; empty where there is no such folder."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Content of a file; ``FileNotFoundError`` where there is none."""
+        ...
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a new file and its folders; False, and nothing written, where it exists."""
+        ...
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file that is not there yet, and its folders; no reader ever sees a part of it."""
+        ...
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a file in place of the old one."""
+        ...
+
+    def age(self, path: str) -> float:
+        """Seconds since a file was last written; ``FileNotFoundError`` where there is none."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a folder with all it holds; nothing happens where there is none."""
+        ...
+
+
+class LocalStorage:
+    """A folder of this machine or of a mounted file system."""
+
+    has_locks = True
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def _path(self, path: str) -> Path:
+        return Path(inside(self.root, path))
+
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, sorted; empty where there is no such folder."""
+        try:
+            return sorted(entry.name for entry in self._path(path).iterdir())
+        except FileNotFoundError:
+            return []
+
+    def read(self, path: str) -> bytes:
+        """Content of a file."""
+        return self._path(path).read_bytes()
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a new file; the file system lets one of several contenders create it."""
+        target = self._path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with target.open("xb") as file:
+                file.write(content)
+        except FileExistsError:
+            return False
+        except OSError:  # made, but not written: on a full disk, an empty lock would pass for one that is held
+            target.unlink(missing_ok=True)
+            raise
+        return True
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file and its folders, atomically."""
+        self._path(path).parent.mkdir(parents=True, exist_ok=True)
+        self.replace(path, content)
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a file in place of the old one, atomically."""
+        target = self._path(path)
+        draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        try:
+            draft.write_bytes(content)
+            draft.replace(target)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
+
+    def age(self, path: str) -> float:
+        """Seconds since a file was last written."""
+        return max(0.0, time.time() - self._path(path).stat().st_mtime)
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a folder with all it holds."""
+        target = self._path(path)
+        if target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+
+
+class HadoopStorage:
+    """A folder of a store that Spark reaches through a Hadoop ``FileSystem``."""
+
+    def __init__(self, spark: SparkSession, root: str, *, has_locks: bool) -> None:
+        self.root = root
+        self.has_locks = has_locks
+        self._jvm: JavaObject = spark._jvm
+        configuration: JavaObject = spark._jsparkSession.sessionState().newHadoopConf()
+        self._system: JavaObject = self._path("").getFileSystem(configuration)
+
+    def _path(self, path: str) -> JavaObject:
+        return self._jvm.org.apache.hadoop.fs.Path(inside(self.root, path))
+
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, sorted; empty where there is no such folder."""
+        target = self._path(path)
+        if not self._system.exists(target):
+            return []
+        return sorted(status.getPath().getName() for status in self._system.listStatus(target))
+
+    def read(self, path: str) -> bytes:
+        """Content of a file."""
+        self._require(path)
+        stream = self._system.open(self._path(path))
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a new file; the store refuses to create one that exists."""
+        try:
+            self._write(path, content, overwrite=False)
+        except Exception:
+            if self._system.exists(self._path(path)):  # each store has its own exception for this
+                return False
+            raise
+        return True
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file under another name, and rename it."""
+        folder, _, name = path.rpartition("/")
+        draft = f"{folder}/.{name}.{uuid.uuid4().hex}"
+        self._write(draft, content, overwrite=False)
+        if not self._system.rename(self._path(draft), self._path(path)):
+            self.remove(draft)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self.root}/{path}")
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a file in place of the old one."""
+        self._write(path, content, overwrite=True)
+
+    def age(self, path: str) -> float:
+        """Seconds since a file was last written, by the clock of this machine."""
+        self._require(path)
+        modified_ms = self._system.getFileStatus(self._path(path)).getModificationTime()
+        return max(0.0, time.time() - float(modified_ms) / 1000)
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a folder with all it holds."""
+        self._system.delete(self._path(path), True)
+
+    def _require(self, path: str) -> None:
+        if not self._system.exists(self._path(path)):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{self.root}/{path}")
+
+    def _write(self, path: str, content: bytes, *, overwrite: bool) -> None:
+        stream = self._system.create(self._path(path), overwrite)
+        try:
+            stream.write(content)
+        finally:
+            stream.close()
+
+
+def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = False) -> Storage:
+    """Open the store that holds ``root``, or refuse one on which two runs could not be separated.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Session whose Hadoop settings reach the store.
+    root : str
+        Local path or URI of the results root.
+    one_run_per_root : bool
+        The scheduler promises that no two runs use the root at once, so that a store without locks will do.
+    """
+    location = normalise(root)
+    scheme = scheme_of(location)
+    if not scheme:
+        return LocalStorage(location)
+    if scheme in UNLOCKED_SCHEMES and not one_run_per_root:
+        raise ConfigError(
+            Fault(
+                "results root",
+                f"{root!r}, a store on which a lock cannot be taken",
+                f"a local path or one of {', '.join(LOCKING_SCHEMES)}",
+                "or let the scheduler allow one run per root and say so: results.one_run_per_root",
+            )
+        )
+    if getattr(spark, "_jvm", None) is None:
+        raise ConfigError(
+            Fault(
+                "results root",
+                f"{root!r}, through Spark Connect, which has no call for locks in that store",
+                "a folder that this process and the server both have, such as a mounted one",
+                "or run on the cluster, by spark-submit",
+            )
+        )
+    return HadoopStorage(spark, location, has_locks=scheme in LOCKING_SCHEMES)
+
+
+def normalise(root: str) -> str:
+    """Write a root in the one form in which it is compared and joined: absolute, without a trailing slash.
+
+    Examples
+    --------
+    >>> normalise("file:///data/results/"), normalise("abfss://c@a.example/results/")
+    ('/data/results', 'abfss://c@a.example/results')
+    """
+    scheme = scheme_of(root)
+    if _UNSAFE.search(root) or not root.strip():
+        # Delta pastes a location between backticks, and Spark substitutes ${...} in statements.
+        raise ConfigError(Fault("results root", repr(root), "a path without backticks, '$' and control characters"))
+    if scheme == "file":
+        if urlsplit(root).netloc:
+            raise ConfigError(Fault("results root", repr(root), "a folder of this machine, as file:///data/results"))
+        return os.path.abspath(unquote(urlsplit(root).path))
+    if not scheme:
+        return os.path.abspath(root)
+    if scheme not in (*LOCKING_SCHEMES, *UNLOCKED_SCHEMES):
+        known = ", ".join(("file", *LOCKING_SCHEMES, *UNLOCKED_SCHEMES))
+        raise ConfigError(Fault("results root", repr(root), f"a local path or a URI of one of {known}"))
+    return root.rstrip("/")
+
+
+def inside(root: str, path: str) -> str:
+    """Where a file or a table of a root is; every address below a root is made here.
+
+    Raises
+    ------
+    ConfigError
+        If it lies, or a link leads, outside the folders that the environment allows.
+    """
+    location = f"{root}/{path}" if path else root
+    allowed_folders.require_allowed(("results root", location))
+    return location
+
+
+def scheme_of(root: str) -> str:
+    """Scheme of a URI in lower case; empty for a plain path."""
+    head, separator, _ = root.partition(":/")
+    return head.lower() if separator and head.isidentifier() else ""

@@ -1,0 +1,362 @@
+"""Delta tables on a local disk, read and written by this process.
+
+Spark needs several stages and a second for a commit; a few rows, or files that are written already, take 10 ms here.
+Other stores keep their credentials in Spark's settings, so their tables are left to Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from itertools import compress
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+import deltalake
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from pyarrow import fs
+
+from rankeval_spark import allowed_folders, columns as C
+from rankeval_spark.errors import ConfigError, Fault, first_line
+from rankeval_spark.results.run_facts import Night
+from rankeval_spark.results.storage.file_store import LocalStorage, Storage, inside
+from rankeval_spark.results.storage.row_filters import require_columns
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+    from rankeval_spark.results.storage.row_filters import Filters
+
+ROWS_A_FILE: Final = 200_000
+"""Rows of users that a file has at least, but for the last one of a night."""
+
+PARTITIONS: Final = [C.EVALUATION, C.EVALUATION_DATE]
+
+CONFLICTS: Final = (CommitFailedError,)
+"""Somebody committed to the table between our look at it and our commit."""
+
+_REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")
+"""What deltalake cannot open in a path, or takes for something else."""
+
+_ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+"""What Spark writes as %XX in the name of a partition's folder."""
+
+
+def are_at(storage: Storage) -> TypeGuard[LocalStorage]:
+    """Whether this module reads and writes the tables of a root; of all others Spark does."""
+    return isinstance(storage, LocalStorage) and not _REFUSED.search(storage.root)
+
+
+def schema_of(storage: LocalStorage, table: str) -> dict[str, Any]:
+    """Columns of a table as JSON, the form that ``StructType.fromJson`` takes."""
+    columns: dict[str, Any] = json.loads(_opened(storage, table).schema().to_json())
+    return columns
+
+
+def scan(storage: LocalStorage, table: str, *, version: int | None = None, where: Filters = ()) -> ds.Dataset:
+    """Plan to read rows of a table; of the files, only those of the wanted nights are ever opened.
+
+    Raises
+    ------
+    ConfigError
+        There is no such table or version, this process cannot read it, its log names a file outside the folders that
+        the environment allows, or a condition compares a column with a value of another type.
+    """
+    opened = _readable(storage, table, version)
+    if allowed_folders.is_limited():
+        allowed_folders.require_allowed(*((f"results root, table {table}", uri) for uri in opened.file_uris()))
+    schema = pa.schema(opened.schema().to_arrow())
+    require_columns(table, where, schema.names)
+    is_of_nights = [name in PARTITIONS and bool(value) for name, _, value in where]
+    of_nights = [(name, how, _as_text(value)) for name, how, value in compress(where, is_of_nights)]
+    others = [
+        _expression(schema, table, *one) for one, is_pruned in zip(where, is_of_nights, strict=True) if not is_pruned
+    ]
+    # By Arrow's own file system. That of deltalake is Python: threads of Arrow that still hold a file of it when Python
+    # ends abort the process, one in three on a busy machine.
+    files = fs.SubTreeFileSystem(inside(storage.root, table), fs.LocalFileSystem())
+    try:
+        found = opened.to_pyarrow_dataset(filesystem=files, file_pruning_predicate=of_nights or None)
+    except DeltaProtocolError as error:
+        said = first_line(str(error))
+        raise _unreadable(storage, f"table {table}: {said}", "drop that feature of the table") from error
+    for condition in others:
+        found = found.filter(condition)
+    return found
+
+
+def read_rows(
+    storage: LocalStorage,
+    table: str,
+    *,
+    version: int | None = None,
+    columns: Sequence[str] | None = None,
+    where: Filters = (),
+) -> list[dict[str, Any]]:
+    """Read rows of a table; maps are dictionaries, times are in UTC."""
+    return to_rows(
+        scan(storage, table, version=version, where=where).to_table(columns=list(columns) if columns else None)
+    )
+
+
+def to_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Turn rows into dictionaries; maps are dictionaries too."""
+    rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
+    return rows
+
+
+def nights_of(storage: LocalStorage, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
+    """Name the evaluations and dates that a table has rows of; its log says so."""
+    nights = _readable(storage, table, version).partitions()
+    return {(night[C.EVALUATION], date.fromisoformat(night[C.EVALUATION_DATE])) for night in nights}
+
+
+def append_rows(storage: LocalStorage, table: str, rows: Iterable[Mapping[str, Any]], *, tag: str) -> None:
+    """Append rows in one commit that carries ``tag`` as its user metadata."""
+    opened = _opened(storage, table)
+    values = pa.Table.from_pylist(list(rows), schema=pa.schema(opened.schema().to_arrow()))
+    missing = [name for name in values.column_names if values[name].null_count and not values.field(name).nullable]
+    if missing:
+        message = f"table {table}: no value for {', '.join(missing)}"
+        raise ValueError(message)
+    opened.create_write_transaction(
+        [*_written(values, inside(storage.root, table))],
+        mode="append",
+        schema=opened.schema(),
+        partition_by=PARTITIONS,
+        commit_properties=_tagged(tag),
+    )
+
+
+def write_new(storage: LocalStorage, table: str, rows: pa.Table) -> None:
+    """Write a table that is not there yet, in one commit."""
+    path = inside(storage.root, table)
+    create_table_with_add_actions(
+        path,
+        deltalake.Schema.from_arrow(rows.schema),
+        _written(rows, path),
+        mode="error",
+        partition_by=PARTITIONS,
+    )
+
+
+class NewTable:
+    """A table that is not there yet: rows of one night come in parts, from any thread, and are there once committed.
+
+    Parameters
+    ----------
+    schema : pa.Schema
+        Its columns, those of the night among them, with their comments.
+    """
+
+    def __init__(self, storage: LocalStorage, table: str, night: Night, schema: pa.Schema) -> None:
+        self._path, self._night, self._schema = inside(storage.root, table), night, schema
+        self._adding = Lock()
+        self._waiting: list[pa.Table] = []
+        self._n_waiting = 0
+        self._adds: list[AddAction] = []
+
+    def add(self, rows: pa.Table) -> None:
+        """Write rows to a file together with those that wait, once they are many."""
+        with self._adding:
+            self._waiting.append(rows)
+            self._n_waiting += rows.num_rows
+            ready = self._taken() if self._n_waiting >= ROWS_A_FILE else []
+        self._write(ready)
+
+    def commit(self) -> None:
+        """Write the rows that wait, and make the table."""
+        self._write(self._taken())
+        schema = deltalake.Schema.from_arrow(self._schema)
+        create_table_with_add_actions(self._path, schema, self._adds, mode="error", partition_by=PARTITIONS)
+
+    def _taken(self) -> list[pa.Table]:
+        ready, self._waiting, self._n_waiting = self._waiting, [], 0
+        return ready
+
+    def _write(self, parts: Sequence[pa.Table]) -> None:
+        rows = pa.concat_tables(parts) if parts else None
+        if rows is not None and rows.num_rows:
+            self._adds.append(_file_of(rows, self._path, self._night))
+
+
+def commit_new(storage: LocalStorage, table: str, columns: str, night: Night) -> None:
+    """Make a table of the Parquet files that lie in the folder of a night, in one commit.
+
+    Parameters
+    ----------
+    columns : str
+        As ``StructType.json()`` writes them, those of the night among them.
+    """
+    path, folder = inside(storage.root, table), folder_of(night)
+    files = sorted(file.name for file in Path(path, folder).glob("*.parquet"))
+    adds = [
+        _added(path, f"{folder}/{name}", _values(night), stats=_counted(Path(path, folder, name))) for name in files
+    ]
+    schema = deltalake.Schema.from_json(columns)
+    create_table_with_add_actions(path, schema, adds, mode="error", partition_by=PARTITIONS)
+
+
+def files_of(storage: LocalStorage, table: str, night: Night, version: int) -> list[dict[str, Any]]:
+    """Return the files with the rows of a night at some version, as :func:`replace_night` takes them."""
+    location = inside(storage.root, table)
+    found = _opened(storage, table, version).file_uris(file_pruning_predicate=_only(night))
+    paths = sorted(os.path.relpath(os.path.realpath(file), os.path.realpath(location)) for file in found)
+    return [{"path": path, "location": location, "stats": _counted(Path(location, path))} for path in paths]
+
+
+def replace_night(
+    storage: LocalStorage, table: str, night: Night, *, files: Sequence[Mapping[str, Any]], tag: str
+) -> None:
+    """Let files be the rows of a night, in one commit: those that held its rows are removed from the table.
+
+    Parameters
+    ----------
+    files : sequence of mappings
+        The ``add`` actions of a table partitioned by :data:`PARTITIONS` with ``location``, where that table is. The
+        files get a second name in this table, so that either table can be deleted.
+    """
+    opened = _opened(storage, table)
+    values, folder = _values(night), inside(storage.root, table)
+    adds: list[AddAction | RemoveAction] = [
+        _added(folder, _linked(file, folder), values, stats=file.get("stats") or "{}") for file in files
+    ]
+    opened.create_write_transaction(
+        adds,
+        mode="overwrite",
+        schema=opened.schema(),
+        partition_by=PARTITIONS,
+        partition_filters=_only(night),
+        commit_properties=_tagged(tag),
+    )
+
+
+def add_columns(storage: LocalStorage, table: str, fields: Iterable[str]) -> None:
+    """Add columns, given as ``StructField.json()`` writes them, in one commit."""
+    _opened(storage, table).alter.add_columns([deltalake.Field.from_json(field) for field in fields])
+
+
+def has_rows(storage: LocalStorage, table: str, night: Night) -> bool:
+    """Whether a table has a file with rows of a night."""
+    return bool(_opened(storage, table).file_uris(file_pruning_predicate=_only(night)))
+
+
+def folder_of(night: Night) -> str:
+    """Where the files of a night are within a table.
+
+    As Spark names folders: Polars takes the values from them, not from the log.
+    """
+    values = {name: _ESCAPED.sub(_percent, value) for name, value in _values(night).items()}
+    return "/".join(f"{name}={value}" for name, value in values.items())
+
+
+def _expression(schema: pa.Schema, table: str, name: str, how: str, value: object) -> pc.Expression:
+    """Write a condition as Arrow's, with values of the type of the column."""
+    type_ = schema.field(name).type
+    try:
+        if how == "in":
+            return pc.field(name).isin(pa.array(value, type_))
+        return pc.field(name) == pa.scalar(value, type_)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ConfigError(Fault(f"filter of {table}, {name}", repr(value), f"a value of type {type_}")) from error
+
+
+def _as_text(value: Any) -> Any:  # noqa: ANN401 - a value of a partition, or several
+    """Write values of partitions as the log does."""
+    return str(value) if isinstance(value, str | date) else [str(one) for one in value]
+
+
+def _readable(storage: LocalStorage, table: str, version: int | None) -> deltalake.DeltaTable:
+    try:
+        return _opened(storage, table, version)
+    except TableNotFoundError as error:
+        raise _unreadable(storage, f"no table {table}", "") from error
+    except DeltaError as error:
+        at = "" if version is None else f" at version {version}"
+        found = f"table {table}{at}: {first_line(str(error))}"
+        fix = "" if version is None else "older versions are kept for 30 days"
+        raise _unreadable(storage, found, fix) from error
+
+
+def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:
+    return ConfigError(Fault("results root", f"{storage.root!r} ({found})", "the results of an earlier run", fix))
+
+
+def _opened(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
+    return deltalake.DeltaTable(inside(storage.root, table), version=version)
+
+
+def _tagged(tag: str) -> deltalake.CommitProperties:
+    return deltalake.CommitProperties(custom_metadata={"userMetadata": tag})
+
+
+def _written(rows: pa.Table, folder: str) -> list[AddAction]:
+    """Write a file for each night that has rows, and say what is to be added to the table for it.
+
+    By pyarrow, which reports a full disk as Python does; where deltalake writes rows, a thread of its own panics.
+    """
+    adds = []
+    for values in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
+        night = Night(*(values[name] for name in PARTITIONS))
+        is_own = (pc.field(C.EVALUATION) == night.evaluation) & (pc.field(C.EVALUATION_DATE) == night.evaluation_date)
+        adds.append(_file_of(rows.filter(is_own), folder, night))
+    return adds
+
+
+def _file_of(rows: pa.Table, folder: str, night: Night) -> AddAction:
+    """Write rows of one night to a file of a table, and say what is to be added to the table for it."""
+    path = f"{folder_of(night)}/{uuid.uuid4().hex}.parquet"
+    Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        pq.write_table(rows.drop_columns(PARTITIONS), Path(folder, path))
+    except OSError:
+        Path(folder, path).unlink(missing_ok=True)
+        raise
+    return _added(folder, path, _values(night), stats=json.dumps({"numRecords": rows.num_rows}))
+
+
+def _values(night: Night) -> dict[str, str]:
+    """Write the partition of a night as the log does."""
+    return {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date.isoformat()}
+
+
+def _only(night: Night) -> list[tuple[str, str, Any]]:
+    return [(name, "=", value) for name, value in _values(night).items()]
+
+
+def _counted(file: Path) -> str:
+    """Return what the log says of the rows of a file, from its footer."""
+    return json.dumps({"numRecords": pq.read_metadata(file).num_rows})
+
+
+def _percent(found: re.Match[str]) -> str:
+    return f"%{ord(found[0]):02X}"
+
+
+def _added(folder: str, path: str, values: Mapping[str, str | None], *, stats: str) -> AddAction:
+    found = Path(folder, path).stat()
+    return AddAction(path, found.st_size, values, found.st_mtime_ns // 1_000_000, data_change=True, stats=stats)
+
+
+def _linked(file: Mapping[str, Any], table: str) -> str:
+    """Give a file a second name in a table, a new one each time; return its path within the table."""
+    source = Path(file["location"], file["path"])
+    path = Path(file["path"])
+    name = path.with_name(f"{uuid.uuid4().hex}-{path.name}")
+    target = Path(table, name)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:  # a mounted file system without links; a full disk is full for the copy too, which says so
+        shutil.copyfile(source, target)
+    return str(name)

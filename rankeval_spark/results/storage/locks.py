@@ -1,0 +1,212 @@
+"""Crash-safe lease locks: a file each, a heartbeat, and a take-over that only one contender can win.
+
+A lock is a folder of files with rising numbers. To take it is to *create* the next number, which a store grants to
+one contender only; the highest number is the holder. Nothing is ever renamed or deleted under a contender's feet:
+release and heartbeat rewrite the holder's own file, and a file is removed only when a higher one exists. A contender
+who acts on an old look at the folder therefore ends up below the highest number, sees that, and steps back.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from rankeval_spark.errors import Fault, ResultsBusyError
+from rankeval_spark.results.storage.processes import Process, this_process
+
+if TYPE_CHECKING:
+    from rankeval_spark.results.storage.file_store import Storage
+
+LOCKS_FOLDER: Final = "_locks"
+
+
+@dataclass(frozen=True)
+class LockTimes:
+    """How often a holder shows that it lives, when it is taken for dead, and how often a waiter looks (seconds)."""
+
+    heartbeat: float = 15.0
+    stale_after: float = 300.0
+    poll: float = 0.25
+
+
+@dataclass(frozen=True)
+class Holder:
+    """What the file of a lock says."""
+
+    owner: str
+    process: Process
+    started_at: str
+    released_at: str = ""
+
+    def to_json(self) -> bytes:
+        """Write as JSON."""
+        return json.dumps(asdict(self), indent=1).encode()
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Holder | None:
+        """Read JSON; None where the file is still being written or is not ours."""
+        try:
+            facts: dict[str, Any] = json.loads(content)
+            return cls(**{**facts, "process": Process(**facts["process"])})
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def __str__(self) -> str:
+        """Write for whoever finds the lock taken."""
+        return f"run {self.owner} (process {self.process.pid} on {self.process.machine}, since {self.started_at})"
+
+
+class Lock:
+    """One named lock of a results root, as a context manager.
+
+    Parameters
+    ----------
+    storage : Storage
+        The results root.
+    name : str
+        Name of the lock, fit for a folder.
+    owner : str
+        Run that wants it; written into the lock for whoever finds it taken.
+    wait_seconds : float
+        How long to wait for another holder before giving up with :class:`ResultsBusyError`.
+    times : LockTimes
+        Heartbeat and patience.
+
+    Attributes
+    ----------
+    taken_from : Holder or None
+        Who held the lock before, and never gave it back.
+    """
+
+    def __init__(
+        self, storage: Storage, name: str, *, owner: str, wait_seconds: float = 0.0, times: LockTimes | None = None
+    ) -> None:
+        self._storage = storage
+        self._folder = f"{LOCKS_FOLDER}/{name}"
+        self._holder = Holder(owner, this_process(), _now())
+        self._wait_seconds = wait_seconds
+        self._times = times or LockTimes()
+        self.taken_from: Holder | None = None
+        self._number = 0
+        self._stop = threading.Event()
+        self._writing = threading.Lock()  # a heartbeat must not undo a release
+
+    def __enter__(self) -> Lock:
+        """Take the lock."""
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the lock back."""
+        self.release()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether no other process has taken the lock since we acquired it."""
+        return bool(self._number) and (not self._storage.has_locks or self._highest() == self._number)
+
+    def acquire(self) -> None:
+        """Take the lock, waiting as long as allowed."""
+        deadline = time.monotonic() + self._wait_seconds
+        while not self._try_to_acquire():
+            if time.monotonic() >= deadline:
+                raise self._busy()
+            time.sleep(self._times.poll)
+        if self._storage.has_locks:
+            threading.Thread(target=self._beat, name=f"heartbeat {self._folder}", daemon=True).start()
+
+    def assert_held(self) -> None:
+        """Fail if another run took the lock, because this one seemed dead (suspended, cut off from the store)."""
+        if not self.is_held:
+            raise self._busy()
+
+    def release(self) -> None:
+        """Give the lock back; nothing happens if it is not ours any more.
+
+        A full disk, or a store that is out of reach, does not undo what was done under the lock: it is then free when
+        this process has ended, or when its heartbeat has stopped for long enough.
+        """
+        self._stop.set()
+        with self._writing:
+            with suppress(Exception):
+                if self._storage.has_locks and self.is_held:
+                    released = replace(self._holder, released_at=_now())
+                    self._storage.replace(self._file(self._number), released.to_json())
+            self._number = 0
+
+    def _try_to_acquire(self) -> bool:
+        if not self._storage.has_locks:
+            self._number = 1
+            return True
+        highest = self._highest()
+        if highest and not self._is_free(highest):
+            return False
+        number = highest + 1
+        if not self._storage.create(self._file(number), self._holder.to_json()):
+            return False
+        if self._highest() != number:  # we looked at the folder too long ago: others have been here since
+            self._storage.remove(self._file(number))
+            return False
+        self._number = number
+        self._remove_below(number)
+        return True
+
+    def _is_free(self, number: int) -> bool:
+        try:
+            holder = Holder.from_json(self._storage.read(self._file(number)))
+            self.taken_from = None if holder is None or holder.released_at else holder
+            if holder and (holder.released_at or holder.process.is_gone()):
+                return True
+            return self._storage.age(self._file(number)) > self._times.stale_after
+        except FileNotFoundError:  # a higher number exists by now
+            return False
+
+    def _highest(self) -> int:
+        return max(self._numbers(), default=0)
+
+    def _numbers(self) -> list[int]:
+        return [int(name) for name in self._storage.names(self._folder) if name.isdecimal()]
+
+    def _remove_below(self, number: int) -> None:
+        for lower in self._numbers():
+            if lower < number:
+                self._storage.remove(self._file(lower))
+
+    def _file(self, number: int) -> str:
+        return f"{self._folder}/{number:08d}"
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._times.heartbeat):
+            # A missed beat is not a lost lock: the next one may get through.
+            with self._writing, suppress(Exception):
+                if not self.is_held:
+                    return
+                self._storage.replace(self._file(self._number), self._holder.to_json())
+
+    def _busy(self) -> ResultsBusyError:
+        return ResultsBusyError(
+            Fault(
+                f"{self._storage.root}, lock {self._folder.removeprefix(LOCKS_FOLDER + '/')}",
+                self._found(),
+                "no other run on it",
+                "wait for it, or run again later; the lock of a run that died is taken over by itself",
+            )
+        )
+
+    def _found(self) -> str:
+        try:
+            return str(Holder.from_json(self._storage.read(self._file(self._highest()))) or "another run")
+        except FileNotFoundError:
+            return "another run"
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -1,0 +1,80 @@
+"""What makes a folder a results root, and the refusal of one that is not ours."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from rankeval_spark.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from rankeval_spark.results.storage.file_store import Storage
+
+MARKER: Final = "_rankeval.json"
+LAYOUT: Final = 1
+"""Number of the layout of a results root; raised when older code must not write to it any more."""
+
+
+def claim(storage: Storage, *, create: bool) -> None:
+    """Check that the root is ours, and make an empty or missing folder ours if ``create`` says so.
+
+    The folder is never taken over when it holds anything else: a typing mistake must not scatter tables
+    over other data.
+    """
+    try:
+        names = storage.names("")
+        if MARKER not in names and not names and create:
+            storage.create(MARKER, json.dumps({"product": "rankeval-spark", "layout": LAYOUT}).encode())
+            names = [MARKER]
+        _require_ours(storage, names)
+    except OSError as error:
+        raise unusable(storage, error) from error
+
+
+def unusable(storage: Storage, error: OSError) -> ConfigError:
+    """Say that the root cannot be read or written."""
+    return ConfigError(
+        Fault(
+            "results root",
+            f"{storage.root!r} ({error.strerror or error})",
+            "a folder that can be read and written",
+            "check its permissions and the free space",
+        )
+    )
+
+
+def _require_ours(storage: Storage, names: list[str]) -> None:
+    if MARKER in names:
+        _require_known_layout(storage)
+    elif names:
+        raise ConfigError(
+            Fault(
+                "results root",
+                f"{storage.root!r}, a folder that holds other things ({', '.join(names[:3])})",
+                "an empty folder or the results of earlier runs",
+                "choose a folder of its own for the results",
+            )
+        )
+    else:
+        raise ConfigError(
+            Fault("results root", f"{storage.root!r}, where there are no results", "the root of an earlier run")
+        )
+
+
+def _require_known_layout(storage: Storage) -> None:
+    # Another process may be writing the marker this moment: an empty one is as good as a new one.
+    content = storage.read(MARKER) or b"{}"
+    try:
+        layout = int(json.loads(content).get("layout", LAYOUT))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        found, expected = f"{storage.root!r}, whose {MARKER} cannot be read", f'{{"layout": {LAYOUT}}} in it'
+        raise ConfigError(Fault("results root", found, expected, "write it again, if these are our tables")) from None
+    if layout > LAYOUT:
+        raise ConfigError(
+            Fault(
+                "results root",
+                f"{storage.root!r} in layout {layout}",
+                f"layout {LAYOUT}, the newest that this version knows",
+                "run the version of rankeval-spark that wrote it, or a newer one",
+            )
+        )

@@ -1,0 +1,86 @@
+"""What Delta offers as SQL text; no text of a user or of a config is pasted into it.
+
+Its Python package has calls for some of it. They are not used: a cluster need not have that package, and through Spark
+Connect they need a jar of the server. Statements need neither.
+
+A location stands between backticks, which no results root holds (see ``file_store.normalise``); the rest is declared in
+this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from rankeval_spark.results.storage import tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.results.storage.file_store import Storage
+    from rankeval_spark.schemas import Field
+
+LISTING_TASKS: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+"""VACUUM lists the files of a table in this many tasks, 10,000 by default, however small the table is."""
+ENOUGH_TASKS: Final = "64"
+
+
+@contextmanager
+def _listing_in_few_tasks(spark: SparkSession) -> Iterator[None]:
+    """Spare VACUUM thousands of empty tasks, a minute for each table, and leave the session as it was."""
+    before = str(spark.conf.get(LISTING_TASKS))
+    spark.conf.set(LISTING_TASKS, ENOUGH_TASKS)
+    try:
+        yield
+    finally:
+        spark.conf.set(LISTING_TASKS, before)
+
+
+def unneeded_files(spark: SparkSession, storage: Storage, table: str) -> int:
+    """Count the files that VACUUM would delete: those no version within the table's retention needs."""
+    with _listing_in_few_tasks(spark):
+        return spark.sql(f"VACUUM {tables.identifier(storage, table)} DRY RUN").count()
+
+
+def vacuum(spark: SparkSession, storage: Storage, table: str) -> None:
+    """Delete these files."""
+    with _listing_in_few_tasks(spark):
+        spark.sql(f"VACUUM {tables.identifier(storage, table)}")
+
+
+def compact_files(spark: SparkSession, storage: Storage, table: str) -> tuple[int, int]:
+    """Merge small files into larger ones; return how many there were, and how many they became."""
+    done = spark.sql(f"OPTIMIZE {tables.identifier(storage, table)}").select("metrics.*").head()
+    return (done["numFilesRemoved"], done["numFilesAdded"]) if done else (0, 0)
+
+
+def properties_of(spark: SparkSession, storage: Storage, table: str) -> dict[str, str]:
+    """Properties of a table, its constraints among them; asking Delta takes a second."""
+    detail = spark.sql(f"DESCRIBE DETAIL {tables.identifier(storage, table)}").select("properties").head()
+    return dict(detail["properties"]) if detail else {}
+
+
+def add_column(spark: SparkSession, storage: Storage, table: str, field: Field, *, after: str | None) -> None:
+    """Add a column behind another one, NULL in the rows there are."""
+    place = f"AFTER `{after}`" if after else "FIRST"
+    column = f"`{field.name}` {field.type} COMMENT {_quoted(field.comment)} {place}"
+    spark.sql(f"ALTER TABLE {tables.identifier(storage, table)} ADD COLUMNS ({column})")
+
+
+def add_constraint(spark: SparkSession, storage: Storage, table: str, name: str, rule: str) -> None:
+    """Declare a CHECK constraint, in place of one of that name; rows that break it are an error."""
+    identifier = tables.identifier(storage, table)
+    spark.sql(f"ALTER TABLE {identifier} DROP CONSTRAINT IF EXISTS `{name}`")
+    spark.sql(f"ALTER TABLE {identifier} ADD CONSTRAINT `{name}` CHECK ({rule})")
+
+
+def set_property(spark: SparkSession, storage: Storage, table: str, key: str, value: str) -> None:
+    """Set a property of a table."""
+    pair = f"{_quoted(key)} = {_quoted(value)}"
+    spark.sql(f"ALTER TABLE {tables.identifier(storage, table)} SET TBLPROPERTIES ({pair})")
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,1 @@
+"""The host on Spark: plans of an evaluation, and the session that runs them."""

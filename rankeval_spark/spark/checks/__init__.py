@@ -1,0 +1,1 @@
+"""What is wrong with the inputs, counted by Spark."""

@@ -1,0 +1,328 @@
+"""Count what is wrong with the inputs: one aggregate pass each, in plain Spark expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, DataFrame, functions as F
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.engine.outputs import N_LISTED
+from rankeval_spark.engine.scoring.scorer import RELEVANT
+from rankeval_spark.result_rows import check_rows
+from rankeval_spark.result_rows.check_rows import (
+    ABSENT_BASELINE,
+    ALIKE_VALUES,
+    DUPLICATES,
+    HELD_OUT,
+    ITEMS,
+    MISSING_USERS,
+    RECOMMENDATIONS,
+    ROWS,
+    SEEN_IN_TRAIN,
+    SEGMENTS,
+    TRAIN,
+    UNKNOWN_ROWS,
+    UNMATCHED_ITEMS,
+    VECTOR_LENGTHS,
+)
+from rankeval_spark.spark.checks import row_flags
+from rankeval_spark.spark.facts import item_facts
+from rankeval_spark.spark.rows.judgements import N_COPIES, to_judgements
+from rankeval_spark.spark.rows.population import has_judgements, has_list
+from rankeval_spark.spark.rows.usable_rows import (
+    HELD_OUT_KEYS,
+    ITEM_KEYS,
+    RECOMMENDATION_KEYS,
+    SEGMENT_KEYS,
+    TRAIN_KEYS,
+    has_keys,
+    is_finite_vector,
+)
+from rankeval_spark.spark.rows.user_segments import quoted_name
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    import pyarrow as pa
+
+    from rankeval_spark.config import Checks
+
+VERDICT_TYPES: Final = ", ".join(
+    f"{field.name} {field.type}" for field in schemas.CHECKS.fields if field.name not in C.RUN_KEY
+)
+"""Columns of judged facts, as Spark writes their types."""
+
+FACT_TYPES: Final = "input string, check string, count bigint, total bigint, sample_keys array<string>"
+"""Columns of facts, likewise."""
+
+
+def to_recommendation_facts(recommendations: DataFrame) -> DataFrame:
+    """Count rows, NULL keys and rows whose place in the list is unknown; one pass, no shuffle of the rows."""
+    rules = row_flags.flag_recommendations(recommendations)
+    return _row_facts(recommendations, RECOMMENDATIONS, rules, key=_key_text(RECOMMENDATION_KEYS))
+
+
+def to_held_out_facts(held_out: DataFrame) -> DataFrame:
+    """Count rows, NULL keys and gains that are no number, below 0, or too low to be relevant; no shuffle of the rows.
+
+    Rows with a column ``value`` are also looked at for values that are no number.
+    """
+    return _row_facts(held_out, HELD_OUT, row_flags.flag_held_out(held_out), key=_key_text(HELD_OUT_KEYS))
+
+
+def to_train_facts(train: DataFrame, *, evaluation_date: date | None = None) -> DataFrame:
+    """Count rows, NULL keys and interactions of the evaluation date or later; one pass, no shuffle of the rows.
+
+    Parameters
+    ----------
+    evaluation_date : date, optional
+        Where it is left out, or the rows have no column ``interacted_at``, nothing is said about it.
+    """
+    has_days = evaluation_date is not None and C.INTERACTED_AT in train.columns
+    rules = row_flags.flag_train(since=evaluation_date if has_days else None)
+    return _row_facts(train, TRAIN, rules, key=_key_text(TRAIN_KEYS))
+
+
+def to_segment_facts(segments: DataFrame) -> DataFrame:
+    """Count the rows of the segments, and those without a user id."""
+    return _row_facts(segments, SEGMENTS, row_flags.flag_keys(SEGMENT_KEYS), key=_key_text(SEGMENT_KEYS))
+
+
+def to_alike_facts(segments: DataFrame, *, names: Sequence[str]) -> DataFrame:
+    """Collect the values of these segments, for the check of those that are alike."""
+    each = F.array(*(F.struct(F.lit(name).alias("segment"), F.col(quoted_name(name)).alias("value")) for name in names))
+    values = segments.where(has_keys(SEGMENT_KEYS)).select(F.inline(each)).where(F.col("value").isNotNull()).distinct()
+    return _in_parts(values, SEGMENTS, ALIKE_VALUES)
+
+
+def to_item_row_facts(items: DataFrame, *, unreadable: str | None = None) -> DataFrame:
+    """Count rows, NULL keys, items that occur twice and items with facts that cannot be used.
+
+    Parameters
+    ----------
+    unreadable : str, optional
+        Name of the column that is true where a cell of the row could not be read; None where every cell could.
+    """
+    once = items.where(has_keys(ITEM_KEYS)).groupBy(C.ITEM_ID).agg(F.count("*").alias("_n_rows"))
+    more, item = F.col("_n_rows") - 1, F.col(C.ITEM_ID).cast("string")
+    repeated = once.agg(_fact(ITEMS, DUPLICATES, F.sum(more), F.sum("_n_rows"), more > 0, item))
+    rules = row_flags.flag_items(unreadable=unreadable)
+    return _row_facts(items, ITEMS, rules, key=_key_text(ITEM_KEYS)).unionByName(_stacked(repeated))
+
+
+def to_vector_facts(items: DataFrame) -> DataFrame:
+    """Count the items by the length of their vector, for the check that all have one length.
+
+    As in the plan of the lists, a vector some of whose numbers are no numbers is unknown and has no length.
+    """
+    named = items.where(has_keys(ITEM_KEYS)).where(is_finite_vector(F.col(C.VECTOR)))
+    first = F.min(F.col(C.ITEM_ID).cast("string"))
+    lengths = named.groupBy(F.size(C.VECTOR).alias("length")).agg(F.count("*").alias("n_items"), first.alias("item"))
+    return _in_parts(lengths, ITEMS, VECTOR_LENGTHS)
+
+
+def to_judgement_facts(usable_held_out: DataFrame, *, duplicates: str) -> DataFrame:
+    """Count judgements that occur twice and users without a relevant one."""
+    policy = "max" if duplicates == "error" else duplicates  # counted here, refused in the plan of the lists
+    users = (
+        to_judgements(usable_held_out, duplicates=policy)
+        .groupBy(C.USER_ID)
+        .agg(F.max(C.GAIN).alias("_best"), F.sum(N_COPIES).alias("_n_rows"), F.count("*").alias("_n_pairs"))
+    )
+    user = F.col(C.USER_ID).cast("string")
+    repeated, no_relevant = F.col("_n_rows") > F.col("_n_pairs"), F.col("_best") < RELEVANT
+    facts = users.agg(
+        _fact(HELD_OUT, DUPLICATES, F.sum(F.col("_n_rows") - F.col("_n_pairs")), F.sum("_n_rows"), repeated, user),
+        _fact(HELD_OUT, "zero_relevant", F.count_if(no_relevant), F.count("*"), no_relevant, user),
+    )
+    return _stacked(facts)
+
+
+def to_join_facts(usable_held_out: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
+    """Count judgements whose item is in no list at all: a sign of ids that do not match."""
+    listed = _to_listed(usable_recommendations).withColumn("_is_listed", F.lit(True))
+    joined = usable_held_out.join(listed, on=[C.ITEM_ID], how="left")
+    is_unmatched = F.col("_is_listed").isNull()
+    item = F.col(C.ITEM_ID).cast("string")
+    facts = joined.agg(_fact(HELD_OUT, UNMATCHED_ITEMS, F.count_if(is_unmatched), F.count("*"), is_unmatched, item))
+    return _stacked(facts)
+
+
+def to_unmatched_facts(used: DataFrame) -> DataFrame:
+    """Make the fact of :func:`to_join_facts` of items and how they are used, as the engine counts it.
+
+    Parameters
+    ----------
+    used : DataFrame
+        ``item_id``, ``n_judged`` (judgements of it) and ``is_listed``; an item may have several rows.
+    """
+    items = used.groupBy(C.ITEM_ID).agg(F.sum("n_judged").alias("_n"), F.bool_or("is_listed").alias("_is_listed"))
+    is_unmatched = ~F.col("_is_listed")
+    n_unmatched = F.sum(F.when(is_unmatched, F.col("_n")))
+    item = F.col(C.ITEM_ID).cast("string")
+    return _stacked(items.agg(_fact(HELD_OUT, UNMATCHED_ITEMS, n_unmatched, F.sum("_n"), is_unmatched, item)))
+
+
+def to_unknown_item_facts(items: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
+    """Count the different items that are recommended and that the catalogue does not have.
+
+    Different items, not rows: the aggregate that finds them is that of :func:`to_join_facts`, which Spark then makes
+    once for both.
+    """
+    known = items.select(C.ITEM_ID).distinct().withColumn("_is_known", F.lit(True))
+    joined = _to_listed(usable_recommendations).join(known, on=[C.ITEM_ID], how="left")
+    is_unknown = F.col("_is_known").isNull()
+    item = F.col(C.ITEM_ID).cast("string")
+    of = RECOMMENDATIONS
+    return _stacked(joined.agg(_fact(of, "unknown_items", F.count_if(is_unknown), F.count("*"), is_unknown, item)))
+
+
+def to_seen_facts(usable_recommendations: DataFrame, *, train: DataFrame) -> DataFrame:
+    """Count the recommendations whose item the user has in the training data, in the whole log."""
+    seen = item_facts.to_owned(train).withColumn("_is_seen", F.lit(True))
+    rows = usable_recommendations.select(*RECOMMENDATION_KEYS).join(seen, on=[C.USER_ID, C.ITEM_ID], how="left")
+    is_seen, key = F.col("_is_seen").isNotNull(), _key_text(RECOMMENDATION_KEYS)
+    of = RECOMMENDATIONS
+    return _stacked(rows.agg(_fact(of, SEEN_IN_TRAIN, F.count_if(is_seen), F.count("*"), is_seen, key)))
+
+
+def to_unknown_row_facts(catalogue: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
+    """Count the recommendations of items that the catalogue does not have: rows, not different items."""
+    listed = usable_recommendations.groupBy(C.ITEM_ID).agg(F.count("*").alias("_n_rows"))
+    known = catalogue.select(C.ITEM_ID).distinct().withColumn("_is_known", F.lit(True))
+    is_unknown, n_rows = F.col("_is_known").isNull(), F.col("_n_rows")
+    item, of = F.col(C.ITEM_ID).cast("string"), RECOMMENDATIONS
+    joined = listed.join(known, on=[C.ITEM_ID], how="left")
+    n_unknown = F.sum(F.when(is_unknown, n_rows))
+    return _stacked(joined.agg(_fact(of, UNKNOWN_ROWS, n_unknown, F.sum(n_rows), is_unknown, item)))
+
+
+def _to_listed(usable_recommendations: DataFrame) -> DataFrame:
+    return usable_recommendations.select(C.ITEM_ID).distinct()
+
+
+def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> DataFrame:
+    """Count repeated items, short lists, ties that matter, ranks that cannot be, and users on one side only.
+
+    With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
+    that their users have in the training data.
+
+    Parameters
+    ----------
+    scored : DataFrame
+        Every scored row, outside the population too.
+    k : int
+        The largest cutoff; 0 where there is none, and then no list is short.
+    baseline : str, optional
+        Model that others are compared with.
+    """
+    lists = scored.where(F.col(C.K) == k)
+    user = F.concat_ws(" ", C.MODEL_ID, F.col(C.USER_ID).cast("string"))
+    is_short = has_list() & (F.col(N_LISTED) - F.col(C.N_DUPLICATES) < k)  # items, where a list keeps empty ranks
+    has_ties = has_judgements() & F.col(C.HAS_TIES)
+    is_extra, is_missing = ~has_judgements(), has_judgements() & ~has_list()
+    repeats, n_lists = F.col(C.N_DUPLICATES) > 0, F.count_if(has_list())
+    of = RECOMMENDATIONS
+    facts = lists.agg(
+        _fact(of, DUPLICATES, F.sum(C.N_DUPLICATES), F.sum(N_LISTED), repeats, user),
+        _fact(of, "short_lists", F.count_if(is_short), n_lists, is_short, user),
+        _fact(of, "ties", F.count_if(has_ties), F.count_if(has_judgements() & has_list()), has_ties, user),
+        _fact(of, "extra_users", F.count_if(is_extra), n_lists, is_extra, user),
+        *(_rank_fact(lists, check, name, user) for check, name in _RANK_CHECKS.items()),
+        *([_seen_fact(user)] if C.SEEN in lists.columns else []),
+        *([] if baseline is None else [_baseline_fact(baseline)]),
+    )
+    return _stacked(facts).unionByName(_missing_users(lists, is_missing))
+
+
+_RANK_CHECKS: Final = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
+
+
+def _rank_fact(lists: DataFrame, check: str, name: str, user: Column) -> Column:
+    """Count the lists with a flag among those that were looked at: none where the log has no ranks."""
+    flag = F.col(name) if name in lists.columns else F.lit(None).cast("boolean")
+    return _fact(RECOMMENDATIONS, check, F.count_if(flag), F.count(flag), flag, user)
+
+
+def _seen_fact(user: Column) -> Column:
+    n_seen, n_items = F.col(f"{C.SEEN}.n_seen"), F.col(f"{C.SEEN}.n_items")
+    return _fact(RECOMMENDATIONS, SEEN_IN_TRAIN, F.sum(n_seen), F.sum(n_items), n_seen > 0, user)
+
+
+def _baseline_fact(baseline: str) -> Column:
+    """Count the baseline if it has no list: a model that is misspelt looks like one that is not there yet."""
+    is_absent = F.count_if(has_list() & (F.col(C.MODEL_ID) == baseline)) == 0
+    key = F.when(is_absent, F.array(F.lit(baseline)))
+    return _struct(RECOMMENDATIONS, ABSENT_BASELINE, is_absent.cast("int"), F.lit(1), key)
+
+
+def with_verdicts(facts: DataFrame, *, checks: Checks) -> DataFrame:
+    """Compare each share with its thresholds: rows of ``schemas.CHECKS`` from ``input`` on."""
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return check_rows.judged(batches, checks)
+
+    return facts.coalesce(1).mapInArrow(judge, VERDICT_TYPES)  # some thirty rows
+
+
+def union(*facts: DataFrame) -> DataFrame:
+    """Put facts below one another."""
+    return reduce(DataFrame.unionByName, facts)
+
+
+def _row_facts(frame: DataFrame, name: str, rules: Mapping[str, Column], *, key: Column) -> DataFrame:
+    rows = _fact(name, ROWS, F.count("*"), F.count("*"), F.lit(False), key)
+    return _stacked(
+        frame.agg(
+            rows, *(_fact(name, check, F.count_if(flag), F.count("*"), flag, key) for check, flag in rules.items())
+        )
+    )
+
+
+def _missing_users(lists: DataFrame, is_missing: Column) -> DataFrame:
+    """Count the judged users of each model, and those of them without a list."""
+    per_model = lists.groupBy(C.MODEL_ID).agg(
+        F.count_if(is_missing).alias("n_missing"), F.count_if(has_judgements()).alias("n_judged")
+    )
+    return _in_parts(per_model, RECOMMENDATIONS, MISSING_USERS)
+
+
+def _in_parts(rows: DataFrame, name: str, check: str) -> DataFrame:
+    """Collect a few rows as parts of a fact, see :func:`check_rows.whole`."""
+    parts = F.collect_list(F.to_json(F.struct(*rows.columns)))
+    return _stacked(rows.agg(_struct(name, check, F.lit(0), F.lit(0), parts)))
+
+
+def _fact(  # noqa: PLR0913, PLR0917 - the parts of one fact, in the order of FACTS
+    name: str, check: str, count: Column, total: Column, flag: Column, key: Column
+) -> Column:
+    """Make one struct of FACTS; the samples are the first and the last key concerned, whatever the partitioning."""
+    concerned = F.when(flag, key)
+    samples = F.array_compact(F.array_distinct(F.array(F.min(concerned), F.max(concerned))))
+    return _struct(name, check, count, total, samples)
+
+
+def _struct(name: str, check: str, count: Column, total: Column, sample_keys: Column) -> Column:
+    return F.struct(
+        F.lit(name).alias("input"),
+        F.lit(check).alias("check"),
+        F.coalesce(count.cast("bigint"), F.lit(0)).alias("count"),
+        F.coalesce(total.cast("bigint"), F.lit(0)).alias("total"),
+        F.coalesce(sample_keys, _no_keys()).alias("sample_keys"),
+    ).alias(check)
+
+
+def _stacked(facts: DataFrame) -> DataFrame:
+    """Turn the structs of one row into rows."""
+    return facts.select(F.inline(F.array(*facts.columns)))
+
+
+def _key_text(keys: tuple[str, ...]) -> Column:
+    return F.concat_ws(" ", *(F.coalesce(F.col(key).cast("string"), F.lit("NULL")) for key in keys))
+
+
+def _no_keys() -> Column:
+    return F.array().cast("array<string>")

@@ -1,0 +1,1 @@
+"""Whether this machine and a running session are fit for a run."""

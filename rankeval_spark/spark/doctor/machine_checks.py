@@ -1,0 +1,226 @@
+"""Whether this machine is fit for a run: one small check for each thing that has gone wrong before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from rankeval_spark import allowed_folders
+from rankeval_spark.errors import EnvironmentFaultError, Fault, FaultsError
+from rankeval_spark.spark.runtime import jars
+from rankeval_spark.spark.runtime.cache import cache_dir
+from rankeval_spark.spark.runtime.java import find_java
+from rankeval_spark.spark.runtime.spark_home import conf_dir, find_spark_home, spark_defaults
+from rankeval_spark.spark.session.settings import job_settings
+from rankeval_spark.spark.version import SPARK_LINES, TESTED
+
+PYTHONS: Final = ((3, 10), (3, 13))
+"""Oldest and newest version of Python that the locks are made for."""
+
+LEAST_FREE_GIGABYTES: Final = 2
+_GIGABYTE: Final = 1 << 30
+_ZONE: Final = "spark.sql.session.timeZone"
+
+
+@dataclass(frozen=True)
+class Check:
+    """The outcome of one check: what was looked at, whether it is fit, what was found, and how to correct it."""
+
+    name: str
+    ok: bool
+    found: str
+    fix: str = ""
+
+
+def checks(results_root: str | None = None) -> Iterator[Check]:
+    """Look at this machine without starting Spark; each outcome is given as soon as it is known.
+
+    Parameters
+    ----------
+    results_root : str, optional
+        Where a run would publish; it is tried by making a file there, and removed again.
+    """
+    for check in (
+        check_python_version,
+        check_packages,
+        check_arrow,
+        check_spark_version,
+        check_java,
+        check_cache,
+        check_delta_jars,
+        check_time_zone,
+    ):
+        yield guarded(check)
+    for folder in _local_folders(results_root):
+        yield check_free_disk(folder)
+    if results_root is not None:
+        yield guarded(lambda: check_writable_root(results_root))
+
+
+def require_fit(outcomes: Iterable[Check]) -> None:
+    """Raise one error that names every fault among the outcomes.
+
+    Raises
+    ------
+    EnvironmentFaultError
+        When a check is not ok.
+    """
+    faults = [
+        Fault(where=outcome.name, found=outcome.found, expected="what a run needs", fix=outcome.fix)
+        for outcome in outcomes
+        if not outcome.ok
+    ]
+    if faults:
+        raise EnvironmentFaultError(*faults)
+
+
+def guarded(check: Callable[[], Check]) -> Check:
+    """Run a check; an error that is made for people is its outcome."""
+    try:
+        return check()
+    except FaultsError as error:
+        fault = error.faults[0]
+        return Check(fault.where, ok=False, found=fault.found, fix=fault.fix)
+
+
+def check_python_version() -> Check:
+    """Look at the Python of the driver."""
+    oldest, newest = PYTHONS
+    return Check(
+        "Python of the driver",
+        ok=oldest <= sys.version_info[:2] <= newest,
+        found=f"{sys.version.split()[0]}, {sys.executable}",
+        fix="make an environment with Python 3.12; in a checkout: make clean && make PYTHON=/path/to/python3.12 setup",
+    )
+
+
+def check_packages() -> Check:
+    """Look whether pyspark is of a line that there are jars for; Delta's Python package is not used."""
+    found = _installed("pyspark")
+    return Check(
+        "pyspark",
+        ok=found.startswith(tuple(f"{line}." for line in SPARK_LINES)),
+        found=f"{found}; tested with {TESTED}",
+        fix="pip install 'rankeval-spark[spark]'",
+    )
+
+
+def check_arrow() -> Check:
+    """Import pyarrow: one that does not fit numpy passes every resolver and fails here."""
+    try:
+        found = str(import_module("pyarrow").__version__)
+    except ImportError as error:
+        return Check(
+            "pyarrow",
+            ok=False,
+            found=f"it cannot be imported: {error}",
+            fix="pip install --upgrade pyarrow numpy",
+        )
+    return Check("pyarrow", ok=True, found=f"{found}, numpy {_installed('numpy')}")
+
+
+def check_spark_version() -> Check:
+    """Look whether the Spark that would be started is the one that pyspark belongs to."""
+    home = find_spark_home()
+    installed = [file.stem.rpartition("-")[2] for file in (home / "jars").glob("spark-core_*.jar")]
+    return Check(
+        "jars of Spark",
+        ok=installed == [_installed("pyspark")],
+        found=f"{', '.join(installed) or 'none'} in {home / 'jars'}; pyspark is {_installed('pyspark')}",
+        fix="unset SPARK_HOME, or install the pyspark of that Spark's version",
+    )
+
+
+def check_java() -> Check:
+    """Find a Java and say where it came from."""
+    found = find_java()
+    return Check("Java", ok=True, found=f"{found.version} from {found.source}, {found.home}")
+
+
+def check_cache() -> Check:
+    """Find the folder for fetched files."""
+    return Check("cache folder", ok=True, found=str(cache_dir()))
+
+
+def check_delta_jars() -> Check:
+    """Find the Delta jars where a run would, and fetch them as a run would."""
+    if any((find_spark_home() / "jars").glob("delta-spark*.jar")):
+        return Check("Delta jars", ok=True, found=f"brought by {find_spark_home()}")
+    how = "in the cache" if jars.cached_jars(jars.jars_dir()) else "fetched now"
+    paths = jars.delta_jars(find_java())
+    return Check("Delta jars", ok=True, found=f"{' and '.join(path.stem for path in paths)} {how}")
+
+
+def check_time_zone() -> Check:
+    """Look at the zone that a session would have; what it turns dates by must not change with the machine."""
+    wanted = job_settings()[_ZONE]
+    zone = spark_defaults().get(_ZONE, wanted)
+    return Check(
+        "time zone",
+        ok=zone == wanted,
+        found=f"session {zone}, this machine {time.strftime('%Z (%z)')}",
+        fix=f"remove {_ZONE} from {conf_dir() / 'spark-defaults.conf'}, or set it to {wanted}",
+    )
+
+
+def check_free_disk(folder: Path) -> Check:
+    """Look at the free space of the disk that a folder is on, or will be."""
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    free = shutil.disk_usage(existing).free / _GIGABYTE
+    return Check(
+        "free disk",
+        ok=free >= LEAST_FREE_GIGABYTES,
+        found=f"{free:.1f} GB for {folder}",
+        fix=f"free {LEAST_FREE_GIGABYTES} GB there; SPARK_LOCAL_DIRS moves what Spark spills, RANKEVAL_CACHE the cache",
+    )
+
+
+def check_writable_root(root: str) -> Check:
+    """Make a file where the results would go and remove it; a store that is not a folder is left to the run."""
+    name = "results root"
+    allowed_folders.require_allowed((name, root))
+    if not (path := _local_path(root)):
+        return Check(name, ok=True, found=f"{root}: not a folder of this machine, so only a run can try it")
+    existing = next(place for place in (path, *path.parents) if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            return Check(name, ok=True, found=f"{path}, writable" + ("" if existing == path else ", will be made"))
+    except OSError as error:
+        return Check(
+            name,
+            ok=False,
+            found=f"{existing}: {error.strerror}",
+            fix="choose another root, or let this user write there",
+        )
+
+
+def _installed(package: str) -> str:
+    """Return the version of an installed package."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _local_folders(results_root: str | None) -> list[Path]:
+    """List the folders whose disks a run fills: spills, the cache, and the results if they are on this machine."""
+    spill = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")
+    root = _local_path(results_root) if results_root else None
+    return [Path(spill[0]), cache_dir(), *([root] if root else [])]
+
+
+def _local_path(root: str) -> Path | None:
+    """Return the folder that a root names on this machine; None for an address in another store."""
+    scheme, separator, rest = root.partition(":/")
+    if not separator:
+        return Path(root).absolute()
+    return Path("/", rest) if scheme == "file" else None

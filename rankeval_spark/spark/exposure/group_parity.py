@@ -1,0 +1,26 @@
+"""Plan the measures that compare popular and rare items, or a category: counts of all partitions in, rows out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE
+from rankeval_spark.result_rows.metric_rows import ROW_TYPE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
+
+
+def to_parity_rows(counts: DataFrame, *, rows: ParityRows) -> DataFrame:
+    """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure).
+
+    Over all users with a list. A slice in which no user has a list has no row.
+
+    Parameters
+    ----------
+    counts : DataFrame
+        Rows of ``UserRows.to_parity``.
+    """
+    return counts.repartition(*SLICE).mapInArrow(rows.finish, ROW_TYPE)

@@ -1,0 +1,230 @@
+"""From ranked items to the rows of ``metrics`` of the measures that are functions of all lists together.
+
+They have no value per user. What they are made of is small: for each group of lists (model, slice, cutoff) how many
+items are in how many lists. These counts exist once with everyone and once without each of ``N_GROUPS`` groups of
+users, from which the jackknife takes the spread. One pass counts (item, group of users); leaving a group out is then a
+subtraction, and only for the items that the group was shown. Nothing that grows with users or items is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Window, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.aggregate_state import rows_by_key
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch.batch import fields
+from rankeval_spark.engine.batch.codes import starts_of_runs
+from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS
+from rankeval_spark.measures import required_facts
+from rankeval_spark.result_rows.exposure.exposure_rows import ENTRY_TYPE, ExposureRows, to_entry_rows
+from rankeval_spark.result_rows.exposure.histograms import ByLength, Entries, Times, to_entries
+from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows
+from rankeval_spark.result_rows.metric_rows import ROW_TYPE, slice_names
+from rankeval_spark.spark.exposure import jackknife_groups
+from rankeval_spark.spark.rows import user_segments
+from rankeval_spark.spark.rows.exchange import IS_FIRST
+from rankeval_spark.spark.spark_types import with_columns
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures import Measure
+
+_GROUPS: Final = "_groups"
+"""Column of the counts of each group of users: a struct each."""
+
+_LENGTHS: Final = "_lengths"
+"""Field of them with the lists of a group by their lengths."""
+
+
+def to_exposure_rows(  # noqa: PLR0913 - what a row of metrics is made of
+    ranked: DataFrame,
+    *,
+    measures: Sequence[Measure],
+    segments: DataFrame | None,
+    catalogue: DataFrame | None,
+    absent: Mapping[str, str] = user_segments.ALL_UNKNOWN,
+    slices: Sequence[Sequence[str]],
+    min_slice_size: int,
+    confidence: float,
+) -> DataFrame:
+    """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
+
+    Over all users with a list, judged or not. A slice in which no user has a list has no row. A list that keeps the
+    ranks of the log counts at a cutoff where it has an item at a rank up to it.
+
+    Parameters
+    ----------
+    ranked : DataFrame
+        Rows of ``UserRows.to_ranked_items``.
+    measures : sequence of Measure
+        Of kind ``exposure``.
+    segments, absent
+        Segment values of the users, as ``user_segments.with_segments`` takes them.
+    catalogue : DataFrame or None
+        ``item_id`` of all items, each as often as it comes; None where no measure needs it.
+    slices : sequence of sequences of str
+        Names of the segments of each slice; ``()`` is everyone.
+    """
+    ks = sorted({measure.k for measure in measures})
+    lengths_at = sorted({measure.k for measure in measures if required_facts.LIST_LENGTHS in measure.needs})
+    finisher = ExposureRows(tuple(measures), JackknifeRows(slice_names(slices), min_slice_size, confidence))
+    return (
+        ranked.transform(_to_places, ks=ks, lengths_at=lengths_at, segments=segments, absent=absent, slices=slices)
+        .transform(_to_items, ks=ks, lengths_at=lengths_at)
+        .transform(_with_catalogue, catalogue=catalogue)
+        .mapInArrow(_Counted(tuple(ks), frozenset(lengths_at)).to_entries, ENTRY_TYPE)
+        .transform(_with_catalogue_size, catalogue=catalogue)
+        .repartition(*SLICE)
+        .mapInArrow(finisher.finish, ROW_TYPE)
+    )
+
+
+def _to_places(  # noqa: PLR0913 - what a row of metrics is made of
+    ranked: DataFrame,
+    *,
+    ks: Sequence[int],
+    lengths_at: Sequence[int],
+    segments: DataFrame | None,
+    absent: Mapping[str, str],
+    slices: Sequence[Sequence[str]],
+) -> DataFrame:
+    """Make a row per (recommended item, slice): its rank, the group of its user, and whether it opens a list.
+
+    With the length of its list at the cutoffs ``lengths_at``.
+    """
+    names = tuple(dict.fromkeys(name for one in slices for name in one))
+    cut = ranked if C.WHOLE_LIST in ks else ranked.where(F.col(C.RANK) <= max(ks))
+    is_first = F.col(IS_FIRST)
+    if C.LIST_ID in ranked.columns:
+        of_user = Window.partitionBy(C.USER_ID, C.MODEL_ID).orderBy(C.RANK, C.LIST_ID)
+        is_first = F.row_number().over(of_user) == 1
+    key = [name for name in C.LIST_KEY if name in ranked.columns]
+    whole = Window.partitionBy(*key).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    lengths = {_length(k): F.count_if(_is_within(k)).over(whole) for k in lengths_at}
+    opens = {"_opens_list": F.col(IS_FIRST), "_opens_user": is_first}
+    return (
+        with_columns(cut, opens | lengths)
+        .transform(user_segments.with_segments, segments=segments, names=names, absent=absent)
+        .select(
+            *(C.MODEL_ID, C.ITEM_ID, C.RANK, *opens, *lengths),
+            jackknife_groups.user_group(),
+            jackknife_groups.user_slices(slices).alias("_slice"),
+        )
+        .select("*", "_slice.*")
+    )
+
+
+def _to_items(places: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]) -> DataFrame:
+    """Count the lists that hold an item: one row per (model, slice, item), with the counts of each group of users.
+
+    A group has an array ``_lengths`` of its lists by their lengths, where these are requested.
+    """
+    counts = [F.count_if(_is_within(k)).alias(_times(k)) for k in ks]
+    opened = [
+        F.count_if(F.col(flag) & _is_within(k)).alias(name(k))
+        for k in ks
+        for flag, name in (("_opens_list", _n_lists), ("_opens_user", _n_users))
+    ]
+    names = [name(k) for k in ks for name in (_times, _n_lists, _n_users)]
+    key, lengths = (*SLICE, C.ITEM_ID), [*map(_length, lengths_at)]
+    groups = places.groupBy(*key, GROUP, *lengths).agg(*counts, *opened)
+    if lengths:
+        by_length = F.collect_list(F.struct(*lengths, *map(_times, lengths_at))).alias(_LENGTHS)
+        groups = groups.groupBy(*key, GROUP).agg(by_length, *(F.sum(name).alias(name) for name in names))
+    group = F.struct(GROUP, *names, *([_LENGTHS] if lengths else []))
+    return groups.groupBy(*key).agg(F.collect_list(group).alias(_GROUPS))
+
+
+def _is_within(k: int) -> Column:
+    return F.lit(k == C.WHOLE_LIST) | (F.col(C.RANK) <= k)
+
+
+def _times(k: int) -> str:
+    return f"_times_{k}"
+
+
+def _n_lists(k: int) -> str:
+    return f"_n_lists_{k}"
+
+
+def _n_users(k: int) -> str:
+    return f"_n_users_{k}"
+
+
+def _length(k: int) -> str:
+    return f"_length_{k}"
+
+
+def _with_catalogue(items: DataFrame, *, catalogue: DataFrame | None) -> DataFrame:
+    """Add whether the catalogue holds each item; n:1 on the item."""
+    if catalogue is None:
+        return items.withColumn("_is_known", F.lit(None).cast("int"))
+    known = catalogue.select(C.ITEM_ID).distinct().withColumn("_is_known", F.lit(1))
+    return items.join(known, on=[C.ITEM_ID], how="left").withColumn("_is_known", F.coalesce("_is_known", F.lit(0)))
+
+
+def _with_catalogue_size(histograms: DataFrame, *, catalogue: DataFrame | None) -> DataFrame:
+    if catalogue is None:
+        return histograms.withColumn("catalogue_size", F.lit(None).cast("double"))
+    size = catalogue.agg(F.count_distinct(C.ITEM_ID).cast("double").alias("catalogue_size"))
+    return histograms.crossJoin(F.broadcast(size))
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """What the workers need to make entries of items; ``lengths_at`` are the cutoffs at which lengths are read."""
+
+    ks: tuple[int, ...]
+    lengths_at: frozenset[int]
+
+    def to_entries(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make rows of :data:`exposure_rows.ENTRY_TYPE`, some at a time: an entry comes in parts."""
+        for batch in batches:
+            first, cell = rows_by_key(pa.Table.from_batches([batch]), SLICE)
+            keys = {name: pc.take(batch[name], to_arrow(first)) for name in SLICE}
+            row, groups = _flat(batch[_GROUPS])
+            for k in self.ks:
+                yield to_entry_rows(self._at(k, batch, cell, row, groups), keys, k=k)
+
+    def _at(
+        self, k: int, batch: pa.RecordBatch, cell: np.ndarray, row: np.ndarray, groups: Mapping[str, pa.Array]
+    ) -> Entries:
+        """Make the entries at a cutoff."""
+        times, n_lists, n_users = (to_numpy(groups[name(k)]) for name in (_times, _n_lists, _n_users))
+        group, n_cells = to_numpy(groups[GROUP]).astype(np.int64), cell.max(initial=-1) + 1
+        bucket = cell[row] * N_GROUPS + group
+        opened = (
+            np.bincount(bucket, weights=counts, minlength=n_cells * N_GROUPS).reshape(n_cells, N_GROUPS)
+            for counts in (n_lists, n_users)
+        )
+        shown = np.flatnonzero(times)
+        held = row[shown][starts_of_runs(row[shown])]
+        return to_entries(
+            Times(row[shown], group[shown], times[shown]),
+            cell=cell[held],
+            is_known=to_numpy(batch["_is_known"]).astype(np.float64)[held],
+            opened=(next(opened), next(opened)),
+            by_length=_by_length(k, row, group, groups[_LENGTHS]) if k in self.lengths_at else None,
+        )
+
+
+def _by_length(k: int, row: np.ndarray, group: np.ndarray, lists: pa.Array) -> ByLength:
+    """Take from the groups of each row the lists that hold its item, by their lengths."""
+    of_group, lengths = _flat(lists)
+    times = to_numpy(lengths[_times(k)])
+    some = np.flatnonzero(times)
+    own = of_group[some]
+    return ByLength.of(row[own], to_numpy(lengths[_length(k)])[some], group[own], times[some])
+
+
+def _flat(lists: pa.Array) -> tuple[np.ndarray, dict[str, pa.Array]]:
+    """Give the structs of all lists, field by field, and the list of each."""
+    lengths = to_numpy(pc.list_value_length(lists))
+    return np.repeat(np.arange(len(lists)), lengths), fields(lists.flatten())

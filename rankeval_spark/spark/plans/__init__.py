@@ -1,0 +1,40 @@
+"""The stages of an evaluation in their order: plans only, which run nothing."""
+
+from __future__ import annotations
+
+from rankeval_spark.spark.plans.evaluation import (
+    Frames,
+    can_be_summarised,
+    has_groups,
+    to_agreement,
+    to_comparisons,
+    to_exposures,
+    to_gap_tests,
+    to_group_metrics,
+    to_lists,
+    to_metrics,
+    to_ranked_items,
+    to_scored,
+    to_scored_lists,
+)
+from rankeval_spark.spark.plans.input_frames import InputFrames
+from rankeval_spark.spark.plans.user_rows import are_lists_enough, can_number_log
+
+__all__ = [
+    "Frames",
+    "InputFrames",
+    "are_lists_enough",
+    "can_be_summarised",
+    "can_number_log",
+    "has_groups",
+    "to_agreement",
+    "to_comparisons",
+    "to_exposures",
+    "to_gap_tests",
+    "to_group_metrics",
+    "to_lists",
+    "to_metrics",
+    "to_ranked_items",
+    "to_scored",
+    "to_scored_lists",
+]

@@ -1,0 +1,307 @@
+"""From usable inputs to scored rows, and from scored rows to the results; plans only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.config.request import agreement_request
+from rankeval_spark.engine.planning import denominators, parity_of, scoring_of
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.engine.scoring.scorer import RELEVANT
+from rankeval_spark.measures.required_facts import TRAINED_ITEMS
+from rankeval_spark.result_rows import comparison_rows
+from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
+from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
+from rankeval_spark.result_rows.metric_rows import slice_names
+from rankeval_spark.spark.exposure import group_parity, item_exposure
+from rankeval_spark.spark.plans.user_rows import to_user_rows
+from rankeval_spark.spark.result_tables import gap_tests, group_metrics, mean_metrics, paired_comparisons, scored_lists
+from rankeval_spark.spark.rows import population
+
+if TYPE_CHECKING:
+    from rankeval_spark.config import Comparisons
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.result_rows.groups.gap_test_rows import ComparedGroups
+    from rankeval_spark.spark.plans.input_frames import InputFrames
+    from rankeval_spark.statistics.multiple_testing import Correction
+    from rankeval_spark.statistics.resampling.replicate_sums import Draws
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The results as plans, each made when it is used.
+
+    Attributes
+    ----------
+    scored : DataFrame
+        Every list at every cutoff, with the rows outside the population that are only counted: a plan, or staging read
+        back.
+    request : Request
+        The request.
+    has_one_list : bool
+        Whether it is known that no user has several lists of a model; saves a grouping.
+    exposures : DataFrame or None
+        The rows of :func:`to_exposures`, which become rows of ``metrics``.
+    """
+
+    scored: DataFrame
+    request: Request
+    has_one_list: bool
+    exposures: DataFrame | None = None
+
+    @cached_property
+    def user_metrics(self) -> DataFrame:
+        """As ``schemas.USER_METRICS`` from the first column after the run's on."""
+        return population.keep_population(self.scored)
+
+    @cached_property
+    def metrics(self) -> DataFrame:
+        """As ``schemas.METRICS``, likewise."""
+        if self.exposures is not None and not self._has_values:
+            return self.exposures
+        means = _means(self._users, self.request, has_one_list=self.has_one_list)
+        return means if self.exposures is None else means.unionByName(self.exposures)
+
+    @cached_property
+    def comparisons(self) -> DataFrame | None:
+        """As ``schemas.COMPARISONS``, likewise; None where nothing is compared."""
+        if not self._has_values:
+            return None
+        return _comparisons(self._users, self.request, has_one_list=self.has_one_list)
+
+    @property
+    def _has_values(self) -> bool:
+        """Whether users have values: not of measures of all lists together."""
+        return bool(self.request.measures.columns)
+
+    @cached_property
+    def _users(self) -> DataFrame:
+        return _users(self.scored, self.request, has_one_list=self.has_one_list)
+
+
+def to_lists(inputs: InputFrames, *, request: Request, has_facts: bool = False) -> DataFrame:
+    """Rank, match and group: one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
+
+    Parameters
+    ----------
+    has_facts : bool
+        As for :func:`to_scored`.
+    """
+    rows = to_user_rows(inputs, request, needs=frozenset(), are_kept=has_facts, counts_rows=has_facts)
+    return rows.to_lists(has_facts=has_facts)
+
+
+def to_scored(inputs: InputFrames, *, request: Request, are_kept: bool = False, has_facts: bool = False) -> DataFrame:
+    """Score every list at every cutoff and mark who belongs to the population.
+
+    Where every user has one list of a model, and users are not drawn, the rows carry the moments that means are made
+    of.
+
+    Parameters
+    ----------
+    are_kept : bool
+        Whether the rows are kept, for several results.
+    has_facts : bool
+        Whether rows without a model say what the inputs have, see :mod:`engine.checks.input_facts`.
+    """
+    has_partials = _carries_partials(request, has_one_list=inputs.has_one_list)
+    rows = to_user_rows(inputs, request, are_kept=are_kept, counts_rows=has_facts)
+    return rows.to_scored(has_partials=has_partials, has_facts=has_facts)
+
+
+def can_be_summarised(inputs: InputFrames, request: Request) -> bool:
+    """Return True if no rows of users are needed: see :func:`to_metrics` and :func:`to_comparisons`.
+
+    Where users have several lists of a model, their values are averaged first.
+    """
+    return inputs.has_one_list and bool(request.measures.columns)
+
+
+def to_metrics(inputs: InputFrames, *, request: Request, exposures: DataFrame | None = None) -> DataFrame:
+    """Make ``schemas.METRICS`` from the model on where lists are scored: no rows of users are made.
+
+    Parameters
+    ----------
+    exposures : DataFrame, optional
+        The rows of :func:`to_exposures`.
+    """
+    partials = to_user_rows(inputs, request, are_merged=True).to_partials()
+    metrics = mean_metrics.to_metrics_of_partials(partials, draws=request.draws, **_summary_options(request))
+    return metrics if exposures is None else metrics.unionByName(exposures)
+
+
+def to_comparisons(inputs: InputFrames, *, request: Request) -> DataFrame | None:
+    """Make ``schemas.COMPARISONS`` from the baseline on where lists are scored; None where nothing is compared."""
+    if request.comparisons is None:
+        return None
+    options = _comparison_options(request, request.comparisons)
+    finisher = comparison_rows.comparison_finisher(**options)
+    aggregator = comparison_rows.aggregator_of(finisher, options["slices"])
+    partials = to_user_rows(inputs, request, are_merged=True).to_differences(aggregator)
+    return paired_comparisons.to_comparisons_of_partials(partials, finisher)
+
+
+def to_group_metrics(metrics: DataFrame, *, request: Request) -> DataFrame:
+    """Say how the groups of each slicing, and groups of items, compare: ``schemas.GROUP_METRICS`` from the model on."""
+    n_slices = len(request.every_slice)
+    n_slicings = None if request.models is None else n_slices * len(request.models)
+    return group_metrics.to_group_metrics(metrics, n_slicings=n_slicings)
+
+
+def has_groups(request: Request) -> bool:
+    """Return True if there are groups to compare: slices, or two groups of items."""
+    return bool(request.slices) or len(request.measures.groups) > 1
+
+
+def to_scored_lists(lists: DataFrame, *, request: Request, has_one_list: bool) -> DataFrame:
+    """Do the same with compact lists that are a table already; measures then read no facts of items."""
+    has_partials = _carries_partials(request, has_one_list=has_one_list)
+    return scored_lists.to_scored(lists, scoring=scoring_of(request), has_partials=has_partials)
+
+
+def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
+    """Rank the items of every list: model, user, list, item, rank, gain and whether the item is relevant.
+
+    A row per item that is left in a list, whoever is in the population. ``gain`` is NULL without a judgement;
+    ``is_relevant`` is true from a gain of 1 on.
+    """
+    plain = replace(request, slices=())
+    ranked = to_user_rows(inputs, plain, needs=frozenset()).to_ranked_items(depth=0)
+    list_id = F.col(C.LIST_ID) if C.LIST_ID in ranked.columns else F.lit(C.ONE_LIST)
+    return ranked.select(
+        *(C.MODEL_ID, C.USER_ID, list_id.alias(C.LIST_ID), C.ITEM_ID, C.RANK, C.GAIN),
+        (F.coalesce(C.GAIN, F.lit(0.0)) >= RELEVANT).alias("is_relevant"),
+    )
+
+
+def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
+    """Compute the measures of all lists together: rows of ``schemas.METRICS`` from the model on; None without any."""
+    requested = request.measures.exposures
+    if not requested:
+        return None
+    options: dict[str, Any] = {
+        "segments": inputs.segments,
+        "absent": request.absent,
+        "slices": request.every_slice,
+        "min_slice_size": request.min_slice_size,
+        "confidence": request.confidence,
+    }
+    parities = parity_of(request)
+    shown = [one for one in requested if one not in parities.measures]
+    of_train = [one for one in shown if TRAINED_ITEMS in one.needs]
+    others = [one for one in shown if TRAINED_ITEMS not in one.needs]
+    catalogue = inputs.catalogue if any(one.needs_catalogue for one in shown) else None
+    by_catalogue = ((others, catalogue), (of_train, inputs.train))  # a histogram knows the items of one catalogue
+    frames = []
+    if shown:
+        cutoffs = [one.k for one in shown]
+        depth = 0 if C.WHOLE_LIST in cutoffs else max(cutoffs)
+        ranked = to_user_rows(inputs, replace(request, slices=()), needs=frozenset()).to_ranked_items(depth=depth)
+        frames = [
+            item_exposure.to_exposure_rows(ranked, measures=some, catalogue=of, **options)
+            for some, of in by_catalogue
+            if some
+        ]
+    if parities.measures:
+        needs = frozenset(need for one in parities.measures for need in one.needs)
+        counts = to_user_rows(inputs, request, needs=needs).to_parity(parities)
+        jackknife = JackknifeRows(slice_names(request.every_slice), request.min_slice_size, request.confidence)
+        frames.append(group_parity.to_parity_rows(counts, rows=ParityRows(parities.measures, jackknife)))
+    return reduce(DataFrame.unionByName, frames)
+
+
+def to_agreement(inputs: InputFrames, *, request: Request, baseline: str, k: int, p: float) -> DataFrame:
+    """Compare the first k items of each list with those of the baseline: ``overlap``, ``jaccard`` and ``rbo``.
+
+    One row per list of another model whose user got one of the baseline too, whoever is in the population.
+    """
+    asked, measures = agreement_request(request, baseline=baseline, k=k, p=p)
+    scored = to_user_rows(inputs, asked).to_scored(has_partials=False)
+    has_lists = not inputs.has_one_list
+    return scored.where(F.col(IS_EVALUATED) & F.col(measures["overlap"].column).isNotNull()).select(
+        *(C.MODEL_ID, C.USER_ID, *([C.LIST_ID] if has_lists else [])),
+        *(F.col(measure.column).alias(name) for name, measure in measures.items()),
+    )
+
+
+def _carries_partials(request: Request, *, has_one_list: bool) -> bool:
+    """Return True if scored rows carry their moments: not where lists of a user are averaged.
+
+    Nor those of a bootstrap: the sums of the replicates would be larger than the rows that carry them.
+    """
+    return has_one_list and request.draws is None and bool(request.measures.columns)
+
+
+def _summary_options(request: Request) -> dict[str, Any]:
+    return {
+        "measures": request.measures,
+        "slices": request.slices,
+        "min_slice_size": request.min_slice_size,
+        "confidence": request.confidence,
+    }
+
+
+def _means(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame:
+    """Make the rows of ``metrics`` that are means over users; of the moments that came with them, if there are any."""
+    options = _summary_options(request)
+    if C.PARTIALS in users.columns:
+        return mean_metrics.to_metrics_of_partials(users.select(F.inline(C.PARTIALS)), **options)
+    weights = denominators(request, has_one_list=has_one_list)
+    return mean_metrics.to_metrics(users, weights=weights, draws=request.draws, **options)
+
+
+def to_gap_tests(  # noqa: PLR0913 - what is tested, and how
+    scored: DataFrame,
+    tested: DataFrame,
+    *,
+    gaps: Sequence[ComparedGroups],
+    request: Request,
+    has_one_list: bool,
+    draws: Draws,
+    correction: Correction,
+) -> DataFrame:
+    """Test gaps between groups of users, as :func:`gap_tests.to_gap_tests` does; all are of slices of the request."""
+    measures = request.measures
+    return gap_tests.to_gap_tests(
+        _users(scored, request, has_one_list=has_one_list),
+        tested,
+        gaps=gaps,
+        columns=dict(zip(measures.labels, measures.columns, strict=True)),
+        slices=request.slices,
+        ks=measures.ks,
+        draws=draws,
+        correction=correction,
+        alpha=1 - request.confidence,
+    )
+
+
+def _users(scored: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame:
+    """One row per (model, user, k)."""
+    if has_one_list:
+        return scored
+    asked = request.measures
+    return mean_metrics.to_user_means(scored, measures=asked.columns, weights=asked.weights, unit=request.policies.unit)
+
+
+def _comparisons(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame | None:
+    asked = request.comparisons
+    if asked is None:
+        return None
+    weights = denominators(request, has_one_list=has_one_list)
+    return paired_comparisons.to_comparisons(users, weights=weights, **_comparison_options(request, asked))
+
+
+def _comparison_options(request: Request, asked: Comparisons) -> dict[str, Any]:
+    return {
+        "measures": request.measures,
+        "slices": request.every_slice,
+        "comparisons": asked,
+        "min_slice_size": request.min_slice_size,
+        "confidence": request.confidence,
+    }

@@ -1,0 +1,259 @@
+"""From the inputs of an evaluation to the rows that the engine takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, functions as F, types as T
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.planning import (
+    SECOND_STEP,
+    depth_of,
+    described_inputs,
+    is_described,
+    item_needs,
+    job_of,
+    log_columns,
+    n_places,
+    needs_of,
+    reads_train,
+)
+from rankeval_spark.measures import required_facts as N
+from rankeval_spark.spark.checks import row_flags, unusable_rows
+from rankeval_spark.spark.facts import item_facts
+from rankeval_spark.spark.facts.item_facts import FactSources
+from rankeval_spark.spark.rows import catalogue_filter, usable_rows, user_segments
+from rankeval_spark.spark.rows.exchange import UserRows, in_bytes, type_of, unite
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.spark.plans.input_frames import InputFrames
+
+
+def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
+    inputs: InputFrames,
+    request: Request,
+    *,
+    needs: frozenset[str] | None = None,
+    are_merged: bool = False,
+    are_kept: bool = False,
+    counts_rows: bool = False,
+) -> UserRows:
+    """Plan the rows of all users and what the workers do with them.
+
+    Parameters
+    ----------
+    needs : frozenset of str, optional
+        Facts that are collected; those that measures with a value for each list read where left out.
+    are_merged : bool
+        Whether what the workers make of their rows meets in one place, where unusable rows are counted in the end. For
+        other results the first of them are counted before the inputs are read.
+    are_kept : bool
+        Whether what the workers make of their rows is kept, for several results.
+    counts_rows : bool
+        Whether unusable rows reach the workers, who count them, although checks look at the inputs.
+    """
+    needs = needs_of(request, has_train=inputs.train is not None) if needs is None else needs
+    knowledge = _knowledge(inputs, request)
+    usable = _usable_log(inputs, request)
+    is_numbered = (counts_rows or not inputs.are_checked) and can_number_log(request)
+    log = _log_rows(_numbered_log(inputs, request) if is_numbered else usable, inputs, request)
+    names = _model_names(inputs, request)
+    if names is not None and len(names) == 1:
+        log = log.drop(C.MODEL_ID)
+    judged = _held_out_rows(inputs, request, is_numbered=counts_rows or not inputs.are_checked)
+    if C.SCORE in log.columns and type_of(log, C.SCORE) == "double":  # one column less for every row to carry
+        judged = judged.withColumnRenamed(C.GAIN, C.SCORE)
+    by_kind = {row_kinds.LOG: log, row_kinds.HELD_OUT: judged}
+    by_kind |= _of_users(inputs, request, needs)
+    by_kind = _with_facts(by_kind, knowledge, needs) | _second_step(inputs, request, knowledge, needs)
+    counted = _counted_first(inputs, request, needs, are_merged=are_merged)
+    constants = _constants(usable if names is None else None, knowledge, request, needs, counted)
+    return UserRows(
+        unite(
+            by_kind,
+            constants=constants,
+            columns=_columns(by_kind),
+            n_partitions=inputs.kept_partitions if are_kept else None,
+        ),
+        job_of(request, log.columns, needs=needs, models=names, has_lists=not inputs.has_one_list),
+        {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)},
+    )
+
+
+def are_lists_enough(inputs: InputFrames, request: Request) -> bool:
+    """Return True if the published columns of compact lists hold all that the measures and checks read."""
+    needs = needs_of(request, has_train=inputs.train is not None)
+    return not is_described(needs) and N.VALUES not in needs and not request.measures.groups
+
+
+def _knowledge(inputs: InputFrames, request: Request) -> FactSources:
+    return FactSources(inputs.train, inputs.items, request.evaluation_date, inputs.has_small_catalogue)
+
+
+def _model_names(inputs: InputFrames, request: Request) -> tuple[str, ...] | None:
+    """Return the names of the models where they are known before the log is read."""
+    if request.models is not None:
+        return tuple(request.models)
+    return inputs.model_names if inputs.has_model_id else (C.ONE_MODEL,)
+
+
+def _usable_log(inputs: InputFrames, request: Request) -> DataFrame:
+    """Keep the rows of the expected models that can be placed in a list."""
+    policies, log = request.policies, inputs.recommendations
+    if request.models is not None:
+        log = log.where(F.col(C.MODEL_ID).isin(*request.models))
+    log = log.transform(usable_rows.keep_usable_recommendations, invalid_scores=policies.invalid_scores)
+    return log.transform(usable_rows.with_score_precision, precision=policies.score_precision)
+
+
+def can_number_log(request: Request) -> bool:
+    """Return True if unusable rows can travel with the others: their items need not be known."""
+    return request.policies.unknown_items == "keep"
+
+
+def _numbered_log(inputs: InputFrames, request: Request) -> DataFrame:
+    """Mark the rows of the log that cannot be used."""
+    policies = request.policies
+    log = inputs.recommendations.transform(
+        usable_rows.or_fail_at_invalid_scores, invalid_scores=policies.invalid_scores
+    )
+    log = log.transform(unusable_rows.with_kind, kind=row_kinds.LOG, rules=row_flags.flag_recommendations(log))
+    return log.transform(usable_rows.with_score_precision, precision=policies.score_precision)
+
+
+def _counted_first(
+    inputs: InputFrames, request: Request, needs: frozenset[str], *, are_merged: bool
+) -> dict[str, tuple[DataFrame, Mapping[str, Column]]]:
+    """Collect the inputs whose unusable rows are counted before they are read, with the checks of their rows."""
+    if inputs.are_checked:
+        return {}
+    log, held_out, segments = inputs.recommendations, inputs.held_out, inputs.segments
+    found: dict[str, tuple[DataFrame, Mapping[str, Column]]] = {}
+    if not are_merged or not can_number_log(request):
+        found[row_kinds.NAMES[row_kinds.LOG]] = (log, row_flags.flag_recommendations(log))
+    if not are_merged:
+        found[row_kinds.NAMES[row_kinds.HELD_OUT]] = (held_out, row_flags.flag_held_out(held_out))
+        if segments is not None and request.segments:
+            found[row_kinds.NAMES[row_kinds.SEGMENTS]] = (segments, row_flags.flag_keys(usable_rows.SEGMENT_KEYS))
+    read = {one.partition(".")[0] for one in request.measures.requiring()}
+    if inputs.train is not None and (
+        "train" in read or N.ITEM_SEEN in needs or request.policies.seen_in_train == "drop"
+    ):
+        found["train"] = (inputs.train, row_flags.flag_train())
+    if inputs.items is not None and ("items" in read or request.policies.unknown_items == "drop"):
+        found["items"] = (inputs.items, row_flags.flag_keys(usable_rows.ITEM_KEYS))
+    return found
+
+
+def _log_rows(log: DataFrame, inputs: InputFrames, request: Request) -> DataFrame:
+    """Keep the rows that enter lists, in the columns that decide about them."""
+    if request.policies.unknown_items == "drop":
+        is_small = inputs.has_small_catalogue and inputs.items is not None
+        log = log.transform(
+            catalogue_filter.keep_known, catalogue=_knowledge(inputs, request).catalogue, is_small=is_small
+        )
+    names = log_columns(log.columns, request, has_lists=not inputs.has_one_list)
+    return log.select(*names, *([row_kinds.KIND] if row_kinds.KIND in log.columns else []))
+
+
+def _with_facts(by_kind: dict[int, DataFrame], knowledge: FactSources, needs: frozenset[str]) -> dict[int, DataFrame]:
+    """Let the facts of a catalogue that is too large for every worker travel with the rows of its items."""
+    of_items = item_facts.to_catalogue_facts(knowledge, needs=item_needs(needs))
+    if of_items is None:
+        return by_kind
+    names = [name for name in of_items.columns if name != C.ITEM_ID]
+    facts = of_items.select(C.ITEM_ID, F.struct(*names).alias(row_kinds.FACTS))
+    described = {kind: by_kind[kind].join(facts, on=[C.ITEM_ID], how="left") for kind in described_inputs(needs)}
+    return by_kind | described
+
+
+def _held_out_rows(inputs: InputFrames, request: Request, *, is_numbered: bool) -> DataFrame:
+    measures, judged = request.measures, inputs.held_out
+    if is_numbered:
+        judged = judged.transform(
+            unusable_rows.with_kind, kind=row_kinds.HELD_OUT, rules=row_flags.flag_held_out(judged)
+        )
+    else:
+        judged = judged.transform(usable_rows.keep_usable_held_out)
+    values = [C.VALUE] if N.VALUES in measures.needs else []
+    when = [C.INTERACTED_AT] if request.policies.held_out_duplicates == "last" else []
+    kind = [row_kinds.KIND] if is_numbered else []
+    return judged.select(C.USER_ID, C.ITEM_ID, C.GAIN, *values, *when, *kind)
+
+
+def _of_users(inputs: InputFrames, request: Request, needs: frozenset[str]) -> dict[int, DataFrame]:
+    """Rows of segments and training data, each only where something reads it."""
+    found: dict[int, DataFrame] = {}
+    if inputs.segments is not None and request.segments:
+        values = F.array(*(F.col(user_segments.quoted_name(name)).cast("string") for name in request.segments))
+        users = inputs.segments.select(C.USER_ID, values.alias(row_kinds.SEGMENT_VALUES))
+        if inputs.are_checked:
+            found[row_kinds.SEGMENTS] = users.where(usable_rows.has_keys(usable_rows.SEGMENT_KEYS))
+        else:
+            rules = row_flags.flag_keys(usable_rows.SEGMENT_KEYS)
+            found[row_kinds.SEGMENTS] = users.transform(unusable_rows.with_kind, kind=row_kinds.SEGMENTS, rules=rules)
+    if reads_train(request, needs):
+        train = item_facts.given(inputs.train)
+        found[row_kinds.TRAIN] = train.select(*usable_rows.TRAIN_KEYS).where(
+            usable_rows.has_keys(usable_rows.TRAIN_KEYS)
+        )
+    return found
+
+
+def _second_step(
+    inputs: InputFrames, request: Request, knowledge: FactSources, needs: frozenset[str]
+) -> dict[int, DataFrame]:
+    """Rows of co-occurrence, which are made of the ranked items: the log is ranked once more for them."""
+    if needs.isdisjoint(SECOND_STEP):
+        return {}
+    depth, found = depth_of(request.measures), {}
+    plain, once = replace(request, slices=()), replace(inputs, are_checked=True)  # unusable rows are counted elsewhere
+    ranked = to_user_rows(once, plain, needs=frozenset()).to_ranked_items(depth=depth)
+    if N.ITEM_FAMILIARITY in needs:
+        familiarity = item_facts.to_familiarity(ranked, knowledge=knowledge, depth=depth)
+        found[row_kinds.FAMILIARITY] = familiarity.withColumnRenamed(N.ITEM_FAMILIARITY, row_kinds.SIMILARITY)
+    if N.ITEM_PAIRS in needs:
+        found[row_kinds.PAIRS] = item_facts.to_pairs(ranked, knowledge=knowledge, depth=depth)
+    return found
+
+
+def _constants(
+    log: DataFrame | None,
+    knowledge: FactSources,
+    request: Request,
+    needs: frozenset[str],
+    counted: Mapping[str, tuple[DataFrame, Mapping[str, Column]]],
+) -> DataFrame | None:
+    """Plan one row with what every user needs: names of the models in the log, facts of items, totals, row counts."""
+    frames = []
+    if log is not None:
+        frames.append(
+            log.select(C.MODEL_ID).distinct().agg(F.to_json(F.collect_list(C.MODEL_ID)).alias(row_kinds.MODELS))
+        )
+    if counted:
+        frames.append(unusable_rows.to_row_counts(counted))
+    items = item_facts.to_item_table(knowledge, needs=item_needs(needs), n_places=n_places(request.measures))
+    if items is not None:
+        frames.append(items.agg(F.collect_list(F.struct(*items.columns)).alias(row_kinds.ITEMS)))
+    totals = item_facts.to_totals(knowledge, needs=item_needs(needs))
+    if totals is not None:
+        frames.append(totals)
+    if not frames:
+        return None
+    one_row = reduce(DataFrame.crossJoin, frames)
+    return one_row if one_row.columns == [row_kinds.MODELS] else in_bytes(one_row)
+
+
+def _columns(by_kind: dict[int, DataFrame]) -> dict[str, T.DataType]:
+    """Collect the columns of all inputs with their types."""
+    log = by_kind[row_kinds.LOG].schema
+    found = {name: log[name].dataType for name in (C.USER_ID, C.ITEM_ID)}
+    for frame in by_kind.values():
+        found |= {field.name: field.dataType for field in frame.schema if field.name not in (*found, row_kinds.KIND)}
+    return found

@@ -1,0 +1,1 @@
+"""Result tables as DataFrames: metrics, comparisons, gap tests, values of users."""

@@ -1,0 +1,149 @@
+"""From scored rows to the table ``metrics``: a mean, its health counts and its interval for every slice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation import aggregate_state
+from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
+from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.result_rows import metric_rows
+from rankeval_spark.spark.result_tables import bootstrap, partial_aggregates
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.sections.policies import Unit
+    from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.statistics.resampling.replicate_sums import Draws
+
+EVERYONE: tuple[str, ...] = ()
+NO_WEIGHTS: Mapping[str, str] = MappingProxyType({})
+
+
+def to_user_means(
+    scored: DataFrame, *, measures: Sequence[str], weights: Mapping[str, str] = NO_WEIGHTS, unit: Unit = "user"
+) -> DataFrame:
+    """Average the lists of each user: one row per (model, user, k). A list where a measure is NULL does not count.
+
+    Of a measure with ``weights``, its column of denominators in the scored rows, numerators and denominators are
+    averaged; with the unit ``list`` they are summed. How many lists count is said in the column :func:`lists_column` of
+    each measure, NULL where none does.
+    """
+    put_together = F.sum if unit == "list" else F.avg
+    facts = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)
+    return scored.groupBy(C.MODEL_ID, C.USER_ID, C.K).agg(
+        F.first(C.SEGMENTS).alias(C.SEGMENTS),
+        F.bool_or(IS_EVALUATED).alias(IS_EVALUATED),
+        *(F.max(name).alias(name) for name in facts),
+        F.avg(F.col(C.HAS_TIES).cast("double")).alias(C.HAS_TIES),
+        *(_over_lists(name, weights.get(name)).alias(name) for name in measures),
+        *(put_together(weight).alias(weight) for weight in weights.values()),
+        *(_n_lists(name).alias(lists_column(name)) for name in measures),
+    )
+
+
+def _n_lists(name: str) -> Column:
+    return F.sum(F.when(F.col(name).isNotNull(), 1.0))
+
+
+def _over_lists(name: str, weight: str | None) -> Column:
+    if weight is None:
+        return F.avg(name)
+    return F.when(F.avg(weight) > 0, F.avg(F.col(name) * F.col(weight)) / F.avg(weight)).otherwise(F.avg(name))
+
+
+def to_metrics(  # noqa: PLR0913 - what is summarised, and how
+    users: DataFrame,
+    *,
+    measures: MeasureSet,
+    slices: Sequence[Sequence[str]],
+    min_slice_size: int,
+    confidence: float,
+    weights: Mapping[str, str] | None = None,
+    draws: Draws | None = None,
+) -> DataFrame:
+    """Make one row per (model, slice, slice values, measure, k) in the columns of ``schemas.METRICS`` from there on.
+
+    Parameters
+    ----------
+    users : DataFrame
+        One row per (model, user, k), as :func:`to_user_means` makes them or, where every user has one list, the scored
+        rows.
+    slices : sequence of sequences of str
+        Segments and crossings of segments to report on; everyone is always reported.
+    min_slice_size : int
+        Slices with fewer users in the mean are marked ``is_small``.
+    confidence : float in (0, 1)
+        Nominal coverage of the intervals.
+    weights : mapping, optional
+        As :func:`planning.denominators` gives them; those of the measures where left out.
+    draws : Draws, optional
+        Of a bootstrap, for standard errors and intervals; those of the moments where left out.
+    """
+    all_slices = every_slice(slices)
+    weights = measures.weights if weights is None else weights
+    lists = [name for name in map(lists_column, measures.columns) if name in users.columns]
+    partials = partial_aggregates.to_partials(
+        users,
+        measures=measures.columns,
+        weights=weights,
+        lists=lists,
+        slices=all_slices,
+        ks=measures.ks,
+        draws=draws,
+    )
+    return to_metrics_of_partials(
+        partials,
+        measures=measures,
+        slices=slices,
+        min_slice_size=min_slice_size,
+        confidence=confidence,
+        state=AggregateLayout.of(measures.columns, weights, has_lists=bool(lists)),
+        draws=draws,
+    )
+
+
+def to_metrics_of_partials(  # noqa: PLR0913 - what is summarised, and how
+    partials: DataFrame,
+    *,
+    measures: MeasureSet,
+    slices: Sequence[Sequence[str]],
+    min_slice_size: int,
+    confidence: float,
+    state: AggregateLayout | None = None,
+    draws: Draws | None = None,
+) -> DataFrame:
+    """Make the same rows of partial moments, wherever they come from.
+
+    Parameters
+    ----------
+    partials : DataFrame
+        Rows of ``aggregate_state.PARTIAL``, of a bootstrap those of :data:`bootstrap.WITH_STATES`.
+    state : State, optional
+        How moments and counts lie in them; where left out, every user has one list of a model.
+    draws : Draws, optional
+        Of the bootstrap.
+    """
+    if draws is None:
+        together = partials.repartition(*aggregate_state.GROUP)
+    else:
+        n_measures = len(measures.columns)
+        together = bootstrap.with_intervals(partials, n_measures=n_measures, draws=draws, level=confidence)
+    rows = metric_rows.metric_finisher(
+        measures,
+        state or AggregateLayout.of(measures.columns, measures.weights),
+        every_slice(slices),
+        min_slice_size=min_slice_size,
+        confidence=confidence,
+    )
+    return together.mapInArrow(rows.finish, metric_rows.ROW_TYPE)
+
+
+def every_slice(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Put everyone before the requested slices."""
+    return [EVERYONE, *(tuple(one) for one in slices)]

@@ -1,0 +1,91 @@
+"""Each model on one night against itself on an earlier one: per-user values of both in, rows of changes out.
+
+Only published tables are read. The two nights are joined by user, each partition is aggregated in numpy, slice by
+slice, and only the small aggregates are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.slices import PACKED, in_chunks, unpacked
+from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.result_rows.night_rows import EARLIER, GROUP, PARTIAL, ROW_TYPE, NightChanges, earlier
+from rankeval_spark.spark.result_tables import mean_metrics
+from rankeval_spark.spark.rows.slice_columns import segments_of
+from rankeval_spark.spark.spark_types import with_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.config.sections.policies import Unit
+    from rankeval_spark.measures import MeasureSet
+
+
+def to_changes(  # noqa: PLR0913 - what is compared, and how
+    now: DataFrame,
+    before: DataFrame,
+    *,
+    measures: MeasureSet,
+    slices: Sequence[Sequence[str]],
+    min_slice_size: int,
+    confidence: float,
+    unit: Unit = "user",
+) -> DataFrame:
+    """Make one row per (model, slice, slice values, measure, k) that has users on either night.
+
+    ``n_users``, ``value`` are those of now, ``n_earlier_users``, ``earlier_value`` of before; ``n_common_users`` have a
+    value on both nights, in the same slice. The other numbers are those of :class:`night_changes.Shift` and of the
+    relative change; NULL where undefined, and there is no p below ``min_slice_size`` users on either night.
+
+    Parameters
+    ----------
+    now, before : DataFrame
+        Rows of ``schemas.USER_METRICS`` of one night each.
+    measures : MeasureSet
+        Measures that both nights requested and whose published value is a mean.
+    slices : sequence of sequences of str
+        Names of the segments of each slice; ``()`` is everyone. A user is in the slice of their segments of that night.
+    unit : {"user", "list"}
+        Whether the means of both nights are over users or over lists.
+    """
+    columns = measures.columns
+    denominators = tuple(map(lists_column, columns)) if unit == "list" else ()
+    changes = NightChanges(measures, slices, min_slice_size, confidence, denominators)
+
+    def aggregate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for chunk in in_chunks(batches):
+            yield from changes.aggregate(unpacked(unpacked(chunk), packed=earlier(PACKED), prefix=EARLIER))
+
+    def finish(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:  # Spark takes no method here
+        return changes.finish(key, group)
+
+    segments, sliced_by = segments_of(slices)
+    own, other = (
+        frame.transform(_to_users, columns=columns, ks=measures.ks).select(
+            C.MODEL_ID, C.USER_ID, C.K, *segments, *columns, *denominators
+        )
+        for frame in (now, before)
+    )
+    other = other.withColumnsRenamed({name: earlier(name) for name in (PACKED, *columns, *denominators)})
+    nothing = F.array_repeat(F.lit(None).cast("string"), len({name for one in sliced_by for name in one}))
+    packed = [PACKED, earlier(PACKED)] if segments else []
+    return (
+        own.join(other, on=[C.MODEL_ID, C.USER_ID, C.K], how="full")
+        .transform(with_columns, {name: F.coalesce(name, nothing) for name in packed})
+        .drop(C.USER_ID)
+        .mapInArrow(aggregate, PARTIAL)
+        .groupBy(*GROUP)
+        .applyInArrow(finish, ROW_TYPE)
+    )
+
+
+def _to_users(user_metrics: DataFrame, *, columns: Sequence[str], ks: Sequence[int]) -> DataFrame:
+    """Average the lists of each user as the means do; whoever is published belongs to the population."""
+    evaluated = user_metrics.where(F.col(C.K).isin(*ks)).withColumn(IS_EVALUATED, F.lit(True))
+    return mean_metrics.to_user_means(evaluated, measures=columns)

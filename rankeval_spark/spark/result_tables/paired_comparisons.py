@@ -1,0 +1,89 @@
+"""Each model against a baseline on the same users: scored rows in, or aggregates of them; rows of ``comparisons`` out.
+
+As for the means each partition is aggregated in numpy (:mod:`rankeval_spark.engine.comparisons.paired_differences`),
+slice by slice, and only the small aggregates are merged; here their merging and what is made of them are Python too, a
+group at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.slices import USER_HASH
+from rankeval_spark.engine.comparisons.comparison_state import GROUP, PARTIAL
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.result_rows.comparison_rows import ROW_TYPE, ComparisonRows, aggregator_of, comparison_finisher
+from rankeval_spark.spark.rows.slice_columns import segments_of
+from rankeval_spark.spark.rows.usable_rows import user_hash
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankeval_spark.config import Comparisons
+    from rankeval_spark.measures import MeasureSet
+
+
+def to_comparisons(  # noqa: PLR0913 - what is compared, and how
+    users: DataFrame,
+    *,
+    measures: MeasureSet,
+    slices: Sequence[Sequence[str]],
+    comparisons: Comparisons,
+    min_slice_size: int,
+    confidence: float,
+    weights: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Make the rows of ``schemas.COMPARISONS`` from the baseline on: one per (pair, slice, values, measure, k, test).
+
+    Parameters
+    ----------
+    users : DataFrame
+        One row per (model, user, k) as ``mean_metrics.to_user_means`` makes them.
+    slices : sequence of sequences of str
+        Names of the segments of each slice; ``()`` is everyone.
+    comparisons : Comparisons
+        Which models are compared, by which tests; what is done about the number of tests.
+    min_slice_size : int
+        Slices with fewer users are marked, and have no p.
+    confidence : float in (0, 1)
+        Nominal coverage of the intervals; a verdict is given where the adjusted p is at most one minus it.
+    weights : mapping, optional
+        As ``planning.denominators`` gives them; those of the measures where left out.
+
+    Notes
+    -----
+    A user's values under all models are brought together by one exchange of narrow rows (none where the scored rows are
+    partitioned by user already). Compared are means of users and, by t alone, ratios of sums; measures that are neither
+    (GMAP) have no rows. A pair has rows of a slice where the model has users in it although the baseline may have none;
+    of two models of which neither is the baseline both must.
+    """
+    finisher = comparison_finisher(
+        measures, slices, comparisons, min_slice_size=min_slice_size, confidence=confidence, weights=weights
+    )
+    segments, _ = segments_of(slices)
+    partials = (
+        users.where(F.col(IS_EVALUATED))
+        .select(C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, *segments, *finisher.asked.stored)
+        .repartition(C.USER_ID)
+        .sortWithinPartitions(USER_HASH, C.USER_ID)
+        .mapInArrow(aggregator_of(finisher, slices).aggregate_rows, PARTIAL)
+    )
+    return to_comparisons_of_partials(partials, finisher)
+
+
+def to_comparisons_of_partials(partials: DataFrame, finisher: ComparisonRows) -> DataFrame:
+    """Make the same rows of aggregates, wherever they come from: rows of ``comparison_state.PARTIAL``."""
+
+    def finish(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:  # Spark takes no method here
+        return finisher.finish(key, group)
+
+    return (
+        partials.groupBy(*GROUP)
+        .applyInArrow(finish, ROW_TYPE)
+        .repartition(1)  # a family is all tests of one kind in the run; a few thousand rows
+        .mapInArrow(finisher.adjust, ROW_TYPE)
+    )

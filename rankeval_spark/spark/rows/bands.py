@@ -1,0 +1,111 @@
+"""Turn numbers of users into a few values that can be sliced by: given edges, or quantiles of the users.
+
+Quantiles are an aggregate of one row that the users are joined with, so that nothing is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.config.sections.bands import NO_INTERACTION
+from rankeval_spark.result_rows.bands import Quantiles, lists_of
+from rankeval_spark.spark.spark_types import with_columns
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.sections.bands import Band
+
+CHECK: Final = "bands."
+"""Start of the names of the checks that hold the edges."""
+
+_COUNTED: Final = "band int, spread double, number double, n bigint"
+
+
+def to_activity(train: DataFrame, *, names: tuple[str, ...]) -> DataFrame:
+    """Count the interactions of each user of the training data: ``user_id`` and that number under each name."""
+    counts = train.where(F.col(C.USER_ID).isNotNull()).groupBy(C.USER_ID).agg(F.count("*").alias("_n"))
+    return counts.select(C.USER_ID, *(F.col("_n").cast("double").alias(name) for name in names))
+
+
+def with_bands(users: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
+    """Replace the numbers of the columns of ``bands`` by the names of their bands; NULL and NaN become NULL.
+
+    Rows are neither added nor lost.
+    """
+    labels = {name: _label(name, place) for place, name in enumerate(bands)}
+    return with_columns(_with_edges(users, users, bands), labels).select(*map(_column, users.columns))
+
+
+def with_activity(segments: DataFrame | None, *, activity: DataFrame | None) -> DataFrame | None:
+    """Join the segments of :func:`to_activity` with those of the segment table; either may lack users."""
+    if segments is None or activity is None:
+        return activity if segments is None else segments
+    names = [name for name in activity.columns if name != C.USER_ID]
+    joined = segments.join(activity, on=[C.USER_ID], how="full")
+    return with_columns(joined, {name: F.coalesce(name, F.lit(NO_INTERACTION)) for name in names})
+
+
+def to_facts(users: DataFrame, *, bands: Mapping[str, Band], name: str) -> DataFrame:
+    """Record the edges of each column, and how many users have no number: facts as ``check`` makes them."""
+    counts = [F.count_if(_number(column).isNull()).alias(f"_count_{place}") for place, column in enumerate(bands)]
+    facts = (
+        F.struct(
+            F.lit(name).alias("input"),
+            F.lit(f"{CHECK}{column}").alias("check"),
+            F.col(f"_count_{place}").alias("count"),
+            F.col("_total").alias("total"),
+            F.col(f"_texts_{place}").alias("sample_keys"),
+        )
+        for place, column in enumerate(bands)
+    )
+    counted = users.agg(*counts, F.count("*").alias("_total"))
+    return _with_edges(counted, users, bands).select(F.inline(F.array(*facts)))
+
+
+def _with_edges(frame: DataFrame, users: DataFrame, bands: Mapping[str, Band]) -> DataFrame:
+    """Add the lists of :func:`bands.lists_of` of each band, such as ``_edges_0``: the same in all rows."""
+    given = {
+        f"_{name}_{place}": F.array(*map(F.lit, values))
+        for place, band in enumerate(bands.values())
+        if band.edges is not None
+        for name, values in lists_of(np.array(band.edges, dtype=np.float64), band).items()
+    }
+    quantiles = Quantiles({place: band for place, band in enumerate(bands.values()) if band.edges is None})
+    frame = with_columns(frame, given)
+    return frame.crossJoin(F.broadcast(_to_edges(users, list(bands), quantiles))) if quantiles.bands else frame
+
+
+def _to_edges(users: DataFrame, names: Sequence[str], quantiles: Quantiles) -> DataFrame:
+    """Make one row of the lists of bands by quantiles."""
+    numbers = users.select(*(_finite(names[place]).alias(f"_number_{place}") for place in quantiles.bands))
+    ends = ((F.max(f"_number_{place}"), F.min(f"_number_{place}")) for place in quantiles.bands)
+    spreads = ((high - low).alias(f"_spread_{place}") for place, (high, low) in zip(quantiles.bands, ends, strict=True))
+    counted = numbers.crossJoin(F.broadcast(numbers.agg(*spreads))).mapInArrow(quantiles.count, _COUNTED)
+    distinct = counted.groupBy("band", "spread", "number").agg(F.sum("n").alias("n"))
+    every = distinct.agg(F.collect_list(F.struct("band", "spread", "number", "n")))
+    lists = "_edges_{0} array<double>, _names_{0} array<string>, _texts_{0} array<string>"
+    return every.mapInArrow(quantiles.finish, ", ".join(map(lists.format, quantiles.bands)))
+
+
+def _label(name: str, place: int) -> Column:
+    number, edges = _number(name), F.col(f"_edges_{place}")
+    label = F.get(f"_names_{place}", F.size(F.filter(edges, lambda edge: edge <= number)))
+    return F.when(number.isNotNull() & (F.size(edges) > 0), label)
+
+
+def _finite(name: str) -> Column:
+    number = _number(name).cast("double")
+    return F.when(F.abs(number) != F.lit(float("inf")), number)
+
+
+def _number(name: str) -> Column:
+    number = _column(name)
+    return F.when(~F.isnan(number), number)
+
+
+def _column(name: str) -> Column:
+    return F.col(f"`{name.replace('`', '``')}`")

@@ -1,0 +1,282 @@
+"""All rows of a user in one place: the inputs that have users are united and moved to their users, once.
+
+What the engine makes of them comes back as frames. Facts that every user needs (names of the models, facts of items,
+totals) are a frame of one row: a scalar subquery, whose value is in the first row of each partition alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, DataFrame, functions as F, types as T
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation import parity_sums
+from rankeval_spark.engine.aggregation.aggregate_state import PARTIAL
+from rankeval_spark.engine.aggregation.bootstrap_sums import STATES
+from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.constants import pack_constants
+from rankeval_spark.engine.checks import input_facts
+from rankeval_spark.engine.comparisons import comparison_state
+from rankeval_spark.engine.outputs import N_LISTED
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
+from rankeval_spark.measures.required_facts import ITEM_SEEN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.engine.aggregation.parity_sums import Parity
+    from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
+    from rankeval_spark.engine.job import Job
+
+IS_FIRST: Final = "_is_first"
+"""Whether a ranked item is the first of its list."""
+
+IS_LAST: Final = "_is_last"
+"""Whether a ranked item is the last of its list."""
+
+_ROW_NUMBER_BITS: Final = 33
+"""Lower bits of ``monotonically_increasing_id``, which count the rows of a partition from 0."""
+
+_LIST_COLUMNS: Final = {
+    C.N_RECOMMENDED: "int",
+    C.N_DUPLICATES: "int",
+    C.HIT_RANKS: "array<int>",
+    C.HIT_GAINS: "array<double>",
+    C.JUDGED_GAINS: "array<double>",
+    C.TIED_RANKS: "array<int>",
+}
+_SEGMENTS_TYPE: Final = "map<string,string>"
+
+
+@dataclass(frozen=True)
+class UserRows:
+    """The rows of all users, each with all of theirs in one partition, and what is made of them.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Rows of :mod:`engine.batch.row_kinds`.
+    job : Job
+        What the workers do.
+    id_types : mapping
+        Spark type of ``user_id`` and ``item_id``.
+    """
+
+    frame: DataFrame
+    job: Job
+    id_types: Mapping[str, str]
+
+    def to_lists(self, *, has_facts: bool = False) -> DataFrame:
+        """Make one compact row per list, in the columns of ``schemas.LISTS`` from the list key on.
+
+        ``hit_scores`` is there only where a measure reads it, the columns :data:`columns.OF_RANKS` where the log has
+        ranks that are given again.
+
+        Parameters
+        ----------
+        has_facts : bool
+            Whether a last row of each partition, without a model, has the columns of :mod:`engine.checks.input_facts`.
+        """
+        job = replace(self.job, needs=frozenset())
+        if has_facts:
+            return self._with_facts(partial(job.list_rows, has_facts=True), self._list_types())
+        return map_in_arrow(self.frame, job.list_rows, self._list_types())
+
+    def to_scored(self, *, has_partials: bool, has_facts: bool = False) -> DataFrame:
+        """Make one row per list and cutoff, with counts and a column a measure.
+
+        Parameters
+        ----------
+        has_partials : bool
+            Whether the first row of each partition has its partial moments, in :data:`columns.PARTIALS`.
+        has_facts : bool
+            As for :meth:`to_lists`.
+        """
+        job = self.job
+        for_checks = [*_rank_columns(job), *([C.SEEN] if ITEM_SEEN in job.needs else [])]
+        types = scored_types(job.scoring.measures.stored, for_checks=for_checks, user=self.id_types[C.USER_ID])
+        if not has_partials:
+            del types[C.PARTIALS]
+        work = partial(job.scored_rows, has_partials=has_partials)
+        if has_facts:
+            return self._with_facts(partial(work, has_facts=True), types)
+        return map_in_arrow(self.frame, work, types)
+
+    def to_partials(self) -> DataFrame:
+        """Make the partial moments of each partition, as :meth:`Scoring.to_partials` does."""
+        is_drawn = self.job.scoring.draws is not None
+        types = {**_types_in(PARTIAL), **(dict.fromkeys(STATES, "binary") if is_drawn else {})}
+        return map_in_arrow(self.frame, self.job.partials, types)
+
+    def to_differences(self, aggregator: DifferenceAggregator) -> DataFrame:
+        """Make the aggregates of comparisons of each partition: rows of ``comparison_state.PARTIAL``."""
+        work = partial(self.job.differences, aggregator=aggregator)
+        return map_in_arrow(self.frame, work, _types_in(comparison_state.PARTIAL))
+
+    def to_parity(self, counter: Parity) -> DataFrame:
+        """Count what measures of parity read of each partition: rows of ``parity_sums.PARTIAL``."""
+        return map_in_arrow(self.frame, partial(self.job.parity, counter=counter), _types_in(parity_sums.PARTIAL))
+
+    def to_ranked_items(self, *, depth: int) -> DataFrame:
+        """Make one row per list and item down to a rank, and its last item: key, rank, gain, :data:`IS_LAST`.
+
+        ``list_id`` is there only where users can have several lists of a model; a depth of 0 keeps whole lists.
+        """
+        job = replace(self.job, depth=depth)
+
+        of_list = {C.LIST_ID: "string"} if job.has_lists else {}
+        key = {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], **of_list}
+        item = {
+            C.ITEM_ID: self.id_types[C.ITEM_ID],
+            C.RANK: "int",
+            C.GAIN: "double",
+            IS_FIRST: "boolean",
+            IS_LAST: "boolean",
+        }
+        return map_in_arrow(self.frame, job.ranked_items, {**key, **item})
+
+    def _with_facts(self, work: Callable[..., Iterator[pa.RecordBatch]], types: Mapping[str, str]) -> DataFrame:
+        items = {**input_facts.ITEM_FIELDS, C.ITEM_ID: self.id_types[C.ITEM_ID]}
+        types = {**types, input_facts.ROWS_BY_KIND: "binary"}
+        types |= {input_facts.USED_ITEMS: _structs(items), input_facts.TALLIES: _structs(input_facts.TALLY_TYPES)}
+        schema = _arrow_schema(self.frame.sparkSession, types)
+
+        def complete(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return input_facts.completed(work(batches), schema=schema)
+
+        return map_in_arrow(self.frame, complete, types)
+
+    def _list_types(self) -> dict[str, str]:
+        key = {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], C.LIST_ID: "string"}
+        scores = {C.HIT_SCORES: "array<double>"} if C.HIT_SCORES in self.job.scoring.measures.needs else {}
+        flags = dict.fromkeys(_rank_columns(self.job), "boolean")
+        empty = {C.EMPTY_RANKS: "array<struct<first:int,last:int>>"} if self.job.rules.keeps_gaps else {}
+        return {**key, **_LIST_COLUMNS, **scores, **empty, **flags, C.SEGMENTS: _SEGMENTS_TYPE}
+
+
+def unite(
+    inputs: Mapping[int, DataFrame],
+    *,
+    constants: DataFrame | None,
+    columns: Mapping[str, T.DataType],
+    n_partitions: int | None = None,
+) -> DataFrame:
+    """Unite the inputs and move every row to its user: the one exchange of item rows.
+
+    Parameters
+    ----------
+    inputs : mapping of int to DataFrame
+        Frames by their number in :mod:`engine.batch.row_kinds`; each with ``user_id`` and such of ``columns`` as it
+        has. One with :data:`row_kinds.KIND` has unusable rows too, as :func:`unusable_rows.with_kind` numbers them.
+    constants : DataFrame or None
+        One row with what is the same for all users.
+    columns : mapping of str to DataType
+        All columns and their types; an input that lacks one has :func:`nothing` there.
+    n_partitions : int, optional
+        Partitions that the rows go into; as Spark decides where left out.
+    """
+    united = reduce(DataFrame.unionByName, (_conformed(frame, kind, columns) for kind, frame in inputs.items()))
+    exchanged = united.repartition(C.USER_ID) if n_partitions is None else united.repartition(n_partitions, C.USER_ID)
+    return exchanged if constants is None else _with_constants(exchanged, constants)
+
+
+def in_bytes(shared: DataFrame) -> DataFrame:
+    """Put a frame of one row into one cell of bytes, :data:`row_kinds.SHARED`."""
+    return shared.mapInArrow(pack_constants, f"{row_kinds.SHARED} binary")
+
+
+def nothing(type_: T.DataType) -> Column:
+    """Make the cheapest value of a type: NULL, but an empty array or map, and a struct of such values.
+
+    Spark asks Arrow for the size of a batch after every row, and Arrow walks over all NULL arrays of the batch each
+    time: 9 microseconds a row. Empty arrays cost nothing.
+    """
+    if isinstance(type_, T.ArrayType):
+        return F.array().cast(type_)
+    if isinstance(type_, T.MapType):
+        return F.create_map().cast(type_)
+    if isinstance(type_, T.StructType):
+        return F.struct(*(nothing(field.dataType).alias(field.name) for field in type_.fields))
+    return F.lit(None).cast(type_)
+
+
+def _conformed(frame: DataFrame, kind: int, columns: Mapping[str, T.DataType]) -> DataFrame:
+    own = [(F.col(name) if name in frame.columns else nothing(type_)).alias(name) for name, type_ in columns.items()]
+    number = (
+        F.col(row_kinds.KIND) if row_kinds.KIND in frame.columns else F.lit(kind).cast("tinyint").alias(row_kinds.KIND)
+    )
+    return frame.select(number, *own)
+
+
+def _with_constants(exchanged: DataFrame, constants: DataFrame) -> DataFrame:
+    """Add the columns of a frame of one row; only the first row of each partition has them."""
+    is_first = F.monotonically_increasing_id().bitwiseAND((1 << _ROW_NUMBER_BITS) - 1) == 0
+    found = constants.select(F.struct(*constants.columns)).scalar()
+    in_first = (
+        F.when(is_first, found[field.name]).otherwise(nothing(field.dataType)).alias(field.name)
+        for field in constants.schema
+    )
+    return exchanged.select("*", *in_first)
+
+
+def map_in_arrow(
+    frame: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], types: Mapping[str, str]
+) -> DataFrame:
+    """Hand each partition to a worker; columns come back in the order of ``types``, by which Spark reads them."""
+    names = list(types)
+
+    def in_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (batch.select(names) for batch in work(batches))
+
+    return frame.mapInArrow(in_order, _ddl(types))
+
+
+def _arrow_schema(session: SparkSession, types: Mapping[str, str]) -> pa.Schema:
+    """Let Spark say how it writes columns as Arrow; it needs no job, because it knows that there is no row."""
+    columns = (F.lit(None).cast(type_).alias(name) for name, type_ in types.items())
+    return session.range(1).where(F.lit(False)).select(*columns).toArrow().schema
+
+
+def _structs(fields: Mapping[str, str]) -> str:
+    return f"array<struct<{', '.join(f'`{name}`: {type_}' for name, type_ in fields.items())}>>"
+
+
+def _ddl(types: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
+
+
+def scored_types(measures: tuple[str, ...], *, for_checks: list[str], user: str) -> dict[str, str]:
+    """Type of each column of scored rows."""
+    seen = "struct<n_seen:int,n_items:int>"
+    return {
+        **{C.MODEL_ID: "string", C.USER_ID: user, C.LIST_ID: "string", C.K: "int", C.SEGMENTS: _SEGMENTS_TYPE},
+        **dict.fromkeys((C.N_DUPLICATES, N_LISTED), "int"),
+        **{name: seen if name == C.SEEN else "boolean" for name in for_checks},
+        **dict.fromkeys((C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS), "int"),
+        C.HAS_TIES: "boolean",
+        **dict.fromkeys(measures, "double"),
+        IS_EVALUATED: "boolean",
+        C.PARTIALS: f"array<struct<{','.join(field.replace(' ', ':', 1) for field in PARTIAL.split(', '))}>>",
+    }
+
+
+def _types_in(columns: str) -> dict[str, str]:
+    """Split columns written as ``name type, name type``."""
+    return dict(field.split(" ", 1) for field in columns.split(", "))
+
+
+def type_of(frame: DataFrame, name: str) -> str:
+    """Name the type of a column as DDL does."""
+    return frame.schema[name].dataType.simpleString()
+
+
+def _rank_columns(job: Job) -> list[str]:
+    rules = job.rules
+    if not rules.checks_ranks:
+        return []
+    return [C.HAS_RANK_GAPS, *([C.IS_OUT_OF_ORDER] if rules.order == C.SCORE else [])]

@@ -1,0 +1,128 @@
+"""Keep the rows that can be used: keys that are not NULL, scores and gains that are finite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame, functions as F
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.checks.unusable_rows import INVALID_ORDER
+
+RECOMMENDATION_KEYS = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID)
+HELD_OUT_KEYS = (C.USER_ID, C.ITEM_ID)
+TRAIN_KEYS = (C.USER_ID, C.ITEM_ID)
+ITEM_KEYS = (C.ITEM_ID,)
+SEGMENT_KEYS = (C.USER_ID,)
+
+SAMPLE_BUCKETS = 1_000_000
+
+
+def order_column(recommendations: DataFrame) -> str:
+    """Name the column that orders the lists: the score, or the rank where the log has no score."""
+    return C.SCORE if C.SCORE in recommendations.columns else C.RANK
+
+
+def has_keys(keys: tuple[str, ...]) -> Column:
+    """Return True if no key column is NULL."""
+    return reduce(and_, (F.col(key).isNotNull() for key in keys))
+
+
+def is_finite(name: str) -> Column:
+    """Return True if a number is neither NULL nor NaN nor infinite; never NULL itself."""
+    value = F.col(name).cast("double")
+    return value.isNotNull() & ~F.isnan(value) & (F.abs(value) != F.lit(float("inf")))
+
+
+def is_finite_vector(vector: Column) -> Column:
+    """Return True if no number of a vector is NULL, NaN or infinite; NULL where there is no vector."""
+    return F.forall(vector, lambda x: x.isNotNull() & ~F.isnan(x) & (F.abs(x) != F.lit(float("inf"))))
+
+
+def has_valid_order(recommendations: DataFrame) -> Column:
+    """Return True if a row has a place in its list: a finite score, or a rank of at least 1 where there is no score."""
+    if order_column(recommendations) == C.SCORE:
+        return is_finite(C.SCORE)
+    return F.col(C.RANK).isNotNull() & (F.col(C.RANK) >= 1)
+
+
+def keep_models(recommendations: DataFrame, *, names: Sequence[str] | None) -> DataFrame:
+    """Keep the rows of the named models, and those without a model, which are counted; all where none are named."""
+    if names is None:
+        return recommendations
+    return recommendations.where(F.col(C.MODEL_ID).isin(*names) | F.col(C.MODEL_ID).isNull())
+
+
+def has_zero_rank(recommendations: DataFrame) -> Column:
+    """Return True if a row has rank 0 and its list is ordered by rank: the log counts from 0; never NULL itself."""
+    if order_column(recommendations) == C.SCORE:
+        return F.lit(False)
+    return F.coalesce(F.col(C.RANK) == 0, F.lit(False))
+
+
+def keep_usable_recommendations(recommendations: DataFrame, *, invalid_scores: str) -> DataFrame:
+    """Drop rows with a NULL key and, with ``invalid_scores='drop'``, rows whose place in the list is unknown.
+
+    With ``invalid_scores='error'`` such a row fails the job when it runs.
+    """
+    is_valid = has_valid_order(recommendations)
+    if invalid_scores == "error":
+        is_valid = _or_fail(is_valid, "invalid_scores", INVALID_ORDER)
+    return recommendations.where(has_keys(RECOMMENDATION_KEYS)).where(is_valid)
+
+
+def or_fail_at_invalid_scores(recommendations: DataFrame, *, invalid_scores: str) -> DataFrame:
+    """Keep all rows; with ``invalid_scores='error'`` one whose place in its list is unknown fails the job."""
+    if invalid_scores != "error":
+        return recommendations
+    is_fine = ~has_keys(RECOMMENDATION_KEYS) | has_valid_order(recommendations)
+    return recommendations.where(_or_fail(is_fine, "invalid_scores", INVALID_ORDER))
+
+
+def with_score_precision(recommendations: DataFrame, *, precision: str) -> DataFrame:
+    """Round the scores to single precision on request, so that scores that differ by less than that are ties."""
+    if precision == "double" or C.SCORE not in recommendations.columns:
+        return recommendations
+    return recommendations.withColumn(C.SCORE, F.col(C.SCORE).cast("float").cast("double"))
+
+
+def user_hash() -> Column:
+    """Hash a user's id, as text in UTF-8 whatever its type: the user's draws and group depend on it alone."""
+    return F.xxhash64(F.col(C.USER_ID).cast("string"))
+
+
+def keep_sample(frame: DataFrame, *, share: float) -> DataFrame:
+    """Keep the rows of a share of the users, chosen by a hash of the user id: the same users in every input and run."""
+    if share >= 1:
+        return frame
+    bucket = F.pmod(user_hash(), F.lit(SAMPLE_BUCKETS))
+    return frame.where(bucket < round(share * SAMPLE_BUCKETS))
+
+
+def keep_usable_held_out(held_out: DataFrame) -> DataFrame:
+    """Drop judgements with a NULL key or a gain that is NULL, NaN or infinite."""
+    return held_out.where(has_keys(HELD_OUT_KEYS)).where(is_finite(C.GAIN))
+
+
+def policy_failure(policy: str, what: str | Column, *, setting: str = "error") -> Column:
+    """Fail the job, when it runs, because a policy of 'error' met its case; the message is parsed by the shell."""
+    case = F.lit(what) if isinstance(what, str) else what
+    return F.raise_error(
+        F.concat(F.lit(f"[rankeval:{policy}] "), case, F.lit(f", and the policy {policy} is '{setting}'"))
+    )
+
+
+def input_failure(name: str, what: Column, *, expected: str, fix: str) -> Column:
+    """Fail the job, when it runs, because an input cannot be used, whatever the policies are; parsed by the shell."""
+    return F.raise_error(F.concat(F.lit(f"[rankeval:{name}] "), what, F.lit(f"; expected {expected}; fix: {fix}.")))
+
+
+def quoted(key: Column) -> Column:
+    """Write a key into a message, on one line."""
+    return F.concat(F.lit("'"), F.regexp_replace(key.cast("string"), r"\s", " "), F.lit("'"))
+
+
+def _or_fail(condition: Column, policy: str, what: str) -> Column:
+    return F.when(condition, True).otherwise(policy_failure(policy, what).cast("boolean"))

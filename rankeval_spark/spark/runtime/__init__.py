@@ -1,0 +1,1 @@
+"""Java, the Delta jars and the files that a local Spark is started with."""

@@ -1,0 +1,183 @@
+"""The two Delta jars for the installed Spark: fetched once by its own resolver, checked, and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rankeval_spark.errors import EnvironmentFaultError, Fault
+from rankeval_spark.spark.runtime import spark_home
+from rankeval_spark.spark.runtime.cache import cache_dir
+from rankeval_spark.spark.version import TESTED, spark_line
+
+if TYPE_CHECKING:
+    from rankeval_spark.spark.runtime.java import Java
+
+# Delta's kernel and the client of a catalog server, which we do not use: they bring 31 more jars, some of them older
+# copies of what Spark ships.
+_EXCLUDED = "io.delta:delta-kernel-*,io.unitycatalog:*"
+_SECONDS_TO_FETCH = 300
+_LINES_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Jar:
+    """A jar of group ``io.delta`` and the SHA-256 that it must have."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Build:
+    """What Delta publishes for one line of Spark: the name that a resolver takes, and the two jars."""
+
+    package: str
+    jars: tuple[Jar, ...]
+
+
+DELTA: Final = "4.4.0"
+_STORAGE: Final = Jar(
+    f"delta-storage-{DELTA}.jar",
+    "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+)
+_SUMS: Final = {
+    "4.0": "49e899667168b9412f83cbe894ce264107d7b896d6c5e12edca4e216845c1104",
+    "4.1": "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
+    "4.2": "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+}
+BUILDS: Final[Mapping[str, Build]] = {
+    line: Build(
+        f"io.delta:delta-spark_{line}_2.13:{DELTA}", (Jar(f"delta-spark_{line}_2.13-{DELTA}.jar", sha256), _STORAGE)
+    )
+    for line, sha256 in _SUMS.items()
+}
+"""By the line of Spark; a jar of another line loads, and fails in the middle of a run."""
+
+
+def build() -> Build:
+    """Return the build of Delta for the installed pyspark.
+
+    Raises
+    ------
+    EnvironmentFaultError
+        There is none for its line.
+    """
+    line = spark_line()
+    if line not in BUILDS:
+        raise EnvironmentFaultError(
+            Fault(
+                where="Delta jars",
+                found=f"none pinned for Spark {line}",
+                expected=f"Spark {TESTED}",
+                fix="pip install 'rankeval-spark[spark]', or bring Delta yourself: spark.jars.packages",
+            )
+        )
+    return BUILDS[line]
+
+
+def jars_dir(env: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder that the jars are kept in."""
+    return cache_dir(env) / "jars"
+
+
+def cached_jars(folder: Path) -> tuple[Path, ...] | None:
+    """Return the paths of both jars, or None unless each is there with its pinned sum."""
+    pinned = build().jars
+    paths = tuple(folder / jar.name for jar in pinned)
+    is_whole = all(_sum(path) == jar.sha256 for path, jar in zip(paths, pinned, strict=True))
+    return paths if is_whole else None
+
+
+def delta_jars(java: Java, *, env: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+    """Return the paths of both jars, fetched first where the cache does not hold them.
+
+    Raises
+    ------
+    EnvironmentFaultError
+        When they cannot be fetched, or are not the files that were pinned.
+    """
+    folder = jars_dir(env)
+    if cached := cached_jars(folder):
+        return cached
+    folder.mkdir(parents=True, exist_ok=True)
+    # Next to the target, so that the move into place is one step: a cache never holds half a jar.
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as draft:
+        said = _resolve(Path(draft), java=java, env=env)
+        for jar in build().jars:
+            _place(Path(draft) / "jars" / f"io.delta_{jar.name}", jar=jar, folder=folder, said=said)
+    return tuple(folder / jar.name for jar in build().jars)
+
+
+def _resolve(ivy: Path, *, java: Java, env: Mapping[str, str]) -> str:
+    """Let spark-submit resolve the package into a folder for Ivy; return what it said on the way."""
+    nothing_to_do = ivy / "nothing.py"
+    nothing_to_do.touch()
+    command = [str(spark_home.submit_script()), "--master", "local", "--packages", build().package]
+    command += ["--exclude-packages", _EXCLUDED, "--conf", f"spark.jars.ivy={ivy}", str(nothing_to_do)]
+    try:
+        run = subprocess.run(
+            command,
+            env=_environment(java, env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_SECONDS_TO_FETCH,
+            check=False,  # judged by the files and their sums, which say more than the exit code
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer within {_SECONDS_TO_FETCH} s"
+    return run.stdout
+
+
+def _environment(java: Java, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of the resolver: ours, without what belongs to a driver that runs already."""
+    own = {name: value for name, value in env.items() if not name.startswith(("PYSPARK_", "_PYSPARK_"))}
+    own.update(spark_home.quiet_environment(env), JAVA_HOME=str(java.home), PYSPARK_PYTHON=sys.executable)
+    return own
+
+
+def _place(fetched: Path, *, jar: Jar, folder: Path, said: str) -> None:
+    """Move a fetched jar into the cache if it is the pinned one."""
+    found = _sum(fetched)
+    if found is None:
+        raise EnvironmentFaultError(_not_fetched(folder, said))
+    if found != jar.sha256:
+        raise EnvironmentFaultError(
+            Fault(
+                where=f"Delta jar {jar.name}",
+                found=f"SHA-256 {found}",
+                expected=f"SHA-256 {jar.sha256}",
+                fix="the mirror that Spark resolves from serves another file: do not use it, and tell who runs it",
+            )
+        )
+    fetched.replace(folder / jar.name)
+
+
+def _not_fetched(folder: Path, said: str) -> Fault:
+    """Describe a failed fetch, with the last lines of the resolver."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()][-_LINES_SHOWN:]
+    names = " and ".join(jar.name for jar in build().jars)
+    return Fault(
+        where="Delta jars",
+        found="they could not be fetched; the resolver said:\n      " + "\n      ".join(lines) + "\n   ",
+        expected=f"{names} in {folder}",
+        fix="connect to the network once, or copy the two files there from a machine that has them, "
+        f"or bring Delta yourself: spark-submit --packages {build().package}",
+    )
+
+
+def _sum(path: Path) -> str | None:
+    """Return the SHA-256 of a file; None where there is none."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,302 @@
+"""Two nights compared: means over users, or over their lists, where only some users are the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from rankeval_spark.statistics import distributions, moments, ratios
+from rankeval_spark.statistics.comparisons import paired_ratios
+from rankeval_spark.statistics.comparisons.paired_ratios import RatioPairs
+from rankeval_spark.statistics.comparisons.paired_tests import Change, equal_differences_p
+from rankeval_spark.statistics.moments import Moments
+from rankeval_spark.statistics.ratios import Ratios
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rankeval_spark.statistics.intervals import Values
+    from rankeval_spark.statistics.moments import Matrix
+
+_ROUNDING: Final = 1e-13
+"""Share of the means up to which a difference or a standard error is only rounding."""
+
+_N_NUMBERS: Final = 12
+"""Numbers per group and column that :meth:`Nights.to_bytes` writes."""
+
+_N_OF_RATIO: Final = 6
+"""Numbers per night, group and column that :meth:`RatioNights.to_bytes` writes."""
+
+
+class Shift(NamedTuple):
+    """Change from one night to the next, each attribute of the shape of the moments; NaN below two users on either.
+
+    ``p_less`` is the p-value of a fall, ``p_greater`` of a rise. Without spread they are those of
+    :func:`paired_tests.equal_differences_p`.
+    """
+
+    delta: Values
+    std_error: Values
+    low: Values
+    high: Values
+    freedom: Values
+    p: Values
+    p_less: Values
+    p_greater: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Nights:
+    """Aggregates of two nights.
+
+    Parameters
+    ----------
+    now, before : Moments
+        All users of each night, of shape (n_groups, n_columns).
+    common : Ratios
+        Users with a value on both nights: the later value as numerator, the earlier as denominator.
+    """
+
+    now: Moments
+    before: Moments
+    common: Ratios
+
+    def merge(self, other: Nights) -> Nights:
+        """Aggregate both sets of users."""
+        return Nights(self.now.merge(other.now), self.before.merge(other.before), self.common.merge(other.common))
+
+    def to_bytes(self) -> list[bytes]:
+        """Write the aggregates of each group."""
+        above, below = self.common.numerator, self.common.denominator
+        parts = [number for each in (self.now, self.before, above) for number in (each.n, each.mean, each.m2)]
+        numbers = np.stack((*parts, below.mean, below.m2, self.common.cross), axis=-1, dtype=np.float64)
+        return [state.tobytes() for state in numbers]
+
+    @classmethod
+    def from_bytes(cls, state: bytes) -> Nights:
+        """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns)."""
+        numbers = np.moveaxis(np.frombuffer(state).reshape(1, -1, _N_NUMBERS), -1, 0)
+        now, before, above = (
+            Moments(numbers[first].astype(np.int64), numbers[first + 1], numbers[first + 2]) for first in (0, 3, 6)
+        )
+        return cls(now, before, Ratios(above, Moments(above.n, numbers[9], numbers[10]), numbers[11]))
+
+
+@dataclass(frozen=True, eq=False)
+class RatioNights:
+    """Aggregates of two nights for ratios of sums over users, such as means over their lists.
+
+    Parameters
+    ----------
+    now, before : Ratios
+        All users of each night.
+    common : RatioPairs
+        Users with a value on both nights: the later night as the model, the earlier as the baseline.
+    """
+
+    now: Ratios
+    before: Ratios
+    common: RatioPairs
+
+    def merge(self, other: RatioNights) -> RatioNights:
+        """Aggregate both sets of users."""
+        return RatioNights(self.now.merge(other.now), self.before.merge(other.before), self.common.merge(other.common))
+
+    def to_bytes(self) -> list[bytes]:
+        """Write the aggregates of each group."""
+        of_each = [
+            number
+            for each in (self.now, self.before)
+            for number in (
+                *(each.numerator.n, each.numerator.mean, each.numerator.m2),
+                *(each.denominator.mean, each.denominator.m2, each.cross),
+            )
+        ]
+        shape = self.common.n.shape
+        of_common = [np.frombuffer(state) for state in self.common.to_bytes()]
+        numbers = (np.stack(of_each, axis=-1, dtype=np.float64), np.reshape(of_common, (*shape, -1)))
+        return [state.tobytes() for state in np.concatenate(numbers, axis=-1)]
+
+    @classmethod
+    def from_bytes(cls, state: bytes) -> RatioNights:
+        """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns, ...)."""
+        n_numbers = 2 * _N_OF_RATIO + paired_ratios.N_NUMBERS
+        numbers = np.frombuffer(state).reshape(1, -1, n_numbers)
+        *nights, common = np.split(numbers, (_N_OF_RATIO, 2 * _N_OF_RATIO), axis=-1)
+        now, before = (_ratios_of(np.moveaxis(night, -1, 0)) for night in nights)
+        return cls(now, before, RatioPairs.from_bytes(common.tobytes()))
+
+    def as_means(self) -> Nights:
+        """Linearise both ratios: aggregates of means with the same spread.
+
+        Notes
+        -----
+        The delta method with the user as the unit: a user with numerator a and denominator b moves the ratio r by
+        ``e = (a - r b) / mean b``, whose mean over the night is 0. So the squared deviations of a night are the sum of
+        ``e^2``, and the covariance of :func:`compare_nights` comes from the products of a common user's two e.
+        """
+        now, before = map(_as_mean, (self.now, self.before))
+        above, below = (Moments(self.common.n, each.mean, np.zeros_like(each.mean)) for each in (now, before))
+        return Nights(now, before, Ratios(above, below, self._products()))
+
+    def _products(self) -> Values:
+        """Sum over common users of the products of their e on the two nights."""
+        own, earlier = _gradient(self.now), _gradient(self.before)
+        of_now = np.stack([*own, *own], axis=-1)  # a later value is the difference plus the earlier value
+        of_before = np.stack([np.zeros_like(earlier[0]), np.zeros_like(earlier[0]), *earlier], axis=-1)
+        about_means = np.einsum("...i,...ij,...j->...", of_now, self.common.cross, of_before)
+        off_now, off_before = (np.sum(each * self.common.means, axis=-1) for each in (of_now, of_before))
+        products: Values = np.nan_to_num(about_means) + self.common.n * np.nan_to_num(off_now * off_before)
+        return products
+
+
+def _ratios_of(numbers: NDArray[np.float64]) -> Ratios:
+    n = numbers[0].astype(np.int64)
+    return Ratios(Moments(n, numbers[1], numbers[2]), Moments(n, numbers[3], numbers[4]), numbers[5])
+
+
+def _as_mean(night: Ratios) -> Moments:
+    above, below = night.numerator, night.denominator
+    return Moments(above.n, *ratios.linearised(above.mean, above.m2, below.mean, below.m2, night.cross))
+
+
+def _gradient(night: Ratios) -> tuple[Values, Values]:
+    """Gradient of the ratio: by the mean numerator and by the mean denominator."""
+    below = np.where(night.denominator.mean > 0, night.denominator.mean, np.nan)
+    return 1 / below, -night.numerator.mean / below**2
+
+
+def nights_by_group(
+    now: Matrix,
+    before: Matrix,
+    group_now: NDArray[np.integer],
+    group_before: NDArray[np.integer],
+    n_groups: int,
+) -> Nights:
+    """Aggregate the values of the users of each group; NaN also where a user is absent on that night.
+
+    A user whose group changed is in each group on one night only.
+    """
+    is_common = (group_now == group_before)[:, None] & ~np.isnan(now) & ~np.isnan(before)
+    above, below = (np.where(is_common, each, np.nan) for each in (now, before))
+    return Nights(
+        moments.moments_by_group(now, group_now, n_groups),
+        moments.moments_by_group(before, group_before, n_groups),
+        ratios.ratio_moments_by_group(above, below, group_now, n_groups),
+    )
+
+
+def ratios_by_group(
+    now: tuple[Matrix, Matrix],
+    before: tuple[Matrix, Matrix],
+    group_now: NDArray[np.integer],
+    group_before: NDArray[np.integer],
+    n_groups: int,
+) -> RatioNights:
+    """Aggregate the numerators and denominators of the users of each group, as :func:`nights_by_group` does values."""
+    in_both = (group_now == group_before)[:, None]
+    above, below = (tuple(np.where(in_both, each, np.nan) for each in night) for night in (now, before))
+    return RatioNights(
+        ratios.ratio_moments_by_group(*now, group_now, n_groups),
+        ratios.ratio_moments_by_group(*before, group_before, n_groups),
+        paired_ratios.ratio_pairs_by_group((above[0], above[1]), (below[0], below[1]), group_now, n_groups),
+    )
+
+
+def compare_nights(nights: Nights, *, level: float) -> Shift:
+    """Compare the means of two nights that share some users.
+
+    Notes
+    -----
+    ``se^2 = se_1^2 + se_2^2 - 2 sum_common (x - mean x)(y - mean y) / (n_1 n_2)``, with the means of all users of each
+    night: users of one night only count too. The degrees of freedom are those of the smaller night, n - 1. Where all
+    users are common that is the number of the paired test; elsewhere it is conservative.
+
+    The covariance is divided by ``n_1 n_2``, the variances by ``n (n - 1)``. So two identical nights keep a standard
+    error of ``sqrt(2 / n)`` times that of one night, which is conservative too. Rounding of 0 counts as 0.
+
+    Examples
+    --------
+    Three users on each night and none in common, a comparison of two samples:
+
+    >>> from rankeval_spark.statistics import moments, ratios
+    >>> no_user = ratios.ratio_moments_by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
+    >>> everyone = np.zeros(3, dtype=np.int64)
+    >>> now, before = (moments.moments_by_group(np.array([[x], [x + 1], [x + 2]]), everyone, 1) for x in (1.5, 1.0))
+
+    The mean rises from 2 to 2.5:
+
+    >>> found = compare_nights(Nights(now, before, no_user), level=0.95)
+    >>> float(found.delta[0, 0]), float(found.std_error[0, 0].round(4)), float(found.p[0, 0].round(4))
+    (0.5, 0.8165, 0.6026)
+    """
+    now, before = nights.now, nights.before
+    delta = now.mean - before.mean
+    squares = now.std_error**2 + before.std_error**2 - 2 * _covariance(nights)
+    scale = np.maximum(np.abs(now.mean), np.abs(before.mean))
+    std_error = _unless_rounding(np.sqrt(np.maximum(squares, 0.0)), scale)
+    delta = np.where(std_error == 0, _unless_rounding(delta, scale), delta)
+    freedom = _freedom(now, before)
+    half = distributions.t_quantile((1 + level) / 2, freedom) * std_error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = delta / std_error
+    has_no_spread = (std_error == 0) & ~np.isnan(freedom)
+    sides = distributions.t_tails(t, freedom)
+    alike = equal_differences_p(np.minimum(now.n, before.n), delta)
+    p, p_less, p_greater = (np.where(has_no_spread, *each) for each in zip(alike, sides, strict=True))
+    return Shift(delta, std_error, delta - half, delta + half, freedom, p, p_less, p_greater)
+
+
+def relative_change_of_nights(nights: Nights, *, level: float) -> Change:
+    """Change of the mean as a share of the earlier mean; NaN where the earlier mean is not above 0.
+
+    Notes
+    -----
+    The delta method: with ``r = mean x / mean y`` and the covariance of the means of :func:`compare_nights`,
+    ``se^2 = (se_1^2 - 2 r cov + r^2 se_2^2) / (mean y)^2``.
+
+    Examples
+    --------
+    Without common users, from 2 to 3 with a standard error of 0.1 on either night:
+
+    >>> no_user = ratios.ratio_moments_by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
+    >>> night = [np.array([[number]]) for number in (100, 3.0, 99.0)]
+    >>> nights = Nights(Moments(*night), Moments(night[0], night[1] - 1, night[2]), no_user)
+    >>> found = relative_change_of_nights(nights, level=0.95)
+    >>> float(found.value[0, 0]), float(found.std_error[0, 0].round(4))
+    (0.5, 0.0901)
+    """
+    now, before = nights.now, nights.before
+    base = np.where(before.mean > 0, before.mean, np.nan)
+    share = now.mean / base
+    covariance = _covariance(nights)
+    squares = now.std_error**2 - 2 * share * covariance + share**2 * before.std_error**2
+    std_error = _unless_rounding(np.sqrt(np.maximum(squares, 0.0)) / base, np.maximum(share, 1.0))
+    value = np.where(std_error == 0, _unless_rounding(share - 1, np.maximum(share, 1.0)), share - 1)
+    half = distributions.t_quantile((1 + level) / 2, _freedom(now, before)) * std_error
+    return Change(value, std_error, value - half, value + half)
+
+
+def _unless_rounding(values: Values, scale: Values) -> Values:
+    return np.where(np.abs(values) <= _ROUNDING * scale, 0.0, values)
+
+
+def _freedom(now: Moments, before: Moments) -> Values:
+    fewest = np.minimum(now.n, before.n)
+    return np.where(fewest > 1, fewest - 1.0, np.nan)
+
+
+def _covariance(nights: Nights) -> Values:
+    """Covariance of the means of the two nights: products of common users' distances from each night's mean.
+
+    ``common.cross`` has the distances from the means of the common users, so n times the product of those means'
+    distances is added.
+    """
+    now, before, common = nights.now, nights.before, nights.common
+    off_now = np.nan_to_num(common.numerator.mean - now.mean)
+    off_before = np.nan_to_num(common.denominator.mean - before.mean)
+    products = common.cross + common.numerator.n * off_now * off_before
+    covariance: Values = products / np.maximum(now.n * before.n, 1)
+    return covariance

@@ -1,0 +1,211 @@
+"""Two models compared by a ratio of sums over users (micro average): the delta method for their difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from rankeval_spark.limits import LEAST_USERS
+from rankeval_spark.statistics import distributions, intervals
+from rankeval_spark.statistics.comparisons.paired_differences import difference_of
+from rankeval_spark.statistics.comparisons.paired_tests import Change, equal_differences_p
+from rankeval_spark.statistics.moments import membership_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rankeval_spark.statistics.intervals import Values
+    from rankeval_spark.statistics.moments import Matrix
+
+N_PARTS: Final = 4
+"""Per user and column: the difference of the numerators, of the denominators, and both of the baseline."""
+
+N_NUMBERS: Final = 1 + N_PARTS + N_PARTS**2
+"""Numbers of a group and column, as :meth:`RatioPairs.to_bytes` writes them."""
+
+_ROUNDING: Final = 8 * np.finfo(np.float64).eps
+"""Share of its terms below which a sum is only rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class RatioPairs:
+    """Means and products of deviations of the four parts of each column in each group of users.
+
+    Parameters
+    ----------
+    n : int64, shape (n_groups, n_columns)
+        Users with all four.
+    means : float64, shape (n_groups, n_columns, 4)
+        NaN without users.
+    cross : float64, shape (n_groups, n_columns, 4, 4)
+        Sums of the products of the deviations from the means.
+
+    Notes
+    -----
+    Differences replace the model's own numerators and denominators: where two models are nearly the same, nothing is
+    lost in a difference of large numbers.
+    """
+
+    n: NDArray[np.int64]
+    means: Values
+    cross: Values
+
+    def merge(self, other: RatioPairs) -> RatioPairs:
+        """Merge both sets of users, as ``Moments.merge`` does."""
+        n = self.n + other.n
+        share = other.n / np.maximum(n, 1)
+        means = np.where((self.n > 0)[..., None], self.means, other.means)
+        both = (self.n > 0) & (other.n > 0)
+        distance = np.where(both[..., None], other.means - means, 0.0)
+        products = distance[..., :, None] * distance[..., None, :] * (self.n * share)[..., None, None]
+        return RatioPairs(n, means + distance * share[..., None], self.cross + other.cross + products)
+
+    @property
+    def baseline_ratio(self) -> Values:
+        """Ratio of the baseline; NaN where its denominator is not above 0."""
+        return _ratios(self.means)[1]
+
+    @property
+    def has_one_denominator(self) -> NDArray[np.bool_]:
+        """Whether all users have the same denominator under both models, so that the ratios are means over users."""
+        _, difference, _, below = range(N_PARTS)
+        is_same = (self.means[..., difference] == 0) & (self.cross[..., difference, difference] == 0)
+        has_one: NDArray[np.bool_] = is_same & (self.cross[..., below, below] == 0)
+        return has_one
+
+    def to_bytes(self) -> list[bytes]:
+        """Write the aggregates of each group."""
+        cross = self.cross.reshape(*self.n.shape, N_PARTS**2)
+        states = np.concatenate([self.n[..., None], self.means, cross], axis=-1, dtype=np.float64)
+        return [state.tobytes() for state in states]
+
+    @classmethod
+    def from_bytes(cls, state: bytes) -> RatioPairs:
+        """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns, ...)."""
+        numbers = np.frombuffer(state).reshape(1, -1, N_NUMBERS)
+        n, means, cross = np.split(numbers, (1, 1 + N_PARTS), axis=-1)
+        return cls(n[..., 0].astype(np.int64), means, cross.reshape(*n.shape[:2], N_PARTS, N_PARTS))
+
+
+class RatioComparison(NamedTuple):
+    """A model compared with a baseline, each attribute of shape (n_groups, n_columns).
+
+    Attributes
+    ----------
+    n : int64
+        Users.
+    delta, std_error, low, high : float64
+        Difference of the ratios and its interval.
+    p, p_less, p_greater : float64
+        Two-sided, lower tail, upper tail. 1 where no user differs.
+    change : Change
+        Difference as a share of the baseline's ratio.
+    """
+
+    n: NDArray[np.int64]
+    delta: Values
+    std_error: Values
+    low: Values
+    high: Values
+    p: Values
+    p_less: Values
+    p_greater: Values
+    change: Change
+
+
+def ratio_pairs_by_group(
+    model: tuple[Matrix, Matrix], baseline: tuple[Matrix, Matrix], group: NDArray[np.integer], n_groups: int
+) -> RatioPairs:
+    """Aggregate the numerators and denominators of users under two models; users with a NaN are left out."""
+    differences = [difference_of(*each) for each in zip(model, baseline, strict=True)]
+    parts = np.stack([*differences, *baseline], axis=-1)
+    is_defined: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(parts), axis=-1)
+    width = parts.shape[1] * N_PARTS
+    membership = membership_of(group, n_groups)
+    n = np.rint(membership @ is_defined.astype(np.float64)).astype(np.int64)
+    parts = np.where(is_defined[..., None], parts, 0.0)
+    shape = (n_groups, *parts.shape[1:])
+    sums = (membership @ parts.reshape(len(parts), width)).reshape(shape)
+    means = sums / np.where(n > 0, n, np.nan)[..., None]
+    deviations = np.where(is_defined[..., None], parts - means[group], 0.0)
+    products = (deviations[..., :, None] * deviations[..., None, :]).reshape(len(parts), width * N_PARTS)
+    return RatioPairs(n, means, (membership @ products).reshape(*shape, N_PARTS))
+
+
+def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) -> RatioComparison:
+    """Compare the ratios of two models on the same users, merged over all users.
+
+    Notes
+    -----
+    The delta method with the user as the unit. Let a, b be the sums of numerators and denominators of the model, and c,
+    d those of the baseline. A user moves the difference ``a/b - c/d`` by ``(a_u - (a/b) b_u) / b - (c_u - (c/d) d_u) /
+    d``. Interval and p follow from the variance of these terms and Student's t with n - 1 degrees of freedom. Where all
+    terms are equal, p is that of equal differences, ``2^(1 - n)``.
+
+    Examples
+    --------
+    Half of the users find one more of their four relevant items:
+
+    >>> found, relevant = np.array([[1.0], [2.0]] * 20), np.full((40, 1), 4.0)
+    >>> users = np.zeros(40, dtype=np.int64)
+    >>> pairs = ratio_pairs_by_group((found + [[1.0], [0.0]] * 20, relevant), (found, relevant), users, 1)
+    >>> compared = compare_ratios(pairs, level=0.95)
+    >>> float(compared.delta[0, 0]), float(compared.std_error[0, 0].round(5))
+    (0.125, 0.02002)
+    """
+    model, baseline = _gradients(pairs.means)
+    ratio, below = _ratios(pairs.means)
+    delta, m2 = difference_of(ratio, below), _variation(pairs.cross, model - baseline)
+    many = np.where(pairs.n > 1, pairs.n, np.nan)
+    std_error = np.sqrt(m2 / (many - 1) / many)
+    low, high = intervals.t_interval(pairs.n, delta, m2, level)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where((delta == 0) & (m2 == 0), 0.0, delta / std_error)
+    is_tested = (pairs.n >= least_users) & ~np.isnan(delta)
+    sides = distributions.t_tails(t, many - 1)
+    alike = equal_differences_p(pairs.n, delta)
+    p, p_less, p_greater = (
+        np.where(is_tested, np.where(m2 == 0, equal, side), np.nan) for equal, side in zip(alike, sides, strict=True)
+    )
+    change = _relative_change(pairs, level)
+    return RatioComparison(pairs.n, delta, std_error, low, high, p, p_less, p_greater, change)
+
+
+def _ratios(means: Values) -> tuple[Values, Values]:
+    """Ratio of the model and of the baseline; NaN where a denominator is not above 0."""
+    above, below = means[..., 0] + means[..., 2], means[..., 1] + means[..., 3]
+    return above / np.where(below > 0, below, np.nan), means[..., 2] / np.where(
+        means[..., 3] > 0, means[..., 3], np.nan
+    )
+
+
+def _gradients(means: Values) -> tuple[Values, Values]:
+    """Gradient of each ratio by the means of the four parts, of shape (..., 4)."""
+    ratio, below = _ratios(means)
+    model, baseline = (1 / np.where(each > 0, each, np.nan) for each in (means[..., 1] + means[..., 3], means[..., 3]))
+    zero = np.zeros_like(ratio)
+    return (
+        np.stack([model, -ratio * model, model, -ratio * model], axis=-1),
+        np.stack([zero, zero, baseline, -below * baseline], axis=-1),
+    )
+
+
+def _variation(cross: Values, gradient: Values) -> Values:
+    """Squared deviations of the users' terms; 0 where they are only rounding."""
+    terms = cross * gradient[..., :, None] * gradient[..., None, :]
+    total = terms.sum(axis=(-1, -2))
+    m2: Values = np.where(total <= _ROUNDING * np.abs(terms).sum(axis=(-1, -2)), 0.0 * total, total)
+    return m2
+
+
+def _relative_change(pairs: RatioPairs, level: float) -> Change:
+    model, baseline = _gradients(pairs.means)
+    ratio, below = _ratios(pairs.means)
+    unit = np.where(below > 0, below, np.nan)
+    value = ratio / unit - 1
+    m2 = _variation(pairs.cross, (model - (ratio / unit)[..., None] * baseline) / unit[..., None])
+    many = np.where(pairs.n > 1, pairs.n, np.nan)
+    low, high = intervals.t_interval(pairs.n, value, m2, level)
+    return Change(value, np.sqrt(m2 / (many - 1) / many), low, high)

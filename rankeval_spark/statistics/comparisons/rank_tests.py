@@ -1,0 +1,145 @@
+"""Sign test and Wilcoxon test of differences: on request only, because with many users they do not test the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from rankeval_spark.statistics import distributions
+from rankeval_spark.statistics.comparisons.paired_differences import TIE
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.comparisons.paired_differences import Counts
+    from rankeval_spark.statistics.intervals import Values
+
+Zeros = Literal["wilcox", "pratt"]
+
+
+class SignedRanks(NamedTuple):
+    """Sum of the ranks of positive differences, its distance from the mean in standard deviations, two-sided p."""
+
+    statistic: float
+    z: float
+    p: float
+
+
+class Magnitudes(NamedTuple):
+    """Users by the magnitude of their difference.
+
+    Attributes
+    ----------
+    magnitude : int64, shape (n_magnitudes,)
+        ``|d| / eps`` rounded to whole numbers, ascending, without 0.
+    n_positive, n_negative : int64, same shape
+        Users with d > 0 and with d < 0.
+    n_zero : int
+        Users with a difference that rounds to 0.
+    """
+
+    magnitude: Counts
+    n_positive: Counts
+    n_negative: Counts
+    n_zero: int
+
+
+def sign_test(n_wins: Counts, n_losses: Counts) -> Values:
+    """Two-sided p of the sign test; ties are left out, and without wins and losses p is 1.
+
+    Notes
+    -----
+    Twice the smaller tail of the binomial distribution with probability 1/2, at most 1. Ihemelandu & Ekstrand (2023):
+    with many users, signs and ranks reject where means are equal.
+
+    Examples
+    --------
+    >>> sign_test(np.array([5, 0]), np.array([0, 0])).tolist()
+    [0.0625, 1.0]
+    """
+    n = np.asarray(n_wins) + np.asarray(n_losses)
+    p: Values = np.minimum(2 * distributions.fair_coin_at_most(np.minimum(n_wins, n_losses), n), 1.0)
+    return p
+
+
+def magnitudes(differences: Values, mean_absolute: float) -> Magnitudes:
+    """Count the users of each magnitude, in steps of ``eps = 1e-10 mean |d|``.
+
+    Such steps make ties of differences that are equal but for rounding; at most half a step is 0. ``mean_absolute`` is
+    the mean of ``|d|`` over all users, not only these.
+    """
+    known = differences[~np.isnan(differences)]
+    steps = np.rint(known / (TIE * mean_absolute)) if mean_absolute > 0 else np.zeros_like(known)
+    distinct, position = np.unique(np.abs(steps[steps != 0]), return_inverse=True)
+    is_positive = steps[steps != 0] > 0
+    n_positive, n_negative = (
+        np.bincount(position[side], minlength=len(distinct)) for side in (is_positive, ~is_positive)
+    )
+    return Magnitudes(distinct.astype(np.int64), n_positive, n_negative, int((steps == 0).sum()))
+
+
+def magnitudes_to_bytes(differences: Values) -> bytes:
+    """Write the distinct differences of each column, and how many users have them, to be merged elsewhere.
+
+    The steps of :func:`magnitudes` need the mean ``|d|``, which is known only after all users are read.
+    """
+    found = [np.unique(column[~np.isnan(column)], return_counts=True) for column in differences.T]
+    sizes = [len(values) for values, _ in found]
+    return np.concatenate([[len(found)], sizes, *(part for pair in found for part in pair)], dtype=np.float64).tobytes()
+
+
+def magnitudes_from_bytes(states: Sequence[bytes]) -> list[Values]:
+    """Read the differences of all users, column by column, in ascending order: one double per user."""
+    parts = [_columns(np.frombuffer(state)) for state in states]
+    return [
+        np.sort(np.concatenate([np.repeat(values, counts) for values, counts in column]))
+        for column in zip(*parts, strict=True)
+    ]
+
+
+def _columns(numbers: Values) -> list[tuple[Values, Counts]]:
+    n_columns = int(numbers[0])
+    sizes = np.repeat(numbers[1 : 1 + n_columns].astype(np.int64), 2)
+    parts = np.split(numbers[1 + n_columns :], np.cumsum(sizes)[:-1])
+    return [(values, counts.astype(np.int64)) for values, counts in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> SignedRanks:
+    """Wilcoxon's signed-rank test by the normal approximation; NaN without a difference other than 0.
+
+    Parameters
+    ----------
+    counts : Magnitudes
+        Of all users.
+    zeros : {"wilcox", "pratt"}
+        ``wilcox`` leaves users without a difference out before ranking; ``pratt`` ranks them and drops their ranks.
+
+    Notes
+    -----
+    Wilcoxon (1945); Pratt (1959). ``W = sum of ranks with d > 0``; ties have the mean of their ranks. Its mean is
+    ``(n (n + 1) - z (z + 1)) / 4``. Its variance, corrected for ties, is
+    ``(n (n + 1)(2 n + 1) - z (z + 1)(2 z + 1)) / 24 - sum (t^3 - t) / 48``, with z the zeros that were ranked and t
+    the users of each magnitude. There is no correction for continuity. The null hypothesis is that the differences are
+    symmetric about 0, not that their mean is 0.
+
+    Examples
+    --------
+    >>> found = wilcoxon(magnitudes(np.array([1.0, 2.0, 3.0, -4.0]), 2.5), zeros="wilcox")
+    >>> found.statistic, round(found.p, 4)
+    (6.0, 0.715)
+    """
+    tied = counts.n_positive + counts.n_negative
+    n_ranked_zeros = counts.n_zero if zeros == "pratt" else 0
+    n = int(tied.sum()) + n_ranked_zeros
+    if not tied.size:
+        return SignedRanks(np.nan, np.nan, np.nan)
+    rank = n_ranked_zeros + np.cumsum(tied) - (tied - 1) / 2
+    statistic = float(counts.n_positive @ rank)
+    mean = (n * (n + 1) - n_ranked_zeros * (n_ranked_zeros + 1)) / 4
+    variance = (_cubes(n) - _cubes(n_ranked_zeros)) / 24 - float((tied.astype(np.float64) ** 3 - tied).sum()) / 48
+    z = (statistic - mean) / np.sqrt(variance)
+    return SignedRanks(statistic, float(z), float(2 * distributions.normal_above(abs(z))))
+
+
+def _cubes(n: int) -> float:
+    return float(n * (n + 1) * (2 * n + 1))

@@ -1,0 +1,1 @@
+"""How far groups of users are apart, and whether that is chance."""

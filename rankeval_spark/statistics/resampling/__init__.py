@@ -1,0 +1,1 @@
+"""Bootstrap and jackknife: hashed random numbers, sums of replicates, intervals."""

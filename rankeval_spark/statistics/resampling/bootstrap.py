@@ -1,0 +1,215 @@
+"""The Poisson bootstrap over users: replicate sums that merge; intervals and p-values from them.
+
+Means and micro averages share one interval: a mean is the ratio of the sum of its values and the number of users who
+have one, so replicate b is ``sum w_b numerator / sum w_b denominator``.
+
+Chamandy, Muralidharan, Najmi & Naidu (2012), Estimating uncertainty for massive data streams.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval_spark.statistics.intervals import Spread
+from rankeval_spark.statistics.resampling import replicate_sums as replicated
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.intervals import Values
+    from rankeval_spark.statistics.moments import Moments
+    from rankeval_spark.statistics.resampling.replicate_sums import Draws, Groups, Matrix, Sums
+
+Parts: TypeAlias = NDArray[np.float64]
+"""Shape (n_parts, 2, n_columns, n_replicates): sums of numerators, then of denominators; parts are added."""
+
+MOST_EMPTY: Final = 0.05
+"""Share of replicates without a value above which there is no interval and no p-value."""
+
+_ALIKE: Final = 1e-8
+"""Variance, as a share of the squared mean, below which sums of squares cannot distinguish spread from rounding."""
+
+_TOLERANCE: Final = 1e-10
+"""Relative rounding that a replicate equal to the observed value may have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """Weighted sums over users in each replicate, all of shape (n_groups, n_columns, n_replicates).
+
+    Parameters
+    ----------
+    weights, sums, squares : float64
+        Sum of the weights w of users with a defined value; sum of w x; sum of w x^2, None where not requested.
+    """
+
+    weights: Sums
+    sums: Sums
+    squares: Sums | None = None
+
+    def merge(self, other: Replicates) -> Replicates:
+        """Add up both sets of users."""
+        squares = None if self.squares is None or other.squares is None else self.squares + other.squares
+        return Replicates(self.weights + other.weights, self.sums + other.sums, squares)
+
+    @property
+    def means(self) -> Values:
+        """Mean of each replicate, ``sum w x / sum w``; NaN where no user was drawn."""
+        return replicate_quotient(self.sums, self.weights)
+
+
+def weighted_sums(
+    values: Matrix,
+    hashes: NDArray[np.int64],
+    draws: Draws,
+    groups: Groups | None = None,
+    *,
+    with_squares: bool = False,
+) -> Replicates:
+    """Add up users with Poisson weights; :func:`studentized_p` needs the squares too.
+
+    Columns that are undefined for the same users share the sums of weights.
+    """
+    is_defined = ~np.isnan(values)
+    masks, mask_of = replicated.distinct_columns(is_defined)
+    filled = np.where(is_defined, values, 0.0)
+    parts = [masks.astype(np.float64), filled, *([filled**2] if with_squares else [])]
+    sums = replicated.sums_by_group(np.hstack(parts), hashes, draws.weights, groups)
+    n_masks, n_columns = masks.shape[1], values.shape[1]
+    first, second = np.split(sums[:, n_masks:], [n_columns], axis=1)
+    return Replicates(sums[:, :n_masks][:, mask_of], first, second if with_squares else None)
+
+
+def ratio_sums(
+    numerators: Matrix, denominators: Matrix, hashes: NDArray[np.int64], draws: Draws, groups: Groups | None = None
+) -> Parts:
+    """Add up numerators and denominators of users with Poisson weights: shape (n_groups, 2, n_columns, n_replicates).
+
+    Both are 0 where undefined; the denominator of a mean is 1 elsewhere.
+
+    Notes
+    -----
+    In double precision: 100,000 users with 36 columns and 1000 replicates take 0.9 s on a core, half of it drawing.
+    Single precision is a third faster, but a mean would be off by 1e-7.
+
+    Examples
+    --------
+    >>> from rankeval_spark.statistics.resampling.hashed_random import user_hashes
+    >>> ratio_sums(np.array([[1.0]]), np.array([[2.0]]), user_hashes(["ann"]), replicated.Draws(5, 0)).tolist()
+    [[[[0.0, 1.0, 1.0, 0.0, 3.0]], [[0.0, 2.0, 2.0, 0.0, 6.0]]]]
+    """
+    kept, which = replicated.distinct_columns(denominators)
+    sums = replicated.sums_by_group(np.hstack([kept, numerators]), hashes, draws.weights, groups)
+    n_kept = kept.shape[1]
+    return np.stack([sums[:, n_kept:], sums[:, :n_kept][:, which]], axis=1)
+
+
+def spread_of(parts: Parts, level: float) -> Spread:
+    """Compute the standard error and the percentile interval of each column, from sums of disjoint sets of users.
+
+    Parts are added in ascending order, so that their order does not matter. Replicates without a denominator are left
+    out; the result is NaN where more than 5 % are.
+
+    Examples
+    --------
+    Replicates 1, 2 and 3 of a mean:
+
+    >>> parts = np.array([[[[2.0, 4.0, 6.0]], [[2.0, 2.0, 2.0]]]])
+    >>> spread_of(parts, 0.5)
+    Spread(std_error=array([1.]), low=array([1.5]), high=array([2.5]))
+    """
+    numerators, denominators = np.sort(parts, axis=0).sum(axis=0)
+    statistics = replicate_quotient(numerators, denominators)
+    low, high = percentile_interval(statistics, level)
+    std_error = np.full(low.shape, np.nan)
+    is_known = ~np.isnan(low)
+    std_error[is_known] = np.nanstd(statistics[is_known], axis=-1, ddof=1)
+    return Spread(std_error, low, high)
+
+
+def replicate_quotient(numerator: Values, denominator: Values) -> Values:
+    """Divide replicate by replicate; NaN where the denominator is 0."""
+    found: Values = np.divide(numerator, denominator, out=np.full(numerator.shape, np.nan), where=denominator != 0)
+    return found
+
+
+def percentile_interval(statistics: Values, level: float) -> tuple[Values, Values]:
+    """Quantiles of the replicates at ``(1 -+ level) / 2``, linear between neighbours.
+
+    Parameters
+    ----------
+    statistics : float64, shape (..., n_replicates)
+        The statistic in each replicate; undefined ones are left out, and more than 5 % of them give NaN.
+    """
+    ends = np.array([(1 - level) / 2, (1 + level) / 2])
+    ordered = np.sort(statistics, axis=-1)  # NaN last
+    n_defined = (~np.isnan(statistics)).sum(axis=-1)
+    place = np.maximum(n_defined - 1, 0)[..., None] * ends
+    below = np.floor(place).astype(np.int64)
+    above = np.minimum(below + 1, np.maximum(n_defined - 1, 0)[..., None])
+    at_below, at_above = (np.take_along_axis(ordered, position, axis=-1) for position in (below, above))
+    quantiles = at_below + (place - below) * (at_above - at_below)
+    quantiles[_is_mostly_empty(statistics)] = np.nan
+    return quantiles[..., 0], quantiles[..., 1]
+
+
+def studentized_p(moments: Moments, replicates: Replicates) -> Values:
+    """Two-sided p of a mean that is 0 in the null hypothesis, by the studentized shift.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the same values, shape (n_groups, n_columns).
+    replicates : Replicates
+        With squares.
+
+    Returns
+    -------
+    float64, shape (n_groups, n_columns)
+        ``(1 + #{|t*| >= |t|}) / (B + 1)``, never 0; 1 where all values are 0. NaN below two users, where all values are
+        equal but not 0 (see :mod:`paired_tests`), and where more than 5 % of the replicates have no t.
+
+    Raises
+    ------
+    ValueError
+        The squares were not added up.
+
+    Notes
+    -----
+    Sakai (2006), Evaluating evaluation metrics based on the bootstrap: ``t = mean / se`` and ``t* = (mean* - mean) /
+    se*``, the replicates shifted to the null hypothesis. ``se*^2 = sum w (x - mean*)^2 / (W (W - 1))``, with W the sum
+    of weights. A replicate of equal values counts as extreme unless its mean is the observed one. NaN where the values
+    differ by less than 1e-4 of their mean: sums of squares cannot distinguish such a spread from rounding.
+    """
+    if replicates.squares is None:
+        message = "replicates without squares: call weighted_sums(..., with_squares=True)"
+        raise ValueError(message)
+    observed = np.abs(replicate_quotient(moments.mean, moments.std_error))
+    shifted = _studentized(moments.mean, replicates.weights, replicates.sums, replicates.squares)
+    n_extreme = (shifted >= observed[..., None] * (1 - _TOLERANCE)).sum(axis=-1)
+    n_replicates = replicates.sums.shape[-1]
+    p = (1.0 + n_extreme + np.isnan(shifted).sum(axis=-1)) / (n_replicates + 1.0)
+    is_too_alike = (moments.m2 > 0) & (moments.m2 <= _ALIKE * moments.n * moments.mean**2)
+    p = np.where(np.isnan(observed) | _is_mostly_empty(shifted) | is_too_alike, np.nan, p)
+    is_all_zero = (moments.mean == 0) & (moments.m2 == 0) & (moments.n > 1)
+    return np.where(is_all_zero, 1.0, p)
+
+
+def _studentized(mean: Values, weights: Sums, sums: Sums, squares: Sums) -> Values:
+    """Compute ``|mean* - mean| / se*``; NaN where fewer than two users were drawn."""
+    weights = np.where(weights > 1, weights, np.nan)
+    means = sums / weights
+    spread = squares - sums * means
+    spread = np.where(spread > _TOLERANCE * squares, spread, 0.0)
+    distance = np.abs(means - mean[..., None])
+    distance = np.where(distance > _TOLERANCE * np.abs(mean[..., None]), distance, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shifted: Values = distance / np.sqrt(spread / (weights * (weights - 1)))
+    return np.where((distance == 0) & ~np.isnan(weights), 0.0, shifted)
+
+
+def _is_mostly_empty(statistics: Values) -> NDArray[np.bool_]:
+    empty: NDArray[np.bool_] = np.isnan(statistics).mean(axis=-1) > MOST_EMPTY
+    return empty

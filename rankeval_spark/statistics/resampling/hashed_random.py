@@ -1,0 +1,233 @@
+"""Random numbers that are functions of (seed, user, replicate): the same on any partitioning, for all models.
+
+A user's id is hashed once (XXH64, as in Spark). The hash starts one stream of 64-bit words (SplitMix64) per purpose.
+Replicates take their bits from the words: 16 bits for a weight, 1 bit for a sign.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Hashes: TypeAlias = NDArray[np.int64]
+"""Hash of each user's id, shape (n_users,), signed as in Spark."""
+
+Words: TypeAlias = NDArray[np.uint64]
+Purpose: TypeAlias = Literal["weights", "signs", "permutations", "labels"]
+
+SPARK_SEED: Final = 42
+"""Seed of Spark's ``xxhash64(column)``."""
+
+_PRIMES: Final = tuple(
+    np.uint64(prime)
+    for prime in (
+        0x9E3779B185EBCA87,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5,
+    )
+)
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+"""Increment of SplitMix64: 2^64 divided by the golden ratio, odd."""
+
+_PURPOSES: Final[dict[Purpose, int]] = {"weights": 1, "signs": 2, "permutations": 3, "labels": 4}
+_MOST_PURPOSES: Final = 8
+
+_WEIGHTS_A_WORD: Final = 4
+_LEVELS: Final = 1 << 16
+
+
+def user_hashes(ids: Sequence[str], seed: int = SPARK_SEED) -> Hashes:
+    """XXH64 of each id as UTF-8, equal to Spark's ``xxhash64(user_id)``.
+
+    ``seed`` is that of the hash, not of an evaluation. Collet, xxHash fast digest algorithm, specification 0.1.1.
+
+    Examples
+    --------
+    >>> user_hashes(["", "7", "007"]).tolist()
+    [-7444071767201028348, -7434725489921472031, 4253822561066836160]
+    """
+    encoded = [one.encode() for one in ids]
+    ends = np.cumsum([0, *map(len, encoded)])
+    return hashes_of_bytes(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, seed)
+
+
+def hashes_of_bytes(text: NDArray[np.uint8], ends: NDArray[np.integer], seed: int = SPARK_SEED) -> Hashes:
+    """XXH64 of concatenated ids.
+
+    Parameters
+    ----------
+    text : uint8, shape (n_bytes,)
+        All ids as UTF-8, one after another.
+    ends : int, shape (n_users + 1,)
+        Offset of each id, and the end of the last one.
+    """
+    starts, lengths = ends[:-1], np.diff(ends)
+    hashes = np.empty(len(lengths), dtype=np.uint64)
+    for length in np.unique(lengths).tolist():
+        own = np.flatnonzero(lengths == length)
+        hashes[own] = _xxh64(text[starts[own][:, None] + np.arange(length)], seed)
+    return hashes.view(np.int64)
+
+
+def words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: int = 0) -> Words:
+    """First words of each user's stream: uint64, shape (n_users, n_words).
+
+    Streams of different purposes are independent; ``part`` numbers several streams of one purpose.
+
+    Notes
+    -----
+    SplitMix64 (Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators): word i is
+    ``mix(state + (i + 1) golden)``, with the state ``mix(hash xor mix(seed + (8 part + purpose) golden))``.
+    """
+    stream = seed + (_MOST_PURPOSES * part + _PURPOSES[purpose]) * int(_GOLDEN)
+    key = _mixed(np.array([stream % (1 << 64)], dtype=np.uint64))
+    state = _mixed(hashes.astype(np.int64).view(np.uint64) ^ key)
+    counter = np.arange(1, n_words + 1, dtype=np.uint64) * _GOLDEN
+    return _mixed(state[:, None] + counter)
+
+
+def poisson_weights(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.uint8]:
+    """How often each user is drawn in each replicate of a Poisson bootstrap: from 0 to 8, shape (n_users, replicates).
+
+    Notes
+    -----
+    The inverse distribution function of Poisson(1) at ``(u + 1/2) / 2^16``, u being 16 bits of the stream.
+    Probabilities are off by less than 2^-16; the mean is exactly 1, the variance 1 - 3e-5.
+
+    Examples
+    --------
+    >>> poisson_weights(user_hashes(["ann", "bob"]), seed=0, replicates=5)
+    array([[0, 1, 1, 0, 3],
+           [1, 1, 2, 1, 2]], dtype=uint8)
+    """
+    n_words = -(-replicates // _WEIGHTS_A_WORD)
+    stream = words(hashes, seed=seed, purpose="weights", n_words=n_words)
+    weights: NDArray[np.uint8] = _POISSON[_split(stream, "<u2")[:, :replicates]]
+    return weights
+
+
+def signs(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.int8]:
+    """Sign of each user in each replicate: -1 or 1 with equal probability, shape (n_users, replicates).
+
+    Examples
+    --------
+    >>> signs(user_hashes(["ann", "bob"]), seed=0, replicates=5)
+    array([[ 1,  1, -1,  1, -1],
+           [-1, -1,  1,  1, -1]], dtype=int8)
+    """
+    stream = words(hashes, seed=seed, purpose="signs", n_words=-(-replicates // 64))
+    bits = np.unpackbits(_split(stream, "u1"), axis=1, bitorder="little", count=replicates)
+    return (bits.view(np.int8) << 1) - 1
+
+
+def permutations(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) -> NDArray[np.uint8]:
+    """Random order of the systems of each user in each replicate: every order is equally likely.
+
+    The result, of shape (n_systems, n_users, replicates), says which system is at each place: the systems in the order
+    of their 32 random bits. Equal bits (a chance of 2^-32) keep the order of the systems.
+
+    Examples
+    --------
+    >>> permutations(user_hashes(["ann"]), seed=0, replicates=4, n_systems=3)[:, 0]
+    array([[1, 1, 2, 0],
+           [2, 2, 1, 2],
+           [0, 0, 0, 1]], dtype=uint8)
+    """
+    n_words = -(-replicates // 2)
+    keys = [
+        _split(words(hashes, seed=seed, purpose="permutations", n_words=n_words, part=system), "<u4")[:, :replicates]
+        for system in range(n_systems)
+    ]
+    places = np.zeros((n_systems, len(hashes), replicates), dtype=np.uint8)
+    for one in range(n_systems):
+        for other in range(one + 1, n_systems):
+            is_after = keys[one] > keys[other]
+            places[one] += is_after
+            places[other] += ~is_after
+    return places
+
+
+def uniforms(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.uint32]:
+    """32 random bits of each user in each replicate, shape (n_users, replicates), for random groups."""
+    stream = words(hashes, seed=seed, purpose="labels", n_words=-(-replicates // 2))
+    halves: NDArray[np.uint32] = _split(stream, "<u4")[:, :replicates]
+    return halves
+
+
+def _mixed(state: Words) -> Words:
+    """Scramble 64 bits: Stafford's variant 13 of the finaliser of MurmurHash3, as SplitMix64 uses it. In place."""
+    shifted = state >> np.uint64(30)
+    state ^= shifted
+    state *= np.uint64(0xBF58476D1CE4E5B9)
+    np.right_shift(state, np.uint64(27), out=shifted)
+    state ^= shifted
+    state *= np.uint64(0x94D049BB133111EB)
+    np.right_shift(state, np.uint64(31), out=shifted)
+    state ^= shifted
+    return state
+
+
+def _split(stream: Words, kind: str) -> np.ndarray:
+    """Cut words into smaller integers, low bits first on any machine."""
+    return np.ascontiguousarray(stream, dtype="<u8").view(kind)
+
+
+def _poisson_table() -> NDArray[np.uint8]:
+    steps = np.cumsum([math.exp(-1) / math.factorial(count) for count in range(12)])
+    return np.searchsorted(steps, (np.arange(_LEVELS) + 0.5) / _LEVELS).astype(np.uint8)
+
+
+_POISSON: Final = _poisson_table()
+
+
+def _xxh64(text: NDArray[np.uint8], seed: int) -> Words:
+    """Hash rows of bytes of one length."""
+    n, length = text.shape
+    one, two, three, four, five = _PRIMES
+    start = np.full(n, seed % (1 << 64), dtype=np.uint64)
+    done = length // 32 * 32
+    acc = _long(text[:, :done], start) if done else start + five
+    acc += np.uint64(length)
+    eights = np.ascontiguousarray(text[:, done : done + (length - done) // 8 * 8]).view("<u8")
+    for lane in eights.T:
+        acc = _rotated(acc ^ _round(np.zeros_like(acc), lane), 27) * one + four
+    done += eights.shape[1] * 8
+    if length - done >= 4:  # noqa: PLR2004 - four bytes left
+        half = np.ascontiguousarray(text[:, done : done + 4]).view("<u4")[:, 0].astype(np.uint64)
+        acc = _rotated(acc ^ (half * one), 23) * two + three
+        done += 4
+    for byte in text[:, done:].T:
+        acc = _rotated(acc ^ (byte.astype(np.uint64) * five), 11) * one
+    return _avalanche(acc)
+
+
+def _long(text: NDArray[np.uint8], start: Words) -> Words:
+    """Hash stripes of 32 bytes with four accumulators."""
+    one, two, _, four, _ = _PRIMES
+    accs = [start + one + two, start + two, start.copy(), start - one]
+    for position, lane in enumerate(np.ascontiguousarray(text).view("<u8").T):
+        accs[position % 4] = _round(accs[position % 4], lane)
+    merged = sum((_rotated(acc, bits) for acc, bits in zip(accs, (1, 7, 12, 18), strict=True)), np.zeros_like(start))
+    for acc in accs:
+        merged = (merged ^ _round(np.zeros_like(acc), acc)) * one + four
+    return merged
+
+
+def _round(acc: Words, lane: Words) -> Words:
+    return _rotated(acc + lane * _PRIMES[1], 31) * _PRIMES[0]
+
+
+def _rotated(value: Words, bits: int) -> Words:
+    return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
+
+
+def _avalanche(acc: Words) -> Words:
+    for bits, prime in ((33, _PRIMES[1]), (29, _PRIMES[2])):
+        acc = (acc ^ (acc >> np.uint64(bits))) * prime
+    return acc ^ (acc >> np.uint64(32))

@@ -1,0 +1,139 @@
+"""Sums over users with random factors, many replicates at a time: one matrix product per block of users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval_spark.statistics.resampling import hashed_random
+
+Matrix: TypeAlias = NDArray[np.float64]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+Sums: TypeAlias = NDArray[np.float64]
+"""Shape (n_groups, n_columns, n_replicates); the sums of two sets of users are added."""
+
+Draw: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.integer]]
+"""From hashes of users to their random factors, shape (n_users, n_replicates)."""
+
+USERS_AT_ONCE: Final = 1024
+"""Users in a block: with 1000 replicates, 8 MB of doubles."""
+
+_LEAST_AT_ONCE: Final = 64
+"""Users in a block where replicates are many; smaller blocks would read and write the sums too often."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Number of random replicates and their seed: the same for every model, slice, measure and cutoff."""
+
+    replicates: int
+    seed: int
+
+    def weights(self, hashes: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """How often the bootstrap draws each user in each replicate; rows of one user have the same weights.
+
+        Examples
+        --------
+        >>> Draws(replicates=5, seed=0).weights(hashed_random.user_hashes(["ann", "bob", "ann"]))
+        array([[0, 1, 1, 0, 3],
+               [1, 1, 2, 1, 2],
+               [0, 1, 1, 0, 3]], dtype=uint8)
+        """
+        users, place = np.unique(hashes, return_inverse=True)
+        return hashed_random.poisson_weights(users, seed=self.seed, replicates=self.replicates)[place]
+
+    def signs(self, hashes: NDArray[np.int64]) -> NDArray[np.int8]:
+        """Random sign of each user in each replicate."""
+        return hashed_random.signs(hashes, seed=self.seed, replicates=self.replicates)
+
+
+class Groups(NamedTuple):
+    """Groups of several slicings.
+
+    Attributes
+    ----------
+    codes : int, shape (n_slicings, n_users)
+        Group of each user in each slicing, from 0 to ``n - 1``; below 0 for none. Slicings share no group.
+    n : int
+        Number of groups of all slicings.
+    """
+
+    codes: NDArray[np.integer]
+    n: int
+
+    @classmethod
+    def everyone(cls, n_users: int) -> Groups:
+        """Put all users into one group."""
+        return cls(np.zeros((1, n_users), dtype=np.int64), 1)
+
+
+def sums_by_group(columns: Matrix, hashes: NDArray[np.int64], draw: Draw, groups: Groups | None = None) -> Sums:
+    """Sum of the columns times the random factors over the users of each group.
+
+    Parameters
+    ----------
+    columns : float64, shape (n_users, n_columns)
+        Without NaN.
+    draw : callable
+        Draws the factors of users from their hashes; they are drawn once for all columns and slicings.
+    groups : Groups, optional
+        Everyone by default.
+
+    Returns
+    -------
+    float64, shape (n_groups, n_columns, n_replicates)
+        Blocks and partitions of users add up to the same numbers except for the order of rounding.
+
+    Examples
+    --------
+    >>> sums = sums_by_group(
+    ...     np.array([[1.0], [2.0]]),
+    ...     np.array([7, 8]),
+    ...     lambda hashes: hashes[:, None] * np.array([1, -1]),
+    ...     Groups(np.array([[0, 0], [1, -1]]), 2),
+    ... )
+    >>> sums.tolist()
+    [[[23.0, -23.0]], [[7.0, -7.0]]]
+    """
+    slicings, n_groups = groups or Groups.everyone(len(columns))
+    n_replicates = draw(hashes[:0]).shape[1]
+    sums = np.zeros((n_groups, columns.shape[1], n_replicates))
+    at_once = min(USERS_AT_ONCE, max(_LEAST_AT_ONCE, USERS_AT_ONCE * 1000 // max(n_replicates, 1)))
+    for start in range(0, len(columns), at_once):
+        block = slice(start, start + at_once)
+        factors = draw(hashes[block]).astype(np.float64)
+        for codes in slicings[:, block]:
+            for group, users in members(codes):
+                sums[group] += columns[block][users].T @ factors[users]
+    return sums
+
+
+def distinct_columns(columns: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[np.int64]]:
+    """Keep one of equal columns; return the columns that are kept, and which of them each column is.
+
+    Most measures are defined for the same users, so that one sum of weights serves many.
+    """
+    texts = [column.tobytes() for column in columns.T]
+    firsts: dict[bytes, int] = {}
+    for position, text in enumerate(texts):
+        firsts.setdefault(text, position)
+    places = {text: place for place, text in enumerate(firsts)}
+    return columns[:, list(firsts.values())], np.array([places[text] for text in texts], dtype=np.int64)
+
+
+def members(codes: NDArray[np.integer]) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:
+    """Find the groups of a slicing and the positions of their users; a Python slice for everyone, to copy nothing."""
+    if codes.size and codes.min() == codes.max():
+        if codes[0] >= 0:
+            yield int(codes[0]), slice(None)
+        return
+    order = np.argsort(codes, kind="stable")
+    found, starts = np.unique(codes[order], return_index=True)
+    for group, users in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+        if group >= 0:
+            yield group, users

@@ -1,0 +1,68 @@
+"""Pages are easy to read and to follow: no long sentence, and no link into nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.support.code import ROOT
+
+MOST_WORDS: Final = 40
+PAGES: Final = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SENTENCE_END: Final = re.compile(r"(?<=[.:;!?])\s+")
+LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Give the paragraphs, list items and table cells of a page, without its blocks of code."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*#]|\d+\.) )", prose):
+        lines = [line for line in block.splitlines() if not line.startswith("    ")]
+        for row in (line for line in lines if line.startswith("|")):
+            yield from re.split(r"(?<!\\)\|", row)
+        yield re.sub(r"^(?:[-*]|#+|\d+\.) ", "", " ".join(line.strip() for line in lines if not line.startswith("|")))
+
+
+def long_sentences(text: str) -> list[str]:
+    """List the sentences of more than 40 words; a piece of code counts as one word."""
+    plain = (re.sub(r"`[^`]*`", "code", paragraph) for paragraph in paragraphs(text))
+    sentences = (sentence for paragraph in plain for sentence in SENTENCE_END.split(paragraph))
+    return [sentence for sentence in sentences if len(sentence.split()) > MOST_WORDS]
+
+
+def anchors(page: Path) -> set[str]:
+    """List the anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_a_sentence_of_41_words_is_found_in_paragraphs_lists_and_tables() -> None:
+    long, short = " ".join(["word"] * 41), " ".join(["word"] * 40)
+    assert long_sentences(f"{short}. {short}\n\n- {short}\n\n| {short} | {short} |") == []
+    for page in (f"# Title\n\n{long}.", f"- {short}.\n- {long}", f"| a | b |\n|---|---|\n| {short} | {long} |"):
+        assert [len(sentence.split()) for sentence in long_sentences(page)] == [41]
+    assert long_sentences(f"```\n{long}\n```") == []
+
+
+def test_no_sentence_of_a_page_has_more_than_40_words() -> None:
+    found = {
+        str(page.relative_to(ROOT)): long
+        for page in PAGES
+        if (long := long_sentences(page.read_text(encoding="utf-8")))
+    }
+    assert found == {}
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = []
+    for page in PAGES:
+        for link in LINK.findall(page.read_text(encoding="utf-8")):
+            target, _, anchor = link.partition("#")
+            other = page if not target else page.parent / target
+            if "://" in link or link.startswith("mailto:"):
+                continue
+            if not other.exists() or (anchor and other.suffix == ".md" and anchor not in anchors(other)):
+                broken.append((str(page.relative_to(ROOT)), link))
+    assert broken == []

@@ -1,0 +1,58 @@
+"""One judgement per (user, item), as the checks and the measures of all lists together read them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark.spark.rows import judgements
+from tests.support.frames import assert_key, by, held_out, tuples
+from tests.support.plans import JOB_FAILED, no_spark_jobs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize(("policy", "gain"), [("max", 3.0), ("sum", 1.0 + 3.0 + 2.0)])
+def test_a_judgement_that_stands_several_times_has_the_gain_of_the_policy(
+    spark: SparkSession, policy: str, gain: float
+) -> None:
+    rows = held_out(spark, "user_id item_id gain", *(("u", "a", each) for each in (1.0, 3.0, 2.0)), ("u", "b", 0.5))
+    with no_spark_jobs(spark):
+        judged = judgements.to_judgements(rows, duplicates=policy)
+    assert tuples(judged, "item_id", "gain", "_n_copies") == [("a", gain, 3), ("b", 0.5, 1)]
+    assert_key(judged, ("user_id", "item_id"))
+
+
+def test_the_sum_of_gains_does_not_depend_on_the_order_of_the_rows(spark: SparkSession) -> None:
+    """0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 differ in the last bit."""
+    gains = [0.1, 0.2, 0.3]
+    rows = [(f"{start}", "a", gain) for start in range(3) for gain in gains[start:] + gains[:start]]
+    judged = judgements.to_judgements(held_out(spark, "user_id item_id gain", *rows, *rows[::-1]), duplicates="sum")
+    assert set(by(judged, "user_id", value="gain").values()) == {((((0.1 + 0.1) + 0.2) + 0.2) + 0.3) + 0.3}
+
+
+def test_a_repeated_judgement_fails_the_job_where_the_policy_is_error(spark: SparkSession) -> None:
+    twice = held_out(spark, "user_id item_id gain", ("u", "a", 1.0), ("u", "a", 1.0))
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:held_out_duplicates\]"):
+        judgements.to_judgements(twice, duplicates="error").collect()
+
+
+def test_the_last_of_several_judgements_can_count(spark: SparkSession) -> None:
+    """Of two at one time the larger; one without a time is older than any other."""
+    at = dt.datetime(2026, 1, 3, tzinfo=dt.timezone.utc)
+    later = at + dt.timedelta(seconds=1)
+    rows = held_out(
+        spark,
+        "user_id item_id gain interacted_at",
+        *(("u", "a", 5.0, at), ("u", "a", 1.0, later), ("u", "a", 2.0, later), ("u", "a", 9.0, None)),
+        *(("u", "b", 3.0, None), ("u", "b", 4.0, None), ("v", "a", 7.0, at)),
+    )
+    judged = judgements.to_judgements(rows, duplicates="last")
+    assert tuples(judged, "user_id", "item_id", "gain", "_n_copies") == [
+        ("u", "a", 2.0, 4),
+        ("u", "b", 4.0, 2),
+        ("v", "a", 7.0, 1),
+    ]

@@ -1,0 +1,378 @@
+"""The shape of the physical plan, as it was run.
+
+An exchange moves every row over the network, so the number of them is what an evaluation costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from rankeval_spark.config import Comparisons, Policies
+from rankeval_spark.config.request import Request
+from rankeval_spark.measures import MeasureSet
+from rankeval_spark.spark import plans as evaluation_plans
+from rankeval_spark.spark.plans import InputFrames
+from rankeval_spark.statistics.resampling.replicate_sums import Draws
+from tests.support.plans import final_exchanges, joins, no_spark_jobs, plan, python_nodes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+ONE = 1
+"""The exchange of all rows of users."""
+
+FEW = Request(MeasureSet.parse(["nDCG@5", "P@5"]), Policies())
+MANY = replace(
+    FEW, measures=MeasureSet.parse([f"{name}@{k}" for name in ("nDCG", "P", "R", "AP", "RR") for k in (1, 5, 20)])
+)
+
+
+@pytest.fixture(scope="module")
+def folder(_shared_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Parquet tables: with rows in memory Spark would know their size, and columns would cost nothing to read."""
+    path = tmp_path_factory.mktemp("tables")
+    number = F.col("id")
+    ids = [(number % 50).cast("string").alias("user_id"), (number % 37).cast("string").alias("item_id")]
+    recommendations = _shared_session.range(2000).select(
+        F.concat(F.lit("m"), (number % 3).cast("string")).alias("model_id"),
+        F.lit("").alias("list_id"),
+        *ids,
+        F.hash("id").cast("double").alias("score"),
+        (number / 100).cast("int").alias("rank"),
+    )
+    recommendations.write.parquet(f"{path}/recommendations")
+    _shared_session.range(400).select(*ids, F.lit(1.0).alias("gain")).write.parquet(f"{path}/held_out")
+    users = _shared_session.range(50).select(number.cast("string").alias("user_id"), F.lit("x").alias("country"))
+    users.write.parquet(f"{path}/segments")
+    _shared_session.range(3000).select(*ids).write.parquet(f"{path}/train")
+    catalogue = _shared_session.range(37).select(
+        number.cast("string").alias("item_id"),
+        F.array(F.lit("x")).alias("categories"),
+        F.array(number.cast("double"), F.lit(1.0)).alias("vector"),
+        F.lit(None).cast("date").alias("published_at"),
+    )
+    catalogue.write.parquet(f"{path}/items")
+    return path
+
+
+@pytest.fixture
+def tables(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
+    """Give the inputs in canonical columns."""
+    # Tables of a few rows would be broadcast; those of a night are not.
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    names = ("recommendations", "held_out", "segments", "train", "items")
+    frames = {name: spark.read.parquet(f"{folder}/{name}") for name in names}
+    frames["recommendations"] = frames["recommendations"].drop("rank")
+    return frames
+
+
+def inputs_of(tables: dict[str, DataFrame], request: Request, *, has_small_catalogue: bool = False) -> InputFrames:
+    """Bundle the tables."""
+    return InputFrames(
+        tables["recommendations"],
+        tables["held_out"],
+        tables["segments"] if request.segments else None,
+        has_one_list=True,
+        train=tables["train"],
+        items=tables.get("items"),
+        has_small_catalogue=has_small_catalogue,
+    )
+
+
+def lists_of(tables: dict[str, DataFrame], request: Request = FEW, *, has_small_catalogue: bool = False) -> DataFrame:
+    """Plan the compact rows."""
+    return evaluation_plans.to_lists(
+        inputs_of(tables, request, has_small_catalogue=has_small_catalogue), request=request
+    )
+
+
+def user_metrics_of(
+    tables: dict[str, DataFrame], request: Request = FEW, *, has_small_catalogue: bool = False
+) -> DataFrame:
+    """Plan the per-user table."""
+    scored = evaluation_plans.to_scored(
+        inputs_of(tables, request, has_small_catalogue=has_small_catalogue), request=request
+    )
+    return evaluation_plans.Frames(scored, request=request, has_one_list=True).user_metrics
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        pytest.param({}, id="by default"),
+        pytest.param({"duplicates": "keep", "ties": "item_desc"}, id="duplicates kept"),
+        pytest.param({"held_out_duplicates": "sum", "invalid_scores": "error"}, id="gains summed"),
+        pytest.param({"ties": "pessimistic", "score_precision": "single"}, id="ties by gain"),
+        pytest.param({"judged_only": True}, id="judged items only"),
+    ],
+)
+def test_all_rows_of_users_are_moved_once(tables: dict[str, DataFrame], policies: dict[str, Any]) -> None:
+    assert final_exchanges(lists_of(tables, replace(FEW, policies=Policies(**policies)))) == ONE
+
+
+def test_a_log_of_ranks_takes_no_more(spark: SparkSession, tables: dict[str, DataFrame], folder: Path) -> None:
+    ranks = spark.read.parquet(f"{folder}/recommendations").drop("score")
+    assert final_exchanges(lists_of({**tables, "recommendations": ranks})) == ONE
+
+
+def test_named_models_take_no_more(tables: dict[str, DataFrame]) -> None:
+    assert final_exchanges(lists_of(tables, replace(FEW, models=["m0", "m1"]))) == ONE
+
+
+def test_segments_are_moved_with_the_other_rows_of_users(tables: dict[str, DataFrame]) -> None:
+    assert final_exchanges(lists_of(tables, replace(FEW, slices=[("country",)]))) == ONE
+
+
+def test_the_per_user_table_crosses_into_python_once(tables: dict[str, DataFrame]) -> None:
+    user_metrics = user_metrics_of(tables)
+    assert final_exchanges(user_metrics) == ONE
+    assert python_nodes(user_metrics) == ["MapInArrow"]
+
+
+def test_more_measures_and_cutoffs_add_no_exchange_no_join_and_no_python(tables: dict[str, DataFrame]) -> None:
+    few, many = user_metrics_of(tables, FEW), user_metrics_of(tables, MANY)
+    assert final_exchanges(many) == final_exchanges(few) == ONE
+    assert joins(many) == joins(few)
+    assert python_nodes(many) == python_nodes(few)
+
+
+def test_scores_of_hits_add_no_exchange_and_travel_only_where_a_measure_needs_them(
+    tables: dict[str, DataFrame],
+) -> None:
+    scored = replace(FEW, measures=MeasureSet.parse(["nDCG@5", "RMSE"]))
+    assert "hit_scores" in lists_of(tables, scored).columns
+    assert "hit_scores" not in lists_of(tables, FEW).columns
+    assert final_exchanges(user_metrics_of(tables, scored)) == ONE
+    assert python_nodes(user_metrics_of(tables, scored)) == ["MapInArrow"]
+
+
+def test_without_a_measure_of_items_neither_training_data_nor_catalogue_is_in_the_plan(
+    tables: dict[str, DataFrame],
+) -> None:
+    scans = [node.text for node in plan(lists_of(tables)).walk() if "parquet" in node.text]
+    assert scans
+    assert not [text for text in scans if "/train" in text or "/items" in text]
+
+
+def asked(*measures: str) -> Request:
+    """Ask for some measures beside those of ``FEW``."""
+    return replace(FEW, measures=MeasureSet.parse(["nDCG@5", "P@5", *measures]))
+
+
+def test_a_small_catalogue_moves_no_recommendation(tables: dict[str, DataFrame]) -> None:
+    request = asked("ILD@5", "ILS(sim='jaccard')@3")
+    plain, described = user_metrics_of(tables), user_metrics_of(tables, request, has_small_catalogue=True)
+    assert final_exchanges(described) == final_exchanges(plain) == ONE
+    assert "SortMergeJoin" not in joins(described)
+    assert python_nodes(described) == python_nodes(plain)
+
+
+def test_item_groups_of_a_catalogue_that_is_broadcast_move_no_row(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10MB")
+    grouped = user_metrics_of(tables, asked("P(group='x')@5", "nDCG(group='x')@5"))
+    assert final_exchanges(grouped) == ONE
+    assert python_nodes(grouped) == ["MapInArrow"]
+
+
+def test_training_data_are_moved_with_the_other_rows_of_users(tables: dict[str, DataFrame]) -> None:
+    assert final_exchanges(user_metrics_of(tables, asked("NotInTrain@5"))) == ONE
+
+
+@pytest.mark.parametrize("models", [None, ["m0", "m1", "m2"]], ids=["models found", "models named"])
+def test_lists_of_other_models_add_nothing_to_the_plan(tables: dict[str, DataFrame], models: list[str] | None) -> None:
+    request = asked("Overlap(model='m0')@5", "RBO(model='m1')@5", "Jaccard(model='m0')@3")
+    plain = user_metrics_of(tables, replace(FEW, models=models))
+    beside = user_metrics_of(tables, replace(request, models=models))
+    assert final_exchanges(beside) == final_exchanges(plain) == ONE
+    assert joins(beside) == joins(plain)
+    assert python_nodes(beside) == python_nodes(plain)
+    scans = [node.text for node in plan(beside).walk() if "parquet" in node.text and "/recommendations" in node.text]
+    assert len(scans) == 1
+    finds_names = any("Subquery" in node.text for node in plan(beside).walk())
+    assert finds_names == (models is None)
+
+
+def dropping(*policies: str, request: Request = FEW) -> Request:
+    """Leave items out of the lists by some policies."""
+    values: dict[str, Any] = dict.fromkeys(policies, "drop")
+    return replace(request, policies=Policies(**values))
+
+
+def test_leaving_seen_items_out_adds_no_exchange(tables: dict[str, DataFrame]) -> None:
+    assert final_exchanges(user_metrics_of(tables, dropping("seen_in_train"))) == ONE
+    both = user_metrics_of(tables, dropping("seen_in_train", request=asked("NotInTrain@5")))
+    assert final_exchanges(both) == ONE
+    assert python_nodes(both) == ["MapInArrow"]
+
+
+def test_leaving_unknown_items_out_by_a_small_catalogue_moves_no_row(tables: dict[str, DataFrame]) -> None:
+    known = user_metrics_of(tables, dropping("unknown_items"), has_small_catalogue=True)
+    assert final_exchanges(known) == ONE
+    added = joins(known)
+    for each in joins(user_metrics_of(tables)):
+        added.remove(each)
+    assert added == ["BroadcastHashJoin"]
+
+
+def test_leaving_unknown_items_out_by_another_catalogue_is_left_to_spark(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    """One that it does not broadcast is moved, and the rows to their items; so are the items of the training data."""
+    assert final_exchanges(lists_of(tables, dropping("unknown_items"))) == ONE + 2
+    by_train = {name: frame for name, frame in tables.items() if name != "items"}
+    assert final_exchanges(lists_of(by_train, dropping("unknown_items"))) == ONE + 2
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10MB")
+    assert final_exchanges(lists_of(tables, dropping("unknown_items"))) == ONE
+
+
+def test_measures_of_all_lists_reuse_the_rows_that_are_left(tables: dict[str, DataFrame]) -> None:
+    several = MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])
+    request = dropping("seen_in_train", "unknown_items", request=replace(FEW, measures=several))
+    some = {**tables, "train": tables["train"].where("item_id like '1%'")}  # of lists that are all seen nothing is left
+    assert final_exchanges(metrics_of(some, request)) == ONE + 1 + 4
+
+
+def test_a_catalogue_too_large_to_be_broadcast_moves_rows_to_their_items_first(tables: dict[str, DataFrame]) -> None:
+    assert final_exchanges(user_metrics_of(tables, asked("ILD(sim='jaccard')@5"))) == ONE + 2
+
+
+def test_more_measures_of_the_same_facts_add_no_join(tables: dict[str, DataFrame]) -> None:
+    few = user_metrics_of(tables, asked("MIUF@5"))
+    many = user_metrics_of(
+        tables, asked("MIUF@1", "MIUF@5", "MIUF(unseen='drop')@5", "EPC@3", "EPC(relevance='off')@5")
+    )
+    assert joins(many) == joins(few)
+    assert final_exchanges(many) == final_exchanges(few)
+    assert python_nodes(many) == python_nodes(few)
+
+
+def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) -> None:
+    scored = evaluation_plans.to_scored(inputs_of(tables, FEW), request=FEW)
+    metrics = evaluation_plans.Frames(scored, request=FEW, has_one_list=True).metrics
+    assert final_exchanges(metrics) == ONE + 1
+    assert python_nodes(metrics) == ["MapInArrow", "MapInArrow"]
+
+
+def test_the_means_alone_are_made_without_rows_of_users(tables: dict[str, DataFrame]) -> None:
+    metrics = evaluation_plans.to_metrics(inputs_of(tables, FEW), request=FEW)
+    assert final_exchanges(metrics) == ONE + 1
+    assert python_nodes(metrics) == ["MapInArrow", "MapInArrow"]
+
+
+def test_slices_and_what_they_say_of_groups_add_one_exchange_of_small_rows_however_many_there_are(
+    tables: dict[str, DataFrame],
+) -> None:
+    requests = [replace(FEW, slices=[("country",)] * n_slices) for n_slices in (1, 2)]
+    one, two = (metrics_of(tables, request) for request in requests)
+    assert final_exchanges(one) == final_exchanges(two) == ONE + 1  # partial moments
+    assert python_nodes(one) == python_nodes(two) == ["MapInArrow", "MapInArrow"]
+    of_groups = evaluation_plans.to_group_metrics(two, request=requests[1])
+    assert final_exchanges(of_groups) == ONE + 2  # and the means
+    assert python_nodes(of_groups) == ["MapInArrow", "MapInArrow", "MapInArrow"]
+
+
+@pytest.mark.parametrize(("models", "n_slices", "n_tasks"), [(["m0"], 1, 1), (["m0"], 8, 2), (["m0", "m1"], 8, 3)])
+def test_groups_are_compared_in_a_task_for_each_few_slicings_of_all_models(
+    tables: dict[str, DataFrame], models: list[str], n_slices: int, n_tasks: int
+) -> None:
+    """By their size, adaptive execution would put all of them into one."""
+    request = replace(FEW, models=models, slices=[("country",)] * n_slices)
+    metrics = evaluation_plans.to_group_metrics(metrics_of(tables, request), request=request)
+    (exchange,) = [node.text for node in plan(metrics).walk() if "REPARTITION_BY_NUM" in node.text]
+    assert f", {n_tasks})" in exchange or (n_tasks == 1 and "SinglePartition" in exchange)
+
+
+def test_a_bootstrap_of_scored_rows_adds_the_node_that_merges_its_states_and_no_exchange(
+    tables: dict[str, DataFrame],
+) -> None:
+    drawn = replace(FEW, draws=Draws(replicates=100, seed=0))
+    metrics = metrics_of(tables, drawn)
+    assert final_exchanges(metrics) == ONE + 1
+    assert python_nodes(metrics) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow", "MapInArrow"]
+
+
+def test_a_bootstrap_alone_hands_the_rows_of_users_to_python_once(tables: dict[str, DataFrame]) -> None:
+    drawn = replace(FEW, slices=[("country",)], draws=Draws(replicates=100, seed=0))
+    metrics = evaluation_plans.to_metrics(inputs_of(tables, drawn), request=drawn)
+    assert final_exchanges(metrics) == ONE + 1  # partial moments and sums of replicates
+    assert python_nodes(metrics) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]  # finish, merge, the engine
+
+
+def test_comparisons_alone_hand_the_rows_of_users_to_python_once(tables: dict[str, DataFrame]) -> None:
+    tests: Any = ("t", "bootstrap", "wilcoxon")
+    compared = replace(FEW, slices=[("country",)], comparisons=Comparisons(baseline="m0", tests=tests))
+    comparisons = evaluation_plans.to_comparisons(inputs_of(tables, compared), request=compared)
+    assert comparisons is not None
+    assert final_exchanges(comparisons) == ONE + 1  # aggregates of differences
+    assert python_nodes(comparisons) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]  # adjust, finish, engine
+    scans = [node.text for node in plan(comparisons).walk() if "parquet" in node.text]
+    assert len([text for text in scans if "/held_out" in text]) == 1
+
+
+def test_without_comparisons_nothing_is_planned_for_them(tables: dict[str, DataFrame]) -> None:
+    assert evaluation_plans.to_comparisons(inputs_of(tables, FEW), request=FEW) is None
+
+
+def metrics_of(tables: dict[str, DataFrame], request: Request) -> DataFrame:
+    """Plan the table of means, with the measures of all lists together where they are asked for."""
+    inputs = inputs_of(tables, request, has_small_catalogue=True)
+    exposures = evaluation_plans.to_exposures(inputs, request=request)
+    scored = evaluation_plans.to_scored(inputs, request=request)
+    return evaluation_plans.Frames(scored, request=request, has_one_list=True, exposures=exposures).metrics
+
+
+def test_measures_of_all_lists_reuse_the_exchange_of_the_items(tables: dict[str, DataFrame]) -> None:
+    """Of their own they move counts only: per group of users and item, per item, per number of lists, per slice."""
+    both = metrics_of(tables, replace(FEW, measures=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])))
+    assert final_exchanges(both) == ONE + 1 + 4
+    nodes = [node.name for node in plan(both).walk(into_broadcasts=False)]
+    assert nodes.count("ReusedExchange") == 1  # that of the rows of users
+    assert python_nodes(both) == ["MapInArrow"] * 4
+
+
+def test_ranks_beside_scores_are_looked_at_without_another_exchange(
+    spark: SparkSession, tables: dict[str, DataFrame], folder: Path
+) -> None:
+    both = {**tables, "recommendations": spark.read.parquet(f"{folder}/recommendations")}
+    user_metrics = user_metrics_of(both)
+    assert final_exchanges(user_metrics) == ONE
+    assert joins(user_metrics) == joins(user_metrics_of(tables))
+    of_lists = metrics_of(both, replace(FEW, measures=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])))
+    assert final_exchanges(of_lists) == ONE + 1 + 4
+
+
+def test_without_a_measure_of_all_lists_nothing_is_planned_for_them(tables: dict[str, DataFrame]) -> None:
+    assert evaluation_plans.to_exposures(inputs_of(tables, FEW), request=FEW) is None
+
+
+def test_building_the_whole_plan_starts_no_job(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
+    with no_spark_jobs(spark):
+        scored = evaluation_plans.to_scored(inputs_of(tables, MANY), request=MANY)
+        frames = evaluation_plans.Frames(scored, request=MANY, has_one_list=False)
+        assert frames.user_metrics.columns
+        assert frames.metrics.columns
+        assert frames.comparisons is None or frames.comparisons.columns
+
+
+def test_the_count_sees_each_exchange(tables: dict[str, DataFrame]) -> None:
+    moved = tables["held_out"].repartition("item_id").groupBy("user_id").count()
+    assert final_exchanges(moved) == 2
+
+
+def test_a_job_in_the_block_is_noticed(spark: SparkSession) -> None:
+    with pytest.raises(AssertionError, match="Spark jobs were started"), no_spark_jobs(spark):
+        spark.range(3).count()
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_a_plan_that_was_not_run_shows_what_it_would_begin_with(spark: SparkSession) -> None:
+    frame = spark.range(9).repartition("id").groupBy("id").count()
+    assert sum(node.is_hash_exchange for node in plan(frame).walk()) == 1

@@ -1,0 +1,126 @@
+"""A night reads its log once: what the checks say of it is counted while it is evaluated."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.inputs import inputs_of, row_facts, seen_inputs, without_facts
+from rankeval_spark.apps.nightly.night import run_night
+from rankeval_spark.apps.progress import Silent
+from rankeval_spark.config import load_config
+from rankeval_spark.config.request import request_of
+from rankeval_spark.inputs.spark import read_all
+from rankeval_spark.results import Results
+from rankeval_spark.spark import plans
+from rankeval_spark.spark.checks import input_checks
+from tests.support import nights
+from tests.support.frames import tuples
+from tests.support.nights import FIRST
+from tests.support.plans import bytes_read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+JUDGED = [
+    {"user_id": "ann", "item_id": "a", "gain": 0.5, "day": FIRST.isoformat()},
+    {"user_id": "bob", "item_id": "c", "gain": -1.0, "day": FIRST.isoformat()},
+    {"user_id": "new", "item_id": "unseen", "gain": 0.0, "day": FIRST.isoformat()},
+]
+NO_GAIN = {"user_id": "bob", "item_id": "x", "gain": float("nan"), "day": FIRST.isoformat()}
+NAMED = "models=[als, pop]"
+DIRTY = [
+    {"user_id": None, "item_id": "a", "score": 1.0, "model_id": "als", "day": FIRST.isoformat()},
+    {"user_id": "ann", "item_id": "q", "score": float("nan"), "model_id": "als", "day": FIRST.isoformat()},
+    {"user_id": "ann", "item_id": None, "score": 1.0, "model_id": None, "day": FIRST.isoformat()},
+    {"user_id": "new", "item_id": "v", "score": 1.0, "model_id": "pop", "day": FIRST.isoformat()},
+]
+
+
+class Remover(Silent):
+    """Removes a folder when a stage has ended."""
+
+    def __init__(self, folder: Path, stage: str) -> None:
+        self.folder, self.stage = folder, stage
+
+    def end(self, stage: str, seconds: float, n_rows: int | None) -> None:  # noqa: ARG002 - as Progress has it
+        """Remove it where this is the stage."""
+        if stage == self.stage:
+            shutil.rmtree(self.folder)
+
+
+@pytest.mark.parametrize(("lists", "stage"), [("false", "score"), ("true", "match")])
+def test_nobody_needs_the_log_once_it_is_evaluated(spark: SparkSession, tmp_path: Path, lists: str, stage: str) -> None:
+    workspace = nights.workspace(tmp_path)
+    config = load_config(workspace.config, (NAMED, f"results.lists={lists}"))
+    whole = run_night(spark, config, FIRST)
+    checks = tuples(Results(spark, workspace.root).checks(), "input", "check", "count", "share", "sample_keys")
+
+    again = run_night(spark, config, FIRST, progress=Remover(workspace.folder / "inputs" / "recommendations", stage))
+
+    assert again.n_rows == whole.n_rows
+    assert tuples(Results(spark, workspace.root).checks(), "input", "check", "count", "share", "sample_keys") == checks
+
+
+@pytest.mark.parametrize("models", [NAMED, "models=null"], ids=["named", "looked up"])
+def test_bytes_of_the_log_are_read_once(spark: SparkSession, tmp_path: Path, models: str) -> None:
+    """A second scan of its scores and items would read as many again."""
+    draw = random.Random(7)
+    rows = [
+        {"model_id": model, "user_id": f"u{user}", "item_id": f"i{item}", "score": draw.random()}
+        for model in ("als", "pop")
+        for user in range(100)
+        for item in draw.sample(range(5_000), 400)
+    ]
+    workspace = nights.workspace(tmp_path)
+    workspace.write("log", rows, "parquet")
+    workspace.change(inputs__recommendations={"format": "parquet", "path": "inputs/log"}, results__lists=False)
+    size = (workspace.folder / "inputs" / "log" / "part-0.parquet").stat().st_size
+    before = bytes_read(spark)
+    run_night(spark, load_config(workspace.config, (models, "checks.missing_users={}")), FIRST)
+    assert size / 2 < bytes_read(spark) - before < 1.5 * size
+
+
+def test_model_without_a_usable_row_has_no_results(spark: SparkSession, tmp_path: Path) -> None:
+    """The names of the models are looked up among all rows of the log; this one is found to have none of use."""
+    workspace = nights.workspace(tmp_path)
+    day = {"day": FIRST.isoformat()}
+    ghosts = [{**day, "model_id": "ghost", "user_id": user, "item_id": "a", "score": float("nan")} for user in "ab"]
+    workspace.write("recommendations", [*nights.recommendations(), *ghosts])
+    for lists in ("true", "false"):
+        config = load_config(workspace.config, (f"results.lists={lists}", "checks.invalid_scores={}"))
+        run_night(spark, config, FIRST)
+        results = Results(spark, workspace.root)
+        for table in (results.metrics(), results.user_metrics()):
+            assert {row[0] for row in table.select(C.MODEL_ID).distinct().collect()} == {"als", "pop"}
+
+
+@pytest.mark.parametrize(
+    ("log", "judged"), [([], []), ([], JUDGED), (DIRTY, [*JUDGED, NO_GAIN])], ids=["clean", "odd", "unusable"]
+)
+def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
+    spark: SparkSession, tmp_path: Path, log: nights.Rows, judged: nights.Rows
+) -> None:
+    workspace = nights.workspace(tmp_path)
+    workspace.write("recommendations", [*nights.recommendations(), *log])
+    workspace.write("held_out", [*nights.held_out(), *judged])
+    config = load_config(workspace.config)
+    request = request_of(config, FIRST)
+    inputs = inputs_of(read_all(spark, config, FIRST), request)
+    computed = plans.to_scored(inputs, request=request, are_kept=True, has_facts=True).persist()
+    plain = plans.to_scored(inputs, request=request)
+
+    def facts(*frames: DataFrame) -> list[tuple[object, ...]]:
+        return tuples(input_checks.union(*frames), "input", "check", "count", "total", "sample_keys")
+
+    assert facts(*row_facts(inputs, request, seen_inputs(computed))) == facts(*row_facts(inputs, request))
+    key = [name for name in schemas.USER_METRICS.key if name not in C.RUN_KEY]
+    names = [*key, C.N_JUDGED, "is_evaluated"] if "is_evaluated" in plain.columns else [*key, C.N_JUDGED]
+    assert tuples(without_facts(computed), *names) == tuples(plain, *names)
+    computed.unpersist()

@@ -1,0 +1,142 @@
+"""Scoring published lists of past dates with a measure that was not asked for then."""
+
+from __future__ import annotations
+
+from math import log2
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark import columns as C
+from rankeval_spark.apps.published.rescoring import past_nights, score_night
+from rankeval_spark.errors import InputError
+from rankeval_spark.measures import MeasureSet, group_statistics
+from rankeval_spark.results import Results
+from tests.support.cli import rankeval
+from tests.support.frames import by
+from tests.support.nights import FIRST, WITHOUT_ROWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.support.nights import Workspace
+
+KEY = (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K)
+
+
+def test_measure_of_today_is_added_to_a_past_date(spark: SparkSession, own_copy: Workspace) -> None:
+    before = Results(spark, own_copy.root)
+    old = by(before.metrics(date=FIRST, evaluation="nightly"), *KEY, value=C.VALUE)
+    others = by(before.metrics(evaluation="nightly").where(f"evaluation_date != '{FIRST}'"), *KEY, value=C.VALUE)
+
+    scored = rankeval(
+        "score", own_copy.root, "--measures", "DCG@3", "-m", "RR@1", "--date", FIRST, "--evaluation", "nightly"
+    )
+
+    assert scored.code == 0, scored.err
+    assert "DCG@3" in scored.out
+    after = Results(spark, own_copy.root)
+    new = by(after.metrics(date=FIRST, evaluation="nightly"), *KEY, value=C.VALUE)
+    assert {key: new[key] for key in old} == old
+    added = {key[3:] for key in new.keys() - old.keys()}
+    assert added == {("DCG", 3)}
+    groups = after.group_metrics(date=FIRST, evaluation="nightly", k=3)
+    named = {row[C.MEASURE] for row in groups.collect()}
+    assert named == {group_statistics.name_of(kind, "DCG") for kind in group_statistics.KINDS}
+    # als at 3: ann's items are worth 3 and 1 at ranks 1 and 3, bob's is worth 2 at rank 3, eve and kim have none.
+    dcg = (3 + 1 / log2(4)) + 2 / log2(4)
+    assert new["als", "all", "", "DCG", 3] == pytest.approx(dcg / 4, rel=0, abs=1e-12)
+    assert by(after.metrics(evaluation="nightly").where(f"evaluation_date != '{FIRST}'"), *KEY, value=C.VALUE) == others
+
+    (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
+    assert night.measures == ("RR@1", "RR@2", "nDCG@1", "nDCG@2", "Success@1", "Success@2", "DCG@3")
+    assert night.row["reason"].startswith("scored again, after run ")
+    assert [one["n_rows"] for one in night.row["inputs"]] == [24, 7, 4]
+    segments = by(
+        after.user_metrics(date=FIRST, evaluation="nightly", k=3, model_id="als"), "user_id", value="segments"
+    )
+    assert segments["ann"] == {"country": "AT"}
+
+
+def test_past_nights_are_the_published_ones_oldest_first(spark: SparkSession, published: Workspace) -> None:
+    found = past_nights(spark, published.root, evaluation="nightly")
+
+    assert list(map(str, found)) == ["nightly, 2026-01-01", "nightly, 2026-01-02", "nightly, 2026-01-03"]
+    assert [night.is_empty for night in found] == [False, False, True]
+    assert found[0].config.evaluation == "nightly"
+
+
+def test_night_without_lists_is_named_before_anything_is_scored(published: Workspace) -> None:
+    refused = rankeval("score", published.root, "-m", "DCG@3")
+
+    assert refused.code == 4
+    refused.assert_readable()
+    assert "nightly.sample-0.75, 2026-01-01: found no published lists" in refused.message
+    assert "set results.lists: true" in refused.message
+    assert refused.err.count("  - ") == 1
+
+
+def test_night_without_rows_has_nothing_to_score(published: Workspace) -> None:
+    scored = rankeval("score", published.root, "-m", "DCG@3", "--date", WITHOUT_ROWS)
+
+    assert scored.code == 0
+    assert scored.out == (
+        "nightly, 2026-01-03: nothing to score, no rows for 2026-01-03 in recommendations and held_out\n"
+    )
+
+
+def test_date_that_was_never_published_is_refused_with_those_that_were(published: Workspace) -> None:
+    refused = rankeval("score", published.root, "-m", "DCG@3", "--date", "2025-12-31")
+
+    assert refused.code == 4
+    refused.assert_readable()
+    assert "no published run of 2025-12-31" in refused.message
+    assert "2026-01-01, 2026-01-02, 2026-01-03" in refused.message
+
+
+def test_misspelt_measure_is_refused_before_anything_is_read() -> None:
+    refused = rankeval("score", "/nowhere", "-m", "nDGC@3")
+
+    assert refused.code == 2
+    refused.assert_readable()
+    assert "did you mean 'nDCG" in refused.message
+
+
+def test_failed_scoring_leaves_the_night_as_it_was(
+    spark: SparkSession, own_copy: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
+    versions = Results(spark, own_copy.root).table_versions()
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("rankeval_spark.apps.published.rescoring.stage_users", fail)
+    with pytest.raises(RuntimeError):
+        score_night(spark, own_copy.root, night, MeasureSet.parse(["DCG@3"]))
+
+    runs = Results(spark, own_copy.root).runs()
+    assert runs.where("status = 'FAILED'").count() == 1
+    assert Results(spark, own_copy.root).table_versions() == versions
+    with pytest.raises(InputError):
+        past_nights(spark, own_copy.root, evaluation="another")
+
+
+def test_what_is_scored_is_what_is_published_when_its_turn_comes(spark: SparkSession, own_copy: Workspace) -> None:
+    """A backfill has run the night again, with other measures, while earlier nights were scored."""
+    (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
+    own_copy.change(measures=["RR", "AP"])
+    assert rankeval("run", own_copy.config, "--date", FIRST).code == 0
+
+    score_night(spark, own_copy.root, night, MeasureSet.parse(["DCG@2"]))
+
+    runs = (
+        Results(spark, own_copy.root)
+        .runs(date=FIRST, evaluation="nightly")
+        .where("status = 'PUBLISHED'")
+        .orderBy("recorded_at")
+    )
+    rerun, scored = (row["measures"] for row in runs.collect()[-2:])
+    assert {row["measure"] for row in scored} == {row["measure"] for row in rerun} | {"DCG"} == {"RR", "AP", "DCG"}
+    metrics = Results(spark, own_copy.root).metrics(date=FIRST, evaluation="nightly", slice="all")
+    assert {row["measure"] for row in metrics.select("measure").distinct().collect()} == {"RR", "AP", "DCG"}

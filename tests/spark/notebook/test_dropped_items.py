@@ -1,0 +1,38 @@
+"""A small catalogue that Spark sends to every task, and one that it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankeval_spark import evaluate
+from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
+from tests.evaluate.test_dropped_items import random_rows
+from tests.support.frames import table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark import Evaluation
+
+
+def test_a_small_catalogue_and_any_other_give_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    """The one is sent to every task, the other is not, whatever Spark would do."""
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    listed, judged, pairs = random_rows(11, "string")
+    lists = table(spark, "model_id user_id item_id score rank", *listed)
+    held_out, trained = table(spark, "user_id item_id gain", *judged), table(spark, "user_id item_id", *pairs)
+    trained.select("item_id").where("item_id is not null").distinct().write.parquet(f"{tmp_path}/items")
+    items = spark.read.parquet(f"{tmp_path}/items")
+    small = evaluate(lists, held_out, measures=["nDCG@3", "Gini@3"], unknown_items="drop", items=items)
+    large = evaluate(lists, held_out, measures=["nDCG@3", "Gini@3"], unknown_items="drop", train=trained)
+    assert isinstance(small, SparkEvaluation)
+    assert isinstance(large, SparkEvaluation)
+    assert (small.inputs.has_small_catalogue, large.inputs.has_small_catalogue) == (True, False)
+    assert rows_of(small) == rows_of(large)
+
+
+def rows_of(result: Evaluation) -> list[str]:
+    """Give the tables of users and of means, row by row."""
+    return [*sorted(map(str, result.user_metrics.collect())), *sorted(map(str, result.metrics.collect()))]

@@ -1,0 +1,152 @@
+"""Means and comparisons made where lists are scored are those made of the rows of users, whatever is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from rankeval_spark import evaluate, schemas
+from rankeval_spark.apps.notebook.spark_evaluation import SparkEvaluation
+from rankeval_spark.spark import plans as evaluation_plans
+from tests.support.frames import after_run, by
+from tests.support.logs import Logs
+from tests.support.plans import JOB_FAILED, no_spark_jobs, python_nodes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+LOGS: Final = Logs.make(seed=20261123)
+MEASURES: Final = ("nDCG@3", "AP", "P@1", "P(agg='micro')@3", "Success@3", "RR(rel=2)@5", "LogAP@3", "R(group='x')@3")
+KEY: Final = ("model_id", "slice", "slice_value", "measure", "k")
+EVERY_TEST: Final = ("t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey")
+OF_PAIRS: Final = ("baseline_model_id", "test")
+BOOTSTRAP: Final[dict[str, Any]] = {"intervals": "bootstrap", "replicates": 200, "seed": 3}
+
+
+def evaluated(
+    spark: SparkSession,
+    *,
+    n_partitions: int = 3,
+    ids: str = "string",
+    **asked: Any,  # noqa: ANN401 - arguments of evaluate
+) -> SparkEvaluation:
+    spark.conf.set("spark.sql.shuffle.partitions", n_partitions)
+    frames = LOGS.frames(spark, ids=ids).repartition(n_partitions)
+    options: dict[str, Any] = {"measures": MEASURES[:-1], "slices": ["country", ("country", "tier")], **asked}
+    result = evaluate(frames.recommendations, frames.held_out, segments=frames.segments, **options)
+    assert isinstance(result, SparkEvaluation)
+    return result
+
+
+def rows_of(frame: DataFrame) -> dict[Any, dict[str, Any]]:
+    """Give the rows of ``metrics`` or ``comparisons`` by their key."""
+    rows = [row.asDict() for row in frame.collect()]
+    found = {tuple(row[name] for name in (*KEY, *OF_PAIRS) if name in row): row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def of_users(result: SparkEvaluation) -> DataFrame:
+    """Make the same table of the rows of users, which all other ways leave out."""
+    scored = evaluation_plans.to_scored(result.inputs, request=result.request).drop("_partials")
+    metrics = evaluation_plans.Frames(scored, request=result.request, has_one_list=True).metrics
+    assert python_nodes(metrics).count("MapInArrow") == 3
+    return metrics
+
+
+def assert_same(one: DataFrame, other: DataFrame) -> None:
+    """Assert that two tables hold the same: floats within 1e-12, all else exactly."""
+    found, wanted = rows_of(one), rows_of(other)
+    assert found.keys() == wanted.keys()
+    assert one.schema == other.schema
+    for key, row in wanted.items():
+        for name, value in row.items():
+            same = pytest.approx(value, rel=0, abs=1e-12) if isinstance(value, float) else value
+            assert found[key][name] == same, (key, name)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({}, id="by default"),
+        pytest.param({"population": "run", "models": ["als", "popular", "absent"]}, id="users of the run"),
+        pytest.param({"ties": "expected", "measures": ["nDCG@3", "P@3"]}, id="expected ties"),
+        pytest.param({"n_partitions": 40}, id="partitions of few users, some empty"),
+    ],
+)
+def test_means_are_the_same_without_rows_of_users(spark: SparkSession, asked: dict[str, Any]) -> None:
+    result = evaluated(spark, **asked)
+    with no_spark_jobs(spark):
+        alone = result.metrics
+    assert python_nodes(alone).count("MapInArrow") == 2
+    with result.cached() as kept:
+        assert python_nodes(kept.metrics).count("MapInArrow") == 1
+        assert_same(alone, kept.metrics)
+        assert "_partials" not in kept.user_metrics.columns
+    assert_same(alone, of_users(result))
+    assert [field.name for field in after_run(schemas.METRICS)] == alone.columns
+
+
+def test_intervals_of_a_bootstrap_are_the_same_without_rows_of_users(spark: SparkSession) -> None:
+    result = evaluated(spark, n_partitions=12, **BOOTSTRAP)
+    with no_spark_jobs(spark):
+        alone = result.metrics
+    assert python_nodes(alone) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]
+    with result.cached() as kept:
+        assert "_partials" not in kept._frames.scored.columns
+        assert_same(alone, kept.metrics)
+    assert {row["ci_method"] for row in rows_of(alone).values()} >= {"bootstrap"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"pairs": "all", "tests": EVERY_TEST, "replicates": 200}, id="every test"),
+        pytest.param({"baseline": "absent", "models": ["als", "absent"]}, id="a model without lists"),
+        pytest.param({"baseline": "als", "population": "run", "n_partitions": 12}, id="users of each run"),
+    ],
+)
+def test_comparisons_are_the_same_without_rows_of_users(spark: SparkSession, asked: dict[str, Any]) -> None:
+    result = evaluated(spark, **{"min_slice_size": 2, **asked})
+    with no_spark_jobs(spark):
+        alone = result.comparisons
+    assert python_nodes(alone) == ["MapInArrow", "FlatMapGroupsInArrow", "MapInArrow"]
+    with result.cached() as kept:
+        assert_same(alone, kept.comparisons)
+    assert [field.name for field in after_run(schemas.COMPARISONS)] == alone.columns
+    assert {row["p_value"] is None for row in rows_of(alone).values()} >= {"absent" in asked.get("models", ())}
+
+
+def test_facts_of_items_and_item_groups_arrive(spark: SparkSession) -> None:
+    frames = LOGS.frames(spark)
+    items = frames.held_out.select("item_id").distinct().selectExpr("item_id", "array('x') AS categories")
+    train = frames.held_out.select("user_id", "item_id")
+    result = evaluate(
+        frames.recommendations,
+        frames.held_out,
+        measures=[*MEASURES, "MIUF@3", "NotInTrain@5"],
+        items=items,
+        train=train,
+    )
+    assert isinstance(result, SparkEvaluation)
+    with result.cached() as kept:
+        assert_same(result.metrics, kept.metrics)
+    assert_same(result.metrics, of_users(result))
+
+
+@pytest.mark.parametrize("policy", ["missing", "zero_relevant"])
+def test_a_case_that_is_an_error_fails_the_job_all_the_same(spark: SparkSession, policy: str) -> None:
+    asked: dict[str, Any] = {policy: "error"}
+    result = evaluated(spark, **asked)
+    with pytest.raises(JOB_FAILED, match=policy):
+        result.metrics.collect()
+
+
+def test_users_with_several_lists_are_averaged_first(spark: SparkSession) -> None:
+    rows = [("m", "u", "1", "a", 2.0), ("m", "u", "2", "b", 1.0), ("m", "v", "1", "c", 1.0)]
+    log = spark.createDataFrame(rows, "model_id string, user_id string, list_id string, item_id string, score double")
+    truth = spark.createDataFrame([("u", "a"), ("v", "c")], "user_id string, item_id string")
+    found = by(evaluate(log, truth, measures=["P@1"]).metrics, "measure", value="value")
+    assert found == {"P": (1 / 2 + 1) / 2}

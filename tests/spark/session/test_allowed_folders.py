@@ -1,0 +1,167 @@
+"""RANKEVAL_ROOTS: nothing outside of the allowed folders is read or written, whichever way it is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark.results import Results
+from rankeval_spark.spark.session import build_session
+from tests.support import nights
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST
+
+if TYPE_CHECKING:
+    from tests.support.cli import Finished
+    from tests.support.nights import Workspace
+
+VARIABLE = "RANKEVAL_ROOTS"
+
+
+def assert_refused(done: Finished, *names: str) -> None:
+    """Check that a command was refused for where something lies, and that what it names is said."""
+    assert (done.code, f"{VARIABLE} says so" in done.message) == (2, True), done.err
+    for name in names:
+        assert name in done.message
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """Give a workspace whose folder is the allowed one; what is beside it lies outside."""
+    made = nights.workspace(tmp_path / "allowed")
+    monkeypatch.setenv(VARIABLE, f"s3a://bucket/x, {made.folder}")
+    return made
+
+
+def outside(workspace: Workspace, format_: str) -> Path:
+    """Write the log outside of the allowed folder, without a column of dates that only a filter reads."""
+    return nights.write_table(workspace.folder.parent / "outside" / format_, nights.recommendations(), format_)
+
+
+def plan(workspace: Workspace, format_: str, path: str) -> Finished:
+    """Open the log, but compute nothing."""
+    workspace.change(inputs__recommendations={"format": format_, "path": path})
+    return rankeval("run", workspace.config, "--date", FIRST.isoformat(), "--dry-run")
+
+
+@pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
+@pytest.mark.usefixtures("spark")
+def test_pattern_over_a_link_leads_nowhere_else(inside: Workspace, format_: str) -> None:
+    place = outside(inside, format_)
+    (inside.folder / "link").symlink_to(place)
+    (inside.folder / "files").mkdir()
+    for file in place.iterdir() if place.is_dir() else [place]:
+        (inside.folder / "files" / file.name).symlink_to(file)
+    within = nights.write_table(inside.folder / "within" / format_, nights.recommendations(), format_)
+    (inside.folder / "good").symlink_to(within)
+
+    for path in (
+        "lin*",
+        "lin[k]",
+        "l?nk",
+        "files",
+        "files/*",
+        str(inside.folder / "lin*"),
+        f"file://{inside.folder}/li*",
+    ):
+        assert_refused(plan(inside, format_, path), "inputs.recommendations.path")
+    for path in ("goo*", "within/*"):
+        done = plan(inside, format_, path)
+        assert done.code == 0, done.err
+
+
+@pytest.mark.usefixtures("spark")
+def test_log_of_a_delta_table_names_no_file_elsewhere(inside: Workspace) -> None:
+    place = outside(inside, "delta")
+    clone = inside.folder / "clone" / "_delta_log"
+    clone.mkdir(parents=True)
+    lines = (place / "_delta_log" / f"{0:020d}.json").read_text(encoding="utf-8").splitlines()
+    actions = [json.loads(line) for line in lines]
+    for action in actions:
+        if "add" in action:
+            action["add"]["path"] = (place / action["add"]["path"]).as_uri()
+    (clone / f"{0:020d}.json").write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+    (inside.folder / "half").mkdir()
+    (inside.folder / "half" / "_delta_log").symlink_to(place / "_delta_log")
+
+    assert_refused(plan(inside, "delta", "clone"), "outside/delta")
+    assert_refused(plan(inside, "delta", "half"), "half/_delta_log")
+
+
+def test_published_run_is_not_reproduced_from_elsewhere(own_copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = build_session()
+    (run,) = (
+        Results(spark, own_copy.root).runs(date=FIRST, evaluation="nightly").where("status = 'PUBLISHED'").collect()
+    )
+    reproduced = ("reproduce", own_copy.root, "--run-id", run["run_id"])
+    recorded = Path(run["inputs"][0]["location"]).parent
+
+    monkeypatch.setenv(VARIABLE, f"{own_copy.root},{recorded}")
+    done = rankeval(*reproduced)  # in a temporary folder of its own, which nobody names
+    assert done.code == 0, done.err
+    assert_refused(rankeval(*reproduced, "--scratch", own_copy.folder / "scratch"), "results root")
+
+    monkeypatch.setenv(VARIABLE, own_copy.root)
+    assert_refused(rankeval(*reproduced), "inputs.recommendations.path", "inputs.held_out.path", str(recorded))
+
+
+def test_results_elsewhere_are_left_alone_by_every_command(
+    own_copy: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "allowed"))
+    root, link = own_copy.root, tmp_path / "allowed" / "results"
+    link.parent.mkdir()
+    link.symlink_to(root)
+    before = sorted(Path(root).rglob("*"))
+    for place in (root, link, f"file://{root}", f"{tmp_path}/allowed/../workspace/results"):
+        for command in (
+            ("show", place),
+            ("show", place, "--gaps"),
+            ("gate", place),
+            ("compare", place, "--against", "previous"),
+            ("score", place, "--measures", "RR@1"),
+            ("maintain", place),
+            ("reproduce", place, "--run-id", "x"),
+        ):
+            assert_refused(rankeval(*command), "results root")
+    assert_refused(rankeval("run", own_copy.config, "--date", FIRST), "results.root", "inputs.held_out.path")
+    set_elsewhere = ("--set", f"results.root={root}", "--set", "inputs.segments.path=/etc")
+    assert_refused(rankeval("run", own_copy.config, "--date", FIRST, *set_elsewhere), "/etc")
+    assert sorted(Path(root).rglob("*")) == before
+
+
+@pytest.mark.parametrize("linked", ["metrics", "_staging", "_quarantine", "_locks"])
+def test_folder_of_a_root_leads_nowhere_else(
+    own_copy: Workspace, tmp_path: Path, linked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(own_copy.folder))
+    place, target = Path(own_copy.root, linked), tmp_path / "elsewhere"
+    if place.exists():
+        place.rename(target)
+    target.mkdir(exist_ok=True)
+    place.symlink_to(target)
+    before = sorted(target.rglob("*"))
+    rows = [*nights.recommendations(), {**nights.recommendations()[0], "user_id": None}]
+    own_copy.write("recommendations", rows)  # a row for the quarantine
+    done = rankeval("run", own_copy.config, "--date", FIRST, "--set", "results.quarantine=true")
+    assert_refused(done, f"results/{linked}")
+    assert sorted(target.rglob("*")) == before
+
+
+@pytest.mark.usefixtures("spark")
+def test_table_of_a_root_names_no_file_elsewhere(own_copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, own_copy.root)
+    assert rankeval("show", own_copy.root).code == 0
+    outside = own_copy.folder / "outside"
+    Path(own_copy.root, "metrics").rename(outside)
+    log = Path(own_copy.root, "metrics", "_delta_log")
+    log.mkdir(parents=True)
+    for file in (outside / "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        for action in (one["add"] for one in actions if "add" in one):
+            action["path"] = f"{outside.as_uri()}/{action['path']}"
+        (log / file.name).write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+    assert_refused(rankeval("show", own_copy.root), "results root, table metrics")

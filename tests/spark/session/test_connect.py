@@ -1,0 +1,65 @@
+"""On a Spark Connect server, where there is neither a JVM at hand nor an RDD, the results are the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rankeval_spark import evaluate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+PROGRAM = """
+import json, sys
+from pyspark.sql import SparkSession
+from tests.spark.session.test_connect import results_on
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+found = results_on(spark)
+spark.stop()
+print("found:" + json.dumps([type(spark).__module__, found]))
+"""
+
+
+def results_on(spark: SparkSession) -> dict[str, list[list[Any]]]:
+    """Evaluate two lists, and give the rows of every kind of result, in order."""
+    rows = [("als", "u", "a", 2.0), ("als", "u", "b", 1.0), ("als", "v", "b", 1.0), ("pop", "u", "b", 3.0)]
+    log = spark.createDataFrame(rows, "model_id string, user_id string, item_id string, score double")
+    judged = spark.createDataFrame([("u", "a"), ("v", "a")], "user_id string, item_id string")
+    segments = spark.createDataFrame([("u", "DE"), ("v", "AT")], "user_id string, country string")
+    options: dict[str, Any] = {"segments": segments, "slices": ["country"], "baseline": "pop", "min_slice_size": 1}
+    result = evaluate(log, judged, measures=["P@1", "nDCG@2", "ItemCoverage@1"], train=judged, **options)
+    frames = {
+        "metrics": result.metrics.select("model_id", "slice_value", "measure", "k", "value", "n_users"),
+        "group_metrics": result.group_metrics.select("model_id", "measure", "k", "value"),
+        "user_metrics": result.user_metrics.select("model_id", "user_id", "k", "p", "ndcg"),
+        "ranked_items": result.ranked_items,
+        "comparisons": result.comparisons.select("model_id", "slice_value", "measure", "delta"),
+        "leaderboard": result.leaderboard(),
+        "checks": result.checks.select("input", "check", "count"),
+    }
+    return {name: sorted(map(list, frame.collect()), key=str) for name, frame in frames.items()}
+
+
+@pytest.mark.slow
+def test_results_are_those_of_a_session_with_a_jvm(spark: SparkSession, pytestconfig: pytest.Config) -> None:
+    root: Path = pytestconfig.rootpath
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(root)}
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    line = next(line for line in run.stdout.splitlines() if line.startswith("found:"))
+    module, found = json.loads(line.removeprefix("found:"))
+    assert module == "pyspark.sql.connect.session"
+    here = results_on(spark)
+    assert found.keys() == here.keys()
+    for name, rows in here.items():
+        assert found[name] == json.loads(json.dumps(rows)), name

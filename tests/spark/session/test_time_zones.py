@@ -1,0 +1,87 @@
+"""What an input says of time is read alike in every zone: at midnight, and in the hours that clocks skip and repeat."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from pyspark.sql import functions as F
+
+from rankeval_spark import schemas
+from rankeval_spark.config import Filter
+from rankeval_spark.inputs.spark import IS_UNPARSABLE, filters, from_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ZONES: Final = ("UTC", "America/New_York", "Asia/Kolkata")
+
+TIMES: Final = {
+    "2026-03-08 02:30:00": "2026-03-08T02:30:00",  # an hour that New York skips
+    "2026-11-01 01:30:00": "2026-11-01T01:30:00",  # and one that it has twice
+    "2026-01-31": "2026-01-31T00:00:00",
+    " 2026-01-31 05:00 ": "2026-01-31T05:00:00",
+    "2026-01-31T23:59:59.999999": "2026-01-31T23:59:59.999999",
+    "2026-01-31T06:00:00+05:30": "2026-01-31T00:30:00",
+    "2026-01-31 06:00:00 America/New_York": "2026-01-31T11:00:00",
+    "2026-01-31T06:00:00Z": "2026-01-31T06:00:00",
+    "no time": None,
+    None: None,
+}
+"""Times as they stand in a file, and what they are in UTC."""
+
+DAY: Final = dt.date(2026, 3, 8)
+
+
+def micros(text: str | None) -> int | None:
+    """Microseconds since 1970 of a time in UTC."""
+    if text is None:
+        return None
+    return (dt.datetime.fromisoformat(text) - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+
+
+def interactions(frame: DataFrame) -> DataFrame:
+    """Read the column `at` as the time of interactions."""
+    named = frame.select(F.lit("u").alias("user_id"), F.lit("a").alias("item_id"), frame["at"].alias("interacted_at"))
+    return from_frame("train", named, schemas.TRAIN).frame
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_time_without_a_zone_is_in_utc(spark: SparkSession, zone: str) -> None:
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    text = spark.createDataFrame([(each,) for each in TIMES], "at string")
+    read = interactions(text).select(F.unix_micros("interacted_at"), IS_UNPARSABLE).collect()
+    assert [row[0] for row in read] == [micros(each) for each in TIMES.values()]
+    assert [row[1] for row in read] == [each == "no time" for each in TIMES]
+
+    zoneless = text.select(F.col("at").try_cast("timestamp_ntz").alias("at")).limit(5)
+    read = interactions(zoneless).select(F.unix_micros("interacted_at")).collect()
+    assert [row[0] for row in read] == [micros(each) for each in list(TIMES.values())[:5]]
+
+    days = text.select(F.lit(DAY).alias("at")).limit(1)
+    read = interactions(days).select(F.unix_micros("interacted_at")).collect()
+    assert [row[0] for row in read] == [micros("2026-03-08T00:00:00")]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_day_of_a_filter_begins_at_midnight_in_utc(spark: SparkSession, zone: str) -> None:
+    """Late data of the day before stays out, and none of the day's last microsecond is lost."""
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    moments = [
+        "2026-03-07T23:59:59.999999Z",
+        "2026-03-08T00:00:00Z",
+        "2026-03-08T23:59:59.999999Z",
+        "2026-03-09T00:00:00Z",
+    ]
+    rows = spark.createDataFrame([(index, each) for index, each in enumerate(moments)], "id int, text string")
+    instants = rows.withColumn("at", F.col("text").cast("timestamp"))
+    zoneless = rows.withColumn("at", F.col("text").cast("timestamp_ntz"))
+    of_day = [
+        Filter(column="at", op=">=", value="{date}"),
+        Filter(column="at", op="<", value="2026-03-09T05:30:00+05:30"),
+    ]
+    for frame in (instants, zoneless):
+        condition = filters.filter_condition(of_day, frame.schema, DAY, "filters")
+        assert condition is not None
+        assert [row.id for row in frame.where(condition).collect()] == [1, 2]

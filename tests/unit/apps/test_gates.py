@@ -1,0 +1,407 @@
+"""Rules against rows of metrics and comparisons: what passes, what fails, and what is not judged."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rankeval_spark.apps import gates
+from rankeval_spark.config import Comparisons, EvaluationConfig, Gate, validate_model
+from rankeval_spark.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+VALUE = {"value": 0.3, "ci_low": 0.28, "ci_high": 0.32, "n_users": 500, "std_error": 0.01, "ci_level": 0.95}
+
+
+def metric(model: str, slice_: str = "all", values: tuple[str | None, ...] = (), **changes: object) -> dict[str, Any]:
+    name = "*".join("(unknown)" if value is None else value for value in values)
+    where = {"model_id": model, "slice": slice_, "slice_value": name, "slice_values": list(values)}
+    return {**where, "measure": "nDCG", "k": 10, **VALUE, **changes}
+
+
+def comparison(
+    model: str,
+    delta: float,
+    p: float | None,
+    *,
+    slice_: str = "all",
+    values: tuple[str | None, ...] = (),
+    **changes: object,
+) -> dict[str, Any]:
+    row = metric(model, slice_, values)
+    del row["std_error"]
+    half = 0.01
+    ends = {"delta": delta, "ci_low": delta - half, "ci_high": delta + half}
+    relative = {f"relative_{name}": 2 * end for name, end in ends.items()}
+    return {
+        **row,
+        "test": "t",
+        "baseline_model_id": "popular",
+        "baseline_value": 0.25,
+        "p_value": p,
+        **ends,
+        **relative,
+        **changes,
+    }
+
+
+def change(model: str, delta: float, *, n_before: int = 500, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - of a row
+    row = comparison(model, delta, None, **changes)
+    p = 0.001 if delta < 0 else 0.999
+    spread = {"std_error": 0.005, "freedom": 499.0, "p_less": p, "p_greater": 1 - p}
+    return {**row, "n_earlier_users": n_before, **spread}
+
+
+def judged(
+    *rules: dict[str, Any],
+    metrics: Iterable[dict[str, Any]] = (),
+    comparisons: Iterable[dict[str, Any]] = (),
+    previous: gates.Previous | None = None,
+    min_slice_size: int = 30,
+) -> list[dict[str, Any]]:
+    config = EvaluationConfig.model_construct(
+        gates=tuple(Gate(**rule) for rule in rules),
+        comparisons=Comparisons(baseline="popular"),
+        min_slice_size=min_slice_size,
+    )
+    return gates.judge_rows(config, metrics=list(metrics), comparisons=list(comparisons), previous=previous)
+
+
+def verdicts(rows: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    return [(row["model_id"], row["slice_value"], row["verdict"]) for row in rows]
+
+
+def test_bounds_are_held_against_the_mean_of_every_model() -> None:
+    rows = judged(
+        {"measure": "nDCG@10", "at_least": 0.25},
+        metrics=[metric("als"), metric("popular", value=0.2), metric("x", k=5)],
+    )
+    assert verdicts(rows) == [("als", "", "passed"), ("popular", "", "failed")]
+    assert [(row["observed"], row["bound"]) for row in rows] == [(0.3, 0.25), (0.2, 0.25)]
+    assert rows[0]["explanation"].startswith("als: nDCG@10 is 0.3 ")
+    assert [row["model_id"] for row in gates.failed(rows)] == ["popular"]
+
+
+def test_bounds_hold_a_slicing_together() -> None:
+    gap: dict[str, Any] = {
+        "measure": "GroupGap(nDCG)",
+        "value": 0.12,
+        "ci_low": 0.05,
+        "ci_high": 0.19,
+        "is_small": False,
+    }
+    worst: dict[str, Any] = {
+        "measure": "WorstGroup(nDCG)",
+        "value": 0.2,
+        "ci_low": 0.15,
+        "ci_high": 0.25,
+        "is_small": False,
+    }
+    apart: dict[str, Any] = {
+        "measure": "UserMAD(nDCG)",
+        "value": 0.08,
+        "ci_low": None,
+        "ci_high": None,
+        "is_small": False,
+    }
+    metrics = [
+        metric("als", "country", ("DE",)),
+        metric("als", "country", **gap),
+        metric("als", "country", ("FR",), **worst),
+        metric("als", "country", **apart),
+        metric("pop", "country", **(gap | dict.fromkeys(("value", "ci_low", "ci_high")) | {"is_small": True})),
+    ]
+    by_country = {"slice": "country"}
+    rows = judged(
+        {"measure": "GroupGap(nDCG)@10", "at_most": 0.1, **by_country},
+        {"measure": "worstgroup( nDCG@10 )", "at_least": 0.2, **by_country},
+        {"measure": "UserMAD(nDCG)@10", "at_most": 0.1, **by_country},
+        {"measure": "nDCG@10", "at_least": 0.1, **by_country},
+        metrics=metrics,
+    )
+    assert verdicts(rows) == [
+        ("als", "", "failed"),
+        ("pop", "", "too_few_users"),
+        ("als", "FR", "passed"),
+        ("als", "", "passed"),
+        ("als", "DE", "passed"),
+    ]
+    assert [row["explanation"] for row in rows[:4]] == [
+        "als: GroupGap(nDCG)@10 by country is 0.12 (0.05 to 0.19, 500 users); at most 0.1 is required: failed.",
+        "pop: GroupGap(nDCG)@10 by country has fewer than two groups of 30 users with a value: not judged.",
+        "als: WorstGroup(nDCG)@10, country = FR is 0.2 (0.15 to 0.25, 500 users); at least 0.2 is required: passed.",
+        "als: UserMAD(nDCG)@10 by country is 0.08 (500 users); at most 0.1 is required: passed.",
+    ]
+    assert (rows[0]["measure"], rows[0]["k"], rows[0]["rule"]) == (
+        *("GroupGap(nDCG)", 10),
+        "GroupGap(nDCG)@10 by country: at_most 0.1",
+    )
+
+
+def test_a_gain_needs_its_whole_interval_and_only_models_against_the_baseline_count() -> None:
+    rule = {"measure": "nDCG@10", "least_gain": 0}
+    rows = judged(
+        rule,
+        comparisons=[
+            comparison("als", 0.02, 0.001),
+            comparison("knn", 0.005, 0.2),
+            comparison("als", 0.5, 0.001, baseline_model_id="knn"),
+        ],
+    )
+    assert verdicts(rows) == [("als", "", "passed"), ("knn", "", "failed")]
+    assert rows[0]["observed"] == pytest.approx(0.01)
+
+
+def test_margins_and_regressions_are_judged_in_every_value_of_a_slice() -> None:
+    slices = [
+        comparison("als", delta, p, slice_="country", values=(name,))
+        for name, delta, p in (("DE", -0.015, 0.004), ("FR", 0.01, 0.05), (None, -0.002, 0.7))
+    ]
+    by_country = {"measure": "nDCG@10", "slice": "country"}
+    assert verdicts(judged({**by_country, "margin": 0.02}, comparisons=slices)) == [
+        ("als", "DE", "failed"),
+        ("als", "FR", "passed"),
+        ("als", "(unknown)", "passed"),
+    ]
+    # One-sided: 0.002 of three tests is 0.006 after Holm.
+    rows = judged({**by_country, "alpha": 0.05}, comparisons=slices)
+    assert verdicts(rows) == [("als", "DE", "failed"), ("als", "FR", "passed"), ("als", "(unknown)", "passed")]
+    assert rows[0]["observed"] == pytest.approx(0.006)
+    relative = judged({**by_country, "margin": 0.051, "relative": True}, comparisons=slices)
+    assert [row["verdict"] for row in relative] == ["passed"] * 3
+
+
+def test_what_cannot_be_judged_has_a_verdict_of_its_own() -> None:
+    metrics = [metric("als"), metric("popular")]
+    gain = {"measure": "nDCG@10", "least_gain": 0}
+    assert verdicts(judged(gain, metrics=[metric("als")])) == [("", "", "no_baseline")]
+    apart = comparison("als", 0.1, None, n_users=0, reason="no_common_users")
+    assert verdicts(judged(gain, metrics=[metric("als")], comparisons=[apart])) == [("", "", "no_baseline")]
+    assert verdicts(judged({**gain, "models": ("new",)}, metrics=metrics)) == [("new", "", "no_match")]
+    assert verdicts(judged({**gain, "slice": "country"}, metrics=metrics)) == [("", "", "missing_slice")]
+    assert verdicts(judged({"measure": "RR@3", "at_most": 1}, metrics=metrics)) == [("", "", "no_match")]
+    few = judged(gain, metrics=metrics, comparisons=[comparison("als", 0.02, None, n_users=12)])
+    assert verdicts(few) == [("als", "", "too_few_users")]
+    assert not gates.failed(few)
+
+
+def test_how_many_users_a_verdict_needs_is_min_slice_size_alone() -> None:
+    gain, metrics = {"measure": "nDCG@10", "least_gain": 0}, [metric("als"), metric("popular")]
+    for n_users, least, verdict in ((12, 12, "passed"), (12, 13, "too_few_users"), (2, 1, "passed")):
+        own = [comparison("als", 0.02, None, n_users=n_users)]
+        rows = judged(gain, metrics=metrics, comparisons=own, min_slice_size=least)
+        assert verdicts(rows) == [("als", "", verdict)]
+    one = judged(gain, metrics=metrics, comparisons=[comparison("als", 0.02, None, n_users=1)], min_slice_size=1)
+    assert verdicts(one) == [("als", "", "too_few_users")]
+    assert "has 1 users, fewer than the 2 that a verdict needs" in one[0]["explanation"]
+    before = gates.Previous(date(2026, 1, 1), [change("als", -0.02, n_before=12)])
+    rule = {"measure": "nDCG@10", "alpha": 0.05, "against": "previous"}
+    assert verdicts(judged(rule, metrics=[metric("als")], previous=before, min_slice_size=12)) == [
+        ("als", "", "failed")
+    ]
+
+
+def test_a_rule_against_the_previous_night_judges_every_model_on_what_changed_since() -> None:
+    rule = {"measure": "nDCG@10", "margin": 0.02, "against": "previous"}
+    tonight = [metric("als"), metric("popular"), metric("new")]
+    rows = [change("als", -0.005), change("popular", -0.015), change("new", 0.0, n_before=0), change("gone", -0.3)]
+    found = judged(rule, metrics=tonight, previous=gates.Previous(date(2026, 1, 31), rows))
+    assert verdicts(found) == [("als", "", "passed"), ("popular", "", "failed"), ("new", "", "no_baseline")]
+    assert [row["explanation"] for row in found] == [
+        "als: nDCG@10 is 0.005 worse than the night of 2026-01-31 (-0.015 to +0.005, 500 users, not all the same); "
+        "a loss below 0.02 is allowed: passed.",
+        "popular: nDCG@10 is 0.015 worse than the night of 2026-01-31 (-0.025 to -0.005, 500 users, not all the same); "
+        "a loss below 0.02 is allowed: failed.",
+        "new: nDCG@10 has no value of the same definition on the night of 2026-01-31 to be compared with yet: "
+        "not judged.",
+    ]
+    assert found[0]["rule"] == "nDCG@10: margin 0.02 against the previous night"
+    gain = {"measure": "nDCG@10", "least_gain": -0.04, "relative": True, "against": "previous", "models": ("als",)}
+    assert verdicts(judged(gain, metrics=tonight, previous=gates.Previous(date(2026, 1, 31), rows))) == [
+        ("als", "", "passed")
+    ]
+
+
+def test_the_first_night_is_not_judged_against_the_previous_one_and_says_so() -> None:
+    rules = [{"measure": "nDCG@10", **kind, "against": "previous"} for kind in ({"margin": 0.1}, {"alpha": 0.05})]
+    rows = judged(*rules, metrics=[metric("als")])
+    assert verdicts(rows) == [("als", "", "no_baseline")] * 2
+    assert rows[0]["explanation"] == (
+        "als: nDCG@10 has no earlier published night to be compared with yet: not judged."
+    )
+    assert not gates.failed(rows)
+    assert verdicts(judged({**rules[0], "models": ("ghost",)}, metrics=[metric("als")])) == [("ghost", "", "no_match")]
+
+
+def test_a_value_of_a_slice_that_many_users_had_and_none_has_now_fails() -> None:
+    rule = {"measure": "nDCG@10", "alpha": 0.05, "slice": "country", "against": "previous"}
+    where: dict[str, Any] = {"slice_": "country", "values": ("DE",)}
+    rows = [
+        change("als", -0.02, **where),
+        change("als", 0.1, slice_="country", values=("FR",)),
+        change("als", 0.1, n_before=12, slice_="country", values=("LI",)),
+    ]
+    found = judged(rule, metrics=[metric("als", "country", ("DE",))], previous=gates.Previous(date(2026, 1, 1), rows))
+    assert verdicts(found) == [("als", "DE", "failed"), ("als", "FR", "missing_slice")]
+    assert found[1]["explanation"] == "als, country = FR has no users in these results: failed."
+    few = [{**change("als", 0.02, n_before=12, **where)}]
+    rows = judged(rule, metrics=[metric("als", "country", ("DE",))], previous=gates.Previous(date(2026, 1, 1), few))
+    assert verdicts(rows) == [("als", "DE", "too_few_users")]
+
+
+def test_a_night_before_whose_users_were_deleted_is_nothing_to_go_by() -> None:
+    rule = {"measure": "nDCG@10", "margin": 0.1, "against": "previous"}
+    gone = gates.Previous(date(2026, 1, 31), (), has_users=False)
+    (row,) = judged(rule, metrics=[metric("als")], previous=gone)
+    assert row["verdict"] == "no_baseline"
+    assert "no users of the night of 2026-01-31 (deleted by rankeval maintain)" in row["explanation"]
+
+
+def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
+    gate = Gate(measure="AP@10", at_least=0.1)
+    assert str(gate.measured(None)) == "AP@10"
+    assert str(gate.measured("kaggle")) == "AP(denom='min')@10"
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        ({"measure": "nDCG@10"}, "no bound"),
+        ({"measure": "nDCG@10", "margin": 0.1, "alpha": 0.05}, "margin and alpha"),
+        ({"measure": "nDCG@10", "at_least": 0.5, "at_most": 0.1}, "above at_most"),
+        ({"measure": "nDCG@10", "alpha": 0.05, "relative": True}, "relative"),
+        ({"measure": "nDCG@10", "margin": -1}, "margin"),
+        ({"measure": "nDCG@10", "at_least": 0.1, "against": "previous"}, "previous with at_least"),
+        ({"measure": "nDCG@10", "at_least": 0.1, "models": []}, "models: found an empty list"),
+        ({"measure": "nDCG@10", "at_least": 0.1, "models": ["als", "als"]}, "models"),
+        ({"measure": "GroupGap(nDCG)@10", "slice": "country", "margin": 0.1}, r"margin with GroupGap\(nDCG\)@10"),
+    ],
+)
+def test_a_rule_is_of_one_kind(rule: dict[str, Any], found: str) -> None:
+    with pytest.raises(ConfigError, match=found):
+        validate_model(Gate, rule)
+
+
+def test_a_rule_may_be_about_one_slice() -> None:
+    """Of two crossed segments, of which one is unknown too; a value that nobody has fails."""
+    crossing = "country*device"
+    metrics = [
+        metric("als"),
+        metric("als", "country", ("DE",)),
+        metric("als", "country", ("FR",), value=0.1),
+        metric("als", crossing, ("DE", None), value=0.1),
+        metric("als", crossing, ("DE", "phone")),
+    ]
+    rows = judged(
+        {"measure": "nDCG@10", "at_least": 0.2, "slice": "country", "slice_values": ["DE"]},
+        {"measure": "nDCG@10", "at_least": 0.2, "slice": crossing, "slice_values": ["DE", None]},
+        {"measure": "nDCG@10", "at_least": 0.2, "slice": "country", "slice_values": ["AT"]},
+        metrics=metrics,
+    )
+    assert verdicts(rows) == [
+        ("als", "DE", "passed"),
+        ("als", "DE*(unknown)", "failed"),
+        ("", "AT", "missing_slice"),
+    ]
+    assert rows[1]["rule"] == "nDCG@10, country*device = DE*(unknown): at_least 0.2"
+    assert rows[2]["explanation"] == "every model, country = AT has no users in these results: failed."
+    assert rows[2]["slice_values"] == ["AT"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"slice_values": ["DE"]}, "the segment that has these values"),
+        ({"slice": "country", "slice_values": ["DE", "phone"]}, "one value per segment, 1 in all"),
+        ({"slice": "country", "slice_values": []}, "slice_values"),
+        ({"slice": "country", "slice_values": ["DE"], "measure": "GroupGap(nDCG)@10"}, "no slice_values"),
+    ],
+)
+def test_values_that_are_no_slice_are_refused(rule: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        validate_model(Gate, {"measure": "nDCG@10", "at_least": 0.2, **rule})
+
+
+@pytest.mark.parametrize("bound", [{"margin": 0.02}, {"alpha": 0.05}, {"least_gain": -0.02}])
+def test_a_slice_without_users_in_common_is_missing(bound: dict[str, float]) -> None:
+    """FR: only the baseline has users; AT: only the model; IT: both, but none in common; CH: few; XX: nobody."""
+    by_country = {"FR": (0, 60), "AT": (60, 0), "IT": (60, 50), "CH": (5, 9), "DE": (60, 60), "XX": (0, 0)}
+    metrics = [metric("als"), metric("popular")]
+    for value, (own, others) in by_country.items():
+        metrics += [metric("als", "country", (value,), n_users=own)] if own else []
+        metrics += [metric("popular", "country", (value,), n_users=others)] if others else []
+    compared = [
+        comparison("als", 0.0, 0.5, slice_="country", values=("DE",), n_users=60),
+        comparison("als", 0.0, None, slice_="country", values=("IT",), n_users=0),
+    ]
+    rows = judged({"measure": "nDCG@10", "slice": "country", **bound}, metrics=metrics, comparisons=compared)
+    assert {row["slice_value"]: row["verdict"] for row in rows} == {
+        "AT": "missing_slice",
+        "CH": "too_few_users",
+        "DE": "passed",
+        "FR": "missing_slice",
+        "IT": "missing_slice",
+    }
+    said = {row["slice_value"]: row["explanation"] for row in rows}
+    assert said["FR"] == "als: nDCG@10, country = FR has no users with a value under popular too: failed."
+    assert said["CH"] == "als: nDCG@10, country = CH has 9 users, fewer than the 30 that a verdict needs: not judged."
+    assert {row["model_id"] for row in rows} == {"als"}
+
+
+def test_without_any_users_in_common_everyone_is_missing() -> None:
+    rows = judged(
+        {"measure": "nDCG@10", "margin": 0.02},
+        metrics=[metric("als"), metric("popular")],
+        comparisons=[comparison("als", 0.0, None, n_users=0)],
+    )
+    assert verdicts(rows) == [("als", "", "missing_slice")]
+    assert rows[0]["n_users"] == 0
+
+
+def test_bounds_are_not_held_against_a_few_users_and_a_slice_without_any_fails() -> None:
+    rows = judged(
+        {"measure": "nDCG@10", "at_least": 0.4, "slice": "country"},
+        metrics=[
+            metric("als", "country", ("AT",), n_users=29),
+            metric("als", "country", ("DE",), n_users=30),
+            metric("als", "country", ("FR",), n_users=0, value=None, ci_low=None, ci_high=None),
+        ],
+    )
+    assert verdicts(rows) == [("als", "AT", "too_few_users"), ("als", "DE", "failed"), ("als", "FR", "missing_slice")]
+
+
+def test_a_value_of_a_slice_that_only_another_model_has_fails_bounds() -> None:
+    """As where each model is measured by the users whom it gave lists: nobody of DE got one of knn."""
+    rows = judged(
+        {"measure": "nDCG@10", "at_least": 0.2, "slice": "country"},
+        {"measure": "nDCG@10", "at_least": 0.2, "slice": "country", "slice_values": ["DE"], "models": ["knn"]},
+        metrics=[
+            *(metric(model) for model in ("als", "knn")),
+            *(metric("als", "country", (value,)) for value in ("AT", "DE")),
+            metric("als", "country", ("IT",), n_users=12),
+            metric("knn", "country", ("AT",)),
+        ],
+    )
+    assert verdicts(rows) == [
+        ("als", "AT", "passed"),
+        ("als", "DE", "passed"),
+        ("als", "IT", "too_few_users"),
+        ("knn", "AT", "passed"),
+        ("knn", "DE", "missing_slice"),
+        ("knn", "IT", "too_few_users"),
+        ("knn", "DE", "missing_slice"),
+    ]
+    assert rows[4]["explanation"] == "knn: nDCG@10, country = DE has no users in these results: failed."
+
+
+def test_a_baseline_that_is_not_there_is_told_with_the_models_that_are() -> None:
+    rows = judged({"measure": "nDCG@10", "margin": 0.02}, metrics=[metric("als"), metric("populer")], comparisons=[])
+    assert verdicts(rows) == [("", "", "no_baseline")]
+    assert rows[0]["explanation"] == (
+        "every model: nDCG@10 has no baseline popular to be compared with yet "
+        "(the models of this night: als, populer; did you mean 'populer'?): not judged."
+    )

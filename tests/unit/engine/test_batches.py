@@ -1,0 +1,175 @@
+"""What a worker makes of rows does not depend on how Spark cuts them into batches, empty ones among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, given, settings, strategies as st
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.user_hashes import GROUP
+from rankeval_spark.engine.scoring.scorer import Scored, Scorer
+from rankeval_spark.measures import Background, Item, Measure, MeasureSet, Ranking, registry
+from rankeval_spark.measures.worked_examples import examples_of
+from rankeval_spark.result_rows.exposure.exposure_rows import ExposureRows
+from rankeval_spark.result_rows.exposure.histograms import COUNTS
+from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
+from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
+from rankeval_spark.result_rows.groups import group_rows
+from tests.support.compact import to_columns
+from tests.support.rankings import OTHER_MODEL, rankings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+REFUSING: Final = ("missing='error'", "gains={")
+"""Options that refuse some lists; what they refuse does not depend on batches either."""
+
+
+def every_measure() -> MeasureSet:
+    """Every measure of the worked examples that has a value a list, at two cutoffs where it takes one."""
+    found: list[Measure] = []
+    for entry in registry.entries("list"):
+        for example in examples_of(entry):
+            text = example.measure.replace("model='popular'", f"model='{OTHER_MODEL}'")
+            text = text.replace("model='random'", f"model='{OTHER_MODEL}'").replace("max_rel=1", "max_rel=3")
+            if not any(option in text for option in REFUSING):
+                found.append(Measure.parse(text))
+    return MeasureSet.of(list(dict.fromkeys(found)))
+
+
+MEASURES: Final = every_measure()
+
+
+def scorer(ties: str = "item_asc", measures: MeasureSet = MEASURES) -> tuple[Scorer, pa.Schema]:
+    """Score with these measures; the schema is that of all columns that lists can have."""
+    return Scorer(measures, "exclude", ties), to_columns(
+        [], groups=MEASURES.groups, models=measures.other_models
+    ).schema
+
+
+def bits(parts: Sequence[Scored]) -> dict[str, bytes]:
+    """Put the values and counts of some batches together; NaN has many bits, and is one value."""
+    names = [("values", name) for name in parts[0].values] + [("counts", name) for name in parts[0].counts]
+    found = {}
+    for kind, name in names:
+        together = np.concatenate([getattr(part, kind)[name] for part in parts])
+        found[f"{kind} {name}"] = (np.where(np.isnan(together), np.nan, together) + 0.0).tobytes()
+    return found
+
+
+def cut(batch: pa.RecordBatch, size: int, *, is_copied: bool) -> Iterator[pa.RecordBatch]:
+    """Cut rows into batches of a size, an empty one before, between and after them."""
+    for start in range(0, batch.num_rows, size):
+        yield batch.slice(start, 0)
+        part = batch.slice(start, size)
+        yield part.take(pa.array(range(part.num_rows), pa.int64())) if is_copied else part
+    yield batch.slice(batch.num_rows, 0)
+
+
+def scored(own: Scorer, batch: pa.RecordBatch) -> Scored:
+    """Score a batch as the worker does."""
+    return own.score({name: batch[name] for name in batch.schema.names})
+
+
+UNKNOWN: Final = Ranking([1, None, 1], items=(Item(), Item(), Item()))
+"""A list of which nothing is known."""
+
+NO_VECTOR: Final = Ranking(
+    [None, 1], items=(Item(2, 2, categories=("a",)), Item(1, 1)), background=Background(9, 5, 1, 4, 2, catalogue=9)
+)
+KNOWN: Final = Ranking(
+    [1, None, 1],
+    items=(Item(vector=(1, 0, 2)), Item(vector=(0, 1, 1)), Item()),
+    background=Background(9, 5, 1, 4, 2, (("a", 1, 1),), (0.5, 0.5, 0), catalogue=9),
+)
+GAPPED: Final = KNOWN._replace(gains=[None, None, 1], empty=[2])
+NONE: Final = Ranking([], missed=[1])
+
+
+@pytest.mark.parametrize("ties", ["item_asc", "expected"])
+@settings(max_examples=6, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking takes minutes
+@given(lists=st.lists(rankings(grades=(-1.0, 0.0, 0.5, 1.0)), max_size=5))
+def test_scores_have_the_same_bits_in_batches_of_every_size(lists: list[Ranking], ties: str) -> None:
+    takes_all = [one for one in MEASURES.measures if ties != "expected" or one.entry.definition.ties.has_mean]
+    own, _ = scorer(ties, MeasureSet.of(takes_all))
+    rows = [*lists, NONE, UNKNOWN, NO_VECTOR, KNOWN, *([GAPPED] if ties != "expected" else [])]
+    batch = to_columns(rows, groups=own.measures.groups, models=own.measures.other_models)
+    whole = bits([scored(own, batch)])
+
+    for size in range(1, batch.num_rows + 1):
+        parts = [scored(own, part) for part in cut(batch, size, is_copied=bool(size % 2))]
+        different = {name for name, value in bits(parts).items() if value != whole[name]}
+        assert different == set(), size
+
+
+@pytest.mark.parametrize(
+    "lists", [[], [NONE], [NONE, NONE], [UNKNOWN], [NO_VECTOR], [UNKNOWN, NONE], [KNOWN], [GAPPED]], ids=repr
+)
+def test_batch_of_nothing_is_scored(lists: list[Ranking]) -> None:
+    own, _ = scorer()
+    batch = to_columns(lists, groups=own.measures.groups, models=own.measures.other_models)
+    assert all(len(each) == len(lists) for each in scored(own, batch).values.values())
+
+
+MAY_BE_NULL: Final = (C.EMPTY_RANKS, C.ITEM_FACTS, C.PROFILE, C.PAIRS, C.OTHER_LISTS)
+
+
+@pytest.mark.parametrize("column", MAY_BE_NULL)
+def test_column_that_is_null_in_a_whole_batch_is_read(column: str) -> None:
+    own, schema = scorer()
+    rows = [KNOWN, NO_VECTOR, NONE]
+    batch = to_columns(rows, groups=own.measures.groups, models=own.measures.other_models)
+    field = schema.get_field_index(column)
+    nulls = batch.set_column(field, column, pa.nulls(len(rows), schema.field(column).type))
+    together, apart = (bits([scored(own, one) for one in cut(nulls, size, is_copied=True)]) for size in (3, 1))
+    assert together == apart
+
+
+SLICE_FIELDS: Final = {
+    C.MODEL_ID: pa.string(),
+    "slice_index": pa.int32(),
+    C.SLICE_VALUES: pa.list_(pa.string()),
+    C.K: pa.int32(),
+}
+ROWS: Final = JackknifeRows(("all",), 1, 0.95)
+HISTOGRAMS: Final = pa.schema(
+    {**SLICE_FIELDS, **dict.fromkeys(("without", "times", *COUNTS, "catalogue_size"), pa.float64())}
+)
+RATES: Final = pa.schema(
+    {
+        **SLICE_FIELDS,
+        **{GROUP: pa.int32(), "n_users": pa.int64(), C.N_LISTS: pa.int64(), "_sums": pa.list_(pa.float64())},
+    }
+)
+
+
+@pytest.mark.parametrize("kind", ["exposure", "parity"])
+def test_batch_without_a_slice_has_no_row(kind: Literal["exposure", "parity"]) -> None:
+    names = [example.measure for entry in registry.entries(kind) for example in examples_of(entry)]
+    measures = tuple(dict.fromkeys(map(Measure.parse, names)))
+    finisher = ExposureRows(measures, ROWS) if kind == "exposure" else ParityRows(measures, ROWS)
+    nothing = pa.RecordBatch.from_pylist([], schema=HISTOGRAMS if kind == "exposure" else RATES)
+    assert sum(one.num_rows for one in finisher.finish(iter([nothing]))) == 0
+
+
+METRICS: Final = pa.schema(
+    {
+        C.MODEL_ID: pa.string(),
+        C.SLICE: pa.string(),
+        C.SLICE_VALUES: pa.list_(pa.string()),
+        C.MEASURE: pa.string(),
+        C.K: pa.int32(),
+        **dict.fromkeys((C.VALUE, "std_error", "ci_level"), pa.float64()),
+        **dict.fromkeys(("n_users", C.N_LISTS), pa.int64()),
+        "is_small": pa.bool_(),
+    }
+)
+
+
+def test_rows_of_metrics_may_come_in_empty_batches() -> None:
+    nothing = pa.RecordBatch.from_pylist([], schema=METRICS)
+    assert sum(one.num_rows for one in group_rows.to_groups(iter([nothing, nothing]))) == 0

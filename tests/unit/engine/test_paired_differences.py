@@ -1,0 +1,124 @@
+"""Comparisons where lists are scored: hashes of users, parts of whole users, and the values that are compared."""
+
+from __future__ import annotations
+
+import random
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine import job as engine_job
+from rankeval_spark.engine.aggregation.slices import USER_HASH, segment_columns
+from rankeval_spark.engine.batch.user_hashes import hashes_of
+from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS
+from rankeval_spark.engine.comparisons import comparison_state, value_cubes
+from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
+from rankeval_spark.engine.comparisons.value_cubes import Values
+from rankeval_spark.statistics.comparisons.paired_differences import Differences
+from rankeval_spark.statistics.resampling.hashed_random import user_hashes
+from tests.support.engine_rows import held_out, input_table, job, log, read, scored_rows, segments
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.job import Job
+
+MODELS = ("a", "b", "c")
+N_USERS = 40
+SLICES = ((), ("country",))
+
+
+@pytest.mark.parametrize("column", [pa.array(["", "7", "ann", "zo\u00eb", "x" * 40]), pa.array([0, -7, 2**60])])
+def test_users_are_hashed_as_text(column: pa.Array) -> None:
+    expected = user_hashes([str(one) for one in column.to_pylist()]).tolist()
+    assert hashes_of(column).tolist() == expected
+    assert hashes_of(column.slice(1)).tolist() == expected[1:]
+    assert hashes_of(pa.chunked_array([column, column])).tolist() == expected * 2
+    assert hashes_of(column.slice(0, 0)).tolist() == []
+
+
+def rows_of_users() -> pa.Table:
+    """Draw lists of three models; not every user has one of each, and some have no judgement."""
+    draw = random.Random(5)
+    users = [f"u{number:02}" for number in range(N_USERS)]
+    listed = [
+        (model, user, f"i{item}", draw.random())
+        for user in users
+        for model in MODELS
+        if draw.random() < 0.8
+        for item in draw.sample(range(9), 4)
+    ]
+    judged = [(user, f"i{item}", 1.0) for user in users[:-5] for item in draw.sample(range(9), 3)]
+    countries = [(user, draw.choice(["DE", "FR", None])) for user in users[::2]]
+    logged = [row | {C.MODEL_ID: model} for (model, *rest) in listed for row in log("user_id item_id score", (*rest,))]
+    return input_table(logged, held_out("user_id item_id gain", *judged), segments(*countries))
+
+
+def work() -> tuple[Job, DifferenceAggregator]:
+    made = job(measures=["P@2", "nDCG@3"], slices=SLICES[1:], models=MODELS)
+    measures = made.scoring.measures
+    asked = ComparisonRequest(
+        measures.columns,
+        (None, None),
+        (False, False),
+        tuple(frozenset(measures.requested_ks[name]) for name in measures.columns),
+        measures.ks,
+        ("t",),
+        "wilcox",
+        replicates=100,
+        seed=0,
+        baseline="a",
+        all_pairs=True,
+    )
+    return made, DifferenceAggregator(asked, tuple(segment_columns(SLICES)))
+
+
+def merged(found: list[dict[str, Any]]) -> dict[tuple[Any, ...], np.ndarray]:
+    """Merge the aggregates of each group: users, mean differences, their squares and magnitudes."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in found:
+        key = tuple(tuple(row[name]) if name == C.SLICE_VALUES else row[name] for name in comparison_state.GROUP)
+        groups.setdefault(key, []).append(row)
+    result = {}
+    for key, rows in groups.items():
+        whole = reduce(Differences.merge, (Differences.from_bytes(row["state"]) for row in rows))
+        result[key] = np.frombuffer(whole.to_bytes()[0])
+    return result
+
+
+@pytest.mark.parametrize(("at_once", "judged"), [(1, 100), (4, 100), (7, 100), (16_384, 2), (16_384, 1 << 22)])
+@pytest.mark.parametrize("least_bytes", [1, value_cubes.LEAST_BYTES])
+def test_parts_that_cut_users_give_the_differences_of_the_scored_rows(
+    monkeypatch: pytest.MonkeyPatch, at_once: int, judged: int, least_bytes: int
+) -> None:
+    table = rows_of_users()
+    made, aggregator = work()
+    rows = pa.Table.from_pylist(sorted((one for one in scored_rows(made, table) if one["_is_evaluated"]), key=by_user))
+    by_name = {name: rows[name] for name in (C.MODEL_ID, C.USER_ID, C.K, "p", "ndcg")}
+    packed = pa.array([[dict(one)["country"]] for one in rows[C.SEGMENTS].to_pylist()], pa.list_(pa.string()))
+    rows = pa.table({**by_name, USER_HASH: hashes_of(rows[C.USER_ID]), "_segments": packed})
+    expected = merged(read(aggregator.aggregate_rows(iter(rows.to_batches()))))
+
+    monkeypatch.setattr(engine_job, "LISTS_AT_ONCE", at_once)
+    monkeypatch.setattr(engine_job, "JUDGED_AT_ONCE", judged)
+    monkeypatch.setattr(value_cubes, "LEAST_BYTES", least_bytes)
+    batches = read(made.differences(table.to_batches(), aggregator=aggregator))
+    counts = [row for row in batches if row["slice_index"] == OF_INPUTS]
+    assert [row["kind"] for row in counts] == ["rows"]
+    found = merged([row for row in batches if row["slice_index"] != OF_INPUTS])
+    assert found.keys() == expected.keys()
+    for key, numbers in expected.items():
+        np.testing.assert_allclose(found[key], numbers, rtol=0, atol=1e-12, err_msg=str(key))
+
+
+def by_user(row: dict[str, Any]) -> tuple[str, str, int]:
+    return row[C.USER_ID], row[C.MODEL_ID], row[C.K]
+
+
+def test_no_list_is_no_aggregate() -> None:
+    made, aggregator = work()
+    assert list(made.differences([], aggregator=aggregator)) == []
+    nothing = Values(pa.table({C.MODEL_ID: pa.array([], pa.string())}), np.empty((0, 2, 2)))
+    assert list(aggregator.aggregate_lists([nothing])) == []

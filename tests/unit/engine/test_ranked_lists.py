@@ -1,0 +1,393 @@
+"""The order of a list: total, by the declared rules, whatever the order of the input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import columns as C
+from rankeval_spark.config.sections.policies import Ties
+from rankeval_spark.engine.failures import RefusedError
+from tests.support.engine_rows import (
+    BY_RANK,
+    BY_SCORE,
+    Row,
+    batch_of,
+    held_out,
+    input_table,
+    job,
+    judgements_of,
+    list_rows,
+    log,
+    ranked_of,
+    ranked_rows,
+    train,
+    tuples,
+)
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.ranking.list_rules import ListRules
+
+KEY = ("model_id", "user_id", "list_id", "item_id")
+
+
+def scored(*rows: tuple[Any, ...], ids: str = "string") -> pa.Table:
+    """One user's list: (item, score)."""
+    user = "u" if ids == "string" else 1
+    return input_table(log("user_id item_id score", *((user, *row) for row in rows)), ids=ids)
+
+
+def rules_for(table: pa.Table, **policies: Any) -> ListRules:  # noqa: ANN401 - fields of the rules
+    """Order by score, or by rank where the log has no score."""
+    return replace(BY_SCORE if C.SCORE in table.column_names else BY_RANK, **policies)
+
+
+def ranked(table: pa.Table, **policies: Any) -> list[Row]:  # noqa: ANN401 - fields of the rules
+    """Rank the lists of a table."""
+    batch = batch_of(table)
+    return ranked_rows(ranked_of(table, rules_for(table, **policies)), gains=judgements_of(batch))
+
+
+def order(table: pa.Table, **policies: Any) -> list[Any]:  # noqa: ANN401 - fields of the rules
+    """Items of the one list, best first; their ranks must be 1, 2, ..."""
+    rows = tuples(ranked(table, **policies), "rank", "item_id")
+    assert [place for place, _ in rows] == list(range(1, len(rows) + 1))
+    return [item for _, item in rows]
+
+
+def tied(table: pa.Table, **policies: Any) -> list[int]:  # noqa: ANN401 - fields of the rules
+    """Ranks that tie with the rank before."""
+    return [place for place, is_tied in tuples(ranked(table, **policies), "rank", "is_tied") if is_tied]
+
+
+def test_lists_are_ordered_by_score_each_from_rank_1() -> None:
+    table = input_table(
+        log(
+            "model_id user_id list_id item_id score",
+            ("m", "u", "am", "a", 0.1),
+            ("m", "u", "am", "b", 0.9),
+            ("m", "u", "pm", "a", 0.8),
+            ("m", "v", "am", "a", 0.7),
+            ("n", "u", "am", "a", 0.6),
+        )
+    )
+    rows = ranked(table)
+    assert tuples(rows, *KEY, "rank") == [
+        ("m", "u", "am", "a", 2),
+        ("m", "u", "am", "b", 1),
+        ("m", "u", "pm", "a", 1),
+        ("m", "v", "am", "a", 1),
+        ("n", "u", "am", "a", 1),
+    ]
+    assert len(set(tuples(rows, *KEY))) == len(rows)
+
+
+@pytest.mark.parametrize("has_lists", [False, True])
+def test_ranked_items_have_the_key_of_their_list_and_the_types_of_the_log(has_lists: bool) -> None:
+    """Rows of the log and of the judgements have ids as integers; only a judged item has a gain."""
+    named, name = ("list_id ", ("am",)) if has_lists else ("", ())
+    table = input_table(
+        log(f"user_id {named}item_id score", (1, *name, 10, 0.1), (1, *name, 20, 0.9)),
+        held_out("user_id item_id gain", (1, 20, 3.0)),
+        ids="bigint",
+    )
+    (batch,) = job(has_lists=has_lists).ranked_items(table.to_batches())
+    in_order = [("model_id", pa.string()), ("user_id", pa.int64())]
+    assert list(zip(batch.schema.names, batch.schema.types, strict=True)) == [
+        *in_order,
+        *([("list_id", pa.string())] if has_lists else []),
+        ("item_id", pa.int64()),
+        ("rank", pa.int32()),
+        ("gain", pa.float64()),
+        ("_is_first", pa.bool_()),
+        ("_is_last", pa.bool_()),
+    ]
+    assert tuples(batch.to_pylist(), "rank", "item_id", "gain", "_is_first", "_is_last") == [
+        (1, 20, 3.0, True, False),
+        (2, 10, None, False, True),
+    ]
+
+
+def test_ranked_items_down_to_a_rank_keep_the_last_of_their_list() -> None:
+    rows = [("u", item, -float(place)) for place, item in enumerate("abcde")]
+    table = input_table(log("user_id item_id score", *rows, ("v", "a", 0.5)))
+    (batch,) = job(depth=2).ranked_items(table.to_batches())
+    assert tuples(batch.to_pylist(), "user_id", "rank", "item_id", "_is_last") == [
+        ("u", 1, "a", False),
+        ("u", 2, "b", False),
+        ("u", 5, "e", True),
+        ("v", 1, "a", True),
+    ]
+
+
+def test_ties_go_to_the_smaller_item() -> None:
+    table = scored(("d2", 0.5), ("d10", 0.5), ("z", 0.9))
+    assert order(table, ties="item_asc") == ["z", "d10", "d2"]
+
+
+def test_item_desc_orders_ties_by_their_bytes_as_trec_eval() -> None:
+    items = ["d10", "d2", "é", "z", "Z", "𝄞", "\uffee"]
+    table = scored(*((item, 0.5) for item in items))
+    assert order(table, ties="item_desc") == sorted(items, key=str.encode, reverse=True)
+    assert order(table, ties="item_asc") == sorted(items, key=str.encode)
+
+
+def test_integer_items_tie_by_value_ascending_and_by_digits_descending() -> None:
+    table = scored((10, 0.5), (9, 0.5), (2, 0.5), (-1, 0.5), ids="bigint")
+    assert order(table, ties="item_asc") == [-1, 2, 9, 10]
+    assert order(table, ties="item_desc") == [9, 2, 10, -1]
+
+
+def test_ties_can_follow_the_rank_of_the_log_and_then_the_item() -> None:
+    table = input_table(
+        log(
+            "user_id item_id score rank",
+            ("u", "e", 0.5, None),
+            ("u", "d", 0.5, None),
+            ("u", "a", 0.5, 4),
+            ("u", "b", 0.5, 2),
+            ("u", "c", 0.9, 9),
+        )
+    )
+    assert order(table, ties="rank") == ["c", "b", "a", "d", "e"]
+
+
+def test_minus_zero_ties_with_zero() -> None:
+    table = scored(("b", 0.0), ("a", -0.0), ("c", -0.0))
+    assert order(table) == ["a", "b", "c"]
+    assert tied(table) == [2, 3]
+
+
+def test_scores_are_compared_in_double_precision() -> None:
+    table = scored(("a", 0.1), ("b", 0.1 + 1e-9))
+    assert order(table) == ["b", "a"]
+    assert tied(table) == []
+
+
+def test_scores_that_differ_in_the_last_bit_are_no_tie_however_many_lists_there_are() -> None:
+    """The sort key has no room for all bits of a score; whatever it loses is looked at again."""
+    first = [("u", item, 0.5) for item in "cab"]
+    close = [("u", "next", np.nextafter(0.5, 1.0)), ("u", "last", np.nextafter(0.5, 0.0))]
+    many = [(f"v{number:04}", "a", 0.5) for number in range(5_000)]
+    rows = [row for row in ranked(input_table(log("user_id item_id score", *first, *many, *close)))]
+    of_u = [row for row in rows if row["user_id"] == "u"]
+    assert tuples(of_u, "rank", "item_id", "is_tied") == [
+        (1, "next", False),
+        (2, "a", False),
+        (3, "b", True),
+        (4, "c", True),
+        (5, "last", False),
+    ]
+
+
+@pytest.mark.parametrize("score_type", [pa.float32(), pa.int64(), pa.decimal128(25, 6)], ids=str)
+def test_scores_of_any_type_are_ordered_by_value(score_type: pa.DataType) -> None:
+    values = [3, -2, 0, 70, -2, 11]
+    table = scored(*zip("abcdef", map(float, values), strict=True))
+    table = table.set_column(table.column_names.index(C.SCORE), C.SCORE, pa.array(values).cast(score_type))
+    assert order(table) == ["d", "f", "a", "c", "b", "e"]
+    assert tied(table) == [6]
+
+
+def test_a_tied_rank_is_one_whose_score_equals_that_of_the_rank_before() -> None:
+    table = scored(("a", 0.9), ("b", 0.5), ("c", 0.5), ("d", 0.5), ("e", 0.1), ("f", 0.05), ("g", 0.05))
+    assert tied(table) == [3, 4, 7]
+
+
+@pytest.mark.parametrize("duplicates", ["best", "keep"])
+def test_a_tie_fails_where_the_policy_is_error(duplicates: str) -> None:
+    table = scored(("a", 0.5), ("b", 0.5))
+    with pytest.raises(RefusedError, match=r"\[rankeval:ties\]"):
+        ranked(table, ties="error", duplicates=duplicates)
+
+
+def test_equal_scores_in_two_lists_are_no_tie() -> None:
+    table = input_table(log("user_id list_id item_id score", ("u", "1", "a", 0.5), ("u", "2", "b", 0.5)))
+    assert tuples(ranked(table, ties="error"), "list_id", "rank", "is_tied") == [("1", 1, False), ("2", 1, False)]
+
+
+def test_the_best_place_of_a_repeated_item_counts_and_the_list_is_numbered_from_1() -> None:
+    table = scored(("a", 0.9), ("b", 0.8), ("a", 0.7), ("c", 0.6), ("a", 0.1))
+    assert tuples(ranked(table), "rank", "item_id", "n_copies") == [(1, "a", 3), (2, "b", 1), (3, "c", 1)]
+
+
+def test_copies_of_equal_score_are_no_tie_once_they_are_removed() -> None:
+    table = scored(("a", 0.9), ("a", 0.9), ("b", 0.5))
+    assert tied(table) == []
+    assert order(table, ties="error") == ["a", "b"]
+
+
+def test_of_copies_of_equal_score_that_of_the_best_rank_in_the_log_counts() -> None:
+    rows = [("u", "a", 0.5, None), ("u", "a", 0.5, 9), ("u", "a", 0.5, 7), ("u", "b", 0.5, 8)]
+    table = input_table(log("user_id item_id score rank", *rows))
+    for ties in ("item_asc", "rank"):
+        assert tuples(ranked(table, ties=ties), "rank", "item_id", "logged") == [(1, "a", 7), (2, "b", 8)]
+
+
+def test_a_repeated_item_fails_where_the_policy_is_error() -> None:
+    with pytest.raises(RefusedError, match=r"\[rankeval:duplicates\]"):
+        ranked(scored(("a", 0.9), ("a", 0.1)), duplicates="error")
+
+
+def test_an_item_in_two_lists_is_not_repeated() -> None:
+    rows = [("m", "u", "1"), ("m", "u", "2"), ("n", "u", "1"), ("m", "v", "1")]
+    table = input_table(log("model_id user_id list_id item_id score", *((*row, "a", 0.5) for row in rows)))
+    found = tuples(ranked(table, duplicates="error"), "model_id", "user_id", "list_id", "n_copies")
+    assert found == sorted((*row, 1) for row in rows)
+
+
+def test_both_places_of_a_repeated_item_are_kept_on_request() -> None:
+    table = scored(("a", 0.9), ("b", 0.8), ("a", 0.7))
+    found = tuples(ranked(table, duplicates="keep"), "rank", "item_id", "n_copies")
+    assert found == [(1, "a", 1), (2, "b", 1), (3, "a", 1)]
+
+
+def test_ranks_of_the_log_order_it_where_there_is_no_score_and_gaps_are_closed() -> None:
+    table = input_table(log("user_id item_id rank", ("u", "c", 30), ("u", "a", 7), ("u", "b", 11)))
+    assert order(table) == ["a", "b", "c"]
+    assert tied(table) == []
+
+
+def test_equal_ranks_of_the_log_are_ties() -> None:
+    table = input_table(log("user_id item_id rank", ("u", "b", 1), ("u", "a", 1), ("u", "c", 2)))
+    assert order(table, ties="rank") == ["a", "b", "c"]
+    assert order(table, ties="item_desc") == ["b", "a", "c"]
+    assert tied(table) == [2]
+
+
+def test_the_best_rank_of_a_repeated_item_counts() -> None:
+    rows = [("u", "a", 1), ("u", "b", 2), ("u", "a", 3), ("u", "c", 4)]
+    assert order(input_table(log("user_id item_id rank", *rows))) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("order_by", ["score", "rank"])
+def test_a_log_without_rows_has_no_ranks(order_by: str) -> None:
+    table = input_table(log(f"user_id item_id {order_by}"), also=[order_by])
+    assert order(table) == []
+
+
+def test_scores_are_kept_where_a_measure_needs_them_and_only_there() -> None:
+    table = input_table(
+        log("user_id item_id score", ("u", "a", 0.1), ("u", "b", 0.9), ("u", "a", 0.5)),
+        held_out("user_id item_id gain", ("u", "a", 1.0), ("u", "b", 1.0)),
+    )
+    (row,) = list_rows(job(measures=["MAE"]), table)
+    assert list(zip(row["hit_ranks"], row["hit_scores"], strict=True)) == [(1, 0.9), (2, 0.5)]
+    (row,) = list_rows(job(measures=["P@5"]), table)
+    assert "hit_scores" not in row
+
+
+# ---- policies that look at the judgements ---------------------------------------------------------------------------
+
+
+def judged(*rows: tuple[str, float]) -> list[Row]:
+    """Judgements of the one user: (item, gain)."""
+    return held_out("user_id item_id gain", *(("u", *row) for row in rows))
+
+
+@pytest.mark.parametrize(
+    ("ties", "expected"),
+    [
+        ("optimistic", ["first", "three", "one", "unjudged", "zero", "minus", "last"]),
+        ("pessimistic", ["first", "minus", "unjudged", "zero", "one", "three", "last"]),
+    ],
+)
+def test_ties_can_be_broken_for_and_against_the_measures(ties: str, expected: list[str]) -> None:
+    """By gain, 0 without a judgement, and then by item; scores that differ still come first."""
+    tied_items = ("zero", "one", "three", "unjudged", "minus")
+    rows = [("first", 0.9), *((item, 0.5) for item in tied_items), ("last", 0.1)]
+    gains = judged(("zero", 0.0), ("one", 1.0), ("three", 3.0), ("minus", -1.0), ("last", 5.0))
+    table = input_table(log("user_id item_id score", *(("u", *row) for row in rows)), gains)
+
+    found = ranked(table, ties=ties)
+
+    assert [item for _, item in tuples(found, "rank", "item_id")] == expected
+    assert [place for place, is_tied in tuples(found, "rank", "is_tied") if is_tied] == [3, 4, 5, 6]
+    assert {item: gain for item, gain in tuples(found, "item_id", "gain") if gain is not None} == {
+        "zero": 0.0,
+        "one": 1.0,
+        "three": 3.0,
+        "minus": -1.0,
+        "last": 5.0,
+    }
+
+
+def test_items_without_a_judgement_can_be_left_out_and_the_list_closes_up() -> None:
+    rows = [("u", "x", 0.9), ("u", "a", 0.8), ("u", "y", 0.7), ("u", "b", 0.6)]
+    table = input_table(log("user_id item_id score", *rows), judged(("a", 1.0), ("b", 0.0)))
+    assert tuples(ranked(table, judged_only=True), "rank", "item_id", "is_last") == [(1, "a", False), (2, "b", True)]
+
+
+def test_a_negative_gain_marks_an_item_that_was_not_judged_where_judged_items_alone_count() -> None:
+    rows = [("u", "n", 0.9), ("u", "a", 0.8)]
+    table = input_table(log("user_id item_id score", *rows), judged(("n", -1.0), ("a", 0.0)))
+    assert tuples(ranked(table, judged_only=True), "rank", "item_id") == [(1, "a")]
+
+
+def test_only_some_policies_look_at_the_gains() -> None:
+    """All others rank the same whatever the judgements are."""
+    rows = log("user_id item_id score rank", *(("u", item, 0.5, place) for place, item in enumerate("bca", 1)))
+
+    def outcome(ties: str, *gains: tuple[str, float], judged_only: bool = False) -> list[Any] | str:
+        try:
+            return order(input_table(rows, judged(*gains)), ties=ties, judged_only=judged_only)
+        except RefusedError as error:
+            return str(error)
+
+    one, other = (("a", 1.0), ("c", -2.0)), (("b", 2.0), ("a", -1.0))
+    assert [ties for ties in get_args(Ties) if outcome(ties, *one) != outcome(ties, *other)] == [
+        "optimistic",
+        "pessimistic",
+    ]
+    assert outcome("item_asc", *one, judged_only=True) != outcome("item_asc", *other, judged_only=True)
+
+
+def test_items_that_the_user_has_in_train_leave_the_list_first() -> None:
+    """Only that user's: another user has item b. Two copies go, so that the policy against them meets none."""
+    rows = [("u", "s", 0.9), ("u", "a", 0.8), ("u", "s", 0.7), ("u", "b", 0.6), ("v", "s", 0.9)]
+    table = input_table(log("user_id item_id score", *rows), train(("u", "s"), ("v", "b"), ("w", "a"), ("u", "none")))
+    found = ranked(table, drops_seen=True, duplicates="error")
+    assert tuples(found, "user_id", "rank", "item_id", "is_last") == [
+        ("u", 1, "a", False),
+        ("u", 2, "b", True),
+        ("v", 1, "s", True),
+    ]
+    assert len(ranked(table)) == 4
+
+
+# ---- ranks of the log as they are -----------------------------------------------------------------------------------
+
+
+def test_ranks_of_the_log_can_be_kept_with_their_gaps() -> None:
+    rows = [("u", "c", 30), ("u", "a", 7), ("u", "b", 11), ("u", "a", 12)]
+    table = input_table(log("user_id item_id rank", *rows))
+    assert tuples(ranked(table, keeps_gaps=True), "rank", "item_id", "n_copies", "is_last") == [
+        (7, "a", 2, False),
+        (11, "b", 1, False),
+        (30, "c", 1, True),
+    ]
+
+
+def test_two_items_at_one_rank_fail_where_ranks_are_kept() -> None:
+    table = input_table(log("user_id item_id rank", ("u", "b", 1), ("u", "a", 1)))
+    with pytest.raises(RefusedError, match=r"\[rankeval:rank_gaps\] .* and the policy rank_gaps is 'keep'"):
+        ranked(table, ties="rank", keeps_gaps=True)
+
+
+def test_scores_that_single_precision_cannot_tell_apart_can_be_ties() -> None:
+    """Rounding is done before the engine; doubles that are single numbers are equal where these are."""
+    scores = [("a", 0.1), ("b", 0.1 + 1e-9), ("c", 0.1 + 1e-7)]
+    assert order(scored(*scores)) == ["c", "b", "a"]
+    single = scored(*((item, float(np.float32(score))) for item, score in scores))
+    assert order(single) == ["c", "a", "b"]
+    assert tied(single) == [3]
+
+
+def test_ranks_have_no_precision() -> None:
+    table = input_table(log("user_id item_id rank", ("u", "a", 16_777_217), ("u", "b", 16_777_216)))
+    assert order(table) == ["b", "a"]
+    assert tied(table) == []

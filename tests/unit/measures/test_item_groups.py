@@ -1,0 +1,149 @@
+"""Measures of one item group, of values beside the gains, and of items that no judgement is known of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from rankeval_spark.apps.trec.trec_names import requested_lines
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry, required_facts
+from rankeval_spark.measures.item_groups import BY_POPULARITY, MAX_GROUPS
+from rankeval_spark.measures.shared_options import GROUP
+from tests.support import oracles
+from tests.support.rankings import batches
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rankeval_spark.measures.entry import Entry
+
+GROUPED: Final = [entry for entry in registry.entries() if entry.option(GROUP)]
+
+
+def values(texts: list[str], batch: list[Ranking]) -> list[NDArray[np.float64]]:
+    """Score a batch and give each measure its values, list by list."""
+    asked = MeasureSet.parse(texts)
+    scores = asked.score(Lists.of(batch))
+    return [scores[m.column][:, asked.ks.index(m.k)] for m in asked.measures]
+
+
+def test_measures_of_judgements_have_groups_and_those_of_other_items_have_none() -> None:
+    without = {entry.name for entry in registry.entries("list")} - {entry.name for entry in GROUPED}
+    reading = {
+        measure.name
+        for measure in oracles.all_variants(ks=(1, 0))
+        if not (required_facts.DESCRIBED | {required_facts.CATALOGUE_ITEMS}).isdisjoint(measure.needs)
+    }
+    assert without == reading | {"SufficientReco", "UserCoverage"}
+
+
+@pytest.mark.parametrize("entry", GROUPED, ids=lambda entry: entry.name)
+@given(batch=batches())
+def test_every_such_measure_is_that_of_the_lists_without_the_other_judgements(
+    entry: Entry, batch: list[Ranking]
+) -> None:
+    cutoff = "@3" if entry.definition.cutoff.need(entry.defaults) != "forbidden" else ""
+    name, scale = entry.name, ["max_rel=4"] if entry.option("max_rel") else []
+    for group in ("rock", "head"):
+        alone = [oracles.within(one, group) for one in batch]
+        options = ",".join([*scale, f"group='{group}'"])
+        of_group = values([f"{name}({options}){cutoff}"], batch)
+        without_group = values([f"{name}({','.join(scale)}){cutoff}"], alone)
+        has_judgements = [bool(one.missed) or any(gain is not None for gain in one.gains) for one in alone]
+        np.testing.assert_array_equal(of_group[0], np.where(has_judgements, without_group[0], np.nan))
+
+
+@given(batch=batches())
+def test_hits_of_head_middle_and_tail_are_all_hits_of_items_in_a_group(batch: list[Ranking]) -> None:
+    grouped = [
+        one._replace(
+            groups=[text or "tail" for text in one.groups], missed_groups=[t or "tail" for t in one.missed_groups]
+        )
+        for one in batch
+    ]
+    whole, *parts = values(["NumHits@3", *(f"NumHits(group='{group}')@3" for group in BY_POPULARITY)], grouped)
+    np.testing.assert_array_equal(np.nan_to_num(whole), sum(np.nan_to_num(part) for part in parts))
+
+
+@given(batch=batches())
+def test_values_that_are_the_gains_give_the_measures_of_gains(batch: list[Ranking]) -> None:
+    same = [one._replace(values=(), missed_values=()) for one in batch]
+    for name in ("CG", "nCG", "DCG", "nDCG"):
+        by_value, by_gain = values([f"{name}(gains='value')@3", f"{name}@3"], same)
+        np.testing.assert_allclose(by_value, by_gain, rtol=0, atol=1e-12)
+    ones = [one._replace(values=[1.0] * len(one.gains), missed_values=[1.0] * len(one.missed)) for one in batch]
+    by_value, by_count = values(["R(gains='value')@3", "R@3"], ones)
+    np.testing.assert_array_equal(by_value, by_count)
+
+
+@given(batch=batches(), factor=st.sampled_from([0.5, 2.0, 8.0]))
+def test_the_unit_of_values_changes_no_share(batch: list[Ranking], factor: float) -> None:
+    scaled = [
+        one._replace(
+            values=[value * factor for value in one.values],
+            missed_values=[value * factor for value in one.missed_values],
+        )
+        for one in batch
+    ]
+    texts = ["R(gains='value')@3", "nDCG(gains='value')@3", "nCG(gains='value',unjudged='mean')@3"]
+    for before, after in zip(values(texts, batch), values(texts, scaled), strict=True):
+        np.testing.assert_allclose(after, before, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("unjudged", ["mean", "median"])
+def test_where_all_judged_items_are_alike_every_full_list_is_perfect(unjudged: str) -> None:
+    (found,) = values([f"nDCG(unjudged='{unjudged}')@4"], [Ranking([None, 2, None, None, 2], missed=[2])])
+    np.testing.assert_allclose(found, [1], rtol=0, atol=1e-12)
+
+
+@given(batch=batches())
+def test_an_imputed_gain_never_lowers_a_sum_of_gains(batch: list[Ranking]) -> None:
+    zero, mean = values(["DCG@5", "DCG(unjudged='mean')@5"], batch)
+    assert not (mean < zero - 1e-12).any()
+    assert (np.isnan(zero) == np.isnan(mean)).all()
+
+
+def test_what_a_batch_does_not_hold_is_named() -> None:
+    bare = replace(Lists.of([Ranking([1])]), groups=None, judged_value=None)
+    with pytest.raises(ValueError, match="has no item groups"):
+        MeasureSet.parse(["P(group='tail')@1"]).score(bare)
+    with pytest.raises(ValueError, match="has no values"):
+        MeasureSet.parse(["R(gains='value')@1"]).score(bare)
+
+
+def test_groups_of_a_run_are_numbered_and_need_their_inputs() -> None:
+    asked = MeasureSet.parse(
+        ["P(group='tail')@1", "P@1", "AP(group='rock')", "R(group='tail')@2", "R(gains='value')@2"]
+    )
+    assert asked.groups == ("tail", "rock")
+    assert asked.requiring() == {
+        "train": ["P(group='tail')", "R(group='tail')"],
+        "items.categories": ["AP(group='rock')"],
+        "held_out.value": ["R(gains='value')"],
+    }
+    assert asked.lacking(["held_out", "items"]) == {"train": ["P(group='tail')", "R(group='tail')"]}
+
+
+def test_more_groups_than_bits_are_a_config_error() -> None:
+    names = [f"P(group='c{number}')@1" for number in range(MAX_GROUPS + 1)]
+    assert len(MeasureSet.parse(names[:MAX_GROUPS]).groups) == MAX_GROUPS
+    with pytest.raises(ConfigError, match="measures of 63 item groups; expected at most 62"):
+        MeasureSet.parse(names)
+
+
+def test_the_highest_bit_is_told_apart() -> None:
+    groups = [f"c{number:02}" for number in range(MAX_GROUPS)]
+    one = Ranking([1, 1], groups=[" ".join(groups[:-1]), groups[-1]])
+    found = values([f"P(group='{group}')@2" for group in groups] + [f"RR(group='{groups[-1]}')"], [one])
+    np.testing.assert_array_equal(np.concatenate(found), [1 / 2] * (MAX_GROUPS + 1))
+
+
+@pytest.mark.parametrize("text", ["P(group='tail')@5", "R(gains='value')@5", "ClassAccuracy@5"])
+def test_trec_files_lack_what_these_measures_read(text: str) -> None:
+    with pytest.raises(ConfigError, match="expected one of a run and its judgements"):
+        requested_lines([text], level=1, version=10)

@@ -1,0 +1,134 @@
+"""Which night is reported, and what happened in the nights before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rankeval_spark.errors import ConfigError, InputError
+from rankeval_spark.report.night import Night
+from rankeval_spark.report.tables import ReportTables
+from tests.support.report_tables import EVALUATION, FIRST_NIGHT, Plan, failed, published, runs, together
+
+
+def night_of(tables: ReportTables, **wanted: Any) -> Night:  # noqa: ANN401 - those of Night.of
+    """Find a night."""
+    return Night.of(tables, **{"evaluation": None, "day": None, **wanted})
+
+
+def with_run(tables: ReportTables, day: int, **changes: object) -> ReportTables:
+    """Replace the run of a day."""
+    run = {"evaluation": EVALUATION, "evaluation_date": date(2026, 1, day), "run_id": f"again-{day}"}
+    others = [row for row in tables.runs.to_pylist() if row["evaluation_date"].day != day]
+    return replace(tables, runs=runs(*others, published(Plan(), run, **changes)))
+
+
+def test_the_newest_published_night_is_reported(nights: ReportTables) -> None:
+    night = night_of(together([nights, failed(3)]))
+    assert (night.evaluation, night.day, night.is_published) == (EVALUATION, date(2026, 1, 3), True)
+    assert night.metrics.num_rows == nights.metrics.num_rows / 3
+    assert night.failures == {}
+
+
+def test_a_date_chooses_a_night_that_failed_too(nights: ReportTables) -> None:
+    night = night_of(together([nights, failed(3)]), day=date(2026, 1, 4))
+    assert not night.is_published
+    assert night.failures == {date(2026, 1, 4): "read: no row in data/held_out"}
+    assert (night.metrics.num_rows, night.n_nights) == (0, 3)
+
+
+def test_a_run_that_failed_after_the_night_was_published_changes_nothing(nights: ReportTables) -> None:
+    night = night_of(together([nights, failed(2)]))
+    assert night.is_published
+    assert night.failures == {}
+
+
+def test_later_nights_are_not_part_of_the_history(nights: ReportTables) -> None:
+    night = night_of(together([nights, failed(3)]), day=date(2026, 1, 2))
+    assert night.n_nights == 2
+    assert night.failures == {}
+
+
+def test_a_date_that_is_not_there_is_an_error_that_names_those_that_are(nights: ReportTables) -> None:
+    with pytest.raises(InputError, match="no night of nightly on 2026-02-01; expected a night from 2026-01-01 to 2026"):
+        night_of(nights, day=date(2026, 2, 1))
+
+
+def test_of_several_evaluations_one_is_named(nights: ReportTables) -> None:
+    other = nights.runs.set_column(0, "evaluation", pa.array(["weekly"] * 3))
+    both = replace(nights, runs=pa.concat_tables([nights.runs, other]))
+    with pytest.raises(ConfigError, match="--evaluation: found none; expected one of: nightly, weekly"):
+        night_of(both)
+    assert night_of(both, evaluation="nightly").metrics.num_rows
+    with pytest.raises(
+        InputError, match=r"found 'nigthly'; expected one of: nightly, weekly; did you mean 'nightly'\?"
+    ):
+        night_of(both, evaluation="nigthly")
+
+
+def test_nothing_that_ended_is_an_error() -> None:
+    row = published(Plan(), {"evaluation": "a", "evaluation_date": FIRST_NIGHT, "run_id": "r"}, status="RUNNING")
+    with pytest.raises(InputError, match="found no run that ended"):
+        night_of(ReportTables.of_runs(runs(row)))
+
+
+def test_a_baseline_that_nothing_is_compared_with_is_refused(nights: ReportTables) -> None:
+    assert night_of(nights, baseline="popular").baseline == "popular"
+    with pytest.raises(ConfigError, match="--baseline: found 'als'; expected one of those compared with: popular"):
+        night_of(nights, baseline="als")
+
+
+def test_the_measure_of_the_first_gate_is_looked_at_first(nights: ReportTables) -> None:
+    assert night_of(nights).first == ("nDCG", 10)
+    rules = nights.gates.to_pylist()
+    of_precision = [{**row, "measure": "P", "k": 5} for row in rules]
+    changed = replace(nights, gates=pa.Table.from_pylist(of_precision, schema=nights.gates.schema))
+    night = night_of(changed)
+    assert night.first == ("P", 5)
+    assert night.headlines[:3] == [("P", 5), ("nDCG", 5), ("R", 5)]
+
+
+def test_measures_keep_the_order_of_the_request(nights: ReportTables) -> None:
+    labels = list(dict.fromkeys(label for label, _ in night_of(nights).requested))
+    assert labels[:8] == ["nDCG", "P", "R", "RR", "CatalogCoverage", "MIUF", "ARP", "Personalization"]
+
+
+def test_the_bound_of_a_gate_on_the_value_is_part_of_the_history_and_that_of_a_gain_is_not(
+    nights: ReportTables,
+) -> None:
+    marks = night_of(nights).marks(("nDCG", 10))
+    assert [(row["date"], row["bound"], row["text"]) for row in marks.bounds] == [
+        (f"2026-01-0{day}", 0.1, "at least 0.1") for day in (1, 2, 3)
+    ]
+    assert night_of(nights).marks(("P", 10)).bounds == []
+
+
+def test_a_changed_definition_is_marked_on_the_first_night_that_has_it(nights: ReportTables) -> None:
+    def redefined(measure: dict[str, Any]) -> dict[str, Any]:
+        text = measure["definition"].replace("ties=item_asc", "ties=rank")
+        return {**measure, "definition": text} if measure["measure"] == "nDCG" else measure
+
+    own = nights.runs.to_pylist()[0]["measures"]
+    night = night_of(with_run(nights, 2, measures=[redefined(one) for one in own]))
+    assert night.marks(("nDCG", 10)).redefined == {
+        date(2026, 1, 2): "was ties=item_asc; is ties=rank",
+        date(2026, 1, 3): "was ties=rank; is ties=item_asc",
+    }
+    assert night.marks(("P", 10)).redefined == {}
+
+
+def test_a_night_without_the_measure_is_no_change(nights: ReportTables) -> None:
+    night = night_of(with_run(nights, 2, measures=[]))
+    assert night.marks(("nDCG", 10)).redefined == {}
+
+
+def test_the_newest_run_of_a_night_counts(nights: ReportTables) -> None:
+    again = with_run(nights, 3).runs
+    newest = again.filter(pa.compute.equal(again["run_id"], "again-3")).to_pylist()[0]
+    later = {**newest, "recorded_at": newest["recorded_at"].replace(year=2027)}
+    both = replace(nights, runs=pa.concat_tables([nights.runs, runs(later)]))
+    assert night_of(both).run["run_id"] == "again-3"

@@ -1,0 +1,134 @@
+"""What the rows of ``metrics`` say about groups of users, without a session."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import columns as C
+from rankeval_spark.result_rows.groups import group_rows
+from rankeval_spark.statistics.groups.group_gaps import GroupMeans, gap_of, ratio_interval, worst_interval
+
+TYPES: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in (C.MODEL_ID, C.SLICE, C.MEASURE, "ci_method")),
+        (C.SLICE_VALUES, pa.list_(pa.string())),
+        (C.K, pa.int32()),
+        *((name, pa.int64()) for name in ("n_users", C.N_LISTS)),
+        ("is_small", pa.bool_()),
+        *((name, pa.float64()) for name in (C.VALUE, "std_error", "ci_level")),
+    ]
+)
+
+
+def row(
+    group: list[str | None], value: float | None, std_error: float | None, n: int, **other: str | int | None
+) -> dict[str, Any]:
+    """Give a row of ``metrics`` of a group of users with three lists each."""
+    named = {C.MODEL_ID: "als", C.SLICE: "country", C.MEASURE: "RR", C.K: 10, "ci_level": 0.9, "ci_method": "t"}
+    numbers = {C.VALUE: value, "std_error": std_error, "n_users": n, C.N_LISTS: 3 * n, "is_small": n < 30}
+    return {**named, C.SLICE_VALUES: group, **numbers, **other}
+
+
+def said_of(*rows: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Compare the groups; what is said, by slice and measure."""
+    table = pa.Table.from_pylist(list(rows), schema=TYPES)
+    found = [each for batch in group_rows.to_group_rows(table) for each in batch.to_pylist()]
+    return {(each[C.SLICE], each[C.MEASURE]): each for each in found}
+
+
+def estimate(row_: dict[str, Any]) -> tuple[float, float, float]:
+    return row_[C.VALUE], row_["ci_low"], row_["ci_high"]
+
+
+def test_gap_ratio_and_worst_group_are_those_of_the_groups_that_can_be_compared() -> None:
+    """AT 1/2, DE 1/4 and FR 3/8 are compared; IT is small, NL has no value, and of some users nobody knows."""
+    left_out = (row(["IT"], 0.9, 0.1, 20), row(["NL"], None, None, 0), row([None], 0.1, 0.1, 50))
+    found = said_of(row(["FR"], 3 / 8, 0.03, 60), *left_out, row(["DE"], 1 / 4, 0.02, 40), row(["AT"], 1 / 2, 0.02, 80))
+    values, errors = np.array([1 / 2, 1 / 4, 3 / 8]), np.array([0.02, 0.02, 0.03])
+    groups = GroupMeans(values, errors, np.array([79.0, 39.0, 59.0]), 0.9)
+    gap = gap_of(groups)
+    gap_row, ratio, mad, worst = (
+        found["country", f"{kind}(RR)"] for kind in ("GroupGap", "GroupRatio", "UserMAD", "WorstGroup")
+    )
+    assert estimate(gap_row) == pytest.approx((1 / 4, gap.low, gap.high), rel=0, abs=1e-12)
+    assert estimate(ratio) == pytest.approx((1 / 2, *ratio_interval(groups)), rel=0, abs=1e-12)
+    assert (mad[C.VALUE], mad["ci_low"]) == (pytest.approx((1 / 4 + 1 / 8 + 1 / 8) / 3, rel=0, abs=1e-12), None)
+    assert estimate(worst) == pytest.approx((1 / 4, *worst_interval(groups)), rel=0, abs=1e-12)
+    methods = [each["ci_method"] for each in (gap_row, ratio, mad, worst)]
+    assert methods == ["games-howell", "simultaneous", "none", "simultaneous"]
+    assert [(each[C.SLICE_VALUES], each[C.SLICE_VALUE]) for each in (gap_row, worst)] == [([], ""), (["DE"], "DE")]
+    counts = [(each["n_users"], each["n_left_out"], each["is_small"]) for each in (gap_row, worst)]
+    assert counts == [(180, 70, False), (40, 70, False)]
+    assert [each[C.N_LISTS] for each in (gap_row, worst)] == [3 * 180, 3 * 40]
+
+
+def test_lists_of_groups_of_a_version_that_did_not_count_them_are_unknown() -> None:
+    found = said_of(row(["AT"], 1 / 2, 0.02, 80, n_lists=None), row(["DE"], 1 / 4, 0.02, 40))
+    kinds = ("GroupGap", "WorstGroup")
+    assert [found["country", f"{kind}(RR)"][C.N_LISTS] for kind in kinds] == [None, 3 * 40]
+
+
+def test_one_group_has_nobody_to_be_compared_with() -> None:
+    found = said_of(row(["AT"], 1 / 2, 0.02, 80), row(["IT"], 0.9, 0.1, 20))
+    assert {(each[C.VALUE], each["ci_low"], each["ci_method"], each["is_small"]) for each in found.values()} == {
+        (None, None, "none", True)
+    }
+    assert found["country", "WorstGroup(RR)"][C.SLICE_VALUES] == []
+    assert found["country", "GroupGap(RR)"]["n_users"] == 80
+
+
+def test_the_worst_group_of_an_error_has_the_greatest_value_and_its_interval_is_in_units_of_the_error() -> None:
+    """A root of a mean of squares has the standard error of that mean over twice the root."""
+    rmse: dict[str, str | int] = {C.MEASURE: "RMSE(agg='micro')", C.K: 0}
+    found = said_of(row(["AT"], 1.0, 0.2, 100, **rmse), row(["DE"], 2.0, 0.4, 100, **rmse))
+    worst, gap = (found["country", f"{kind}(RMSE(agg='micro'))"] for kind in ("WorstGroup", "GroupGap"))
+    groups = GroupMeans(np.array([1.0, 2.0]), np.array([0.1, 0.1]), np.array([99.0, 99.0]), 0.9)
+    assert worst[C.SLICE_VALUES] == ["DE"]
+    assert estimate(worst) == pytest.approx((2.0, *worst_interval(groups, is_greatest=True)), rel=0, abs=1e-12)
+    assert estimate(gap) == pytest.approx(tuple(gap_of(groups)[:3]), rel=0, abs=1e-12)
+
+
+def test_of_two_groups_that_are_as_bad_the_first_by_name_is_the_worst_whatever_their_order() -> None:
+    rows = [row(["b", "x"], 0.1, 0.01, 50), row(["a", "z"], 0.1, 0.01, 50), row(["c", "x"], 0.2, 0.01, 50)]
+    for order in (rows, rows[::-1]):
+        found = said_of(*(each | {C.SLICE: "one*other"} for each in order))
+        assert found["one*other", "WorstGroup(RR)"][C.SLICE_VALUE] == "a*z"
+
+
+def test_values_of_all_lists_have_the_freedom_of_the_groups_that_were_left_out_in_turn() -> None:
+    shares = {C.MEASURE: "ItemCoverage", "ci_method": "jackknife"}
+    found = said_of(row(["AT"], 0.5, 0.05, 900, **shares), row(["DE"], 0.3, 0.05, 900, **shares))
+    expected = gap_of(GroupMeans(np.array([0.5, 0.3]), np.full(2, 0.05), np.full(2, 19.0), 0.9))
+    assert estimate(found["country", "GroupGap(ItemCoverage)"]) == pytest.approx(tuple(expected[:3]), rel=0, abs=1e-12)
+
+
+def test_groups_of_items_are_compared_within_each_slice_and_small_ones_left_out() -> None:
+    """In all: |1/2 - 1/4|, |1/2 - 1/8| and |1/4 - 1/8| have the mean 1/4; in DE the tail is small."""
+    everyone = {C.SLICE: "all"}
+    rows = [
+        row([], 1 / 2, 0.01, 90, **{C.MEASURE: "R(group='head')"}, **everyone),
+        row([], 1 / 4, 0.01, 80, **{C.MEASURE: "R(group='middle')"}, **everyone),
+        row([], 1 / 8, 0.01, 70, **{C.MEASURE: "R(group='tail')"}, **everyone),
+        row([], 0.9, 0.01, 90, **{C.MEASURE: "R"}, **everyone),
+        row(["DE"], 1 / 2, 0.01, 40, **{C.MEASURE: "R(group='head')"}),
+        row(["DE"], 1 / 8, 0.01, 30, **{C.MEASURE: "R(group='middle')"}),
+        row(["DE"], 0.9, 0.01, 10, **{C.MEASURE: "R(group='tail')"}),
+        row(["AT"], 1 / 2, 0.01, 40, **{C.MEASURE: "R(group='head')"}),
+    ]
+    table = pa.Table.from_pylist(rows, schema=TYPES)
+    found = [each for batch in group_rows.to_item_rows(table) for each in batch.to_pylist()]
+    facts = (C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, C.VALUE, "n_users", "n_left_out", "is_small", "ci_method")
+    assert sorted([tuple(each[name] for name in facts) for each in found], key=str) == [
+        ("all", [], "ItemMAD(R)", 10, 0.25, 70, 0, False, "none"),
+        ("country", ["AT"], "ItemMAD(R)", 10, None, 0, 0, True, "none"),
+        ("country", ["DE"], "ItemMAD(R)", 10, 0.375, 30, 10, False, "none"),
+    ]
+
+
+def test_one_group_of_items_is_compared_with_nothing() -> None:
+    table = pa.Table.from_pylist([row([], 0.5, 0.1, 90, **{C.MEASURE: "R(group='head')"})], schema=TYPES)
+    assert list(group_rows.to_item_rows(table)) == []

@@ -1,0 +1,51 @@
+"""Files of a results root or of an input that are not what they should be: a fault, and no trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rankeval_spark.errors import ConfigError, without_secrets
+from rankeval_spark.inputs.spark.probes import _objects
+from rankeval_spark.results.storage import roots
+from rankeval_spark.results.storage.file_store import LocalStorage, normalise
+from rankeval_spark.results.storage.locks import Holder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize("text", ['{"product": "rank', "[]", '{"layout": "x"}', '{"layout": null}', "\xff", DEEP])
+def test_marker_that_cannot_be_read_is_a_fault(tmp_path: Path, text: str) -> None:
+    (tmp_path / roots.MARKER).write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"whose _rankeval\.json cannot be read"):
+        roots.claim(LocalStorage(str(tmp_path)), create=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"owner": 1, "process": {}}', b"\xff"])
+def test_lock_that_cannot_be_read_has_no_holder(content: bytes) -> None:
+    assert Holder.from_json(content) is None
+
+
+@pytest.mark.parametrize("line", [DEEP, '{"a": ' * 100_000, "9" * 5000, "nul", ""])
+def test_line_of_json_that_cannot_be_read_has_no_keys(line: str) -> None:
+    assert _objects(line) == []
+
+
+@pytest.mark.parametrize("root", ["file://host/data", "http://host/x", "dbfs:/x", "/a`b", "/a$b", "/a\nb", "jar:/x"])
+def test_results_root_is_a_folder_or_a_known_store(root: str) -> None:
+    with pytest.raises(ConfigError, match="results root"):
+        normalise(root)
+
+
+@pytest.mark.parametrize("text", ["://" * 50_000, "://" + ":" * 100_000, "://a:" * 20_000 + "@"])
+def test_long_text_is_searched_for_secrets_in_a_moment(text: str) -> None:
+    assert without_secrets(text)
+
+
+def test_password_is_hidden_to_the_last_at() -> None:
+    assert without_secrets("no s3a://key:wo@rd@bucket/x here") == "no s3a://(hidden)@bucket/x here"
+    assert without_secrets("abfss://c@account/x") == "abfss://c@account/x"

@@ -1,0 +1,132 @@
+"""What maintenance decides before a table is touched: retention, what is asked for, what can be migrated."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+from pyspark.sql import types as T
+
+from rankeval_spark import schemas
+from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions
+from rankeval_spark.cli.commands.maintain_root import report_lines
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.results import published_results
+from rankeval_spark.results.maintenance.maintenance import Compacted, Deleted, Staged
+from rankeval_spark.results.maintenance.migration import lacking_columns, unlike
+from rankeval_spark.results.maintenance.retention import length_of, require_enough
+from rankeval_spark.results.run_facts import Night
+from rankeval_spark.spark.spark_types import struct_type
+from tests.support.cli import rankeval
+
+DAY = date(2026, 1, 1)
+NIGHT = ("nightly", DAY)
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("interval 30 days", timedelta(days=30)),
+        ("INTERVAL 1 WEEK", timedelta(days=7)),
+        ("168 hours", timedelta(days=7)),
+        ("interval 1 month", None),
+        ("", None),
+    ],
+)
+def test_a_retention_is_read_as_delta_writes_it(text: str, length: timedelta | None) -> None:
+    assert length_of(text) == length
+
+
+@pytest.mark.parametrize("text", ["interval 0 hours", "interval 6 days 23 hours", "for ever"])
+def test_a_retention_that_readers_could_outlive_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"table lists, property delta\.deletedFileRetentionDuration"):
+        require_enough("lists", text)
+
+
+def test_options_that_would_do_nothing_are_refused_without_spark() -> None:
+    done = rankeval("maintain", "nowhere", "--date", "2026-01-01", "--evaluation", "nightly", "--erase-user", " ")
+    assert done.code == 2
+    done.assert_readable()
+    for part in ("--date: found 2026-01-01; expected --keep-days", "--erase-user: found ' '"):
+        assert part in done.message
+    assert "--keep-days" in rankeval("maintain", "nowhere", "--keep-days", "0").message
+
+
+def event(status: str, run_id: str, *names: str) -> dict[str, object]:
+    about = {"evaluation": "nightly", "evaluation_date": DAY, "run_id": run_id}
+    return {**about, "status": status, "n_rows": dict.fromkeys(names, 1)}
+
+
+def test_a_night_is_gone_once_its_deletion_was_published_and_until_it_is_run_again() -> None:
+    published = event("PUBLISHED", "first", "lists", "user_metrics", "metrics")
+    deletion = [event("MAINTAINING", "m", "lists"), event("MAINTAINED", "m", "lists")]
+    assert published_results._deleted([published, deletion[0]]) == {}
+    assert published_results._deleted([published, *deletion]) == {NIGHT: {"lists"}}
+    assert published_results._deleted([published, *deletion, event("PUBLISHED", "again", "lists")]) == {}
+
+
+def test_a_night_that_was_rolled_back_is_not_gone() -> None:
+    assert published_results._deleted([event("MAINTAINED", "crashed", "lists", "checks")]) == {}
+
+
+CHECKS = struct_type(schemas.CHECKS)
+
+
+def without(name: str) -> T.StructType:
+    return T.StructType([field for field in CHECKS if field.name != name])
+
+
+def test_a_column_that_is_lacking_is_added_at_its_place() -> None:
+    assert unlike(without("share"), schemas.CHECKS) == []
+    assert [(field.name, after) for field, after in lacking_columns(without("share"), schemas.CHECKS)] == [
+        ("share", "count")
+    ]
+    assert lacking_columns(CHECKS, schemas.CHECKS) == []
+
+
+def test_measure_columns_are_no_difference() -> None:
+    wide = T.StructType([*struct_type(schemas.USER_METRICS), T.StructField("rr", T.DoubleType())])
+    assert (unlike(wide, schemas.USER_METRICS), lacking_columns(wide, schemas.USER_METRICS)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        pytest.param(
+            T.StructType([*without("share"), T.StructField("share", T.StringType())]),
+            "column share: found string; expected double",
+            id="another type",
+        ),
+        pytest.param(
+            T.StructType([*CHECKS, T.StructField("hint", T.StringType())]),
+            "column hint: found string; expected no such column",
+            id="a newer version",
+        ),
+        pytest.param(
+            T.StructType([*without("share"), CHECKS["share"]]), "found its columns in another order", id="another order"
+        ),
+        pytest.param(without("input"), "column input: found none", id="no key"),
+    ],
+)
+def test_what_is_no_lack_is_named(found: T.StructType, message: str) -> None:
+    (fault,) = unlike(found, schemas.CHECKS)
+    assert message in str(fault)
+
+
+def test_what_was_done_is_told_without_the_id_of_the_user() -> None:
+    done = Maintained(
+        staging=Staged(("a",), ("b", "c")),
+        deleted=Deleted(DAY, (Night("nightly", date(2025, 12, 1)),)),
+        erased={"lists": 2, "user_metrics": 4},
+        compacted={"lists": Compacted(4, 1), "metrics": Compacted(0, 0)},
+        unneeded={"lists": 4, "metrics": 0},
+    )
+    told = list(report_lines(done, MaintenanceOptions(keep_days=30, erase_user="ann-marie")))
+    assert told[0] == "staging: 1 folders removed; 2 of live runs kept"
+    assert told[1].endswith("before 2026-01-01 deleted: 1 nights (nightly, 2025-12-01 to nightly, 2025-12-01)")
+    assert told[2].startswith("one user erased, rows: lists 2, user_metrics 4")
+    assert told[-2:] == [
+        "small files merged: lists 4 -> 1",
+        "files that no version within the retention needs: lists 4; --vacuum deletes them",
+    ]
+    assert "ann-marie" not in "".join(told)

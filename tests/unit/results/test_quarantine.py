@@ -1,0 +1,45 @@
+"""Folders of rows that could not be used go when their night does."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from rankeval_spark.results.publishing import quarantine
+from rankeval_spark.results.run_facts import Night
+from rankeval_spark.results.storage.file_store import LocalStorage
+
+DAYS = (date(2026, 1, 1), date(2026, 1, 2))
+NIGHTS = [Night(name, day) for name in ("nightly", "nightly.sample-0.5") for day in DAYS]
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    for night in NIGHTS:
+        (tmp_path / quarantine.FOLDER / night.slug).mkdir(parents=True)
+    return LocalStorage(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("limits", "kept"),
+    [
+        ({}, []),
+        ({"before": DAYS[1]}, [NIGHTS[1], NIGHTS[3]]),
+        ({"evaluation": Night("nightly", date.min)}, [NIGHTS[2], NIGHTS[3]]),
+        ({"evaluation": Night("nightly", date.min), "before": DAYS[1]}, NIGHTS[1:]),
+    ],
+)
+def test_rows_of_old_nights_and_of_one_evaluation_are_removed(
+    storage: LocalStorage, limits: dict[str, object], kept: list[Night]
+) -> None:
+    removed = quarantine.remove(storage, **limits)  # type: ignore[arg-type] # passed on as it came
+    assert sorted(removed) == sorted({night.slug for night in NIGHTS} - {night.slug for night in kept})
+    assert storage.names(quarantine.FOLDER) == sorted(night.slug for night in kept)
+
+
+def test_a_night_without_such_rows_leaves_none_of_its_last_run(storage: LocalStorage) -> None:
+    quarantine.replace(storage, NIGHTS[0], None)
+    assert NIGHTS[0].slug not in storage.names(quarantine.FOLDER)
+    assert quarantine.quarantine_path(storage, NIGHTS[1]).endswith(f"{quarantine.FOLDER}/{NIGHTS[1].slug}")

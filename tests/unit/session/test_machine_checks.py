@@ -1,0 +1,100 @@
+"""What `rankeval doctor` finds on a machine, without starting Spark."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from rankeval_spark.cli.commands import doctor
+from rankeval_spark.errors import EnvironmentFaultError, Fault
+from rankeval_spark.spark.doctor import machine_checks
+from rankeval_spark.spark.doctor.machine_checks import Check
+
+FIT = Check("Java", ok=True, found="17")
+UNFIT = Check("free disk", ok=False, found="0.1 GB for /tmp", fix="free 2 GB there")
+
+
+def test_this_machine_has_what_the_locks_name() -> None:
+    outcomes = [machine_checks.check_python_version(), machine_checks.check_packages(), machine_checks.check_arrow()]
+
+    assert [outcome for outcome in outcomes if not outcome.ok] == []
+
+
+def test_pyarrow_that_does_not_import_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    assert not machine_checks.check_arrow().ok
+
+
+def test_another_spark_in_spark_home_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.13-3.5.1.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+
+    outcome = machine_checks.check_spark_version()
+
+    assert not outcome.ok
+    assert outcome.found.startswith("3.5.1 in ")
+
+
+def test_zone_of_spark_defaults_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.sql.session.timeZone Asia/Tokyo\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+
+    assert not machine_checks.check_time_zone().ok
+
+
+def test_full_disk_is_a_fault_also_for_a_folder_that_is_not_there_yet(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**8))
+
+    assert not machine_checks.check_free_disk(tmp_path / "not" / "yet").ok
+
+
+def test_root_that_is_not_there_yet_is_fit_and_not_made(tmp_path: Path) -> None:
+    root = tmp_path / "new" / "results"
+
+    assert machine_checks.check_writable_root(str(root)).ok
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_root_below_a_file_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    assert not machine_checks.check_writable_root(f"file://{tmp_path}/file/results").ok
+
+
+def test_root_in_another_store_is_left_to_the_run() -> None:
+    assert machine_checks.check_writable_root("s3://bucket/results").ok
+
+
+def test_error_made_for_people_is_an_outcome() -> None:
+    def check() -> Check:
+        raise EnvironmentFaultError(Fault(where="Java", found="none", expected="17", fix="install one"))
+
+    assert machine_checks.guarded(check) == Check("Java", ok=False, found="none", fix="install one")
+
+
+def test_run_is_refused_with_all_faults_at_once() -> None:
+    machine_checks.require_fit([FIT])
+
+    with pytest.raises(EnvironmentFaultError) as caught:
+        machine_checks.require_fit([UNFIT, FIT, UNFIT])
+
+    assert [fault.fix for fault in caught.value.faults] == ["free 2 GB there"] * 2
+
+
+@pytest.mark.parametrize(("outcome", "code"), [(FIT, 0), (UNFIT, 1)])
+def test_doctor_ends_with_1_when_there_is_a_fault(monkeypatch: pytest.MonkeyPatch, outcome: Check, code: int) -> None:
+    monkeypatch.setattr(machine_checks, "checks", lambda _: iter([FIT, outcome]))
+    said = io.StringIO()
+
+    assert doctor.doctor_command(is_quick=True, console=Console(file=said, width=100)) == code
+    assert (UNFIT.fix in said.getvalue()) == (not outcome.ok)

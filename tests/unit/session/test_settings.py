@@ -1,0 +1,156 @@
+"""Settings, and whose word counts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankeval_spark.config.redaction import Filled
+from rankeval_spark.spark.runtime.java import Java
+from rankeval_spark.spark.runtime.spark_home import driver_environment, quiet_environment, spark_defaults
+from rankeval_spark.spark.session import builder, settings
+
+JAVA = Java(Path("/opt/jdk"), 17, "JAVA_HOME")
+
+
+def test_local_heap_is_between_one_and_four_gigabytes() -> None:
+    assert 1 <= settings.local_heap_gigabytes() <= 4
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,3]", "local-cluster[2,1,1024]"])
+def test_local_masters(master: str) -> None:
+    assert builder.is_local(master)
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host", "", "localhost"])
+def test_masters_of_clusters(master: str) -> None:
+    assert not builder.is_local(master)
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [
+        ("local", 1),
+        ("local[3]", 3),
+        ("local[3,2]", 3),
+        ("local-cluster[2,4,1024]", 8),
+        ("local[*]", os.cpu_count()),
+        ("local[*,2]", os.cpu_count()),
+        ("local[0]", 1),
+        ("local-cluster[2]", os.cpu_count()),
+    ],
+)
+def test_cores_of_local_masters(master: str, cores: int) -> None:
+    assert builder.cores_of(master) == cores
+
+
+@pytest.mark.parametrize(
+    ("cores", "partitions", "least"), [(1, 8, "16MB"), (2, 16, "8MB"), (16, 128, "1MB"), (64, 200, "1MB")]
+)
+def test_small_machines_have_few_partitions(tmp_path: Path, cores: int, partitions: int, least: str) -> None:
+    local = settings.local_settings(tmp_path, cores=cores)
+
+    assert local["spark.sql.shuffle.partitions"] == str(partitions)
+    assert local["spark.sql.adaptive.coalescePartitions.minPartitionSize"] == least
+
+
+def test_workers_find_the_package_of_the_driver() -> None:
+    of_workers = settings.worker_settings({})
+    module = of_workers["spark.python.daemon.module"].replace(".", "/")
+    assert (Path(of_workers["spark.executorEnv.PYTHONPATH"]) / f"{module}.py").is_file()
+
+
+@pytest.mark.parametrize(
+    "key", ["spark.python.daemon.module", "spark.python.use.daemon", "spark.executorEnv.PYTHONPATH"]
+)
+def test_workers_that_the_user_chooses_are_left_alone(key: str) -> None:
+    assert settings.worker_settings({key: "anything"}) == {}
+
+
+def test_defaults_file_is_read_with_spaces_and_equals_signs(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# a comment\n\nspark.master   yarn\nspark.jars=/a b/delta.jar\nspark.x.options  -Da=b -Dc=d\nspark.empty\n"
+    )
+
+    assert spark_defaults({"SPARK_CONF_DIR": str(tmp_path)}) == {
+        "spark.master": "yarn",
+        "spark.jars": "/a b/delta.jar",
+        "spark.x.options": "-Da=b -Dc=d",
+    }
+
+
+def test_logging_of_a_conf_folder_is_left_alone(tmp_path: Path) -> None:
+    assert "SPARK_CONF_DIR" not in quiet_environment({"SPARK_CONF_DIR": str(tmp_path)})
+    assert "SPARK_CONF_DIR" in quiet_environment({})
+
+
+def test_environment_is_as_before_after_the_driver_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "python3")
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    before = dict(os.environ)
+
+    with driver_environment(JAVA, is_local=True):
+        inside = dict(os.environ)
+
+    assert inside["PYSPARK_PYTHON"] == sys.executable
+    assert inside["JAVA_HOME"] == "/opt/jdk"
+    assert "SPARK_HOME" in inside
+    assert dict(os.environ) == before
+
+
+def test_python_of_a_cluster_is_not_overruled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python/bin/python")
+
+    with driver_environment(JAVA, is_local=False):
+        assert os.environ["PYSPARK_PYTHON"] == "/opt/python/bin/python"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0"},
+        {"spark.jars": "/opt/delta-spark_4.2_2.13-4.4.0.jar,/opt/delta-storage-4.4.0.jar"},
+        {"spark.driver.extraClassPath": "/opt/delta-spark_4.2_2.13-4.4.0.jar"},
+    ],
+)
+def test_nothing_is_fetched_where_delta_is_configured(options: dict[str, str]) -> None:
+    assert builder.brings_delta(options)
+
+
+def test_given_jars_are_added_to_those_of_the_user() -> None:
+    assert builder._added_jars({"spark.jars": "/a/b.jar"}, [Path("/c d/e.jar")]) == {
+        "spark.jars": "/a/b.jar,/c d/e.jar"
+    }
+    assert builder._added_jars({}, []) == {}
+
+
+def test_given_class_paths_come_before_ours() -> None:
+    of_user = builder._on_class_path({"spark.driver.extraClassPath": "/a/b.jar"}, [Path("/c d/e.jar")])
+    assert of_user["spark.driver.extraClassPath"].startswith("/a/b.jar:/c d/e.jar:")
+    assert of_user["spark.driver.extraClassPath"].endswith("/jars/*")
+
+
+def test_java_options_of_others_come_after_ours() -> None:
+    theirs = {"spark.driver.defaultJavaOptions": "-Dtheirs=1"}
+
+    joined = settings.java_settings(theirs, ["-XX:SharedArchiveFile=/a b/x.jsa", '-Dq="'])
+
+    assert joined == {"spark.driver.defaultJavaOptions": '"-XX:SharedArchiveFile=/a b/x.jsa" "-Dq=\\"" -Dtheirs=1'}
+
+
+def test_java_options_from_the_environment_are_not_joined_to_ours() -> None:
+    assert settings.java_settings({"spark.driver.defaultJavaOptions": Filled("-Dkey=secret")}, ["-Da=b"]) == {}
+
+
+@pytest.mark.parametrize(("master", "alone"), [("local", True), ("local[2]", True), ("local-cluster[2,1,1024]", False)])
+def test_a_local_driver_is_alone_without_executors(master: str, alone: bool) -> None:
+    assert builder.is_alone(master) is alone
+
+
+def test_extensions_of_the_user_are_kept() -> None:
+    extended = builder._with_delta_extension({"spark.sql.extensions": "org.example.Extension"})
+
+    assert extended["spark.sql.extensions"] == f"org.example.Extension,{settings.DELTA_EXTENSION}"

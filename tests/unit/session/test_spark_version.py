@@ -1,0 +1,126 @@
+"""A pyspark that this package does not work with is named, whatever is imported or run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from rankeval_spark import __version__
+from rankeval_spark.errors import EnvironmentFaultError
+from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
+from tests.support.cli import JAVA_WORDS, PROJECT
+
+OLD = '__version__ = "3.5.5"\n'
+BROKEN = 'raise TypeError("code() argument 13 must be str, not int")\n'
+ABSENT = """raise ModuleNotFoundError("No module named 'pyspark'")\n"""
+PARTLY = '__version__ = "4.2.0"\nSparkConf = SparkContext = None\n'
+
+
+def python(folder: Path, pyspark: str, *arguments: str, errors: str = "") -> subprocess.CompletedProcess[str]:
+    """Run Python where another pyspark is found first."""
+    package = folder / "first" / "pyspark"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(pyspark)
+    (package / "errors.py").write_text(errors)
+    path = os.pathsep.join([str(package.parent), str(PROJECT)])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_pyspark_of_the_tests_is_fit() -> None:
+    require_spark()
+
+
+def test_an_import_shows_the_version_that_was_found(tmp_path: Path) -> None:
+    done = python(tmp_path, OLD, "-c", "from rankeval_spark import build_session")
+
+    last = done.stderr.strip().splitlines()[-1]
+    assert f"pyspark: found 3.5.5 in {tmp_path / 'first' / 'pyspark'}; expected 4.0 to 4.2" in last
+    assert "pip install 'rankeval-spark[spark]'" in last
+    assert "cannot import name" not in done.stderr
+
+
+def test_frames_of_a_spark_that_is_too_old_show_its_version(tmp_path: Path) -> None:
+    program = """
+        from rankeval_spark import evaluate
+        frame = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe", "columns": ["user_id", "item_id"]})()
+        evaluate(frame, frame, measures=["nDCG@10"])
+    """
+    done = python(tmp_path, OLD, "-c", textwrap.dedent(program))
+
+    assert "pyspark: found 3.5.5 in " in done.stderr.strip().splitlines()[-1]
+
+
+def test_an_import_shows_why_pyspark_cannot_be_imported(tmp_path: Path) -> None:
+    done = python(tmp_path, BROKEN, "-c", "from rankeval_spark import build_session")
+
+    assert "pyspark: found none that can be imported (code() argument 13 must be str, not int)" in done.stderr
+    assert "cannot import name" not in done.stderr
+
+
+def test_without_pyspark_the_extra_is_named_and_the_rest_works(tmp_path: Path) -> None:
+    program = """
+        import rankeval_spark
+        from rankeval_spark.config import load_config
+        from rankeval_spark.measures import registry
+        print(rankeval_spark.__version__, rankeval_spark.evaluate.__name__, rankeval_spark.Results.__name__)
+        rankeval_spark.build_session
+    """
+    done = python(tmp_path, ABSENT, "-c", textwrap.dedent(program))
+
+    assert done.stdout.split() == [__version__, "evaluate", "Results"]
+    assert "pip install 'rankeval-spark[spark]'" in done.stderr.strip().splitlines()[-1]
+
+
+def test_without_pyspark_measures_are_explained_and_configs_are_checked(tmp_path: Path) -> None:
+    explained = python(tmp_path, ABSENT, "-m", "rankeval_spark", "measures", "nDCG")
+    assert explained.returncode == 0, explained.stderr
+
+    config = str(PROJECT / "conf" / "demo.yaml")
+    checked = subprocess.run(
+        [sys.executable, "-m", "rankeval_spark", "validate", config],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "first"), str(PROJECT)])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_a_failure_within_an_import_is_not_hidden(tmp_path: Path) -> None:
+    """Python takes an AttributeError for a name that is not there, and says nothing of its cause."""
+    errors = """raise AttributeError("module 'numpy' has no attribute 'float_'")"""
+    done = python(tmp_path, PARTLY, "-c", "from rankeval_spark import build_session", errors=errors)
+
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.endswith("rankeval_spark.spark.session cannot be imported: module 'numpy' has no attribute 'float_'")
+    assert "cannot import name" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("reproduce", "results", "--run-id", "one")])
+def test_a_command_ends_with_one_message(tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = python(tmp_path, OLD, "-m", "rankeval_spark", *command)
+
+    assert done.returncode == 1
+    assert done.stderr.count("error: ") == 1
+    assert "pyspark: found 3.5.5 in " in done.stderr
+    assert not [word for word in JAVA_WORDS if word in done.stderr]
+
+
+def test_it_is_an_error_of_the_environment_and_of_the_import() -> None:
+    assert issubclass(UnsupportedSparkError, EnvironmentFaultError)
+    assert issubclass(UnsupportedSparkError, ImportError)

@@ -1,0 +1,201 @@
+"""The gap between groups, and an interval that knows that the extremes were picked."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rankeval_spark.statistics import distributions
+from rankeval_spark.statistics.groups import gap_permutation
+from rankeval_spark.statistics.groups.group_gaps import GroupMeans, gap_of, ratio_interval, worst_interval
+from rankeval_spark.statistics.intervals import wilson_interval
+from rankeval_spark.statistics.resampling import hashed_random
+from rankeval_spark.statistics.resampling.replicate_sums import Draws
+
+
+def test_gap_ratio_and_mean_difference_are_those_of_all_pairs() -> None:
+    values = [0.2, 0.5, 0.4, 0.1]
+    found = gap_of(GroupMeans(np.array(values), np.full(4, 0.1), np.full(4, 20.0), 0.95))
+    differences = [abs(one - other) for one, other in itertools.combinations(values, 2)]
+    assert found.gap == pytest.approx(0.5 - 0.1, rel=0, abs=1e-12)
+    assert found.ratio == pytest.approx(0.1 / 0.5, rel=0, abs=1e-12)
+    assert found.mad == pytest.approx(sum(differences) / 6, rel=0, abs=1e-12)
+
+
+def test_of_two_groups_with_equal_errors_the_interval_is_that_of_welch() -> None:
+    """The studentized range of two is sqrt(2) |t|; 2 x 24 degrees of freedom are a whole number of two digits."""
+    found = gap_of(GroupMeans(np.array([0.5, 0.2]), np.array([0.05, 0.05]), np.array([24.0, 24.0]), 0.9))
+    half = stats.t.ppf(0.95, 48) * np.hypot(0.05, 0.05)
+    np.testing.assert_allclose([found.low, found.high], [0.3 - half, 0.3 + half], rtol=0, atol=1e-8)
+
+
+def test_groups_drawn_from_one_population_have_an_interval_that_holds_0() -> None:
+    """21 groups of 100 users: the gap is always above 0, and its interval misses 0 in about 5 % of trials at most."""
+    draw = np.random.default_rng(20260101)
+    missed = 0
+    for _ in range(200):
+        users = draw.normal(0.3, 0.3, (21, 100))
+        errors = users.std(axis=1, ddof=1) / 10
+        found = gap_of(GroupMeans(users.mean(axis=1), errors, np.full(21, 99.0), 0.95))
+        assert found.gap > 0
+        missed += bool(found.low > 0)
+    assert missed <= 20
+
+
+@pytest.mark.parametrize(("values", "is_there"), [([], False), ([0.5], False), ([0.5, 0.5], True)])
+def test_a_difference_takes_two_groups(values: list[float], is_there: bool) -> None:
+    found = gap_of(GroupMeans(np.array(values), np.zeros(len(values)), np.ones(len(values)), 0.95))
+    expected = (0.0, 0.0, 0.0, 1.0, 0.0) if is_there else (np.nan,) * 5
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_without_an_error_there_is_no_interval_and_without_a_positive_value_no_ratio() -> None:
+    found = gap_of(GroupMeans(np.array([0.0, -1.0]), np.array([np.nan, 0.1]), np.array([0.0, 5.0]), 0.95))
+    np.testing.assert_array_equal(found, (1.0, np.nan, np.nan, np.nan, 1.0))
+
+
+def test_ratio_lies_between_the_quotients_of_simultaneous_bounds() -> None:
+    values, errors = np.array([0.2, 0.5, 0.4]), np.array([0.02, 0.03, 0.01])
+    low, high = ratio_interval(GroupMeans(values, errors, np.full(3, 60.0), 0.95))
+    half = stats.t.ppf(1 - 0.05 / 6, 60) * errors
+    assert low == pytest.approx((0.2 - half[0]) / (0.5 + half[1]), rel=1e-12)
+    assert high == pytest.approx((0.2 + half[0]) / (0.5 - half[1]), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "errors", "expected"),
+    [
+        ([0.5], [0.1], (np.nan, np.nan)),
+        ([0.0, 0.0], [0.0, 0.0], (np.nan, np.nan)),
+        ([0.2, 0.5], [0.1, np.nan], (np.nan, np.nan)),
+        ([0.0, 0.1], [0.0, 9.0], (0.0, 1.0)),
+        ([0.5, 0.5], [0.0, 0.0], (1.0, 1.0)),
+    ],
+)
+def test_ratio_has_bounds_where_there_is_one(
+    values: list[float], errors: list[float], expected: tuple[float, float]
+) -> None:
+    found = ratio_interval(GroupMeans(np.array(values), np.array(errors), np.full(len(values), 9.0), 0.95))
+    np.testing.assert_array_equal(found, expected)
+
+
+USERS = hashed_random.user_hashes([f"user {number}" for number in range(1200)])
+SHARES = np.array([700, 400, 100]) / 1200
+LABELS = np.repeat([0, 1, 2], [700, 400, 100])
+
+
+def p_of(values: np.ndarray, seed: int = 1) -> float:
+    """P of the gap of three groups, from two parts of the users."""
+    parts = [
+        gap_permutation.relabel(values[part, None], USERS[part], Draws(400, seed), SHARES)
+        for part in (slice(0, 500), slice(500, None))
+    ]
+    means = [values[label == LABELS].mean() for label in range(3)]
+    gap = np.array([max(means) - min(means)])
+    return float(gap_permutation.gap_p(gap, parts[0].merge(parts[1]))[0])
+
+
+def test_random_labels_keep_the_shares_of_the_groups() -> None:
+    found = gap_permutation.relabel(np.ones((1200, 1)), USERS, Draws(400, 1), SHARES)
+    np.testing.assert_allclose(found.n[:, 0].mean(axis=1), 1200 * SHARES, rtol=0.03)
+    np.testing.assert_array_equal(found.n, found.sums)
+    np.testing.assert_array_equal(found.n.sum(axis=0), np.full((1, 400), 1200.0))
+
+
+def test_gap_of_random_labels_is_like_that_of_permuted_ones() -> None:
+    draw = np.random.default_rng(9)
+    values = draw.normal(0, 1, 1200) + 0.15 * (LABELS == 2)
+    gaps = []
+    for _ in range(2000):
+        shuffled = draw.permutation(LABELS)
+        means = [values[shuffled == label].mean() for label in range(3)]
+        gaps.append(max(means) - min(means))
+    means = [values[label == LABELS].mean() for label in range(3)]
+    assert p_of(values) == pytest.approx(np.mean(np.array(gaps) >= max(means) - min(means)), abs=0.08)
+
+
+def test_a_gap_that_lot_does_not_make_has_the_least_p_and_none_has_1() -> None:
+    assert p_of(LABELS.astype(np.float64)) == 1 / 401
+    assert p_of(np.ones(1200)) == 1.0
+
+
+def test_users_without_a_value_have_no_part_in_the_gap() -> None:
+    values = np.where(np.arange(1200) % 2 == 0, 1.0, np.nan)[:, None]
+    found = gap_permutation.relabel(values, USERS, Draws(5, 1), SHARES)
+    np.testing.assert_array_equal(found.n.sum(axis=0), np.full((1, 5), 600.0))
+    assert gap_permutation.gap_p(np.array([0.0, np.nan])[:1], found)[0] == 1.0
+
+
+def test_worst_group_lies_between_the_least_simultaneous_bounds() -> None:
+    draw = np.random.default_rng(5)
+    held = 0
+    for _ in range(300):
+        users = draw.normal(0.3, 0.3, (8, 100)) + 0.02 * np.arange(8)[:, None]
+        errors = users.std(axis=1, ddof=1) / 10
+        low, high = worst_interval(GroupMeans(users.mean(axis=1), errors, np.full(8, 99.0), 0.95))
+        held += bool(low <= 0.3 <= high)
+    assert held >= 285
+    assert np.isnan(worst_interval(GroupMeans(np.zeros(0), np.zeros(0), np.zeros(0), 0.95))).all()
+    assert np.isnan(
+        worst_interval(GroupMeans(np.array([0.1, 0.2]), np.array([0.1, np.nan]), np.full(2, 9.0), 0.95))
+    ).all()
+
+
+def test_rows_are_compared_at_once_each_without_the_groups_that_it_leaves_out() -> None:
+    draw = np.random.default_rng(11)
+    values, errors = draw.uniform(0.1, 0.9, (5, 6)), draw.uniform(0.01, 0.1, (5, 6))
+    freedom = draw.integers(5, 400, (5, 6)).astype(np.float64)
+    left_out = draw.uniform(size=(5, 6)) < np.array([0, 0.3, 0.5, 0.8, 1])[:, None]
+    together = np.where(left_out, np.nan, values)
+    for function in (gap_of, ratio_interval, worst_interval):
+        rows = np.stack(function(GroupMeans(together, errors, freedom, 0.95)), axis=-1)
+        for row, out in enumerate(left_out):
+            alone = function(GroupMeans(values[row, ~out], errors[row, ~out], freedom[row, ~out], 0.95))
+            np.testing.assert_allclose(rows[row], np.stack(alone), rtol=0, atol=1e-12)
+
+
+def test_the_worst_value_of_an_error_is_the_greatest() -> None:
+    values, errors, freedom = np.array([0.2, 0.5]), np.array([0.02, 0.03]), np.full(2, 60.0)
+    low, high = worst_interval(GroupMeans(values, errors, freedom, 0.95), is_greatest=True)
+    mirrored = worst_interval(GroupMeans(-values, errors, freedom, 0.95))
+    np.testing.assert_allclose((low, high), (-mirrored[1], -mirrored[0]), rtol=0, atol=1e-15)
+    least = worst_interval(GroupMeans(values, errors, freedom, 0.95))
+    twice = (np.tile(values, (2, 1)), np.tile(errors, (2, 1)), np.tile(freedom, (2, 1)))
+    both = worst_interval(GroupMeans(*twice, 0.95), is_greatest=np.array([True, False]))
+    np.testing.assert_array_equal(np.stack(both, axis=1), [(low, high), least])
+
+
+def test_quantile_of_the_range_is_that_of_scipy_also_with_little_freedom() -> None:
+    for n_groups, freedom in ((2, 48), (21, 99), (5, 3)):
+        expected = stats.studentized_range.ppf(0.95, n_groups, freedom)
+        assert distributions.studentized_range_quantile(0.95, n_groups, freedom) == pytest.approx(
+            expected, rel=0, abs=1e-8
+        )
+
+
+@pytest.mark.parametrize(
+    ("n", "shares"), [(30, (0.02, 0.5)), (50, (0.02, 0.5)), (200, (0.005, 0.3)), (30, (0.001, 0.03))]
+)
+def test_bounds_of_shares_hold_also_where_a_group_has_no_hit_at_all(n: int, shares: tuple[float, float]) -> None:
+    """Such a group has no spread, and is no more certain than one with a hit; 2,000 draws of a nominal 95 %."""
+    true = np.array(shares)
+    hits = np.random.default_rng(7).binomial(n, true, (2000, 2)) / n
+    estimates = hits, np.sqrt(hits * (1 - hits) / (n - 1)), np.full((2000, 2), n - 1.0), 0.95
+    worst_low, worst_high = worst_interval(GroupMeans(*estimates, is_share=True))
+    ratio_low, ratio_high = ratio_interval(GroupMeans(*estimates, is_share=True))
+    gap = gap_of(GroupMeans(*estimates, is_share=True))
+    least, greatest, has_ratio = true.min(), true.max(), ~np.isnan(ratio_low)
+    assert np.mean((worst_low <= least) & (least <= worst_high)) > 0.95
+    assert np.mean((ratio_low <= least / greatest) & (least / greatest <= ratio_high), where=has_ratio) > 0.95
+    assert np.mean((gap.low <= greatest - least) & (greatest - least <= gap.high)) > 0.925
+
+
+def test_a_share_of_nobody_has_the_bounds_of_wilson_at_the_level_of_all_groups() -> None:
+    low, high = worst_interval(
+        GroupMeans(np.array([0.0, 0.5]), np.array([0.0, 0.09]), np.full(2, 29.0), 0.95, is_share=True)
+    )
+    assert low == 0
+    assert high == pytest.approx(float(wilson_interval(30, 0.0, 0.0, 0.975)[1]), rel=1e-12)

@@ -1,0 +1,236 @@
+"""Differences of users in one pass, and what a paired comparison makes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from rankeval_spark.statistics.comparisons import paired_differences, paired_tests, sign_randomization
+from rankeval_spark.statistics.comparisons.paired_differences import Differences, PairedValues
+from rankeval_spark.statistics.resampling import hashed_random
+from rankeval_spark.statistics.resampling.replicate_sums import Draws
+
+if TYPE_CHECKING:
+    from rankeval_spark.statistics.comparisons.paired_tests import Comparison
+
+values_or_undefined = st.sampled_from([0.0, 0.1, 0.2, 0.3, 1 / 3, 0.7]) | st.floats(-1, 1) | st.just(np.nan)
+matrices = arrays(np.float64, (40, 2), elements=values_or_undefined)
+
+
+def of(values: np.ndarray, baseline: np.ndarray) -> Differences:
+    """Differences of everyone, in one column if there is one."""
+    values, baseline = (each[:, None] if each.ndim == 1 else each for each in (values, baseline))
+    return paired_differences.differences_by_group(
+        PairedValues.of(values, baseline), np.zeros(len(values), dtype=np.int64), 1
+    )
+
+
+def compared(values: np.ndarray, baseline: np.ndarray, **options: int) -> Comparison:
+    return paired_tests.compare_means(of(values, baseline), level=0.95, **options)
+
+
+def assert_same(left: Differences, right: Differences) -> None:
+    for name in ("n", "mean", "m2"):
+        for side in ("numerator", "denominator"):
+            one, other = (getattr(getattr(each.moments, side), name) for each in (left, right))
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(left.moments.cross, right.moments.cross, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(left.absolute, right.absolute, rtol=0, atol=1e-12)
+    for name in ("low", "high", "ladder", "few"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
+
+
+@given(
+    values=matrices, baseline=matrices, group=arrays(np.int64, 40, elements=st.integers(0, 2)), cut=st.integers(0, 40)
+)
+def test_merging_any_split_gives_the_aggregates_of_the_whole(
+    values: np.ndarray, baseline: np.ndarray, group: np.ndarray, cut: int
+) -> None:
+    parts = [
+        paired_differences.differences_by_group(PairedValues.of(values[part], baseline[part]), group[part], 3)
+        for part in (slice(cut), slice(cut, None))
+    ]
+    whole = paired_differences.differences_by_group(PairedValues.of(values, baseline), group, 3)
+    assert_same(parts[0].merge(parts[1]), whole)
+    assert_same(parts[1].merge(parts[0]), whole)
+
+
+@given(values=matrices, baseline=matrices)
+def test_aggregates_are_read_back_from_bytes_as_they_were(values: np.ndarray, baseline: np.ndarray) -> None:
+    group = np.repeat([0, 2], [12, 28])  # few users, nobody, and more
+    for place, state in enumerate(
+        paired_differences.differences_by_group(PairedValues.of(values, baseline), group, 3).to_bytes()
+    ):
+        own = group == place
+        alone = paired_differences.differences_by_group(
+            PairedValues.of(values[own], baseline[own]), np.zeros(own.sum(), dtype=np.int64), 1
+        )
+        assert_same(Differences.from_bytes(state), alone)
+
+
+@given(values=matrices, baseline=matrices)
+def test_wins_ties_and_losses_are_those_of_the_definition(values: np.ndarray, baseline: np.ndarray) -> None:
+    """Up to the nearest rung: no difference lies within a factor of 8 of 1e-10 of the mean, or below the ladder."""
+    d = paired_differences.difference_of(values, baseline)
+    found = of(values, baseline)
+    for column in range(2):
+        own = d[~np.isnan(d[:, column]), column]
+        eps = 1e-10 * np.abs(own).mean() if own.size else 0.0
+        is_near = (np.abs(own) > eps / 8) & (np.abs(own) < eps * 8)
+        if (is_near | ((own != 0) & (np.abs(own) < 2.0**-80))).any():
+            continue
+        wins, ties, losses = (int(each[0, column]) for each in found.wins_ties_losses)
+        assert (wins, ties, losses) == ((own > eps).sum(), (np.abs(own) <= eps).sum(), (own < -eps).sum())
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_what_rounding_leaves_of_equal_values_is_a_tie_at_any_scale(scale: float) -> None:
+    values = np.array([0.1 + 0.2, 0.5, 0.7, 0.2] * 10) * scale
+    baseline = np.array([0.3, 0.2, 0.9, 0.2] * 10) * scale
+    assert [int(each[0, 0]) for each in of(values, baseline).wins_ties_losses] == [10, 20, 10]
+
+
+def test_the_order_in_which_sums_were_added_up_is_no_difference() -> None:
+    """A re-ranker that leaves the items as they are: every user's sum has other last bits, and six found one more."""
+    draw = np.random.default_rng(2)
+    items = draw.random((500, 10))
+    sums, reordered = (np.add.accumulate(each, axis=1)[:, -1] for each in (items, items[:, ::-1]))
+    assert (sums != reordered).sum() > 100
+    found = of(reordered, sums)
+    assert [int(each[0, 0]) for each in found.wins_ties_losses] == [0, 500, 0]
+    assert (found.low[0, 0], found.high[0, 0], found.n_other_than_0[0, 0]) == (0, 0, 0)
+    more = np.where(np.arange(500) < 6, reordered + 0.5, reordered)
+    compared_ = compared(more, sums)
+    assert (compared_.test[0, 0], compared_.p[0, 0]) == ("exact", 2 / 2**6)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.3, 1e6])
+def test_t_p_and_interval_are_those_of_scipy(offset: float) -> None:
+    draw = np.random.default_rng(5)
+    baseline = draw.random((200, 3)) + offset
+    values = baseline + draw.normal(0.01, 0.1, (200, 3))
+    found = compared(values, baseline)
+    oracle = stats.ttest_rel(values, baseline)
+    np.testing.assert_allclose(found.p[0], oracle.pvalue, rtol=1e-9, atol=0)
+    ends = oracle.confidence_interval(0.95)
+    np.testing.assert_allclose([found.low[0], found.high[0]], [ends.low, ends.high], rtol=0, atol=1e-9)
+    for side, name in ((found.p_less, "less"), (found.p_greater, "greater")):
+        np.testing.assert_allclose(side[0], stats.ttest_rel(values, baseline, alternative=name).pvalue, rtol=1e-9)
+    assert set(found.test.ravel()) == {"t"}
+    d = values - baseline
+    np.testing.assert_allclose(found.effect_size[0], d.mean(axis=0) / d.std(axis=0, ddof=1), rtol=1e-9)
+
+
+@given(values=matrices, baseline=matrices)
+def test_swapping_the_runs_flips_the_difference_and_keeps_p(values: np.ndarray, baseline: np.ndarray) -> None:
+    one, other = compared(values, baseline), compared(baseline, values)
+    np.testing.assert_allclose(one.delta, -other.delta, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(one.effect_size, -other.effect_size, rtol=1e-9)
+    np.testing.assert_allclose(one.p, other.p, rtol=1e-9)
+    np.testing.assert_allclose(one.p_less, other.p_greater, rtol=1e-9)
+    np.testing.assert_allclose(one.low, -other.high, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(one.n_wins, other.n_losses)
+    np.testing.assert_array_equal(one.test, other.test)
+
+
+@given(values=arrays(np.float64, (30, 2), elements=st.floats(-1, 1)))
+def test_same_run_twice_differs_by_0_with_a_p_of_1(values: np.ndarray) -> None:
+    found = compared(values, values)
+    for each, expected in (
+        (found.delta, 0.0), (found.low, 0.0), (found.high, 0.0), (found.p, 1.0), (found.p_less, 1.0),
+        (found.n_ties, 30), (found.is_degenerate, True), (found.test, "equal"), (found.reason, ""),
+    ):  # fmt: skip  # a pair a line would be a page
+        np.testing.assert_array_equal(each, np.full((1, 2), expected))
+
+
+def test_equal_differences_have_the_p_of_their_signs() -> None:
+    """Their spread is what rounding makes of it, and t would be of the order of 1e15."""
+    baseline = np.random.default_rng(0).random(35)
+    found = compared(baseline + 0.1, baseline)
+    assert found.p[0, 0] == pytest.approx(2.0**-34, rel=1e-12)
+    assert found.p_greater[0, 0] == pytest.approx(2.0**-35, rel=1e-12)
+    assert (found.std_dev[0, 0], bool(found.is_degenerate[0, 0]), found.test[0, 0]) == (0.0, True, "equal")
+    assert np.isnan(found.effect_size[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("n", "n_better", "reason"),
+    [(1, 1, "one_user"), (0, 0, "one_user"), (29, 10, "few_users"), (30, 5, "few_differences"), (30, 6, "")],
+)
+def test_without_users_or_differences_there_is_no_p(n: int, n_better: int, reason: str) -> None:
+    values = (np.arange(n) < n_better) * 0.5
+    found = compared(values, np.zeros(n))
+    assert found.reason[0, 0] == reason
+    assert np.isnan(found.p[0, 0]) == bool(reason)
+
+
+def test_few_differences_are_enumerated() -> None:
+    """Six better and none worse of 30: 2 of 2^6 assignments of signs, where t has .011."""
+    found = compared((np.arange(30) < 6) * 0.5, np.zeros(30))
+    assert (found.p[0, 0], found.test[0, 0]) == (2 / 2**6, "exact")
+    assert (found.p_greater[0, 0], found.p_less[0, 0]) == (1 / 2**6, 1.0)
+
+
+@pytest.mark.parametrize(("n_different", "test"), [(20, "exact"), (21, "t")])
+def test_enumeration_ends_at_20_differences(n_different: int, test: str) -> None:
+    d = np.zeros(100)
+    d[:n_different] = np.random.default_rng(1).normal(0, 1, n_different)
+    assert compared(d, np.zeros(100)).test[0, 0] == test
+
+
+def test_what_rounding_leaves_does_not_count_as_a_difference() -> None:
+    values, baseline = np.full(40, 0.3), np.full(40, 0.3)
+    values[:4], values[4:12], baseline[4:12] = 0.1 + 0.2, 0.9, 0.4
+    assert compared(values, baseline).p[0, 0] == 2 / 2**8
+
+
+def test_floor_of_users_can_be_set() -> None:
+    values = np.random.default_rng(1).normal(0, 1, 25)
+    assert compared(values, np.zeros(25), least_users=25).p[0, 0] == pytest.approx(
+        stats.ttest_1samp(values, 0).pvalue, rel=1e-9
+    )
+
+
+def test_relative_change_follows_its_formula() -> None:
+    draw = np.random.default_rng(8)
+    y = draw.random(500)
+    x = 0.6 * y + draw.random(500)
+    found = paired_tests.relative_change(of(x, y), level=0.9)
+    delta = x.mean() / y.mean() - 1
+    s = np.cov(x, y)
+    variance = (s[0, 0] - 2 * (1 + delta) * s[0, 1] + (1 + delta) ** 2 * s[1, 1]) / (500 * y.mean() ** 2)
+    half = stats.t.ppf(0.95, 499) * np.sqrt(variance)
+    got = [float(each[0, 0]) for each in found]
+    np.testing.assert_allclose(got, [delta, np.sqrt(variance), delta - half, delta + half], rtol=0, atol=1e-12)
+
+
+def test_relative_change_from_0_is_undefined() -> None:
+    assert np.isnan(paired_tests.relative_change(of(np.ones(40), np.zeros(40)), level=0.95)).all()
+
+
+def test_users_undefined_under_either_model_are_left_out() -> None:
+    values = np.array([1.0, np.nan, 2.0, 4.0])
+    found = compared(values, np.array([0.0, 1.0, np.nan, 1.0]))
+    assert (found.n[0, 0], found.delta[0, 0]) == (2, 2.0)
+    assert of(values, np.array([0.0, 1.0, np.nan, 1.0])).moments.denominator.mean[0, 0] == 0.5
+
+
+def test_randomization_test_takes_all_signs_where_they_are_few() -> None:
+    """Three columns: many differences, eight, and all equal."""
+    draw = np.random.default_rng(3)
+    d = np.column_stack([draw.normal(0.2, 1, 100), np.zeros(100), np.full(100, 0.1)])
+    d[:8, 1] = 1.0
+    users = hashed_random.user_hashes([str(number) for number in range(100)])
+    sums = sign_randomization.sign_sums(d, users, Draws(999, 1))
+    found = paired_tests.randomized(of(d, np.zeros_like(d)), sums)
+    n_extreme = (np.abs(sums[0, 0]) >= abs(d[:, 0].sum()) - 1e-9).sum()
+    np.testing.assert_allclose(found.p, [[(1 + n_extreme) / 1000, 2 / 2**8, 2.0**-99]], rtol=1e-12)
+    assert found.test.tolist() == [["randomization", "exact", "equal"]]
+    small = paired_tests.randomized(of(d[:20], np.zeros((20, 3))), sums)
+    assert np.isnan(small.p).all()
+    assert set(small.reason.ravel()) == {"few_users"}

@@ -75,7 +75,7 @@ def or_failing_at_zero_rank(sources: Sources, request: Request) -> Sources:
 
 
 def _segments_of(sources: Sources, request: Request) -> DataFrame | None:
-    """Take the segments of the users, numbers in bands, and how active they were where that is asked for."""
+    """Take the segments of the users, numbers in bands, and how active they were where that is requested."""
     frames = {name: bands.with_bands(frame, bands=rules) for name, frame, rules in _numbers(sources, request)}
     plain = sources.segments.frame if sources.segments else None
     return bands.with_activity(frames.get(check_rows.SEGMENTS, plain), activity=frames.get(check_rows.TRAIN))
@@ -238,7 +238,7 @@ def _item_facts(items: DataFrame, request: Request) -> list[DataFrame]:
 
 
 def _catalogue_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> list[DataFrame]:
-    """Count the items that nobody knows and, where they are dropped, their rows; `train` is a catalogue only then."""
+    """Count unknown items and, where they are dropped, their rows; `train` is a catalogue only then."""
     is_dropped = request.policies.unknown_items == "drop"
     catalogue = inputs.catalogue if is_dropped else inputs.items
     if catalogue is None:

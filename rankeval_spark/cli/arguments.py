@@ -219,7 +219,7 @@ def reproduce(
 
 
 @app.command()
-def maintain(  # noqa: PLR0913, PLR0917 - what can be asked for
+def maintain(  # noqa: PLR0913, PLR0917 - each option of the command
     results: Root,
     keep_days: Annotated[
         int | None,
@@ -302,7 +302,7 @@ def doctor(
     root: Annotated[str | None, typer.Option("--root", help="Results root to test for writing")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Start no session, which takes most of the time")] = False,
 ) -> None:
-    """Check Java, jars, Python, time zone and disk, and say how to mend each fault."""
+    """Check Java, jars, Python, time zone and disk, and say how to fix each fault."""
     from rankeval_spark.cli.commands.doctor import doctor_command  # noqa: PLC0415 - imports pyspark
 
     raise typer.Exit(doctor_command(root, is_quick=quick))

@@ -162,6 +162,14 @@ def test_a_night_whose_users_were_deleted_is_not_an_empty_one(root: Root) -> Non
     assert results.user_metrics(date=SECOND).num_rows
 
 
+def test_no_file_is_read_through_python(root: Root) -> None:
+    """A thread of Arrow that holds a file of Python's when the interpreter ends aborts the process."""
+    (files,) = {
+        fragment.filesystem.base_fs.type_name for fragment in Results(root.root).scan("metrics").get_fragments()
+    }
+    assert files == "local"
+
+
 def test_a_scan_reads_what_is_asked_of_it(root: Root) -> None:
     scan = Results(root.root).scan("user_metrics", date=FIRST, k=2)
     batches = list(scan.to_batches(columns=["user_id", "rr"]))

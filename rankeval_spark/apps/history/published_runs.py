@@ -1,4 +1,4 @@
-"""The nights that were published: what each was asked for, and which of them came before another."""
+"""The nights that were published: what each computed, and which of them came before another."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Definitions: TypeAlias = Mapping[tuple[str, int], str]
 """Definition of a measure by its name and cutoff."""
+
+_PUBLISHED: Final = ("status", "=", "PUBLISHED")
 
 _GROUP: Final = re.compile(r"""[(,]group=(['"])(.*?)\1[,)]""")
 
@@ -77,7 +79,7 @@ class PastNight:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """What it was asked for, as text."""
+        """What it computed, as text."""
         return tuple(with_cutoff(one["measure"], one["k"]) for one in self.row["measures"])
 
     @property
@@ -156,9 +158,19 @@ def _with_rule(definition: str) -> str:
 
 
 def published_nights(
-    spark: SparkSession | None, root: str, *, evaluation: str | None = None, dates: Sequence[date] = ()
+    spark: SparkSession | None,
+    root: str,
+    *,
+    evaluation: str | None = None,
+    dates: Sequence[date] = (),
+    only_newest: bool = False,
 ) -> list[PastNight]:
     """List the published nights, oldest first.
+
+    Parameters
+    ----------
+    dates : sequence of date
+        Only these; all where none is named, or those of the newest one where ``only_newest`` says so.
 
     Raises
     ------
@@ -166,7 +178,7 @@ def published_nights(
         If none was published, or one of the dates was not.
     """
     of_one = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
-    events = event_frame(spark, root, where=[("status", "=", "PUBLISHED"), *of_one])
+    events = event_frame(spark, root, columns=C.RUN_KEY, where=[_PUBLISHED, *of_one])
     newest = {(event[C.EVALUATION_DATE], event[C.EVALUATION]): event for event in events}
     rows = [newest[night] for night in sorted(newest)]
     if not rows:
@@ -179,7 +191,20 @@ def published_nights(
         published = ", ".join(sorted({str(row[C.EVALUATION_DATE]) for row in rows}))
         found = f"no published run of {', '.join(map(str, missing))}"
         raise InputError(Fault(f"results {root}", found, f"one of the dates: {published}", _nearest(missing, rows)))
-    return [PastNight(row) for row in rows if not dates or row[C.EVALUATION_DATE] in dates]
+    wanted = dates or ([rows[-1][C.EVALUATION_DATE]] if only_newest else ())
+    return _whole(spark, root, [row for row in rows if not wanted or row[C.EVALUATION_DATE] in wanted])
+
+
+def _whole(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:
+    """Read all that is recorded of some published runs, of which the key is known; the config alone is 10 KB."""
+    days, runs = (sorted({event[name] for event in events}) for name in (C.EVALUATION_DATE, C.RUN_ID))
+    rows = event_frame(spark, root, where=[_PUBLISHED, (C.EVALUATION_DATE, "in", days), (C.RUN_ID, "in", runs)])
+    by_key = {_key(row): row for row in rows}
+    return [PastNight(by_key[_key(event)]) for event in events]
+
+
+def _key(event: Event) -> tuple[object, ...]:
+    return tuple(event[name] for name in C.RUN_KEY)
 
 
 def kept_nights(spark: SparkSession, config: EvaluationConfig, evaluation: str) -> dict[date, str]:
@@ -214,16 +239,12 @@ def earlier_nights(
     at_most : int
         How many are wanted.
     """
-    published = [(C.EVALUATION, "=", night.evaluation), ("status", "=", "PUBLISHED")]
-    narrow = (C.EVALUATION_DATE, C.RUN_ID, "n_rows", "sample_share")
+    published = [(C.EVALUATION, "=", night.evaluation), _PUBLISHED]
+    narrow = (*C.RUN_KEY, "n_rows", "sample_share")
     newest = {one[C.EVALUATION_DATE]: one for one in event_frame(spark, root, columns=narrow, where=published)}
     before = [day for day in sorted(newest) if day < night.evaluation_date]
     days = [day for day in before if _has_means(newest[day], sample_share=night.sample_share)][-at_most:]
-    if not days:
-        return []
-    runs = [newest[day][C.RUN_ID] for day in days]
-    rows = {one[C.EVALUATION_DATE]: one for one in event_frame(spark, root, where=[*published, (C.RUN_ID, "in", runs)])}
-    return [PastNight(rows[day]) for day in days]
+    return _whole(spark, root, [newest[day] for day in days]) if days else []
 
 
 def _has_means(event: Event, *, sample_share: float) -> bool:

@@ -1,4 +1,4 @@
-"""The tables of a published run beside those of its rerun."""
+"""The tables of a published run compared with those of its rerun."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class TableComparison:
-    """A table of the run beside the same table made again.
+    """A table of the run and the same table made again.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Sche
 
 
 def _is_older(metrics: DataFrame) -> bool:
-    """Tell whether a version made the rows that did not count lists; a migration gave them the column."""
+    """Return True if a version made the rows that did not count lists; a migration gave them the column."""
     return metrics.where(F.col(C.N_LISTS).isNotNull()).isEmpty()
 
 

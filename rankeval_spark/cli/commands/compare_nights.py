@@ -64,13 +64,12 @@ def compare_command(root: str, against: str, wanted: RowSelection, format_: str)
 def _night(spark: SparkSession | None, root: str, wanted: RowSelection) -> PastNight:
     """Find the night that is meant: of the date, else the newest one."""
     dates = [parse_date(wanted.date, where="--date")] if wanted.date else []
-    nights = published_nights(spark, root, evaluation=wanted.evaluation, dates=dates)
-    newest = [night for night in nights if night.evaluation_date == nights[-1].evaluation_date]
-    if len(newest) > 1:
-        names = ", ".join(night.evaluation for night in newest)
-        found = f"several evaluations with results of {newest[0].evaluation_date}"
+    nights = published_nights(spark, root, evaluation=wanted.evaluation, dates=dates, only_newest=True)
+    if len(nights) > 1:
+        names = ", ".join(night.evaluation for night in nights)
+        found = f"several evaluations with results of {nights[0].evaluation_date}"
         raise ConfigError(Fault("--evaluation", found, f"one of: {names}", "name one"))
-    return newest[0]
+    return nights[0]
 
 
 def _other(spark: SparkSession | None, root: str, night: PastNight, against: str) -> PastNight | None:

@@ -55,7 +55,7 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
     root, newest = config.results.location, max(logs.dates).isoformat()
     if forget_results_of_other_tables(workspace, Path(root)):
-        out.print("  results of a version that declared other tables: removed, and made anew", markup=False)
+        out.print("  results of a version that declared other tables: removed, and made again", markup=False)
     nights = [run_one(spark, config, day) for day in _to_evaluate(spark, config, logs)]
     results = results_of(spark, root)
     rows = selected_rows(results, RowSelection(newest, config.evaluation, (), (), (ANY_SLICE,), (SHOWN_K,)))

@@ -31,10 +31,8 @@ def gate_command(root: str, day: str | None, evaluation: str | None, path: Path 
     given = load_config(path) if path else None
     dates = [parse_date(day, where="--date")] if day else []
     spark = session_for(root, "gate")
-    nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
-    newest = max(night.evaluation_date for night in nights)
     rows = []
-    for night in (night for night in nights if night.evaluation_date == newest):
+    for night in published_nights(spark, root, evaluation=evaluation, dates=dates, only_newest=True):
         if night.is_empty:
             console().print(f"{night}: nothing to judge, {night.row['reason']}", markup=False, soft_wrap=True)
             continue

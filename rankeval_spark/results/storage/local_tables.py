@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import ConfigError, Fault, first_line
@@ -77,8 +78,11 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
     others = [
         _expression(schema, table, *one) for one, is_pruned in zip(where, is_of_nights, strict=True) if not is_pruned
     ]
+    # By Arrow's own file system. That of deltalake is Python: threads of Arrow that still hold a file of it when Python
+    # ends abort the process, one in three on a busy machine.
+    files = fs.SubTreeFileSystem(inside(storage.root, table), fs.LocalFileSystem())
     try:
-        found = opened.to_pyarrow_dataset(file_pruning_predicate=of_nights or None)
+        found = opened.to_pyarrow_dataset(filesystem=files, file_pruning_predicate=of_nights or None)
     except DeltaProtocolError as error:
         said = first_line(str(error))
         raise _unreadable(storage, f"table {table}: {said}", "drop that feature of the table") from error
@@ -236,7 +240,8 @@ def _readable(storage: LocalStorage, table: str, version: int | None) -> deltala
     except DeltaError as error:
         at = "" if version is None else f" at version {version}"
         found = f"table {table}{at}: {first_line(str(error))}"
-        raise _unreadable(storage, found, "older versions are kept for 30 days") from error
+        fix = "" if version is None else "older versions are kept for 30 days"
+        raise _unreadable(storage, found, fix) from error
 
 
 def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:

@@ -214,7 +214,7 @@ def _metadata(field: Field) -> dict[str, str]:
 def widened(staged: DataFrame, table_schema: T.StructType) -> DataFrame:
     """Bring staged rows to the columns of the table: what their run did not have is NULL.
 
-    That is the measures that it was not asked for, and a declared column that came after it: it was staged by an older
+    That is the measures that it did not request, and a declared column that came after it: it was staged by an older
     version, and a migration was between. (What a run stages is compared with the declared columns before.)
     """
     absent = set(table_schema.fieldNames()) - set(staged.schema.fieldNames())

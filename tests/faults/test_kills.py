@@ -64,7 +64,7 @@ def roots(_shared_session: SparkSession, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="module")
 def killed(roots: Path, request: pytest.FixtureRequest) -> Iterator[Mapping[str, Future[str]]]:
     """Give the roots in which the first night was run again and killed at a point; made while others are looked at."""
-    of_tests = (getattr(item, "callspec", None) for item in request.session.items)
+    of_tests = (getattr(item, "callspec", None) for item in request.session.items if item.path == request.path)
     chosen = [spec.params["point"] for spec in of_tests if spec is not None and "point" in spec.params]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         yield {point: pool.submit(kill_at, point, roots / point, before=roots / "before") for point in chosen}

@@ -74,13 +74,6 @@ def no_spark_jobs(spark: SparkSession) -> Iterator[None]:
     assert jobs == [], f"{len(jobs)} Spark jobs were started while only a plan was to be built"
 
 
-def bytes_read(spark: SparkSession) -> int:
-    """Return how many bytes the driver, which is its own executor, has read from files of this machine so far."""
-    jvm: Any = spark.sparkContext._jvm
-    found = jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics()
-    return sum(int(each.getBytesRead()) for each in found if each.getScheme() == "file")
-
-
 def plan(frame: DataFrame) -> Node:
     """Return the physical plan: as it was run last, or as it would begin where the frame was not run yet."""
     return _node(_executed_plan(frame))

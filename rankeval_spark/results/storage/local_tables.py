@@ -44,6 +44,9 @@ CONFLICTS: Final = (CommitFailedError,)
 _REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")
 """What deltalake cannot open in a path, or takes for something else."""
 
+_ABSOLUTE: Final = re.compile(r"/*[A-Za-z][A-Za-z0-9+.-]*:/*(?P<path>/.*)")
+"""A file of a table that its log names by a URI."""
+
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 """What Spark writes as %XX in the name of a partition's folder."""
 
@@ -69,8 +72,7 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
         the environment allows, or a condition compares a column with a value of another type.
     """
     opened = _readable(storage, table, version)
-    if allowed_folders.is_limited():
-        allowed_folders.require_allowed(*((f"results root, table {table}", uri) for uri in opened.file_uris()))
+    _require_own_files(storage, table, opened.file_uris())
     schema = pa.schema(opened.schema().to_arrow())
     require_columns(table, where, schema.names)
     is_of_nights = [name in PARTITIONS and bool(value) for name, _, value in where]
@@ -89,6 +91,16 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
     for condition in others:
         found = found.filter(condition)
     return found
+
+
+def _require_own_files(storage: LocalStorage, table: str, uris: Iterable[str]) -> None:
+    """Refuse a table whose log names files outside of it, which no run writes; deltalake puts the root before them."""
+    start, files = len(inside(storage.root, table)) + 1, list(uris)
+    elsewhere = [match["path"] for file in files if (match := _ABSOLUTE.match(file, start))]
+    if allowed_folders.is_limited():  # links are followed
+        allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in (*elsewhere, *files)))
+    if elsewhere:
+        raise _unreadable(storage, f"table {table} with files elsewhere, such as {elsewhere[0]}", "restore the table")
 
 
 def read_rows(

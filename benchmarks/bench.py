@@ -12,12 +12,13 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from benchmarks import in_process, report
+from benchmarks import in_process, report, skew, small
 from benchmarks.data import DataSettings, prepare
 from benchmarks.families import Families
 from benchmarks.machine import describe, n_cores
 from benchmarks.nights import Nights
 from benchmarks.processes import high_water_mark
+from benchmarks.skew import Skew
 from benchmarks.timing import Timing, interleaved
 from benchmarks.workloads import DEFAULT, FLOOR, Workloads
 from rankeval_spark.spark.runtime.cache import cache_dir
@@ -25,7 +26,7 @@ from rankeval_spark.spark.runtime.jars import delta_jars
 from rankeval_spark.spark.runtime.java import find_java
 from rankeval_spark.spark.session.settings import DELTA_CATALOG, DELTA_EXTENSION
 
-PARTS: Final = ("main", "here", "extras", "families", "night")
+PARTS: Final = ("main", "here", "extras", "skew", "small", "families", "night")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     workloads = Workloads(spark, tables, Path(options.scratch or cache_dir() / "bench" / "scratch"))
     n_rows = spark.read.parquet(str(tables.recommendations)).count()
     try:
-        timings = run(spark, workloads, parts=options.parts, repeats=options.repeats)
+        timings = run(spark, workloads, settings, parts=options.parts, repeats=options.repeats)
     finally:
         workloads.clear()
     machine = {**describe(spark), "recommendation rows": f"{n_rows:,} ({settings.n_users:,} users)"}
@@ -50,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         timings,
         reference=FLOOR,
         n_rows=n_rows,
-        floors=Families(workloads).floors() | {in_process.HERE: in_process.BY_HAND},
+        floors=Families(workloads).floors()
+        | skew.floors()
+        | {in_process.HERE: in_process.BY_HAND, small.SMALL: small.SMALL_FLOOR},
     )
     print(result.as_table(), f"\npeak of the driver's JVM since its start: {high_water_mark():.2f} GB", sep="\n")
     if workloads.steps:
@@ -62,12 +65,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run(spark: SparkSession, workloads: Workloads, *, parts: Sequence[str], repeats: int) -> dict[str, Timing]:
+def run(
+    spark: SparkSession, workloads: Workloads, settings: DataSettings, *, parts: Sequence[str], repeats: int
+) -> dict[str, Timing]:
     """Time the requested parts, all their contenders in one round of turns."""
     contenders = {
         "main": workloads.main,
         "here": lambda: in_process.contenders(workloads.tables),
         "extras": workloads.extras,
+        "skew": Skew(workloads, settings).contenders,
+        "small": lambda: small.contenders(workloads, settings),
         "families": Families(workloads).contenders,
         "night": Nights(workloads, cache_dir() / "bench" / "demo", _say).contenders,
     }
@@ -115,7 +122,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         nargs="+",
         choices=PARTS,
         default=list(PARTS[:3]),
-        help="what to time (all but the families and the nights)",
+        help="what to time (main, here and extras)",
     )
     parser.add_argument("--scratch", help="folder for what is written (in the cache folder)")
     return parser.parse_args(arguments)

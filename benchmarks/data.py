@@ -190,6 +190,23 @@ def items(spark: SparkSession, settings: DataSettings) -> DataFrame:
     )
 
 
+def robot_rows(spark: SparkSession, settings: DataSettings, *, n: int) -> DataFrame:
+    """Make the log of one user more: a list of ``n`` different items under the first model, most of them tied."""
+    rows = spark.range(n, numPartitions=max(2, n // ROWS_PER_FILE)).withColumnRenamed("id", "item_id")
+    model = MODEL if settings.n_models == 1 else f"{MODEL}-0"
+    score = _draw(settings, "robot", "item_id", n=SCORE_STEPS) / SCORE_STEPS
+    user = F.lit(settings.n_users).cast("bigint")
+    log = rows.select(F.lit(model).alias("model_id"), user.alias("user_id"), "item_id", score.alias("score"))
+    return _with_ids(log, settings)
+
+
+def robot_judgements(spark: SparkSession, settings: DataSettings, *, n: int) -> DataFrame:
+    """Make ``n`` judgements of one of the users."""
+    rows = spark.range(n, numPartitions=2).withColumnRenamed("id", "item_id")
+    gain = _draw(settings, "robot gain", "item_id", n=4).cast("double").alias("gain")
+    return _with_ids(rows.select(F.lit(0).cast("bigint").alias("user_id"), "item_id", gain), settings)
+
+
 def _with_ids(frame: DataFrame, settings: DataSettings) -> DataFrame:
     """Write ids as texts of 36 characters, as long as those of a database, where that is wanted."""
     if not settings.has_text_ids:

@@ -20,17 +20,27 @@ _KILOBYTES_PER_GIGABYTE: Final = 1 << 20
 
 @dataclass
 class Peak:
-    """Largest memory seen, in gigabytes; the sum is that of one moment, not of two peaks."""
+    """Largest memory seen, in gigabytes.
+
+    Attributes
+    ----------
+    jvm : float
+        Of the driver's JVM.
+    workers : float
+        Of all Python workers at one moment.
+    worker : float
+        Of the largest one.
+    """
 
     jvm: float = 0.0
     workers: float = 0.0
-    together: float = 0.0
+    worker: float = 0.0
 
-    def raise_to(self, jvm: float, workers: float) -> None:
+    def raise_to(self, jvm: float, workers: float, worker: float) -> None:
         """Take one more look into account."""
         self.jvm = max(self.jvm, jvm)
         self.workers = max(self.workers, workers)
-        self.together = max(self.together, jvm + workers)
+        self.worker = max(self.worker, worker)
 
 
 @contextmanager
@@ -66,16 +76,16 @@ def high_water_mark() -> float:
     return sum(_field(_PROC / str(pid) / "status", "VmHWM") for pid in jvms)
 
 
-def _now() -> tuple[float, float]:
-    jvm = workers = 0.0
+def _now() -> tuple[float, float, float]:
+    jvm, of_workers = 0.0, [0.0]
     for pid in _descendants():
         name = _name(pid)
         if name == "java":
             jvm += _field(_PROC / str(pid) / "status", "VmRSS")
         elif name.startswith("python"):  # not a fork of the JVM, which for a moment has its memory and a thread's name
             # Workers are forks of one daemon: the pages that they share count once.
-            workers += _field(_PROC / str(pid) / "smaps_rollup", "Pss")
-    return jvm, workers
+            of_workers.append(_field(_PROC / str(pid) / "smaps_rollup", "Pss"))
+    return jvm, sum(of_workers), max(of_workers)
 
 
 def _descendants() -> list[int]:

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from benchmarks.timing import Timing
 
-HEADER: Final = ("", "seconds", "lowest", "highest", "ratio", "lowest", "highest", "CPU s", "JVM GB", "Python GB")
+HEADER: Final = (
+    *("", "seconds", "lowest", "highest", "ratio", "lowest", "highest"),
+    *("CPU s", "JVM GB", "Python GB", "of one"),
+)
 _MICROSECONDS: Final = 1e6
 
 
@@ -87,4 +90,5 @@ class Report:
             f"{median(timing.cpu_seconds):.1f}",
             f"{timing.peak.jvm:.2f}",
             f"{timing.peak.workers:.2f}",
+            f"{timing.peak.worker:.2f}",
         ]

@@ -73,7 +73,7 @@ def interleaved(
             seconds, peak = _timed(contender.run)
             label = f"turn {turn}/{repeats}" if turn else "warm-up"
             report(f"{label:9s}  {seconds:8.2f} s  {contender.name}")
-            timings[contender.name].peak.raise_to(peak.jvm, peak.workers)
+            timings[contender.name].peak.raise_to(peak.jvm, peak.workers, peak.worker)
             if turn:
                 timings[contender.name].seconds.append(seconds)
                 timings[contender.name].cpu_seconds.append(cpu_seconds() - cpu_before)

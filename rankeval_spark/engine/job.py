@@ -25,6 +25,7 @@ from rankeval_spark.engine.comparisons.comparison_state import to_batches
 from rankeval_spark.engine.failures import quoted
 from rankeval_spark.engine.outputs import JUDGED_AT_ONCE, LISTS_AT_ONCE
 from rankeval_spark.engine.ranking.compact_lists import to_lists
+from rankeval_spark.engine.ranking.item_lists import to_item_lists
 from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
 from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
 from rankeval_spark.engine.scoring.features import to_features
@@ -139,13 +140,23 @@ class Job:
             yield from to_batches([counts.to_partial()])
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make a row per list and item: key, item, rank, gain (NULL without a judgement), first or last."""
+        """Make a row per list and item: key, item, rank, gain (NULL without a judgement), whether it is the first."""
         for batch, judgements, ranked in self._ranked(batches, InputFacts()):
             places = np.arange(len(ranked.row))
             if self.depth:
-                is_last = places + 1 == (ranked.start + ranked.length)[ranked.list_code]
-                places = places[(ranked.rank_at(places) <= self.depth) | is_last]
+                places = places[ranked.rank_at(places) <= self.depth]
             yield pa.RecordBatch.from_pydict(_item_columns(batch, judgements, ranked, places, self.has_lists))
+
+    def item_lists(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make a row per list that has items: key, segment values if there are any, columns of :mod:`item_lists`."""
+        for batch, _, ranked in self._ranked(batches, InputFacts()):
+            of_lists = _key_columns(batch, ranked.keys)
+            if self.segments:
+                segments = to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent)
+                of_lists[PACKED] = segments[PACKED]
+            listed = to_arrow(ranked.listed)
+            keys = {name: pc.take(column, listed) for name, column in of_lists.items()}
+            yield pa.RecordBatch.from_pydict({**keys, **to_item_lists(ranked, depth=self.depth)})
 
     def parity(self, batches: Iterable[pa.RecordBatch], *, counter: Parity) -> Iterator[pa.RecordBatch]:
         """Add up what measures of parity count, see :meth:`Parity.add_up`."""
@@ -242,12 +253,10 @@ def _item_columns(
         del keys[C.LIST_ID]
     judgement = entries.judgement[row]
     gain = np.append(judgements.gain, np.nan)[judgement]
-    ends = (ranked.start + ranked.length)[list_code]
     return {
         **{name: pc.take(column, to_arrow(list_code)) for name, column in keys.items()},
         C.ITEM_ID: pc.take(batch.items, to_arrow(entries.item[row])),
         C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32)),
         C.GAIN: to_arrow(gain, is_null=judgement < 0),
         "_is_first": to_arrow(places == ranked.start[list_code]),
-        "_is_last": to_arrow(places + 1 == ends),
     }

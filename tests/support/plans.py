@@ -115,6 +115,19 @@ def final_exchanges(frame: DataFrame) -> int:
     return sum(node.is_hash_exchange for node in final_plan(frame).walk(into_broadcasts=False))
 
 
+def exchanges_of(frame: DataFrame, table: str) -> int:
+    """Run the frame and count the hash exchanges that the rows of a table, or what is made of them, go through."""
+    moved = [node for node in final_plan(frame).walk(into_broadcasts=False) if node.is_hash_exchange]
+    return sum(any(f"/{table}]" in below.text for below in node.walk(into_broadcasts=False)) for node in moved)
+
+
+def exchange_keys(frame: DataFrame) -> list[str]:
+    """Run the frame and name the columns that each of its hash exchanges goes by, from the top."""
+    nodes = [node for node in final_plan(frame).walk(into_broadcasts=False) if node.is_hash_exchange]
+    keys = (re.search(r"hashpartitioning\((.*), \d+\)", node.text) for node in nodes)
+    return [re.sub(r"#\d+L?", "", found[1]) for found in keys if found]
+
+
 def joins(frame: DataFrame) -> list[str]:
     """Name the joins of the plan, in its order from the top."""
     return [node.name for node in plan(frame).walk() if node.name.endswith("Join")]

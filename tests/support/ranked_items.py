@@ -24,7 +24,7 @@ def ranked_items(
 ) -> pa.Table:
     """Make the rows of lists; a list without items has none."""
     rows = [
-        (model, user, item, rank, (gains or {}).get(user, {}).get(item), place == 0, place + 1 == len(items))
+        (model, user, item, rank, (gains or {}).get(user, {}).get(item), place == 0)
         for model, by_user in lists.items()
         for user, items in by_user.items()
         for place, (rank, item) in enumerate(enumerate(items, first_rank))
@@ -37,7 +37,7 @@ RANKED_ITEMS = pa.schema(
         **dict.fromkeys(("model_id", "user_id", "item_id"), pa.string()),
         "rank": pa.int32(),
         "gain": pa.float64(),
-        **dict.fromkeys(("_is_first", "_is_last"), pa.bool_()),
+        "_is_first": pa.bool_(),
     }
 )
 

@@ -132,10 +132,10 @@ class _Counts:
         """The rows."""
         return self.ranked.entries.batch
 
-    @cached_property
+    @property
     def listed(self) -> IntVector:
         """Lists with items; they come sorted by user and model."""
-        return np.flatnonzero(self.ranked.length)
+        return self.ranked.listed
 
     @cached_property
     def starts(self) -> IntVector:

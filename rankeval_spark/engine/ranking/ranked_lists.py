@@ -121,6 +121,11 @@ class RankedLists:
         """Position of the first item of each list: int64, shape (n_lists,)."""
         return np.cumsum(self.length) - self.length
 
+    @cached_property
+    def listed(self) -> IntVector:
+        """Lists that have items: int64, ascending."""
+        return np.flatnonzero(self.length)
+
     @property
     def depth(self) -> IntVector:
         """Rank of the last item of each list, 0 of an empty one; with the log's ranks above the number of items."""

@@ -195,7 +195,8 @@ class _Similar(NamedTuple):
     def joined(cls, found: Sequence[_Similar]) -> _Similar:
         """Put pairs together, each of which is in order by itself."""
         later, earlier, similarity = (np.concatenate(each) for each in zip(*found, strict=True))
-        if np.all(later[1:] >= later[:-1]):
+        is_next = (later[1:] > later[:-1]) | ((later[1:] == later[:-1]) & (earlier[1:] > earlier[:-1]))
+        if is_next.all():
             return cls(later, earlier, similarity)
         order = np.lexsort((earlier, later))
         return cls(later[order], earlier[order], similarity[order])

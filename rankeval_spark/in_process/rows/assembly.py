@@ -212,5 +212,5 @@ def _no_ranked_items(usable: Usable) -> pa.Table:
     user, item = (usable.log.schema.field(name).type for name in (C.USER_ID, C.ITEM_ID))
     key = {C.MODEL_ID: pa.string(), C.USER_ID: user}
     key |= {} if usable.tables.has_one_list else {C.LIST_ID: pa.string()}
-    rest = {C.ITEM_ID: item, C.RANK: pa.int32(), C.GAIN: pa.float64(), "_is_first": pa.bool_(), "_is_last": pa.bool_()}
+    rest = {C.ITEM_ID: item, C.RANK: pa.int32(), C.GAIN: pa.float64(), "_is_first": pa.bool_()}
     return pa.schema([*key.items(), *rest.items()]).empty_table()

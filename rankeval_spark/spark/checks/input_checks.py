@@ -32,6 +32,7 @@ from rankeval_spark.spark.checks import row_flags
 from rankeval_spark.spark.facts import item_facts
 from rankeval_spark.spark.rows.judgements import N_COPIES, to_judgements
 from rankeval_spark.spark.rows.population import has_judgements, has_list
+from rankeval_spark.spark.rows.slice_columns import quoted_name
 from rankeval_spark.spark.rows.usable_rows import (
     HELD_OUT_KEYS,
     ITEM_KEYS,
@@ -41,7 +42,6 @@ from rankeval_spark.spark.rows.usable_rows import (
     has_keys,
     is_finite_vector,
 )
-from rankeval_spark.spark.rows.user_segments import quoted_name
 
 if TYPE_CHECKING:
     from datetime import date
@@ -220,41 +220,68 @@ def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> 
         Model that others are compared with.
     """
     lists = scored.where(F.col(C.K) == k)
-    user = F.concat_ws(" ", C.MODEL_ID, F.col(C.USER_ID).cast("string"))
     is_short = has_list() & (F.col(N_LISTED) - F.col(C.N_DUPLICATES) < k)  # items, where a list keeps empty ranks
     has_ties = has_judgements() & F.col(C.HAS_TIES)
     is_extra, is_missing = ~has_judgements(), has_judgements() & ~has_list()
-    repeats, n_lists = F.col(C.N_DUPLICATES) > 0, F.count_if(has_list())
-    of = RECOMMENDATIONS
-    facts = lists.agg(
-        _fact(of, DUPLICATES, F.sum(C.N_DUPLICATES), F.sum(N_LISTED), repeats, user),
-        _fact(of, "short_lists", F.count_if(is_short), n_lists, is_short, user),
-        _fact(of, "ties", F.count_if(has_ties), F.count_if(has_judgements() & has_list()), has_ties, user),
-        _fact(of, "extra_users", F.count_if(is_extra), n_lists, is_extra, user),
-        *(_rank_fact(lists, check, name, user) for check, name in _RANK_CHECKS.items()),
-        *([_seen_fact(user)] if C.SEEN in lists.columns else []),
-        *([] if baseline is None else [_baseline_fact(baseline)]),
+    n_lists = F.count_if(has_list())
+    counted = {
+        DUPLICATES: (F.sum(C.N_DUPLICATES), F.sum(N_LISTED), F.col(C.N_DUPLICATES) > 0),
+        "short_lists": (F.count_if(is_short), n_lists, is_short),
+        "ties": (F.count_if(has_ties), F.count_if(has_judgements() & has_list()), has_ties),
+        "extra_users": (F.count_if(is_extra), n_lists, is_extra),
+        **{check: _of_ranks(lists, name) for check, name in _RANK_CHECKS.items()},
+        **({SEEN_IN_TRAIN: _of_seen()} if C.SEEN in lists.columns else {}),
+    }
+    user = F.concat_ws(" ", C.MODEL_ID, F.col(C.USER_ID).cast("string"))
+    # All of it of each model first: of two aggregates of the lists, each would have them computed.
+    per_model = lists.groupBy(C.MODEL_ID).agg(
+        n_lists.alias(C.N_LISTS),
+        F.count_if(is_missing).alias("n_missing"),
+        F.count_if(has_judgements()).alias("n_judged"),
+        *(_of_model(check, *of_check, user) for check, of_check in counted.items()),
     )
-    return _stacked(facts).unionByName(_missing_users(lists, is_missing))
+    facts = per_model.agg(
+        *map(_of_models, counted), _missing_users(), *([] if baseline is None else [_baseline_fact(baseline)])
+    )
+    return _stacked(facts)
 
 
 _RANK_CHECKS: Final = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
 
 
-def _rank_fact(lists: DataFrame, check: str, name: str, user: Column) -> Column:
+def _of_ranks(lists: DataFrame, name: str) -> tuple[Column, Column, Column]:
     """Count the lists with a flag among those that were looked at: none where the log has no ranks."""
     flag = F.col(name) if name in lists.columns else F.lit(None).cast("boolean")
-    return _fact(RECOMMENDATIONS, check, F.count_if(flag), F.count(flag), flag, user)
+    return F.count_if(flag), F.count(flag), flag
 
 
-def _seen_fact(user: Column) -> Column:
+def _of_seen() -> tuple[Column, Column, Column]:
     n_seen, n_items = F.col(f"{C.SEEN}.n_seen"), F.col(f"{C.SEEN}.n_items")
-    return _fact(RECOMMENDATIONS, SEEN_IN_TRAIN, F.sum(n_seen), F.sum(n_items), n_seen > 0, user)
+    return F.sum(n_seen), F.sum(n_items), n_seen > 0
+
+
+def _of_model(check: str, count: Column, total: Column, flag: Column, key: Column) -> Column:
+    """Count a check in the lists of a model, with the first and the last key concerned."""
+    concerned = F.when(flag, key)
+    ends = (F.min(concerned).alias("first"), F.max(concerned).alias("last"))
+    return F.struct(count.alias("n"), total.alias("total"), *ends).alias(check)
+
+
+def _of_models(check: str) -> Column:
+    """Add up what :func:`_of_model` counted of all models."""
+    n, total, first, last = (F.col(f"{check}.{name}") for name in ("n", "total", "first", "last"))
+    return _struct(RECOMMENDATIONS, check, F.sum(n), F.sum(total), _samples(F.min(first), F.max(last)))
+
+
+def _missing_users() -> Column:
+    """Take the judged users of each model, and those of them without a list, as parts of a fact."""
+    return _parts((C.MODEL_ID, "n_missing", "n_judged"), RECOMMENDATIONS, MISSING_USERS)
 
 
 def _baseline_fact(baseline: str) -> Column:
     """Count the baseline if it has no list: a model that is misspelt looks like one that is not there yet."""
-    is_absent = F.count_if(has_list() & (F.col(C.MODEL_ID) == baseline)) == 0
+    n_lists = F.sum(F.when(F.col(C.MODEL_ID) == baseline, F.col(C.N_LISTS)))
+    is_absent = F.coalesce(n_lists, F.lit(0)) == 0
     key = F.when(is_absent, F.array(F.lit(baseline)))
     return _struct(RECOMMENDATIONS, ABSENT_BASELINE, is_absent.cast("int"), F.lit(1), key)
 
@@ -282,18 +309,14 @@ def _row_facts(frame: DataFrame, name: str, rules: Mapping[str, Column], *, key:
     )
 
 
-def _missing_users(lists: DataFrame, is_missing: Column) -> DataFrame:
-    """Count the judged users of each model, and those of them without a list."""
-    per_model = lists.groupBy(C.MODEL_ID).agg(
-        F.count_if(is_missing).alias("n_missing"), F.count_if(has_judgements()).alias("n_judged")
-    )
-    return _in_parts(per_model, RECOMMENDATIONS, MISSING_USERS)
-
-
 def _in_parts(rows: DataFrame, name: str, check: str) -> DataFrame:
     """Collect a few rows as parts of a fact, see :func:`check_rows.whole`."""
-    parts = F.collect_list(F.to_json(F.struct(*rows.columns)))
-    return _stacked(rows.agg(_struct(name, check, F.lit(0), F.lit(0), parts)))
+    return _stacked(rows.agg(_parts(rows.columns, name, check)))
+
+
+def _parts(columns: Sequence[str], name: str, check: str) -> Column:
+    parts = F.collect_list(F.to_json(F.struct(*columns)))
+    return _struct(name, check, F.lit(0), F.lit(0), parts)
 
 
 def _fact(  # noqa: PLR0913, PLR0917 - the parts of one fact, in the order of FACTS
@@ -301,8 +324,11 @@ def _fact(  # noqa: PLR0913, PLR0917 - the parts of one fact, in the order of FA
 ) -> Column:
     """Make one struct of FACTS; the samples are the first and the last key concerned, whatever the partitioning."""
     concerned = F.when(flag, key)
-    samples = F.array_compact(F.array_distinct(F.array(F.min(concerned), F.max(concerned))))
-    return _struct(name, check, count, total, samples)
+    return _struct(name, check, count, total, _samples(F.min(concerned), F.max(concerned)))
+
+
+def _samples(first: Column, last: Column) -> Column:
+    return F.array_compact(F.array_distinct(F.array(first, last)))
 
 
 def _struct(name: str, check: str, count: Column, total: Column, sample_keys: Column) -> Column:

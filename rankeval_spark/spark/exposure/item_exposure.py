@@ -1,4 +1,4 @@
-"""From ranked items to the rows of ``metrics`` of the measures that are functions of all lists together.
+"""From the items of all lists to the rows of ``metrics`` of the measures that are functions of all lists together.
 
 They have no value per user. What they are made of is small: for each group of lists (model, slice, cutoff) how many
 items are in how many lists. These counts exist once with everyone and once without each of ``N_GROUPS`` groups of
@@ -15,22 +15,21 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Window, functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.aggregate_state import rows_by_key
+from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.batch.codes import starts_of_runs
 from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS
+from rankeval_spark.engine.ranking.item_lists import ITEMS, OPENS_USER
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows.exposure.exposure_rows import ENTRY_TYPE, ExposureRows, to_entry_rows
 from rankeval_spark.result_rows.exposure.histograms import ByLength, Entries, Times, to_entries
 from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows
 from rankeval_spark.result_rows.metric_rows import ROW_TYPE, slice_names
-from rankeval_spark.spark.exposure import jackknife_groups
-from rankeval_spark.spark.rows import user_segments
-from rankeval_spark.spark.rows.exchange import IS_FIRST
 from rankeval_spark.spark.spark_types import with_columns
 
 if TYPE_CHECKING:
@@ -44,12 +43,10 @@ _LENGTHS: Final = "_lengths"
 
 
 def to_exposure_rows(  # noqa: PLR0913 - what a row of metrics is made of
-    ranked: DataFrame,
+    lists: DataFrame,
     *,
     measures: Sequence[Measure],
-    segments: DataFrame | None,
     catalogue: DataFrame | None,
-    absent: Mapping[str, str] = user_segments.ALL_UNKNOWN,
     slices: Sequence[Sequence[str]],
     min_slice_size: int,
     confidence: float,
@@ -61,12 +58,11 @@ def to_exposure_rows(  # noqa: PLR0913 - what a row of metrics is made of
 
     Parameters
     ----------
-    ranked : DataFrame
-        Rows of ``UserRows.to_ranked_items``.
+    lists : DataFrame
+        Rows of ``UserRows.to_item_lists``, down to the largest cutoff at least, with the values of the segments that
+        slices are by.
     measures : sequence of Measure
         Of kind ``exposure``.
-    segments, absent
-        Segment values of the users, as ``user_segments.with_segments`` takes them.
     catalogue : DataFrame or None
         ``item_id`` of all items, each as often as it comes; None where no measure needs it.
     slices : sequence of sequences of str
@@ -76,7 +72,7 @@ def to_exposure_rows(  # noqa: PLR0913 - what a row of metrics is made of
     lengths_at = sorted({measure.k for measure in measures if required_facts.LIST_LENGTHS in measure.needs})
     finisher = ExposureRows(tuple(measures), JackknifeRows(slice_names(slices), min_slice_size, confidence))
     return (
-        ranked.transform(_to_places, ks=ks, lengths_at=lengths_at, segments=segments, absent=absent, slices=slices)
+        lists.transform(_to_places, ks=ks, lengths_at=lengths_at, slices=slices)
         .transform(_to_items, ks=ks, lengths_at=lengths_at)
         .transform(_with_catalogue, catalogue=catalogue)
         .mapInArrow(_Counted(tuple(ks), frozenset(lengths_at)).to_entries, ENTRY_TYPE)
@@ -86,39 +82,41 @@ def to_exposure_rows(  # noqa: PLR0913 - what a row of metrics is made of
     )
 
 
-def _to_places(  # noqa: PLR0913 - what a row of metrics is made of
-    ranked: DataFrame,
-    *,
-    ks: Sequence[int],
-    lengths_at: Sequence[int],
-    segments: DataFrame | None,
-    absent: Mapping[str, str],
-    slices: Sequence[Sequence[str]],
+def _to_places(
+    lists: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int], slices: Sequence[Sequence[str]]
 ) -> DataFrame:
     """Make a row per (recommended item, slice): its rank, the group of its user, and whether it opens a list.
 
     With the length of its list at the cutoffs ``lengths_at``.
     """
-    names = tuple(dict.fromkeys(name for one in slices for name in one))
-    cut = ranked if C.WHOLE_LIST in ks else ranked.where(F.col(C.RANK) <= max(ks))
-    is_first = F.col(IS_FIRST)
-    if C.LIST_ID in ranked.columns:
-        of_user = Window.partitionBy(C.USER_ID, C.MODEL_ID).orderBy(C.RANK, C.LIST_ID)
-        is_first = F.row_number().over(of_user) == 1
-    key = [name for name in C.LIST_KEY if name in ranked.columns]
-    whole = Window.partitionBy(*key).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    lengths = {_length(k): F.count_if(_is_within(k)).over(whole) for k in lengths_at}
-    opens = {"_opens_list": F.col(IS_FIRST), "_opens_user": is_first}
+    lengths = {_length(k): _n_within(k) for k in lengths_at}
+    of_list = [C.MODEL_ID, GROUP, OPENS_USER, "_slices", *lengths]
+    is_first = F.col("_place") == 0
+    opens = {"_opens_list": is_first, "_opens_user": F.col(OPENS_USER) & is_first}
     return (
-        with_columns(cut, opens | lengths)
-        .transform(user_segments.with_segments, segments=segments, names=names, absent=absent)
-        .select(
-            *(C.MODEL_ID, C.ITEM_ID, C.RANK, *opens, *lengths),
-            jackknife_groups.user_group(),
-            jackknife_groups.user_slices(slices).alias("_slice"),
-        )
-        .select("*", "_slice.*")
+        with_columns(lists, {**lengths, "_slices": _slices_of(slices)})
+        .select(*of_list, F.posexplode(ITEMS).alias("_place", "_item"))
+        .select(*of_list, "_place", "_item.*")
+        .where(F.lit(True) if C.WHOLE_LIST in ks else F.col(C.RANK) <= max(ks))
+        .withColumns(opens)
+        .select(*(C.MODEL_ID, C.ITEM_ID, C.RANK, GROUP, *opens, *lengths), F.inline("_slices"))
     )
+
+
+def _n_within(k: int) -> Column:
+    """Count the items of a list down to a rank."""
+    return F.size(ITEMS if k == C.WHOLE_LIST else F.filter(ITEMS, lambda item: item[C.RANK] <= k))
+
+
+def _slices_of(slices: Sequence[Sequence[str]]) -> Column:
+    """Slices that the packed segment values of a user belong to: structs of ``slice_index`` and ``slice_values``."""
+    names = list(dict.fromkeys(name for one in slices for name in one))
+    return F.array(*(_slice(index, [names.index(name) for name in one]) for index, one in enumerate(slices)))
+
+
+def _slice(index: int, places: Sequence[int]) -> Column:
+    values = F.array(*(F.col(PACKED)[place] for place in places)).cast("array<string>")
+    return F.struct(F.lit(index).alias("slice_index"), values.alias(C.SLICE_VALUES))
 
 
 def _to_items(places: DataFrame, *, ks: Sequence[int], lengths_at: Sequence[int]) -> DataFrame:

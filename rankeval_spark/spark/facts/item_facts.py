@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
+from rankeval_spark.engine.ranking.item_lists import ITEMS
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.item_groups import BY_POPULARITY, TAIL
 from rankeval_spark.spark.facts import train_facts
@@ -101,36 +102,57 @@ def _joined(frames: Iterable[DataFrame]) -> DataFrame:
     return reduce(lambda left, right: left.join(right, on=[C.ITEM_ID], how="full"), frames)
 
 
-def to_pairs(ranked: DataFrame, *, knowledge: FactSources, depth: int) -> DataFrame:
+def to_pairs(lists: DataFrame, *, knowledge: FactSources, depth: int) -> DataFrame:
     """Make one row per list with the pairs of its items that have users in common.
 
     The struct array ``_pairs`` holds ranks and the cosine of the co-occurrence in the training data. Co-occurrences are
     counted separately and meet the pairs of the lists in a join, so that nothing is collected or broadcast on purpose.
+
+    Parameters
+    ----------
+    lists : DataFrame
+        Rows of ``UserRows.to_item_lists``.
+    depth : int
+        Last rank that is read; 0 for all of them.
     """
-    key: list[str] = [name for name in C.LIST_KEY if name in ranked.columns]
-    items = (ranked.where(F.col(C.RANK) <= depth) if depth else ranked).select(*key, C.ITEM_ID, C.RANK)
-    first = items.withColumnsRenamed({C.ITEM_ID: "_earlier_item", C.RANK: "earlier"})
-    second = items.withColumnsRenamed({C.ITEM_ID: "_later_item", C.RANK: "later"})
-    in_lists = (
-        first.join(second, on=key, how="inner")
-        .where(F.col("earlier") < F.col("later"))
-        .select(
-            *(*key, "earlier", "later"),
-            # In the order of the ids, as co-occurrences are counted: whichever of the two is ahead.
-            F.least("_earlier_item", "_later_item").alias("_low"),
-            F.greatest("_earlier_item", "_later_item").alias("_high"),
-        )
+    key: list[str] = [name for name in C.LIST_KEY if name in lists.columns]
+    one, other = F.col("_one"), F.col("_other")
+    later = F.filter(_down_to(depth), lambda item: item[C.RANK] > one[C.RANK])
+    pairs = lists.select(*key, ITEMS, F.explode(_down_to(depth)).alias("_one")).select(
+        *key, "_one", F.explode(later).alias("_other")
+    )
+    in_lists = pairs.select(
+        *key,
+        one[C.RANK].alias("earlier"),
+        other[C.RANK].alias("later"),
+        # In the order of the ids, as co-occurrences are counted: whichever of the two is ahead.
+        F.least(one[C.ITEM_ID], other[C.ITEM_ID]).alias("_low"),
+        F.greatest(one[C.ITEM_ID], other[C.ITEM_ID]).alias("_high"),
     )
     similar = in_lists.join(_to_similarities(given(knowledge.train)), on=["_low", "_high"], how="inner")
     pair = F.struct("later", "earlier", "similarity")
     return similar.groupBy(*key).agg(F.array_sort(F.collect_list(pair)).alias(C.PAIRS))
 
 
-def to_familiarity(ranked: DataFrame, *, knowledge: FactSources, depth: int) -> DataFrame:
-    """Make one row per (user, recommended item) with its mean similarity to the items that the user has in `train`."""
+def _down_to(depth: int) -> Column:
+    """Return the items of a list down to a rank; all of them where it is 0."""
+    return F.filter(ITEMS, lambda item: item[C.RANK] <= depth) if depth else F.col(ITEMS)
+
+
+def to_familiarity(lists: DataFrame, *, knowledge: FactSources, depth: int) -> DataFrame:
+    """Make one row per (user, recommended item) with its mean similarity to the items that the user has in `train`.
+
+    Parameters
+    ----------
+    lists, depth
+        As for :func:`to_pairs`.
+    """
     train = given(knowledge.train)
+    wanted = lists.select(C.USER_ID, F.explode(_down_to(depth)).alias("_item"))
     return train_facts.familiarity_of_pairs(
-        ranked, pairs=_to_pairs(train), similarities=_to_similarities(train), depth=depth
+        wanted.select(C.USER_ID, f"_item.{C.ITEM_ID}").distinct(),
+        pairs=_to_pairs(train),
+        similarities=_to_similarities(train),
     )
 
 

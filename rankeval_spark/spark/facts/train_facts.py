@@ -25,24 +25,20 @@ def with_quantiles(counts: DataFrame, *, users: str) -> DataFrame:
     return counts.join(quantiles, on=[users], how="inner")
 
 
-def familiarity_of_pairs(ranked: DataFrame, *, pairs: DataFrame, similarities: DataFrame, depth: int) -> DataFrame:
+def familiarity_of_pairs(wanted: DataFrame, *, pairs: DataFrame, similarities: DataFrame) -> DataFrame:
     """Make one row per (user, recommended item): its mean similarity to the items that the user has.
 
     Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
 
     Parameters
     ----------
-    ranked : DataFrame
-        Rows of ``UserRows.to_ranked_items``.
+    wanted : DataFrame
+        One row per (user, recommended item).
     pairs : DataFrame
         One row per (user, item) of the training data.
     similarities : DataFrame
         One row per pair of items with a user in common, in the order of their ids: ``_low``, ``_high``, ``similarity``.
-    depth : int
-        Last rank that is read; 0 for all of them.
     """
-    top = ranked.where(F.col(C.RANK) <= depth) if depth else ranked
-    wanted = top.select(C.USER_ID, C.ITEM_ID).distinct()
     own = pairs.select(C.USER_ID, F.col(C.ITEM_ID).alias("_own"))
     beside_own = wanted.join(own, on=[C.USER_ID], how="inner").select(
         *(C.USER_ID, C.ITEM_ID),

@@ -172,7 +172,7 @@ def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
     ``is_relevant`` is true from a gain of 1 on.
     """
     plain = replace(request, slices=())
-    ranked = to_user_rows(inputs, plain, needs=frozenset()).to_ranked_items(depth=0)
+    ranked = to_user_rows(inputs, plain, needs=frozenset()).to_ranked_items()
     list_id = F.col(C.LIST_ID) if C.LIST_ID in ranked.columns else F.lit(C.ONE_LIST)
     return ranked.select(
         *(C.MODEL_ID, C.USER_ID, list_id.alias(C.LIST_ID), C.ITEM_ID, C.RANK, C.GAIN),
@@ -186,8 +186,6 @@ def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
     if not requested:
         return None
     options: dict[str, Any] = {
-        "segments": inputs.segments,
-        "absent": request.absent,
         "slices": request.every_slice,
         "min_slice_size": request.min_slice_size,
         "confidence": request.confidence,
@@ -202,9 +200,9 @@ def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
     if shown:
         cutoffs = [one.k for one in shown]
         depth = 0 if C.WHOLE_LIST in cutoffs else max(cutoffs)
-        ranked = to_user_rows(inputs, replace(request, slices=()), needs=frozenset()).to_ranked_items(depth=depth)
+        lists = to_user_rows(inputs, request, needs=frozenset()).to_item_lists(depth=depth)
         frames = [
-            item_exposure.to_exposure_rows(ranked, measures=some, catalogue=of, **options)
+            item_exposure.to_exposure_rows(lists, measures=some, catalogue=of, **options)
             for some, of in by_catalogue
             if some
         ]

@@ -27,7 +27,7 @@ from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.checks import row_flags, unusable_rows
 from rankeval_spark.spark.facts import item_facts
 from rankeval_spark.spark.facts.item_facts import FactSources
-from rankeval_spark.spark.rows import catalogue_filter, usable_rows, user_segments
+from rankeval_spark.spark.rows import catalogue_filter, slice_columns, usable_rows
 from rankeval_spark.spark.rows.exchange import UserRows, in_bytes, type_of, unite
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _of_users(inputs: InputFrames, request: Request, needs: frozenset[str]) -> d
     """Rows of segments and training data, each only where something reads it."""
     found: dict[int, DataFrame] = {}
     if inputs.segments is not None and request.segments:
-        values = F.array(*(F.col(user_segments.quoted_name(name)).cast("string") for name in request.segments))
+        values = F.array(*(F.col(slice_columns.quoted_name(name)).cast("string") for name in request.segments))
         users = inputs.segments.select(C.USER_ID, values.alias(row_kinds.SEGMENT_VALUES))
         if inputs.are_checked:
             found[row_kinds.SEGMENTS] = users.where(usable_rows.has_keys(usable_rows.SEGMENT_KEYS))
@@ -214,12 +214,12 @@ def _second_step(
         return {}
     depth, found = depth_of(request.measures), {}
     plain, once = replace(request, slices=()), replace(inputs, are_checked=True)  # unusable rows are counted elsewhere
-    ranked = to_user_rows(once, plain, needs=frozenset()).to_ranked_items(depth=depth)
+    lists = to_user_rows(once, plain, needs=frozenset()).to_item_lists(depth=depth)
     if N.ITEM_FAMILIARITY in needs:
-        familiarity = item_facts.to_familiarity(ranked, knowledge=knowledge, depth=depth)
+        familiarity = item_facts.to_familiarity(lists, knowledge=knowledge, depth=depth)
         found[row_kinds.FAMILIARITY] = familiarity.withColumnRenamed(N.ITEM_FAMILIARITY, row_kinds.SIMILARITY)
     if N.ITEM_PAIRS in needs:
-        found[row_kinds.PAIRS] = item_facts.to_pairs(ranked, knowledge=knowledge, depth=depth)
+        found[row_kinds.PAIRS] = item_facts.to_pairs(lists, knowledge=knowledge, depth=depth)
     return found
 
 

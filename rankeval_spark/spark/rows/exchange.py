@@ -17,11 +17,14 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation import parity_sums
 from rankeval_spark.engine.aggregation.aggregate_state import PARTIAL
 from rankeval_spark.engine.aggregation.bootstrap_sums import STATES
+from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.constants import pack_constants
+from rankeval_spark.engine.batch.user_hashes import GROUP
 from rankeval_spark.engine.checks import input_facts
 from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.engine.outputs import N_LISTED
+from rankeval_spark.engine.ranking.item_lists import ITEMS, OPENS_USER
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.measures.required_facts import ITEM_SEEN
 
@@ -32,12 +35,6 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.aggregation.parity_sums import Parity
     from rankeval_spark.engine.comparisons.paired_differences import DifferenceAggregator
     from rankeval_spark.engine.job import Job
-
-IS_FIRST: Final = "_is_first"
-"""Whether a ranked item is the first of its list."""
-
-IS_LAST: Final = "_is_last"
-"""Whether a ranked item is the last of its list."""
 
 _ROW_NUMBER_BITS: Final = 33
 """Lower bits of ``monotonically_increasing_id``, which count the rows of a partition from 0."""
@@ -122,23 +119,27 @@ class UserRows:
         """Count what measures of parity read of each partition: rows of ``parity_sums.PARTIAL``."""
         return map_in_arrow(self.frame, partial(self.job.parity, counter=counter), _types_in(parity_sums.PARTIAL))
 
-    def to_ranked_items(self, *, depth: int) -> DataFrame:
-        """Make one row per list and item down to a rank, and its last item: key, rank, gain, :data:`IS_LAST`.
+    def to_ranked_items(self) -> DataFrame:
+        """Make one row per list and item: key, rank and gain.
 
-        ``list_id`` is there only where users can have several lists of a model; a depth of 0 keeps whole lists.
+        ``list_id`` is there only where users can have several lists of a model.
         """
-        job = replace(self.job, depth=depth)
+        item = {C.ITEM_ID: self.id_types[C.ITEM_ID], C.RANK: "int", C.GAIN: "double"}
+        return map_in_arrow(self.frame, replace(self.job, depth=0).ranked_items, {**self._list_key(), **item})
 
-        of_list = {C.LIST_ID: "string"} if job.has_lists else {}
-        key = {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], **of_list}
-        item = {
-            C.ITEM_ID: self.id_types[C.ITEM_ID],
-            C.RANK: "int",
-            C.GAIN: "double",
-            IS_FIRST: "boolean",
-            IS_LAST: "boolean",
-        }
-        return map_in_arrow(self.frame, job.ranked_items, {**key, **item})
+    def to_item_lists(self, *, depth: int) -> DataFrame:
+        """Make one row per list that has items, see :meth:`Job.item_lists`; a depth of 0 keeps whole lists.
+
+        ``list_id`` is there only where users can have several lists of a model.
+        """
+        segments = {PACKED: "array<string>"} if self.job.segments else {}
+        items = _structs({C.ITEM_ID: self.id_types[C.ITEM_ID], C.RANK: "int"})
+        types = {**self._list_key(), **segments, ITEMS: items, OPENS_USER: "boolean", GROUP: "int"}
+        return map_in_arrow(self.frame, replace(self.job, depth=depth).item_lists, types)
+
+    def _list_key(self) -> dict[str, str]:
+        of_list = {C.LIST_ID: "string"} if self.job.has_lists else {}
+        return {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], **of_list}
 
     def _with_facts(self, work: Callable[..., Iterator[pa.RecordBatch]], types: Mapping[str, str]) -> DataFrame:
         items = {**input_facts.ITEM_FIELDS, C.ITEM_ID: self.id_types[C.ITEM_ID]}

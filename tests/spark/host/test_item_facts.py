@@ -11,8 +11,10 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.ranking.item_lists import ITEMS
 from rankeval_spark.engine.scoring.features import UNSEEN
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.facts import item_facts
@@ -53,7 +55,8 @@ def facts_of_items(spark: SparkSession, rows: list[tuple[str, str]]) -> dict[str
 def familiarities(spark: SparkSession, rows: list[tuple[str, str]], items: list[str]) -> dict[Any, float]:
     """Return the similarity of some items to those that two users have."""
     ranked = table(spark, "user_id item_id rank", *((user, item, 1) for user in ("u1", "u2") for item in items))
-    found = item_facts.to_familiarity(ranked, knowledge=knowledge_of(spark, rows), depth=0)
+    lists = ranked.groupBy(C.USER_ID).agg(F.collect_list(F.struct(C.ITEM_ID, C.RANK)).alias(ITEMS))
+    found = item_facts.to_familiarity(lists, knowledge=knowledge_of(spark, rows), depth=0)
     return by(found, C.USER_ID, C.ITEM_ID, value=N.ITEM_FAMILIARITY)
 
 

@@ -15,9 +15,18 @@ from rankeval_spark.config import Comparisons, Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark import plans as evaluation_plans
+from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.plans import InputFrames
 from rankeval_spark.statistics.resampling.replicate_sums import Draws
-from tests.support.plans import final_exchanges, joins, no_spark_jobs, plan, python_nodes
+from tests.support.plans import (
+    exchange_keys,
+    exchanges_of,
+    final_exchanges,
+    joins,
+    no_spark_jobs,
+    plan,
+    python_nodes,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -252,6 +261,35 @@ def test_more_measures_of_the_same_facts_add_no_join(tables: dict[str, DataFrame
     assert joins(many) == joins(few)
     assert final_exchanges(many) == final_exchanges(few)
     assert python_nodes(many) == python_nodes(few)
+
+
+def test_popularity_and_profiles_move_no_row_of_the_log_but_once(tables: dict[str, DataFrame]) -> None:
+    """Training data are counted in subqueries; the log knows nothing of it."""
+    for measures in (("MIUF@5", "APLT@5", "EPC@5"), ("Calibration@5", "Serendipity(kind='content')@5")):
+        described = user_metrics_of(tables, asked(*measures), has_small_catalogue=True)
+        assert exchanges_of(described, "recommendations") == ONE
+        assert python_nodes(described) == ["MapInArrow"]
+
+
+def test_co_occurrence_ranks_the_log_once_more(tables: dict[str, DataFrame]) -> None:
+    for measure in ("ILD(sim='cooccurrence')@5", "Unexpectedness@5"):
+        assert python_nodes(user_metrics_of(tables, asked(measure))) == ["MapInArrow", "MapInArrow"]
+
+
+def test_the_checks_of_lists_read_the_rows_of_users_once(tables: dict[str, DataFrame]) -> None:
+    request = asked("NotInTrain@5")
+    scored = evaluation_plans.to_scored(inputs_of(tables, request), request=request)
+    facts = input_checks.to_list_facts(scored, k=5, baseline="m0")
+    assert final_exchanges(facts) == ONE + 1  # what was counted of each model
+    assert python_nodes(facts) == ["MapInArrow"]
+
+
+def test_measures_of_all_lists_by_slices_move_no_row_of_the_log_again(tables: dict[str, DataFrame]) -> None:
+    """Segments come with the lists; of those only counts of items are moved."""
+    measures = MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Personalization(sim='cosine')@5"])
+    sliced = metrics_of(tables, replace(FEW, measures=measures, slices=[("country",)]))
+    assert [keys for keys in exchange_keys(sliced) if "user_id" in keys] == ["user_id"]
+    assert joins(sliced) == []
 
 
 def test_the_means_add_one_exchange_of_small_rows(tables: dict[str, DataFrame]) -> None:

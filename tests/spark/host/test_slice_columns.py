@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from rankeval_spark import evaluate
 from rankeval_spark.engine.aggregation.slices import unpacked
 from rankeval_spark.spark.rows.slice_columns import segments_of
+from tests.support.frames import table, tuples
+from tests.support.plans import JOB_FAILED
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 MAPS: tuple[dict[str, str | None] | None, ...] = (
     {"country": "DE", "device": "phone"},
@@ -37,3 +42,32 @@ def test_no_segment_is_no_column(spark: SparkSession) -> None:
 
     assert (columns, sliced_by) == ([], [()])
     assert spark.createDataFrame([(None,)], "segments map<string, string>").select(*columns).columns == []
+
+
+def sliced(spark: SparkSession, segments: DataFrame, *users: str) -> DataFrame:
+    """Evaluate a list a user by all columns of their segments: a mean, and a measure of all lists together."""
+    log = table(spark, "user_id item_id score", *((user, "a", 1.0) for user in users))
+    held_out = table(spark, "user_id item_id", *((user, "a") for user in users))
+    names = [name for name in segments.columns if name != "user_id"]
+    result = evaluate(log, held_out, measures=["P@1", "ItemCoverage@1"], segments=segments, slices=names)
+    metrics: DataFrame = result.metrics
+    return metrics.where("slice <> 'all'")
+
+
+@pytest.mark.parametrize("name", ["age band", "a.b", "back`tick", "größe"])
+def test_a_segment_may_have_any_name_and_a_row_without_a_user_is_left_out(spark: SparkSession, name: str) -> None:
+    users = table(spark, "user_id x", ("ann", "1"), (None, "2"), (None, "1")).withColumnRenamed("x", name)
+    means = sliced(spark, users, "ann", "bob")
+    assert tuples(means, "slice", "slice_values", "measure", "n_users") == [
+        (name, [None], "ItemCoverage", 1),
+        (name, [None], "P", 1),
+        (name, ["1"], "ItemCoverage", 1),
+        (name, ["1"], "P", 1),
+    ]
+
+
+def test_a_user_twice_among_the_segments_fails_the_job_if_they_have_a_list(spark: SparkSession) -> None:
+    users = table(spark, "user_id country", ("bob", "FR"), ("zoe", "DE"), ("zoe", "DE"), ("ann", "IT"))
+    assert sliced(spark, users, "ann", "bob").count() == 4
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:segments\] user 'zoe' stands twice"):
+        sliced(spark, users, "ann", "zoe").count()

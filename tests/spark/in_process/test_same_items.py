@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Policies, validate_model
@@ -16,6 +17,7 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.config.sections.bands import Band
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
+from rankeval_spark.engine.ranking.item_lists import ITEMS
 from rankeval_spark.in_process.facts import cooccurrence, item_facts
 from rankeval_spark.in_process.rows import user_segments
 from rankeval_spark.measures import MeasureSet, required_facts as N
@@ -150,12 +152,13 @@ def test_cooccurrence_is_the_same(
     monkeypatch.setattr(cooccurrence, "AT_ONCE", most_cells)
     random, kind, train, _ = tables
     ranked = ranked_of(random, kind, has_lists=depth == 0)
-    knowledge, frame = FactSources(on_spark(spark, train)), on_spark(spark, ranked)
-    familiar = spark_item_facts.to_familiarity(frame, knowledge=knowledge, depth=depth)
+    key = [name for name in C.LIST_KEY if name in ranked.column_names]
+    items = F.array_sort(F.collect_list(F.struct(C.RANK, C.ITEM_ID))).alias(ITEMS)
+    knowledge, lists = FactSources(on_spark(spark, train)), on_spark(spark, ranked).groupBy(*key).agg(items)
+    familiar = spark_item_facts.to_familiarity(lists, knowledge=knowledge, depth=depth)
     expected = familiar.withColumnRenamed(N.ITEM_FAMILIARITY, row_kinds.SIMILARITY)
     assert_same(cooccurrence.to_familiarity(ranked, train, depth), expected, C.USER_ID, C.ITEM_ID)
-    key = [name for name in C.LIST_KEY if name in ranked.column_names]
-    pairs = spark_item_facts.to_pairs(frame, knowledge=knowledge, depth=depth)
+    pairs = spark_item_facts.to_pairs(lists, knowledge=knowledge, depth=depth)
     assert_same(cooccurrence.to_pairs(ranked, train, depth), pairs, *key)
 
 

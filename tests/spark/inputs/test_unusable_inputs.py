@@ -8,7 +8,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import evaluate
+from rankeval_spark.engine.batch.row_kinds import FIRST_UNUSABLE, LOG, UNUSABLE
 from rankeval_spark.errors import InputError
+from rankeval_spark.spark.checks import row_flags, unusable_rows
 from tests.support.frames import table
 from tests.support.plans import JOB_FAILED, no_spark_jobs
 
@@ -39,6 +41,21 @@ def test_a_log_without_a_usable_row_fails_the_job_with_the_counts(spark: SparkSe
             frame.collect()
     with pytest.raises(JOB_FAILED, match=counted), result.cached() as kept:
         kept.metrics.collect()
+
+
+def test_rows_without_a_key_are_spread_over_the_partitions(spark: SparkSession) -> None:
+    """They have no user in common: with NULL as the key all of them would be in one partition."""
+    log = spark.range(1000).selectExpr(
+        "CAST(NULL AS string) AS user_id", "CAST(id AS string) AS item_id", "0.5 AS score"
+    )
+    for user_id in ("string", "bigint"):
+        rows = log.withColumns({"user_id": F.lit(None).cast(user_id), "model_id": F.lit("m"), "list_id": F.lit("")})
+        numbered = unusable_rows.with_kind(rows, kind=LOG, rules=row_flags.flag_recommendations(rows))
+        kinds = {row["_kind"] for row in numbered.select("_kind").distinct().collect()}
+        assert kinds == {FIRST_UNUSABLE + UNUSABLE.index((LOG, "null_keys"))}
+        sizes = numbered.repartition(4, "user_id").groupBy(F.spark_partition_id()).count().collect()
+        assert len(sizes) == 4
+        assert max(row["count"] for row in sizes) < 400
 
 
 def test_rank_that_is_no_whole_number_is_refused_before_any_job(spark: SparkSession) -> None:

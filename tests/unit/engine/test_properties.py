@@ -16,9 +16,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS, hashes_of
 from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS
 from rankeval_spark.engine.failures import RefusedError
+from rankeval_spark.engine.ranking.item_lists import ITEMS as LISTED, OPENS_USER
 from rankeval_spark.engine.ranking.list_rules import ListRules
 from tests.support import naive_lists
 from tests.support.engine_rows import Row, held_out, input_table, job, log, read, segments, train
@@ -115,6 +118,7 @@ def outputs(work: Job, table: pa.Table) -> dict[str, list[Row]]:
         "lists": read(work.list_rows(batches)),
         "scored": read(work.scored_rows(batches, has_partials=False)),
         "items": read(work.ranked_items(batches)),
+        "item lists": read(work.item_lists(batches)),
     }
 
 
@@ -149,6 +153,39 @@ def test_lists_are_those_of_a_loop_over_the_rows_under_every_policy(
     assert sorted(([row[name] for name in names] for row in found["lists"]), key=repr) == sorted(
         ([row[name] for name in names] for row in expected), key=repr
     )
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+@pytest.mark.parametrize("has_lists", [False, True])
+@given(data=st.data(), rules=FORGIVING)
+def test_lists_of_items_are_the_ranked_items_list_by_list(
+    data: st.DataObject, rules: ListRules, has_lists: bool, depth: int
+) -> None:
+    """Down to a rank, but always with the first; of a user's lists the one whose first item is ahead opens the user."""
+    given = usable(data.draw(tables(has_lists=has_lists)), rules)
+    table = table_of(given, rules)
+    work = work_of(rules, has_lists=True, depth=depth)
+    segments = {
+        tuple(row[name] for name in C.LIST_KEY): list(row[C.SEGMENTS].values())
+        for row in read(work.list_rows(table.to_batches()))
+    }
+    expected: dict[tuple[Any, ...], list[Row]] = {}
+    for row in read(replace(work, depth=0).ranked_items(table.to_batches())):
+        item = {name: row[name] for name in (C.ITEM_ID, C.RANK)}
+        expected.setdefault(tuple(row[name] for name in C.LIST_KEY), []).append(item)
+    begins = [(key[:2], (items[0][C.RANK], key[2])) for key, items in expected.items()]
+    first = {user: min(begin for own, begin in begins if own == user) for user, _ in begins}
+
+    found = read(work.item_lists(table.to_batches()))
+
+    assert len(found) == len(expected)
+    for row in found:
+        key = tuple(row[name] for name in C.LIST_KEY)
+        own = expected[key]
+        assert row[LISTED] == [item for item in own if not depth or item[C.RANK] <= depth or item is own[0]]
+        assert row[OPENS_USER] == ((own[0][C.RANK], key[2]) == first[key[:2]])
+        assert row[PACKED] == segments[key]
+        assert row[GROUP] == hashes_of(pa.array([key[1]]))[0] % N_GROUPS
 
 
 @pytest.mark.parametrize("has_lists", [False, True])
@@ -220,3 +257,4 @@ def test_a_partition_without_rows_gives_none() -> None:
         assert list(work.scored_rows(batches, has_partials=True)) == []
         assert list(work.partials(batches)) == []
         assert list(work.ranked_items(batches)) == []
+        assert list(work.item_lists(batches)) == []

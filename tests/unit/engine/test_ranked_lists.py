@@ -104,24 +104,18 @@ def test_ranked_items_have_the_key_of_their_list_and_the_types_of_the_log(has_li
         ("rank", pa.int32()),
         ("gain", pa.float64()),
         ("_is_first", pa.bool_()),
-        ("_is_last", pa.bool_()),
     ]
-    assert tuples(batch.to_pylist(), "rank", "item_id", "gain", "_is_first", "_is_last") == [
-        (1, 20, 3.0, True, False),
-        (2, 10, None, False, True),
+    assert tuples(batch.to_pylist(), "rank", "item_id", "gain", "_is_first") == [
+        (1, 20, 3.0, True),
+        (2, 10, None, False),
     ]
 
 
-def test_ranked_items_down_to_a_rank_keep_the_last_of_their_list() -> None:
+def test_ranked_items_can_be_cut_at_a_rank() -> None:
     rows = [("u", item, -float(place)) for place, item in enumerate("abcde")]
     table = input_table(log("user_id item_id score", *rows, ("v", "a", 0.5)))
     (batch,) = job(depth=2).ranked_items(table.to_batches())
-    assert tuples(batch.to_pylist(), "user_id", "rank", "item_id", "_is_last") == [
-        ("u", 1, "a", False),
-        ("u", 2, "b", False),
-        ("u", 5, "e", True),
-        ("v", 1, "a", True),
-    ]
+    assert tuples(batch.to_pylist(), "user_id", "rank", "item_id") == [("u", 1, "a"), ("u", 2, "b"), ("v", 1, "a")]
 
 
 def test_ties_go_to_the_smaller_item() -> None:

@@ -151,11 +151,6 @@ def with_model_names(inputs: InputFrames, request: Request, *, are_usable: bool 
     return replace(inputs, model_names=tuple(sorted(row[0] for row in names)))
 
 
-def computed_facts(*frames: DataFrame) -> list[Fact]:
-    """Compute facts of the checks: some thirty rows."""
-    return [check_rows.whole(Fact(*row)) for row in input_checks.union(*frames).collect()]
-
-
 def row_facts(inputs: InputFrames, request: Request, seen: SeenInputs | None = None) -> list[DataFrame]:
     """Count what can be seen in the rows of the inputs.
 

@@ -13,7 +13,6 @@ from rankeval_spark.config.gap_tests import gap_test_request
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.report import notebook
-from rankeval_spark.report.plots import Plots
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure
+    from rankeval_spark.report.plots import Plots
     from rankeval_spark.statistics.multiple_testing import Correction
 
 Frame = TypeVar("Frame", default=Any)
@@ -53,6 +53,8 @@ class Evaluation(ABC, Generic[Frame]):
 
         They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
         """
+        from rankeval_spark.report.plots import Plots  # noqa: PLC0415 - whoever draws nothing does not pay for it
+
         return Plots(self)
 
     @property

@@ -319,7 +319,7 @@ class _Judge:
         return f"{model}: {name}, {gate.slice} = {slice_value}" if is_named else f"{model}: {name} by {gate.slice}"
 
     def _unmatched(self, model: str, tables: Mapping[str, Sequence[Row]]) -> GateVerdict:
-        """Say why a rule has no row: no baseline, nobody in the slice, or nothing of the kind."""
+        """Say why a rule has no row: no baseline, no user in the slice, or no such row."""
         gate = self._gate
         if gate.needs_baseline and not any(row[C.MODEL_ID] == self._baseline for row in tables["metrics"]):
             what = self._what(model or "every model", gate.slice_value or "any")

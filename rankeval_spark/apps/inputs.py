@@ -75,7 +75,7 @@ def or_failing_at_zero_rank(sources: Sources, request: Request) -> Sources:
 
 
 def _segments_of(sources: Sources, request: Request) -> DataFrame | None:
-    """Take the segments of the users, numbers in bands, and how active they were where that is asked for."""
+    """Take the segments of the users, numbers in bands, and how active they were where that is requested."""
     frames = {name: bands.with_bands(frame, bands=rules) for name, frame, rules in _numbers(sources, request)}
     plain = sources.segments.frame if sources.segments else None
     return bands.with_activity(frames.get(check_rows.SEGMENTS, plain), activity=frames.get(check_rows.TRAIN))
@@ -149,6 +149,11 @@ def with_model_names(inputs: InputFrames, request: Request, *, are_usable: bool 
         log = usable_rows.keep_usable_recommendations(log, invalid_scores="drop")
     names = log.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct().collect()  # few
     return replace(inputs, model_names=tuple(sorted(row[0] for row in names)))
+
+
+def computed_facts(*frames: DataFrame) -> list[Fact]:
+    """Compute facts of the checks: some thirty rows."""
+    return [check_rows.whole(Fact(*row)) for row in input_checks.union(*frames).collect()]
 
 
 def row_facts(inputs: InputFrames, request: Request, seen: SeenInputs | None = None) -> list[DataFrame]:
@@ -233,7 +238,7 @@ def _item_facts(items: DataFrame, request: Request) -> list[DataFrame]:
 
 
 def _catalogue_facts(inputs: InputFrames, request: Request, listed: DataFrame) -> list[DataFrame]:
-    """Count the items that nobody knows and, where they are dropped, their rows; `train` is a catalogue only then."""
+    """Count unknown items and, where they are dropped, their rows; `train` is a catalogue only then."""
     is_dropped = request.policies.unknown_items == "drop"
     catalogue = inputs.catalogue if is_dropped else inputs.items
     if catalogue is None:

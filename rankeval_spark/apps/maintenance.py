@@ -1,4 +1,4 @@
-"""Maintenance of a results root, step by step; each can be killed and be run again, beside runs."""
+"""Maintenance of a results root, step by step; each can be killed and run again, also during runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_DAYS: Final = 36_500
 
 @dataclass(frozen=True)
 class MaintenanceOptions:
-    """What is asked for beside the removal of staging and the merging of small files.
+    """What is requested in addition to the removal of staging and the merging of small files.
 
     Attributes
     ----------

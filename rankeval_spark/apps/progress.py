@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Whoever wants to know how far a run is: the terminal, a log, or nobody."""
+    """Whoever wants to know how far a run is: the terminal, a log, or no one."""
 
     def say(self, text: str) -> None:
         """Hear what the run comes to."""

@@ -172,6 +172,22 @@ def gate(
     gate_night.gate_command(results, date_, evaluation, config)
 
 
+@app.command(epilog="Example: rankeval report /data/results --out report.html --date 2026-01-03")
+def report(
+    results: Root,
+    out: Annotated[Path, typer.Option("--out", help="HTML file to write", metavar="FILE")],
+    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Draw the comparisons with this model; that of the config by default")
+    ] = None,
+) -> None:
+    """Write the report of a night: one HTML file with figures and tables, which needs no network."""
+    from rankeval_spark.cli.commands import report_night  # noqa: PLC0415 - pyarrow takes a moment
+
+    report_night.report_command(results, out, date_, evaluation, baseline)
+
+
 @app.command()
 def score(
     results: Root,
@@ -203,7 +219,7 @@ def reproduce(
 
 
 @app.command()
-def maintain(  # noqa: PLR0913, PLR0917 - what can be asked for
+def maintain(  # noqa: PLR0913, PLR0917 - each option of the command
     results: Root,
     keep_days: Annotated[
         int | None,
@@ -285,7 +301,7 @@ def doctor(
     root: Annotated[str | None, typer.Option("--root", help="Results root to test for writing")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Start no session, which takes most of the time")] = False,
 ) -> None:
-    """Check Java, jars, Python, time zone and disk, and say how to mend each fault."""
+    """Check Java, jars, Python, time zone and disk, and say how to fix each fault."""
     from rankeval_spark.cli.commands.doctor import doctor_command  # noqa: PLC0415 - imports pyspark
 
     raise typer.Exit(doctor_command(root, is_quick=quick))

@@ -31,7 +31,7 @@ class Ending:
         self.stopped: Stopped | None = None
 
     def hear(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what a handler is called with
-        """Raise the first signal; a later one is ignored while we clean up, unless somebody presses Ctrl-C again."""
+        """Raise the first signal; a later one is ignored while we clean up, unless Ctrl-C is pressed again."""
         if self.stopped is None:
             self.stopped = Stopped(number)
             _cancel_jobs()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.in_process.checks import list_checks
 from rankeval_spark.in_process.exposure.all_lists import to_exposures
 from rankeval_spark.in_process.result_tables import mean_metrics, scored_rows
 from rankeval_spark.in_process.result_tables.paired_comparisons import to_comparisons
@@ -18,12 +19,36 @@ from rankeval_spark.result_rows.arrow_schema import arrow_schema
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.job import Job
     from rankeval_spark.in_process.rows.assembly import Usable
+    from rankeval_spark.result_rows.check_rows import Fact
+
+Add: TypeAlias = Callable[[pa.Table], None]
+"""What takes some rows, from any thread."""
 
 _IDS: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 
 
 @dataclass(frozen=True)
+class _Part:
+    """What is kept of some lists.
+
+    Attributes
+    ----------
+    checked : pa.Table
+        Rows that the checks look at.
+    partials : pa.RecordBatch or None
+        Moments that means are made of.
+    scored : pa.Table or None
+        All rows, where means are made of them.
+    """
+
+    checked: pa.Table
+    partials: pa.RecordBatch | None
+    scored: pa.Table | None
+
+
+@dataclass
 class NightTables:
     """What is computed of the usable rows of a night.
 
@@ -31,34 +56,48 @@ class NightTables:
     ----------
     usable : Usable
         The rows.
-    has_lists : bool
-        Whether the lists are published.
     """
 
     usable: Usable
-    has_lists: bool
+    _parts: list[_Part] = field(default_factory=list)
 
-    @property
-    def lists(self) -> pa.Table | None:
-        """As ``schemas.LISTS`` from the list key on; None where they are not published."""
-        return self._computed[0]
+    def compute(self, add_users: Add, add_lists: Add | None) -> None:
+        """Hand out the rows of users and, where they are published, the lists, and keep what the others are made of.
 
-    @property
-    def scored(self) -> pa.Table:
-        """Every list at every cutoff."""
-        return self._computed[1]
+        Parameters
+        ----------
+        add_users, add_lists : callable
+            Take rows of ``schemas.USER_METRICS`` and ``schemas.LISTS`` from the list key on.
+        """
+        request = self._request
+        has_one_list, has_means = self.usable.tables.has_one_list, bool(request.measures.columns)
+        has_partials = has_one_list and request.draws is None and has_means
+        are_kept = has_means and not has_one_list
 
-    @property
-    def user_metrics(self) -> pa.Table:
-        """As ``schemas.USER_METRICS``, likewise."""
-        return with_text_ids(scored_rows.keep_population(self.scored, self._request))
+        def on_bucket(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[_Part]:
+            for lists, batch in job.lists_with_rows(rows, has_partials=has_partials):
+                if add_lists is not None:
+                    add_lists(self._published(lists, job))
+                scored = pa.Table.from_batches([batch])
+                partials = _partials(batch) if has_partials else None
+                add_users(with_text_ids(scored_rows.keep_population(scored, request)))
+                yield _Part(list_checks.rows_of(scored, request), partials, scored if are_kept else None)
+
+        self._parts = self.usable.user_rows.run(lambda job: lambda rows: on_bucket(job, rows))
+
+    def list_facts(self) -> Iterator[Fact]:
+        """Count what the checks ask of the lists."""
+        checked = [part.checked for part in self._parts]
+        if not checked:  # the columns are there without a row too
+            checked = [list_checks.rows_of(scored_rows.to_scored(self.usable.user_rows), self._request)]
+        return list_checks.list_facts(pa.concat_tables(checked), self._request)
 
     @cached_property
     def metrics(self) -> pa.Table:
-        """As ``schemas.METRICS``, likewise."""
-        request, partials = self._request, self._computed[2]
+        """As ``schemas.METRICS`` from the model on."""
+        request, partials = self._request, [part.partials for part in self._parts if part.partials is not None]
         parts = [to_exposures(self.usable)]
-        if partials is not None:
+        if partials:
             parts.insert(0, mean_metrics.of_partials(partials, request))
         elif request.measures.columns:
             parts.insert(0, mean_metrics.to_metrics(self.usable, self._users))
@@ -66,7 +105,7 @@ class NightTables:
 
     @cached_property
     def comparisons(self) -> pa.Table | None:
-        """As ``schemas.COMPARISONS``, likewise; None where nothing is compared."""
+        """As ``schemas.COMPARISONS`` from the baseline on; None where nothing is compared."""
         asked = self._request.comparisons
         if asked is None or not self._request.measures.columns:
             return None
@@ -76,33 +115,24 @@ class NightTables:
     def _request(self) -> Request:
         return self.usable.request
 
-    @cached_property
-    def _computed(self) -> tuple[pa.Table | None, pa.Table, list[pa.RecordBatch] | None]:
-        """Lists, scored rows, and the moments that means are made of where every user has one list of a model."""
-        request = self._request
-        has_partials = self.usable.tables.has_one_list and request.draws is None and bool(request.measures.columns)
-        found = self.usable.user_rows.run(lambda job: lambda rows: job.lists_with_rows(rows, has_partials=has_partials))
-        lists = _published([of_lists for of_lists, _ in found], self._without) if self.has_lists else None
-        batches = [rows for _, rows in found]
-        partials = _partials(batches) if has_partials else None
-        if not batches:
-            return lists, scored_rows.to_scored(self.usable.user_rows), partials
-        scored = pa.Table.from_batches(batches)
-        return lists, scored.drop_columns([C.PARTIALS]) if has_partials else scored, partials
+    def _users(self) -> pa.Table:
+        """One row per (model, user, k), of users with several lists."""
+        kept = [part.scored for part in self._parts if part.scored is not None]
+        scored = pa.concat_tables(kept) if kept else scored_rows.to_scored(self.usable.user_rows)
+        return scored_rows.to_users(scored, self._request, has_one_list=self.usable.tables.has_one_list)
 
-    @property
-    def _without(self) -> frozenset[str]:
-        """Optional columns of lists that the request does not ask for."""
-        job = self.usable.user_rows.job
+    def _published(self, lists: pa.RecordBatch, job: Job) -> pa.Table:
+        """Put compact lists into their published columns; NULL where no measure of the run needs one."""
         is_asked = {
             C.HIT_SCORES: C.HIT_SCORES in self._request.measures.needs,
             C.EMPTY_RANKS: job.rules.keeps_gaps,
         }
-        return frozenset(name for name, is_there in is_asked.items() if not is_there)
-
-    def _users(self) -> pa.Table:
-        has_one_list = self.usable.tables.has_one_list
-        return scored_rows.to_users(self.scored, self._request, has_one_list=has_one_list)
+        schema, names = arrow_schema(schemas.LISTS), lists.schema.names
+        columns = {
+            name: lists[name] if name in names and is_asked.get(name, True) else pa.nulls(lists.num_rows, type_)
+            for name, type_ in zip(schema.names, schema.types, strict=True)
+        }
+        return with_text_ids(pa.Table.from_pydict(columns)).cast(schema)
 
 
 def with_text_ids(table: pa.Table) -> pa.Table:
@@ -113,20 +143,6 @@ def with_text_ids(table: pa.Table) -> pa.Table:
     return table
 
 
-def _published(batches: list[pa.RecordBatch], without: frozenset[str]) -> pa.Table:
-    """Put compact lists into their published columns; NULL where no measure of the run needs one."""
-    schema = arrow_schema(schemas.LISTS)
-    if not batches:
-        return schema.empty_table()
-    given = pa.Table.from_batches(batches)
-    columns: Mapping[str, pa.ChunkedArray] = {
-        name: given[name] if name in given.column_names and name not in without else pa.nulls(given.num_rows, type_)
-        for name, type_ in zip(schema.names, schema.types, strict=True)
-    }
-    return with_text_ids(pa.Table.from_pydict(columns)).cast(schema)
-
-
-def _partials(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Take the moments out of the first rows."""
-    structs = (pc.list_flatten(batch[C.PARTIALS]) for batch in batches)
-    return [pa.RecordBatch.from_struct_array(one) for one in structs]
+def _partials(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Take the moments out of the first row."""
+    return pa.RecordBatch.from_struct_array(pc.list_flatten(batch[C.PARTIALS]))

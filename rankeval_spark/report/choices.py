@@ -22,10 +22,7 @@ USUAL_FIRST: Final = ("nDCG", "AP", "R", "RR", "Success", "P")
 """Measures that are looked at first where the order of the request is not known."""
 
 CURVE: Final = "IPrec"
-BEYOND_ACCURACY: Final = frozenset({"exposures", "parity", "popularity", "popularity_bias", "diversity", "serendipity"})
-"""Families of measures that are drawn against accuracy."""
-
-CONTEXT: Final = frozenset({*BEYOND_ACCURACY, "agreement", "calibration", "data_quality", "freshness", "user_coverage"})
+BEYOND_ACCURACY: Final = frozenset({"beyond_accuracy", "system"})
 """Families that say what lists are like, not how well they meet the held-out interactions."""
 
 
@@ -120,7 +117,7 @@ def family_of(label: str) -> str | None:
 
 def is_accuracy(label: str) -> bool:
     """Say whether a measure is about the held-out interactions."""
-    return family_of(label) not in CONTEXT and one_of_many(label) is None
+    return family_of(label) not in BEYOND_ACCURACY and one_of_many(label) is None
 
 
 def is_lower_better(label: str) -> bool:

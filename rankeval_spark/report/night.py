@@ -255,7 +255,8 @@ def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> d
     if not of_day:
         known = sorted({row[C.EVALUATION_DATE] for row in own})
         expected = f"a night from {known[0]} to {known[-1]}"
-        raise InputError(Fault("--date", f"no night of {name} on {day}", expected, f"rankeval run CONFIG --date {day}"))
+        closest = min(known, key=lambda one: (abs(one - day), one))
+        raise InputError(Fault("--date", f"no night of {name} on {day}", expected, f"the nearest is {closest}"))
     return ([row for row in of_day if row["status"] == PUBLISHED] or of_day)[-1]
 
 
@@ -295,5 +296,5 @@ def _evaluation(events: Sequence[Row], wanted: str | None) -> str:
             raise InputError(Fault("--evaluation", repr(wanted), f"one of: {', '.join(names)}", nearest(wanted, names)))
         return wanted
     if len(names) > 1:
-        raise ConfigError(Fault("--evaluation", "none", f"one of: {', '.join(names)}"))
+        raise ConfigError(Fault("--evaluation", "none", f"one of: {', '.join(names)}", "name one"))
     return str(names[0])

@@ -13,7 +13,7 @@ from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.report import scripts, sections, wording
 from rankeval_spark.report.answer import answer
 from rankeval_spark.report.drawing import Drawer, swatches
-from rankeval_spark.report.figures.look import DARK, LIGHT, PAGE, Palette, config_of
+from rankeval_spark.report.figures.look import DARK, LIGHT, PAGE, Palette, config_of, library
 from rankeval_spark.report.night import Night
 from rankeval_spark.report.views import Page
 
@@ -45,6 +45,19 @@ def report(
     return render(page, drawer.specs, bundle.result())
 
 
+def require_extra() -> None:
+    """Refuse at once what would be refused after all rows were read.
+
+    Raises
+    ------
+    EnvironmentFaultError
+        If a library of the extra ``report`` is not installed.
+    """
+    library()
+    _engine()
+    scripts.converter()
+
+
 def page_of(night: Night, drawer: Drawer) -> Page:
     """Combine what the page shows."""
     day = night.day.isoformat()
@@ -65,11 +78,7 @@ def page_of(night: Night, drawer: Drawer) -> Page:
 
 def render(page: Page, specs: dict[str, Any], bundle: str) -> str:
     """Fill the template; every text is escaped, whatever it holds."""
-    try:
-        import jinja2  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        fix = "pip install 'rankeval-spark[report]'"
-        raise EnvironmentFaultError(Fault("report", "no jinja2", "the engine of the page", fix)) from error
+    jinja2 = _engine()
     own = scripts.own("page.js")
     environment = jinja2.Environment(
         autoescape=True,
@@ -81,7 +90,7 @@ def render(page: Page, specs: dict[str, Any], bundle: str) -> str:
     environment.filters["parts"] = parts
     environment.filters["count"] = wording.count
     template = environment.get_template("page.html")
-    return template.render(
+    text: str = template.render(
         page=page,
         style=_safe(f"{_variables()}\n{scripts.own('page.css')}"),
         data=_safe(as_json({"config": {**config_of(PAGE), "aria": False}, "figures": specs})),
@@ -89,6 +98,16 @@ def render(page: Page, specs: dict[str, Any], bundle: str) -> str:
         script=_safe(own),
         admitted=f"{scripts.admitted(bundle)} {scripts.admitted(own)}",
     )
+    return text
+
+
+def _engine() -> Any:  # noqa: ANN401 - a module
+    try:
+        import jinja2  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        fix = "pip install 'rankeval-spark[report]'"
+        raise EnvironmentFaultError(Fault("report", "no jinja2", "the engine of the page", fix)) from error
+    return jinja2
 
 
 def parts(text: str) -> list[tuple[bool, str]]:

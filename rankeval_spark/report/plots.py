@@ -1,15 +1,17 @@
-"""The figures of one evaluation: its frames, its measures in their order, its baseline."""
+"""The figures of one evaluation, with its measures in their order and its baseline, and of published nights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rankeval_spark import columns as C
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.report import choices, figures
 from rankeval_spark.report.figures.look import NOTEBOOK, Chart, Look
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parsed
+from rankeval_spark.report.night import MOST_NIGHTS
 from rankeval_spark.report.tables import pruned
 
 if TYPE_CHECKING:
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 Frame: TypeAlias = Any
 """A result frame of any library."""
+
+Day: TypeAlias = date | str | None
+"""An evaluation date; the newest where it is None."""
 
 
 class Evaluated(Protocol):
@@ -135,3 +140,60 @@ class Plots:
     def _baseline(self) -> str | None:
         compared = self._of.request.comparisons
         return None if compared is None else compared.baseline
+
+
+class Published(Protocol):
+    """What figures of published nights are drawn from."""
+
+    def arrow(self, table: str, **wanted: Any) -> Any:  # noqa: ANN401 - as `Results` takes and gives them
+        """Read rows of a table."""
+        ...
+
+    def nights(self) -> list[tuple[str, date]]:
+        """Name the published nights, oldest first."""
+        ...
+
+
+class PublishedPlots:
+    """Figures of published nights, each a chart of Altair; only the rows that are drawn are read.
+
+    ``evaluation`` is needed where there are several. ``date`` is the newest night where it is left out.
+    """
+
+    def __init__(self, results: Published, look: Look = NOTEBOOK) -> None:
+        self._results = results
+        self._look = look
+
+    def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Chart:
+        """Draw means of the last 60 nights with their intervals, a line a model: a panel a measure."""
+        name, days = self._nights(evaluation)
+        rows = self._results.arrow("metrics", evaluation=name, date=days[-MOST_NIGHTS:], slice=C.ALL_USERS)
+        return figures.history(rows, measures=measures, baseline=baseline, look=self._look)
+
+    def leaderboard(
+        self, *measures: str, date: Day = None, evaluation: str | None = None, baseline: str | None = None
+    ) -> Chart:
+        """Draw each model's mean of a night with its interval, best first."""
+        rows = self._night("metrics", date, evaluation)
+        return figures.leaderboard(rows, measures=measures, baseline=baseline, look=self._look)
+
+    def forest(
+        self, measure: str | None = None, *, date: Day = None, evaluation: str | None = None, model: str | None = None
+    ) -> Chart:
+        """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
+        rows = self._night("comparisons", date, evaluation)
+        return figures.forest(rows, measure=measure, model=model, look=self._look)
+
+    def _night(self, table: str, day: Day, evaluation: str | None) -> Frame:
+        name, days = self._nights(evaluation)
+        return self._results.arrow(table, evaluation=name, date=days[-1] if day is None else day)
+
+    def _nights(self, evaluation: str | None) -> tuple[str, list[date]]:
+        nights = self._results.nights()
+        names = sorted({name for name, _ in nights})
+        if evaluation is None and len(names) == 1:
+            evaluation = names[0]
+        if evaluation not in names:
+            expected, fix = f"one of: {', '.join(names)}", nearest(evaluation or "", names)
+            raise ConfigError(Fault("plot(evaluation=)", repr(evaluation), expected, fix))
+        return evaluation, [day for name, day in nights if name == evaluation]

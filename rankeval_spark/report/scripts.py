@@ -7,7 +7,7 @@ import hashlib
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib import resources
-from typing import Final
+from typing import Any, Final
 
 from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.report.figures.look import library
@@ -18,21 +18,26 @@ _EXPOSED: Final = "window.vegaEmbed = vegaEmbed;"
 
 @cache
 def drawing_library() -> str:
-    """Bundle Vega-Embed with Vega-Lite and Vega, of the version that Altair writes for, as one script.
+    """Bundle Vega-Embed with Vega-Lite and Vega, of the version that Altair writes for, as one script."""
+    version = ".".join(str(library().SCHEMA_VERSION).lstrip("v").split(".")[:2])
+    bundle: str = converter().javascript_bundle(_EXPOSED, vl_version=version)
+    return without_end(bundle)
+
+
+def converter() -> Any:  # noqa: ANN401 - a module
+    """Import what has the scripts that draw.
 
     Raises
     ------
     EnvironmentFaultError
-        If what has them is not installed.
+        If it is not installed.
     """
     try:
         import vl_convert  # noqa: PLC0415 - an extra
     except ImportError as error:
         fix = "pip install 'rankeval-spark[report]'"
         raise EnvironmentFaultError(Fault("report", "no vl_convert", "the scripts that draw", fix)) from error
-    version = ".".join(str(library().SCHEMA_VERSION).lstrip("v").split(".")[:2])
-    bundle: str = vl_convert.javascript_bundle(_EXPOSED, vl_version=version)
-    return without_end(bundle)
+    return vl_convert
 
 
 def started() -> Future[str]:

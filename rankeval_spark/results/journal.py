@@ -158,7 +158,7 @@ def record_outcome(  # noqa: PLR0913 - options by keyword
 
 
 def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by: str, holder: str) -> None:
-    """Record FAILED for a run that ended without a word; not where it had more to say than that it is RUNNING.
+    """Record FAILED for a run that ended silently; not where it had more to say than that it is RUNNING.
 
     Parameters
     ----------

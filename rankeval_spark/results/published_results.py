@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from rankeval_spark.report.plots import PublishedPlots
     from rankeval_spark.results.journal import Event
     from rankeval_spark.results.reading.table_readers import Reader
     from rankeval_spark.results.storage.row_filters import Filters
@@ -161,6 +162,16 @@ class Results(Generic[Frame]):
     ) -> pa.Table:
         """Rows of a small table as Arrow, with a session too; all columns where none is named."""
         return self._small.arrow(self._scan(self._small, table, date, evaluation, equal), columns)
+
+    @property
+    def plot(self) -> PublishedPlots:
+        """Figures: ``plot.history()`` over nights, ``plot.leaderboard()`` and ``plot.forest()`` of one.
+
+        They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
+        """
+        from rankeval_spark.report.plots import PublishedPlots  # noqa: PLC0415 - scipy takes a moment
+
+        return PublishedPlots(self)
 
     def nights(self, table: str = schemas.METRICS.name) -> list[tuple[str, date]]:
         """Name the evaluations and dates that a table has rows of, oldest first; no row is read for it."""

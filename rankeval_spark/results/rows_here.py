@@ -33,12 +33,15 @@ def conform(rows: pa.Table, fields: Sequence[Field], facts: RunFacts, *, where: 
     if faults:
         raise ResultsError(*faults)
     columns = {**_of_run(facts, rows.num_rows), **{name: given[name] for name in given.column_names}}
-    declared = pa.schema([_declared(field) for field in fields])
-    return pa.Table.from_arrays([columns[name] for name in declared.names], schema=declared)
+    schema = declared(fields)
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _declared(field: Field) -> pa.Field:
-    return pa.field(field.name, ARROW_TYPES[field.type], nullable=field.nullable, metadata={"comment": field.comment})
+def declared(fields: Sequence[Field]) -> pa.Schema:
+    """Return columns as Arrow's, with their comments; any may be NULL, which the audit looks at."""
+    return pa.schema(
+        [pa.field(field.name, ARROW_TYPES[field.type], metadata={"comment": field.comment}) for field in fields]
+    )
 
 
 def _of_run(facts: RunFacts, n_rows: int) -> dict[str, pa.Array]:

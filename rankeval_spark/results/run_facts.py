@@ -53,7 +53,7 @@ class Night:
 
 @dataclass(frozen=True)
 class MeasureFact:
-    """A measure at a cutoff that a run was asked for.
+    """A measure at a cutoff that a run computes.
 
     Attributes
     ----------

@@ -107,7 +107,7 @@ class ResultsStore:
         Parameters
         ----------
         publishing : collection of str
-            Runs that this process publishes meanwhile, by their ids: nobody need finish that.
+            Runs that this process publishes meanwhile, by their ids: they finish that themselves.
         """
         lock = self._run_locks.get(facts.night)
         if lock is None:

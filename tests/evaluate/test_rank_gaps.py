@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log2
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from rankeval_spark import evaluate
-from tests.support.arrow_frames import dicts, judgements, table
+from tests.support.arrow_frames import dicts, judgements, table, tuples, where
 
 TRAIN: Final = ("u a", "v a", "u b", "w b", "x d", "v a", "w c")
 """a has 3 of 7 interactions and 2 of 4 users; u has a and b."""
@@ -102,3 +105,42 @@ def test_measures_of_all_lists_count_the_lists_that_begin_further_down() -> None
         "Personalization@4": (pytest.approx(1 - 3 / (3 * 4)), 3, 3),
         "CatalogCoverage@2": (2 / 4, 2, 2),
     }
+
+
+RANKS: dict[str, Sequence[int | None]] = {
+    "ann": (1, 2, 3),
+    "bob": (1, 3, 4),
+    "cat": (0, 1, 2),
+    "dan": (2, 1, 3),
+    "eve": (3, 2, 1),  # of these the second stands where its rank says, and is better all the same
+    "fay": (1, 1, 3),
+    "gus": (None, None, None),
+    "hal": (2, 1, 3),  # his first two have the same score
+    "kim": (4, 4, 1, 1),  # adds up as 1 to 4 does
+}
+"""Ranks of the log, from the highest score to the lowest."""
+
+
+def test_ranks_that_are_not_1_to_n_or_contradict_the_scores_are_counted_list_by_list() -> None:
+    rows: list[tuple[Any, ...]] = [
+        ("m", user, item, -1.0 if (user, place) == ("hal", 0) else -float(place), rank)
+        for user, ranks in RANKS.items()
+        for place, (item, rank) in enumerate(zip("abcd", ranks, strict=False))
+    ]
+    rows += [("m", "leo", item, -float(place), place + 1) for place, item in enumerate("aab")]
+    log = table("model_id user_id item_id score rank", *rows)
+
+    def counted(log: pa.Table) -> dict[str, list[Any]]:
+        checks = evaluate(log, judgements({"ann": {"b": 1}}), measures=["RR@3"]).checks
+        of_log = where(checks, input="recommendations")
+        return {name: rest for name, *rest in tuples(of_log, "check", "count", "share", "sample_keys")}
+
+    found = counted(log)
+    assert found["rank_gaps"] == [4, 4 / 10, ["m bob", "m kim"]]  # cat and fay too; of leo's a repeated item is counted
+    assert found["score_rank_disagree"] == [3, 3 / 10, ["m dan", "m kim"]]
+    assert found["duplicates"] == [1, 1 / (3 * 8 + 4 + 3), ["m leo"]]
+
+    positive = log.filter(pc.or_kleene(pc.is_null(log["rank"]), pc.greater(log["rank"], 0)))  # rank 0 is refused
+    of_ranks = counted(positive.drop_columns("score"))
+    assert of_ranks["rank_gaps"] == [3, 3 / 9, ["m bob", "m kim"]]  # cat has 1 and 2, and gus nothing
+    assert of_ranks["score_rank_disagree"] == [0, None, []]

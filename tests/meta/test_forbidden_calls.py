@@ -62,6 +62,7 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/spark/result_tables/group_metrics.py": "rows of metrics in, what they say of groups of users out",
     "rankeval_spark/spark/result_tables/group_gaps.py": "rows of metrics in, gaps between groups out",
     "rankeval_spark/spark/doctor/session_checks.py": "doctor asks a worker which Python it is",
+    "rankeval_spark/spark/rows/bands.py": "numbers of users in, edges of bands by quantiles out",
 }
 JVM_ALLOWED: Final = {
     "rankeval_spark/spark/session/builder.py": "looks for Delta in the driver of spark-submit",

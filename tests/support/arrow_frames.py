@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.outputs import N_LISTED
+from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.inputs.arrow.arrow_types import spark_name
 
 if TYPE_CHECKING:
@@ -30,6 +32,14 @@ _TYPES: Final = {
 }
 """Types of the columns that are not text."""
 
+_SCORED: Final[Mapping[str, tuple[pa.DataType, Any]]] = {
+    **{C.MODEL_ID: (pa.string(), "m"), C.USER_ID: (pa.string(), None), C.LIST_ID: (pa.string(), "")},
+    **{C.K: (pa.int32(), 1), C.SEGMENTS: (pa.map_(pa.string(), pa.string()), {}), C.N_DUPLICATES: (pa.int32(), 0)},
+    **dict.fromkeys((N_LISTED, C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED), (pa.int32(), 1)),
+    **{C.N_HITS: (pa.int32(), 0), C.HAS_TIES: (pa.bool_(), False)},
+}
+"""Type and default of the columns of scored rows."""
+
 _IDS: Final = {"string": pa.string(), "bigint": pa.int64()}
 
 
@@ -40,6 +50,15 @@ def table(columns: str, *rows: tuple[Any, ...], ids: str = "string") -> pa.Table
     cells = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     arrays = [pa.array(cell, types.get(name, pa.string())) for name, cell in zip(names, cells, strict=True)]
     return pa.Table.from_arrays(arrays, names)
+
+
+def scored_rows(*rows: Mapping[str, Any], measures: Sequence[str] = ("p",)) -> pa.Table:
+    """Make scored rows; by default of judged users with a list of one item, at k = 1."""
+    columns = {**_SCORED, **dict.fromkeys(measures, (pa.float64(), None)), IS_EVALUATED: (pa.bool_(), True)}
+    unknown = {name for row in rows for name in row} - columns.keys()
+    assert not unknown, f"no such columns: {unknown}"
+    arrays = [pa.array([row.get(name, default) for row in rows], type_) for name, (type_, default) in columns.items()]
+    return pa.Table.from_arrays(arrays, list(columns))
 
 
 def ranking(lists: Mapping[str, str], **constants: str) -> pa.Table:

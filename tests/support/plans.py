@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -72,6 +72,26 @@ def no_spark_jobs(spark: SparkSession) -> Iterator[None]:
         for key, value in before.items():
             context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None removes it, the stub does not know
     assert jobs == [], f"{len(jobs)} Spark jobs were started while only a plan was to be built"
+
+
+@contextmanager
+def counted_bytes(spark: SparkSession) -> Iterator[Callable[[], int]]:
+    """Count what the driver, which is its own executor, reads from files of this machine.
+
+    Hadoop does not count the bytes of vectored reads, which are the default of Parquet: there are none in the block.
+    """
+    before, vectored = _bytes_read(spark), "parquet.hadoop.vectored.io.enabled"
+    spark.conf.set(vectored, "false")
+    try:
+        yield lambda: _bytes_read(spark) - before
+    finally:
+        spark.conf.unset(vectored)
+
+
+def _bytes_read(spark: SparkSession) -> int:
+    jvm: Any = spark.sparkContext._jvm
+    found = jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics()
+    return sum(int(each.getBytesRead()) for each in found if each.getScheme() == "file")
 
 
 def plan(frame: DataFrame) -> Node:

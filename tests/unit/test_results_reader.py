@@ -233,6 +233,7 @@ def without_spark(folder: Path, *arguments: object) -> subprocess.CompletedProce
         (("compare", "--against", "als"), 0, "pop"),
         (("compare", "--against", "previous", "--slice", "any"), 0, "unpaired"),
         (("gate", "--date", str(SECOND)), 6, "failed"),
+        (("report", "--out", "report.html"), 0, "wrote report.html"),
     ],
 )
 def test_what_only_reads_needs_no_spark(

@@ -1,4 +1,4 @@
-"""A night beside an earlier one, from their published users: what rules against the previous night go by."""
+"""A night compared with an earlier one, from their published users, for rules against the previous night."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NightSide:
     Attributes
     ----------
     definitions : mapping
-        What it was asked for, by measure and cutoff.
+        What it computed, by measure and cutoff.
     slices : mapping
         Segments of each of its slices, by the name of the slice.
     user_metrics : DataFrame or pyarrow.dataset.Dataset
@@ -50,12 +50,12 @@ class NightSide:
         return cls(night.definitions, segments_by_slice(config), user_metrics, config.policies.unit)
 
     def defines(self, measure: Measure, as_on: NightSide) -> bool:
-        """Tell whether a measure was asked for with the same options and policies on both nights."""
+        """Return True if a measure was computed with the same options and policies on both nights."""
         key = (measure.label, measure.k)
         return key in self.definitions and self.definitions[key] == as_on.definitions.get(key)
 
     def makes(self, name: str, as_on: NightSide) -> bool:
-        """Tell whether a slice was made of the same segments on both nights."""
+        """Return True if a slice was made of the same segments on both nights."""
         return name in self.slices and self.slices[name] == as_on.slices.get(name)
 
 

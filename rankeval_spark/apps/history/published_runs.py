@@ -1,4 +1,4 @@
-"""The nights that were published: what each was asked for, and which of them came before another."""
+"""The nights that were published: what each computed, and which of them came before another."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PastNight:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """What it was asked for, as text."""
+        """What it computed, as text."""
         return tuple(with_cutoff(one["measure"], one["k"]) for one in self.row["measures"])
 
     @property
@@ -148,8 +148,12 @@ def _whole(spark: SparkSession | None, root: str, events: Sequence[Event]) -> li
     """Read all that is recorded of some published runs, of which the key is known; the config alone is 10 KB."""
     days, runs = (sorted({event[name] for event in events}) for name in (C.EVALUATION_DATE, C.RUN_ID))
     rows = event_frame(spark, root, where=[_PUBLISHED, (C.EVALUATION_DATE, "in", days), (C.RUN_ID, "in", runs)])
-    by_run = {row[C.RUN_ID]: row for row in rows}
-    return [PastNight(by_run[event[C.RUN_ID]]) for event in events]
+    by_key = {_key(row): row for row in rows}
+    return [PastNight(by_key[_key(event)]) for event in events]
+
+
+def _key(event: Event) -> tuple[object, ...]:
+    return tuple(event[name] for name in C.RUN_KEY)
 
 
 def kept_nights(spark: SparkSession, config: EvaluationConfig, evaluation: str) -> dict[date, str]:
@@ -185,7 +189,7 @@ def earlier_nights(
         How many are wanted.
     """
     published = [(C.EVALUATION, "=", night.evaluation), _PUBLISHED]
-    narrow = (C.EVALUATION_DATE, C.RUN_ID, "n_rows", "sample_share")
+    narrow = (*C.RUN_KEY, "n_rows", "sample_share")
     newest = {one[C.EVALUATION_DATE]: one for one in event_frame(spark, root, columns=narrow, where=published)}
     before = [day for day in sorted(newest) if day < night.evaluation_date]
     days = [day for day in before if _has_means(newest[day], sample_share=night.sample_share)][-at_most:]

@@ -1,6 +1,6 @@
-"""Is there as much as there used to be: rows of the inputs, models, and users whom they gave a list.
+"""Is there as much as there used to be: rows of the inputs, models, and users with a list.
 
-Told from a few published rows: the journal has the rows of every input, the means have counts of users beside them.
+Read from a few published rows: the journal has the rows of every input, the means have counts of users.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _fewer(users: Mapping[str, tuple[int, int]], last: date) -> Fact:
 
 
 def users_with_list(rows: Sequence[Numbers], config: Mapping[str, Any]) -> dict[str, int]:
-    """Count the users whom each model gave a list, from the counts beside its means; no model without a mean.
+    """Count the users with a list of each model, from the counts next to its means; no model without a mean.
 
     The population of a mean holds judged users without a list (``n_missing``) or not, as the policies say, and never
     those without a judgement (``n_extra_users``), but where it is everyone with a list.

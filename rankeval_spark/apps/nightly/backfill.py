@@ -19,7 +19,7 @@ GATE_FAILED: Final = 6
 """Exit code where the results were published and a rule was not met."""
 
 SECONDS_TO_END: Final = 10
-"""Patience with a publish when somebody wants the backfill to end, out of the half minute that schedulers give."""
+"""Patience with a publish when the backfill is to end, out of the half minute that schedulers give."""
 
 MOST_DATES: Final = 3660
 """Ten years: more is a typing error in one of the dates."""

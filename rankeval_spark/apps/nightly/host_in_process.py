@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.config import Cost, least_cost
 from rankeval_spark.in_process.checks import row_flags
 from rankeval_spark.in_process.checks.input_checks import InputFacts
-from rankeval_spark.in_process.checks.list_checks import list_facts
 from rankeval_spark.in_process.night_tables import NightTables
 from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
@@ -92,13 +92,16 @@ class ProcessHost(NightHost):
 
     @override
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
-        if self._config.results.lists:
-            with steps.step("match") as step:
-                run.stage(schemas.LISTS.name, self._night.lists)
-                step.n_rows = run.n_rows[schemas.LISTS.name]
-        with steps.step("score") as step:
-            run.stage(schemas.USER_METRICS.name, self._night.user_metrics)
-            step.n_rows = run.n_rows[schemas.USER_METRICS.name]
+        has_lists = self._config.results.lists
+        with steps.step("match" if has_lists else "score") as step, ExitStack() as staging:
+            add_users = staging.enter_context(run.staged_in_parts(schemas.USER_METRICS.name))
+            add_lists = staging.enter_context(run.staged_in_parts(schemas.LISTS.name)) if has_lists else None
+            self._night.compute(add_users, add_lists)
+            staging.close()
+            step.n_rows = run.n_rows[schemas.LISTS.name if has_lists else schemas.USER_METRICS.name]
+        if has_lists:  # of one pass: this only says how many rows there are
+            with steps.step("score") as step:
+                step.n_rows = run.n_rows[schemas.USER_METRICS.name]
 
     @override
     def input_facts(self) -> list[Fact]:
@@ -107,7 +110,7 @@ class ProcessHost(NightHost):
 
     @override
     def list_facts(self) -> list[Fact]:
-        return [*list_facts(self._night.scored, self._request)]
+        return [*self._night.list_facts()]
 
     @property
     @override
@@ -145,7 +148,7 @@ class ProcessHost(NightHost):
 
     @cached_property
     def _night(self) -> NightTables:
-        return NightTables(self._usable, self._config.results.lists)
+        return NightTables(self._usable)
 
     @property
     def _model_names(self) -> Sequence[str]:

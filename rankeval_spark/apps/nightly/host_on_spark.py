@@ -12,6 +12,7 @@ from typing_extensions import override
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.inputs import (
     can_be_seen,
+    computed_facts,
     exposures_of,
     inputs_of,
     list_facts,
@@ -26,19 +27,18 @@ from rankeval_spark.apps.nightly.night_size import cost_of
 from rankeval_spark.apps.nightly.staging import cached, stage_users
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.inputs.spark import Source, Sources, is_wholly_empty, read_all
-from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.spark_types import with_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import date
 
     from rankeval_spark.apps.inputs import SeenInputs
     from rankeval_spark.apps.progress import Steps
     from rankeval_spark.config import Cost, EvaluationConfig
     from rankeval_spark.config.request import Request
+    from rankeval_spark.result_rows.check_rows import Fact
     from rankeval_spark.results import StagedRun
     from rankeval_spark.spark.plans import InputFrames
 
@@ -109,11 +109,11 @@ class SparkHost(NightHost):
     def input_facts(self) -> list[Fact]:
         segments = self._sources.segments
         of_segments = [input_checks.to_segment_facts(segments.frame)] if segments else []
-        return _collected([*row_facts(self._usable, self._request, self._seen), *of_segments])
+        return computed_facts(*row_facts(self._usable, self._request, self._seen), *of_segments)
 
     @override
     def list_facts(self) -> list[Fact]:
-        return _collected([list_facts(self._frames.scored, self._request)])
+        return computed_facts(list_facts(self._frames.scored, self._request))
 
     @property
     @override
@@ -161,10 +161,6 @@ class SparkHost(NightHost):
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         return self._kept.enter_context(cached(frame))
-
-
-def _collected(facts: Iterable[DataFrame]) -> list[Fact]:
-    return [Fact(**row.asDict()) for row in input_checks.union(*facts).collect()]
 
 
 def with_text_ids(frame: DataFrame) -> DataFrame:

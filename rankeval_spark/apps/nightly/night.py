@@ -106,7 +106,7 @@ def run_night(
     Parameters
     ----------
     spark : SparkSession
-        Session with Delta. One of :func:`spark.session.on_demand.on_demand` is asked for nothing, and so not started,
+        Session with Delta. One of :func:`spark.session.on_demand.on_demand` is not used, and so not started,
         where this process can read the inputs and compute the night.
 
     Raises
@@ -424,7 +424,7 @@ class _Night:
             f"no list of {visible(model)} for any of {row['count']:,} judged users; the log of this date has {of_log}"
         )
         hint = nearest(model, map(str, names)) if model not in names else ""
-        fix = "; ".join(filter(None, (hint, f"mend the input or models, or raise checks.{row['check']}.error")))
+        fix = "; ".join(filter(None, (hint, f"fix the input or models, or raise checks.{row['check']}.error")))
         return Fault(f"{row['input']}, {row['check']}", found, f"at most {row['threshold']:.2%} without one", fix)
 
     def _why_empty(self) -> str | None:
@@ -486,7 +486,7 @@ def _check_fault(row: Check, quarantined: str) -> Fault:
     """Say what was refused, and where its rows are kept, if they are."""
     expected = f"at most {row['threshold']:.2%}"
     kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in check_rows.REFUSALS else ""
-    fix = f"mend the input{kept}, or raise checks.{row['check']}.error"
+    fix = f"fix the input{kept}, or raise checks.{row['check']}.error"
     if row["check"] == check_rows.ZERO_RANKS:
         expected = "ranks that count from 1"
         fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"

@@ -1,4 +1,4 @@
-"""Rows of the inputs that could not be used, as they stand there, for somebody who mends them."""
+"""Rows of the inputs that could not be used, unchanged, for whoever fixes the inputs."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 
 class Arguments(Model):
-    """What is asked for, beside the policies."""
+    """What is requested, in addition to the policies."""
 
     measures: tuple[str, ...]
     """Names of measures."""
@@ -71,7 +71,7 @@ class Arguments(Model):
 
 
 _NOTHING_COMPARED: Final = {"baseline": (None,), "pairs": ("baseline",), "tests": (("t",), ["t"])}
-"""What the arguments of comparisons are where none is asked for."""
+"""The arguments of comparisons where none is requested."""
 
 
 @dataclass(frozen=True)
@@ -221,11 +221,11 @@ def _unknown_segments(arguments: Arguments, segments: Sequence[str] | None) -> l
 
 
 def _place_of_intervals(place: tuple[str | int, ...]) -> str:
-    """Write a place in ``Intervals`` as it stands in the call, where the method is ``evaluate(intervals=)``."""
+    """Write a place in ``Intervals`` as it is written in the call, where the method is ``evaluate(intervals=)``."""
     return _place(("intervals" if place == ("method",) else place[0],))
 
 
 def _place(place: tuple[str | int, ...]) -> str:
-    """Write a place as it stands in the call: ``evaluate(slices=)``, element 0 as ``evaluate(slices=)[0]``."""
+    """Write a place as it is written in the call: ``evaluate(slices=)``, element 0 as ``evaluate(slices=)[0]``."""
     name, *rest = place or ("",)
     return f"evaluate({name}=)" + "".join(f"[{part}]" for part in rest)

@@ -78,7 +78,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     segments : DataFrame or table, optional
         ``user_id`` and segment columns, one row a user.
     slices : sequence of str or of sequences of str
-        Segments, and crossings of segments, to report on beside everyone: ``("country", ("country", "device"))``.
+        Segments, and crossings of segments, to report on next to everyone: ``("country", ("country", "device"))``.
     bands : mapping, optional
         How numbers become segments, by name: ``{"age": {"edges": [18, 25, 40]}, "income": {"quantiles": 4}}``;
         ``{"activity": {"of": "train"}}`` is how many interactions the user has in `train`: none, low, middle or high.
@@ -101,7 +101,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     score_precision : {"double", "single"}, optional
         Precision in which scores are compared; ``double`` by default.
     rank_gaps : {"renumber", "keep"}, optional
-        Whether lists are numbered anew, as by default, or keep the ranks of the log.
+        Whether lists are numbered again, as by default, or keep the ranks of the log.
     ranks_from : {1, 0}
         Rank of the first item of a list in the log.
     duplicates : {"best", "error", "keep"}, optional

@@ -161,7 +161,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
 
 
 def requested_columns(measures: MeasureSet) -> list[RequestedValue]:
-    """Name what was asked for of each list: label, column and cutoff of every measure."""
+    """Name what was requested of each list: label, column and cutoff of every measure."""
     return [(one.label, one.column, one.k) for one in measures.per_list]
 
 

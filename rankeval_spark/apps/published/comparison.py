@@ -49,7 +49,7 @@ class ComparisonSelection:
     slices: Sequence[str] | None = (C.ALL_USERS,)
 
     def measures_of(self, night: PastNight) -> list[Measure]:
-        """Choose from what a night was asked for."""
+        """Choose from what a night computed."""
         asked = MeasureSet.parse(night.measures, where="runs.measures").measures
         return [
             one
@@ -129,7 +129,7 @@ def with_model(
     -------
     Compared
         Rows of ``comparisons``: as published where the night has them, else made of its users in the same way; then the
-        family of the correction is what was asked for.
+        family of the correction is what was requested.
 
     Raises
     ------

@@ -124,7 +124,7 @@ def reproduce_run(
 def pinned(recorded: Event) -> EvaluationConfig:
     """Let the config of a run read what the run read: the places it found, at the versions it found.
 
-    All of it is validated: a table of results is no better than a file that somebody wrote.
+    All of it is validated: a table of results is no better than any other file.
     """
     values = json.loads(recorded["config"])
     for fact in recorded["inputs"]:
@@ -140,7 +140,7 @@ def _pinned(given: Mapping[str, object], fact: Mapping[str, Any]) -> dict[str, o
 
 
 def _request(night: PastNight, config: EvaluationConfig) -> Request:
-    """Ask for what the run was asked for: `rankeval score` may have added measures to those of the config."""
+    """Request what the run computed: `rankeval score` may have added measures to those of the config."""
     request = request_of(config, night.evaluation_date)
     if not night.was_scored_again:
         return request

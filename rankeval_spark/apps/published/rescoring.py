@@ -1,4 +1,4 @@
-"""Score published lists of past dates with measures that were not asked for then."""
+"""Score published lists of past dates with measures that were not computed then."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def _asked_then(night: PastNight) -> tuple[Measure, ...]:
 
 
 def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None:
-    """Stage the lists and checks as they were, and everything that follows from the lists anew."""
+    """Stage the lists and checks as they were, and everything that follows from the lists again."""
     day, evaluation = run.facts.evaluation_date, run.facts.evaluation
     with steps.step("match") as step:
         run.stage(schemas.LISTS.name, _without_run(results.lists(date=day, evaluation=evaluation)))

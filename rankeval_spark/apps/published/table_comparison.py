@@ -1,4 +1,4 @@
-"""The tables of a published run beside those of its rerun."""
+"""The tables of a published run compared with those of its rerun."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class TableComparison:
-    """A table of the run beside the same table made again.
+    """A table of the run and the same table made again.
 
     Attributes
     ----------

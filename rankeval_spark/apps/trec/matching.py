@@ -81,7 +81,7 @@ def match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only:
     max_documents
         Greatest length of a list; None for no limit.
     judged_only
-        Whether documents without a judgement, or with a negative one, leave the lists before the rest is ranked anew.
+        Whether documents without a judgement, or with a negative one, leave the lists before the rest is ranked again.
     """
     batch = to_batch(_rows_of(qrels, run), models=(C.ONE_MODEL,))
     judgements = to_judgements(batch.held_out, n_items=batch.n_items, duplicates="max")
@@ -93,7 +93,7 @@ def match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only:
     gain = np.where(judgement >= 0, judgements.gain[judgement], np.nan)
     is_kept = rank <= (max_documents or np.inf)
     if judged_only:
-        is_kept &= gain >= 0  # False for NaN, which stands for no judgement
+        is_kept &= gain >= 0  # False for NaN, which means no judgement
     topic, gain = ranked.list_code[is_kept], gain[is_kept]
     score = to_numpy(batch.log.columns[C.SCORE])[ranked.row[is_kept]] if len(ranked.row) else np.zeros(0)
     rank = positions(topic, n_lists=n_topics)

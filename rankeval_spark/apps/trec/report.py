@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
 
 ALL: Final = "all"
-"""What stands for the topic in the lines about all of them."""
+"""The name of the topic in the lines about all of them."""
 
 FLOOR: Final = 1e-5
 """Least value that a geometric mean tells apart; as in LogAP."""
@@ -71,7 +71,7 @@ class Report:
     Attributes
     ----------
     lines
-        What was asked for.
+        The request.
     matched
         The topics that count, with their lists.
     values : dict of str to float64, shape (n_topics,)
@@ -79,7 +79,7 @@ class Report:
     run_name
         Name of the run.
     settings
-        What was asked for.
+        The request.
     """
 
     lines: Sequence[Line]

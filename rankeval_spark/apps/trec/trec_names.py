@@ -155,7 +155,7 @@ _NOT_OURS: Final[Mapping[str, str]] = {
 
 
 def requested_lines(texts: Sequence[str], *, level: float, version: Version) -> list[Line]:
-    """Read what was asked for.
+    """Read the requested names.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def requested_lines(texts: Sequence[str], *, level: float, version: Version) -> 
     Returns
     -------
     list of Line
-        Each name once: trec_eval's in its own order, then ours as they were asked for.
+        Each name once: trec_eval's in its own order, then ours as they were requested.
 
     Raises
     ------

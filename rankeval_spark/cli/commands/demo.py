@@ -1,4 +1,4 @@
-"""``rankeval demo``: data, models, three nights and what to try next."""
+"""``rankeval demo``: data, models, three nights, their report and what to try next."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.history.published_runs import published_nights
+from rankeval_spark.apps.published.report import report_of, write_whole
 from rankeval_spark.apps.published.rescoring import unchanged_dates
 from rankeval_spark.cli.commands.run_dates import run_one
 from rankeval_spark.cli.commands.show_results import ANY_SLICE, RowSelection, comparison_rows_of, selected_rows
@@ -21,6 +22,8 @@ from rankeval_spark.cli.display.terminal import console
 from rankeval_spark.cli.sessions import start
 from rankeval_spark.config import Gate, load_config
 from rankeval_spark.demo import TRAINING, prepare
+from rankeval_spark.errors import EnvironmentFaultError
+from rankeval_spark.report.page import require_extra
 from rankeval_spark.results import results_of
 from rankeval_spark.spark.session.on_demand import on_demand
 
@@ -68,6 +71,7 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     out.print()
     _print_gates(spark, config, nights[-1])
     _print_caveats(logs)
+    _write_report(spark, config, max(logs.dates), workspace / "report.html")
     _print_next(root, newest, time.perf_counter() - started)
 
 
@@ -109,6 +113,19 @@ def _print_caveats(logs: DemoLogs) -> None:
         out.print(f"[dim]note: {line}[/dim]")
 
 
+def _write_report(spark: SparkSession, config: EvaluationConfig, day: date, path: Path) -> None:
+    """Write the report of the newest night next to the results, where the extra for it is installed."""
+    out, started = console(), time.perf_counter()
+    try:
+        require_extra()
+    except EnvironmentFaultError as missing:
+        out.print(f"\nno report: {'; '.join(map(str, missing.faults))}", markup=False, soft_wrap=True)
+        return
+    write_whole(report_of(spark, config.results.location, evaluation=config.evaluation, day=day), path)
+    seconds = time.perf_counter() - started
+    out.print(f"\nreport: {path} ({seconds:.1f} s), open it in a browser", markup=False, soft_wrap=True)
+
+
 def _print_next(root: str, day: str, seconds: float) -> None:
     out = console()
     out.print()
@@ -119,6 +136,7 @@ def _print_next(root: str, day: str, seconds: float) -> None:
     for command in (
         f"rankeval show {folder} --comparisons --slice activity --measure nDCG --k 10",
         f"rankeval compare {folder} --against previous --measures nDCG --k 10",
+        f"rankeval report {folder} --out report.html --date {day}",
         f"rankeval score {folder} --measures \"nDCG(dcg='jk2')@10\" --date {day}",
         f"rankeval run conf/demo.yaml --date {day} --set cutoffs=[3,7] --dry-run",
     ):

@@ -1,4 +1,4 @@
-"""``rankeval doctor``: look at this machine, and say for each fault how to mend it."""
+"""``rankeval doctor``: look at this machine, and say for each fault how to fix it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _line(check: Check) -> Table:
     verdict = Text("ok", style="green") if check.ok else Text("FAULT", style="bold red")
     line.add_row(verdict, Text(check.name), Text(check.found))
     if not check.ok and check.fix:
-        line.add_row("", Text("to mend it", style="bold"), Text(check.fix))
+        line.add_row("", Text("to fix it", style="bold"), Text(check.fix))
     return line
 
 

@@ -130,7 +130,7 @@ def _label_of(text: str) -> str:
 
 
 def view_of(*, gaps: bool, comparisons: bool) -> View:
-    """Choose what is shown: the means, or one of the two that were asked for."""
+    """Choose what is shown: the means, or one of the two that were requested."""
     if gaps and comparisons:
         raise ConfigError(Fault("--gaps and --comparisons", "both", "one of them"))
     return "gaps" if gaps else "comparisons" if comparisons else "metrics"
@@ -251,7 +251,7 @@ def _print_leaderboards(rows: Sequence[Row]) -> None:
 
 
 def _by_night(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """Put together the rows of each night, and name it."""
+    """Group the rows by night, and name each night."""
     nights: dict[str, list[Row]] = {}
     for row in rows:
         nights.setdefault(f"{row[C.EVALUATION]}, {row[C.EVALUATION_DATE]}", []).append(row)

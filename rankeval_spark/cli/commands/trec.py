@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 
 def trec_command(qrels: Path, run: Path, settings: Settings) -> None:
-    """Evaluate and print; typer ends the command quietly where nobody reads on."""
+    """Evaluate and print; typer ends the command quietly if the reader of the output has ended."""
     for line in evaluate_files(qrels, run, settings).text():
         write_out(f"{line}\n")

@@ -1,4 +1,4 @@
-"""Names with what is to be said of them: labels, and text beside them that wraps at the width of the terminal."""
+"""Names with their descriptions: labels, and next to them text that wraps at the width of the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDEST: Final = 120
 
 
 def print_heading(out: Console, name: str, text: str) -> None:
-    """Write a name in bold and one sentence beside it."""
+    """Write a name in bold and one sentence next to it."""
     first, *others = _wrapped(text, _width(out), before=len(name) + len(_MARGIN))
     _print(out, Text.assemble((name, "bold"), _MARGIN, first))
     for line in others:

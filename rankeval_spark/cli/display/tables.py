@@ -23,7 +23,7 @@ WIDE: Final = 120
 """Columns of a terminal where it is not said how many there are."""
 
 OTHER_TESTS: Final = "other_tests"
-"""Adjusted p of the tests that were asked for beside t, by their names."""
+"""Adjusted p of the requested tests other than t, by test."""
 
 
 def headed(*headings: str, title: str | None = None) -> Table:
@@ -71,7 +71,7 @@ def _best(measure: str, values: Sequence[float]) -> float | None:
 
 
 def slices(rows: Sequence[Mapping[str, Any]], whole: Mapping[str, Any], title: str) -> Table:
-    """Lay out slices of one model beside the mean over everyone."""
+    """Lay out slices of one model next to the mean over everyone."""
     table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
     for heading in ("slice", "value", "users", "mean", "interval", "against all"):
         table.add_column(heading, justify="left" if heading in ("slice", "value") else "right", no_wrap=True)
@@ -241,7 +241,7 @@ _OUTCOMES: Final = {
 
 
 def means(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
-    """Lay out means of slices: a line a row, with its interval; where there is one slice, it stands in the heading."""
+    """Lay out means of slices: a line a row, with its interval; a single slice is in the heading."""
     table = _of_a_night(rows, title, caption=_OF_SMALL if any(row["is_small"] for row in rows) else None)
     names = {row[C.SLICE] for row in rows}
     only = names.pop() if len(names) == 1 else None

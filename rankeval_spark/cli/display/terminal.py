@@ -59,7 +59,7 @@ def console(*, is_error: bool = False) -> Console:
 
 
 def write_out(text: str) -> None:
-    """Write what a program asked for as it is; on a terminal, without what that would obey."""
+    """Write the text unchanged; on a terminal, without control characters."""
     if sys.stdout.isatty():
         text = visible(text.replace("\r\n", "\n"), keep="\n\t")
     sys.stdout.write(text)

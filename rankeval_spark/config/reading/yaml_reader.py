@@ -1,7 +1,7 @@
 """Read YAML into plain data with the line of every value.
 
 Scalars follow the core schema of YAML 1.2: `no` is text, `010` is ten, a date is text. Tags, duplicate keys and
-aliases that multiply are faults. Why this is not left to a library: ``docs/decisions/0027``.
+aliases that multiply are faults. Why this is not left to a library: ``docs/decisions/0028``.
 """
 
 from __future__ import annotations

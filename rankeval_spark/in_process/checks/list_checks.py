@@ -27,7 +27,7 @@ _SEEN_FIELDS: Final = ("n_seen", "n_items")
 _COUNTS: Final = (C.N_JUDGED, C.N_RECOMMENDED, C.N_DUPLICATES, N_LISTED, C.HAS_TIES)
 
 
-def list_facts(scored: pa.Table, request: Request) -> Iterator[Fact]:
+def list_facts(rows: pa.Table, request: Request) -> Iterator[Fact]:
     """Count repeated items, short lists, ties that matter, ranks that cannot be, and users on one side only.
 
     With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
@@ -35,23 +35,26 @@ def list_facts(scored: pa.Table, request: Request) -> Iterator[Fact]:
 
     Parameters
     ----------
-    scored : pa.Table
-        Every scored row, outside the population too; those at the largest cutoff are read, or of whole lists where
-        there is none.
+    rows : pa.Table
+        Of every list, outside the population too, as of :func:`rows_of`.
     """
-    k = max((k for k in request.measures.ks if k != C.WHOLE_LIST), default=C.WHOLE_LIST)
-    lists = _Lists(_at(scored, k))
-    yield from lists.of_rows(k)
+    lists = _Lists(rows)
+    yield from lists.of_rows(_cutoff(request))
     yield from (lists.of_ranks(check, column) for check, column in _RANK_CHECKS.items())
-    if C.SEEN in scored.column_names and request.policies.seen_in_train != "drop":
+    if C.SEEN in rows.column_names and request.policies.seen_in_train != "drop":
         yield lists.of_seen()
     if request.comparisons is not None and request.comparisons.baseline is not None:
         yield lists.of_baseline(request.comparisons.baseline)
     yield lists.of_missing_users()
 
 
-def _at(scored: pa.Table, k: int) -> pa.Table:
-    """Take the columns that are read, of the rows at one cutoff."""
+def _cutoff(request: Request) -> int:
+    return max((k for k in request.measures.ks if k != C.WHOLE_LIST), default=C.WHOLE_LIST)
+
+
+def rows_of(scored: pa.Table, request: Request) -> pa.Table:
+    """Take what is counted of scored rows: some columns of those at the largest cutoff, or of whole lists."""
+    k = _cutoff(request)
     names = (C.MODEL_ID, C.USER_ID, *_COUNTS, *_RANK_CHECKS.values(), C.SEEN)
     is_at = to_numpy(scored[C.K]) == k
     lists = scored.select([name for name in names if name in scored.column_names])

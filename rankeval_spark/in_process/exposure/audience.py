@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,16 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.aggregation.aggregate_state import key_columns
+from rankeval_spark.engine.aggregation.slices import encoded, groups_of, segment_columns
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS, jackknife_groups
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.in_process.facts.joins import places_in
-from rankeval_spark.result_rows.counting import counted, lengths_of
+from rankeval_spark.result_rows.counting import lengths_of
+from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rankeval_spark.engine.aggregation.slices import Key
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 
@@ -81,39 +86,31 @@ class Slice:
     index : int
         Which of the requested slices.
     cell : int64, shape (n_pairs,)
-        ``model * n_values + value`` of each pair.
+        Cell of each pair.
     group : int64, shape (n_pairs,)
         Group of the jackknife of the user of each pair.
-    models : pa.Array
-        Models.
-    values : pa.ListArray
-        Segment values of each combination.
+    keys : list of Key
+        Model and segment values of each cell.
     """
 
     index: int
     cell: IntVector
     group: IntVector
-    models: pa.Array
-    values: pa.ListArray
+    keys: list[Key]
 
     @property
     def n_cells(self) -> int:
         """Cells, those without a user among them."""
-        return len(self.models) * len(self.values)
+        return len(self.keys)
 
     @property
     def bucket(self) -> IntVector:
         """Cell and group of each pair, ``cell * N_GROUPS + group``: int64, shape (n_pairs,)."""
         return self.cell * N_GROUPS + self.group
 
-    def key_columns(self, cells: IntVector) -> dict[str, pa.Array]:
-        """Make the columns ``model_id``, ``slice_index`` and ``slice_values`` of some cells."""
-        model, value = np.divmod(cells, max(len(self.values), 1))
-        return {
-            C.MODEL_ID: pc.take(self.models, to_arrow(model)),
-            "slice_index": to_arrow(np.full(len(cells), self.index, dtype=np.int32)),
-            C.SLICE_VALUES: pc.take(self.values, to_arrow(value)),
-        }
+    def key_columns(self) -> dict[str, pa.Array]:
+        """Make the columns ``model_id``, ``slice_index`` and ``slice_values`` of the cells."""
+        return dict(zip(SLICE, key_columns(self.index, self.keys), strict=False))
 
 
 def to_slices(
@@ -135,9 +132,16 @@ def to_slices(
     RefusedError
         If a user with a list has two rows of segments: either would be a guess.
     """
-    names = dict.fromkeys(name for one in slices for name in one)
-    values = _values(audience.users, segments, names=tuple(names), absent=absent)
-    return [_slice(index, [values[name] for name in one], audience) for index, one in enumerate(slices)]
+    by, n_users, n_models = segment_columns(slices), len(audience.users), len(audience.models)
+    names = dict(zip(chain.from_iterable(by), chain.from_iterable(slices), strict=True))
+    values = _values(audience.users, segments, names=tuple(names.values()), absent=absent)
+    model, user = np.divmod(np.arange(n_models * n_users), max(n_users, 1))
+    columns = {C.MODEL_ID: pc.take(audience.models, to_arrow(model))}
+    columns |= {column: pc.take(values[name], to_arrow(user)) for column, name in names.items()}
+    columns[C.K] = to_arrow(np.zeros(len(user), dtype=np.int32))
+    table, group = encoded(pa.Table.from_pydict(columns), [C.MODEL_ID, *names]), np.tile(audience.group, n_models)
+    found = (groups_of(table, one, (0,)) for one in by)
+    return [Slice(index, cell, group, keys) for index, (keys, cell) in enumerate(found)]
 
 
 def _values(
@@ -165,36 +169,3 @@ def _refuse_repeated(user: IntVector, users: pa.Array) -> None:
     if len(repeated):
         what = f"user {quoted(users[int(repeated[0])].as_py())} stands twice in the segment table"
         refuse_input("segments", what, expected="each user once", fix="keep one row a user in the segment table")
-
-
-def _slice(index: int, values: Sequence[pa.Array], audience: Audience) -> Slice:
-    code, combinations = _combined(values, n_users=len(audience.users))
-    n_models = len(audience.models)
-    cell = np.arange(n_models)[:, None] * len(combinations) + code
-    return Slice(index, cell.ravel(), np.tile(audience.group, n_models), audience.models, combinations)
-
-
-def _combined(values: Sequence[pa.Array], *, n_users: int) -> tuple[IntVector, pa.ListArray]:
-    """Find the combinations of values that users have: the place of that of each user, and all of them."""
-    code: IntVector = np.zeros(n_users, dtype=np.int64)
-    found: IntVector = np.zeros(1, dtype=np.int64)
-    parts: list[pa.Array] = []
-    for one in values:
-        encoded = one.dictionary_encode(null_encoding="encode")
-        n_values = len(encoded.dictionary)
-        both = code * n_values + to_numpy(encoded.indices)
-        found, _ = counted(both, n_keys=max(len(found), 1) * n_values)
-        code = np.searchsorted(found, both)
-        of_part = np.divmod(found, max(n_values, 1))
-        parts = [pc.take(part, to_arrow(of_part[0])) for part in parts]
-        parts.append(pc.take(encoded.dictionary, to_arrow(of_part[1])))
-    return code, _lists_of(parts, n_lists=len(found))
-
-
-def _lists_of(parts: Sequence[pa.Array], *, n_lists: int) -> pa.ListArray:
-    """Make a list of the first, second, ... value of each part."""
-    offsets = to_arrow(np.arange(n_lists + 1, dtype=np.int32) * len(parts))
-    if not parts:
-        return pa.ListArray.from_arrays(offsets, pa.nulls(0, pa.string()))
-    order = np.arange(n_lists * len(parts)).reshape(len(parts), n_lists).T.ravel()
-    return pa.ListArray.from_arrays(offsets, pc.take(pa.concat_arrays(parts), to_arrow(order)))

@@ -81,7 +81,7 @@ def _to_entries(shown: ShownItems, one: Slice) -> Iterator[pa.RecordBatch]:
     times = to_list_counts(shown, one)
     n_lists = _by_bucket(one, shown.list_pair, shown.list_band, n_bands=shown.n_bands)
     n_users = _by_bucket(one, *_first_bands(shown), n_bands=shown.n_bands)
-    keys = one.key_columns(np.arange(one.n_cells))
+    keys = one.key_columns()
     for band, k in enumerate(shown.ks):
         of_group = times.at(band)
         cell, item = np.divmod(of_group.holder[starts_of_runs(of_group.holder)], shown.n_items or 1)

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 MOST_MEMORY: Final = 1 / 4
 """Share of the memory of the machine that the rows of a night may need here."""
 
+BYTES_A_TEXT: Final = 60
+"""Memory of a text id of a row, in addition to that of a number."""
+
 SAMPLE_BUCKETS: Final = 1_000_000
 """Users are drawn in millionths, as ``spark/rows/usable_rows.py`` draws them."""
 
@@ -86,6 +89,12 @@ class FileInput:
         filtered = {each.column for each in self.config.filters}
         known = {*self._names.values(), *filtered}
         return tuple(name for name in self.table.schema.names if name not in known)
+
+    @property
+    def bytes_a_row(self) -> int:
+        """Memory that a row takes."""
+        n_texts = sum(is_text(self.table.schema.field(own).type) for own in self._present.values())
+        return BYTES_A_ROW + n_texts * BYTES_A_TEXT
 
     def read(self) -> Source:
         """Read the rows that the filters keep into canonical columns.
@@ -167,9 +176,10 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
             condition = file_filters.condition(given.filters, table.schema, date)
             found.append(FileInput(name, given, table, by_name[name], condition))
     _refuse_what_spark_refuses(found, request)
-    n_rows = sum(one.table.count(one.condition) for one in found)
-    if n_rows * BYTES_A_ROW > physical_bytes() * MOST_MEMORY:
-        raise ForSparkError(_ALL, f"{n_rows:,} rows, which are many for one process")
+    n_rows = [one.table.count(one.condition) for one in found]
+    n_bytes = sum(count * one.bytes_a_row for count, one in zip(n_rows, found, strict=True))
+    if n_bytes > physical_bytes() * MOST_MEMORY:
+        raise ForSparkError(_ALL, f"{sum(n_rows):,} rows, which are many for one process")
     return tuple(found)
 
 

@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from rankeval_spark import allowed_folders
+from rankeval_spark.errors import ConfigError
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text, spark_name
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _PLAIN: Final = frozenset(
     {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()}
 )
 _UNITS: Final = ("us", "ms")
+_DELTA_LOG: Final = "_delta_log"
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 
@@ -109,11 +111,12 @@ def opened(config: InputConfig, date: dt.date) -> FileTable:
         It is in a catalog, elsewhere or of text; or it is not there, or not as plain as such tables mostly are, so that
         Spark says what is wrong with it, or reads it all the same.
     """
-    if config.table is not None or allowed_folders.is_limited():
-        raise ForSparkError(config.table or "path", "of a catalog, or a folder that has to be allowed")
+    if config.table is not None:
+        raise ForSparkError(config.table, "a table of a catalog")
     location = config.location(date)
     if not location.startswith("/") or _PATTERN.search(location) or not Path(location).exists():
         raise ForSparkError(location, "elsewhere, several places, or nowhere")
+    _refuse_outside(location, f"{location}/{_DELTA_LOG}")
     match config.format:
         case "delta":
             found = _delta(config, location)
@@ -134,7 +137,7 @@ def _delta(config: InputConfig, location: str) -> FileTable:
     """Open the newest version: Spark finds out about others whether they are still retained."""
     if config.version is not None or config.timestamp is not None or _REFUSED.search(location):
         raise ForSparkError(location, "not its newest version, or a path that only Spark opens")
-    commits = [found[1] for found in map(_COMMIT.fullmatch, _names(Path(location, "_delta_log"))) if found]
+    commits = [found[1] for found in map(_COMMIT.fullmatch, _names(Path(location, _DELTA_LOG))) if found]
     if not commits:
         raise ForSparkError(location, "no commit of Delta")
     try:
@@ -145,6 +148,7 @@ def _delta(config: InputConfig, location: str) -> FileTable:
         dataset = table.to_pyarrow_dataset(filesystem=here)
         if any(file.startswith("/") or "://" in file for file in dataset.files):
             raise ForSparkError(location, "files of another table")
+        _refuse_outside(*(f"{location}/{file}" for file in dataset.files))
         return FileTable(location, "delta", table.version(), dataset)
     except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
         raise ForSparkError(location, error) from error
@@ -156,6 +160,7 @@ def _parquet(location: str) -> ds.Dataset:
     files = [path / name for name in names]
     if not files or len(files) > MOST_FILES or not all(file.is_file() for file in files):
         raise ForSparkError(location, "no file, folders of partitions, or very many files")
+    _refuse_outside(*map(str, files))
     try:
         schemas = [_schema_of(file) for file in sorted(files)]
         if any(schema != schemas[0] for schema in schemas):
@@ -163,6 +168,15 @@ def _parquet(location: str) -> ds.Dataset:
         return ds.dataset([str(file) for file in sorted(files)], schema=schemas[0], format="parquet")
     except (OSError, pa.ArrowException) as error:
         raise ForSparkError(location, error) from error
+
+
+def _refuse_outside(*paths: str) -> None:
+    """Leave it to Spark to refuse what lies, or leads, outside the folders that the environment allows."""
+    if allowed_folders.is_limited():
+        try:
+            allowed_folders.require_allowed(*(("inputs", path) for path in paths))
+        except ConfigError as error:
+            raise ForSparkError(paths[0], error) from error
 
 
 def _schema_of(file: Path) -> pa.Schema:

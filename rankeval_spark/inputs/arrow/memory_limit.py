@@ -6,12 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-import pyarrow as pa
-
 from rankeval_spark.errors import Fault, InputError
 
 BYTES_A_ROW: Final = 100
 """Memory of a row of an input with integer ids at the peak, its Arrow table included; measured with ten million."""
+
+_SIZED: Final = frozenset({"pandas", "polars", "pyarrow"})
+"""Libraries whose tables know their rows; a relation of DuckDB runs its query to count them, and ends its streams."""
 
 
 def refuse_large(frames: Mapping[str, object]) -> None:
@@ -22,10 +23,20 @@ def refuse_large(frames: Mapping[str, object]) -> None:
     InputError
         With the number of rows, the memory that they need and the memory that there is.
     """
-    n_rows = sum(_n_rows(frame) for frame in frames.values())
+    refuse_rows(sum(_n_rows(frame) for frame in frames.values()))
+
+
+def refuse_rows(n_rows: int) -> None:
+    """Refuse rows that need more memory than the machine has.
+
+    Raises
+    ------
+    InputError
+        With the number of rows, the memory that they need and the memory that there is.
+    """
     needed, there = n_rows * BYTES_A_ROW, physical_bytes()
     if needed > there:
-        found = f"{n_rows:,} rows in all inputs, which need some {needed / 1e9:.0f} GB"
+        found = f"{n_rows:,} rows, which need some {needed / 1e9:.0f} GB"
         expected = f"what fits into the {there / 1e9:.0f} GB of this machine"
         raise InputError(Fault("evaluate(recommendations=)", found, expected, "give DataFrames of Spark instead"))
 
@@ -40,7 +51,7 @@ def physical_bytes() -> float:
 
 def _n_rows(frame: object) -> int:
     """Rows of an input, 0 where they are unknown before it is read."""
-    if isinstance(frame, pa.Table):
-        return int(frame.num_rows)
-    shape = getattr(frame, "shape", ())  # of pandas and polars
+    if type(frame).__module__.partition(".")[0] not in _SIZED:
+        return 0
+    shape = getattr(frame, "shape", ())
     return shape[0] if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else 0

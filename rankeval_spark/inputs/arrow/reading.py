@@ -18,6 +18,7 @@ from rankeval_spark.errors import Fault, InputError, first_line, kind_of
 from rankeval_spark.inputs.arrow.arrow_types import spark_name
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells
 from rankeval_spark.inputs.arrow.input_tables import Source
+from rankeval_spark.inputs.arrow.memory_limit import refuse_rows
 from rankeval_spark.inputs.input_columns import IDS, missing_faults, type_fault
 
 if TYPE_CHECKING:
@@ -125,8 +126,15 @@ def _chosen(
 
 
 def _table(reader: pa.RecordBatchReader, names: list[str]) -> pa.Table:
+    """Read a stream to its end, or until it has more rows than this machine can hold."""
     schema = pa.schema([reader.schema.field(name) for name in names])
-    return pa.Table.from_batches([batch.select(names) for batch in reader], schema)
+    batches: list[pa.RecordBatch] = []
+    n_rows = 0
+    for batch in reader:
+        batches.append(batch.select(names))
+        n_rows += batch.num_rows
+        refuse_rows(n_rows)
+    return pa.Table.from_batches(batches, schema)
 
 
 def _of_pandas(frame: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - without an import of pandas

@@ -181,7 +181,7 @@ def tradeoffs(
 
 
 def beyond_accuracy(known: Sequence[Named], requested: Sequence[Named] = ()) -> list[Named]:
-    """Choose one cutoff, near 10, of each measure of coverage, novelty, popularity and diversity."""
+    """Choose one cutoff, near 10, of each measure that is not about accuracy."""
     labels = dict.fromkeys(label for label, _ in (requested or known))
     wanted = [label for label in labels if choices.family_of(label) in choices.BEYOND_ACCURACY]
     cutoffs = {label: [k for name, k in known if name == label] for label in wanted}

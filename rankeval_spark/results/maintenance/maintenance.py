@@ -1,4 +1,4 @@
-"""Keeping a results root small and in order, at any time: beside runs, and after a crash at any point.
+"""Keeping a results root small and in order, at any time: next to runs, and after a crash at any point.
 
 Each step takes the root's publish lock for itself, finishes what another run left unfinished, and publishes the table
 versions it made with a MAINTAINED row, so that no publish waits for more than one of them.
@@ -101,9 +101,9 @@ class Maintenance:
         self._id = f"maintain-{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
     def remove_staging(self) -> Staged:
-        """Remove the staging folders that nobody needs: no live run has them, and no announced publish.
+        """Remove the staging folders that are not needed: no live run has them, and no announced publish.
 
-        Runs that ended without a word, and without a folder, are recorded as FAILED likewise.
+        Runs that ended silently, and without a folder, are recorded as FAILED likewise.
         """
         with self._turn():
             for slug, run_ids in journal.unended(self._spark, self._storage).items():
@@ -127,7 +127,7 @@ class Maintenance:
         Parameters
         ----------
         days : int
-            How many days are kept beside the newest date.
+            How many days are kept in addition to the newest date.
         newest : date, optional
             Count from this date; from the newest published one by default.
         evaluation : str, optional

@@ -254,5 +254,5 @@ def _is_null(column: pa.ChunkedArray) -> BoolVector:
 
 
 def _nullable(values: FloatVector) -> pa.Array:
-    """Let NaN, which stands for no value at all, be NULL; a NaN among the values was refused before."""
+    """Write NaN, which means that there is no value, as NULL; a NaN among the values was refused before."""
     return to_arrow(values, is_null=np.isnan(values))

@@ -26,7 +26,7 @@ _armed: dict[str, str] = {}
 
 
 class FailpointError(RankevalError):
-    """The failure that an armed failpoint stands for."""
+    """The failure that an armed failpoint simulates."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"failpoint {name!r} was armed")

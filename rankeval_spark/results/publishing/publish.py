@@ -49,7 +49,7 @@ def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent:
     staging : Staging
         The tables of the run.
     on_intent : callable
-        Called before the intent is written into the journal, and may refuse: from here on it may stand there, even
+        Called before the intent is written into the journal, and may refuse: from here on it may be there, even
         where its writer was interrupted, and the staging area belongs to whoever finds it.
 
     Returns

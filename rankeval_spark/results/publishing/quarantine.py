@@ -1,6 +1,6 @@
-"""Rows of the inputs that a night could not use, kept beside its results for whoever mends them.
+"""Rows of the inputs that a night could not use, kept next to its results for whoever fixes the inputs.
 
-A Delta table of its own for each night, which no reader of results looks at. It is made anew as a folder, so that no
+A Delta table of its own for each night, which no reader of results looks at. It is made again as a folder, so that no
 version of it outlives the night's next run, the retention or the erasure of a user.
 """
 

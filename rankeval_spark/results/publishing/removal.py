@@ -95,7 +95,7 @@ def forget_errors(root: Root, user: str, rows: Column) -> None:
 
 
 def names_user(text: Column, user: str) -> Column:
-    """Whether a user id stands in a text between blanks, commas or semicolons, which part keys and their parts."""
+    """Whether a user id is in a text between blanks, commas or semicolons, which part keys and their parts."""
     parted = F.concat(F.lit(" "), F.regexp_replace(text, _BETWEEN_KEYS, " "), F.lit(" "))
     return F.contains(parted, F.lit(f" {re.sub(_BETWEEN_KEYS, ' ', user)} "))
 

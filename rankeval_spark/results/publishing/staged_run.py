@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -68,6 +69,18 @@ class StagedRun(ABC):
             self._staging.write(table, conformed)
             if table not in OF_USERS:
                 self._rows[table] = conformed
+        self.n_rows[table] = self._staging.n_rows(table)
+
+    @contextmanager
+    def staged_in_parts(self, table: str) -> Iterator[Callable[[pa.Table], None]]:
+        """Stage a table on a disk of this machine in parts, with the function that adds one, from any thread.
+
+        Parts are as :meth:`stage` takes them. All of it is there at the end of the block, and nothing where that fails.
+        """
+        fields, where = self._fields(self._schema(table)), f"table {table}"
+        new = self._staging.new(table, rows_here.declared(fields))
+        yield lambda rows: new.add(rows_here.conform(rows, fields, self.facts, where=where))
+        new.commit()
         self.n_rows[table] = self._staging.n_rows(table)
 
     def _keyed(self, frame: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from rankeval_spark.results.publishing.audited_files import RowsHere
 from rankeval_spark.results.publishing.audited_frames import RowsOnSpark
 from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.file_store import inside
+from rankeval_spark.results.storage.local_tables import NewTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,6 +63,13 @@ class Staging:
         frame = rows if isinstance(rows, DataFrame) else self._spark.createDataFrame(rows)
         writer = frame.write.format("delta").options(**tables.PROPERTIES).mode("error")
         writer.partitionBy(*local_tables.PARTITIONS).save(tables.table_path(self._storage, self._table(table)))
+
+    def new(self, table: str, schema: pa.Schema) -> NewTable:
+        """Begin to stage a table whose rows come in parts; on a disk of this machine only."""
+        if not local_tables.are_at(self._storage):
+            message = "only tables on this machine are staged in parts"
+            raise ValueError(message)
+        return NewTable(self._storage, self._table(table), self._night, schema)
 
     def _write_here(self, storage: LocalStorage, table: str, rows: DataFrame | pa.Table) -> None:
         """Let Spark write plain files, and commit them: its own commit of a Delta table takes longer than few rows."""

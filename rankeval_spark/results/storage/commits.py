@@ -51,7 +51,7 @@ def retried(root: Root, commit: Callable[[], Made]) -> Made:
 
 
 def is_conflict(error: Exception) -> bool:
-    """Return True if a commit failed because somebody wrote to the table without the lock."""
+    """Return True if a commit failed because another program wrote to the table without the lock."""
     return isinstance(error, local_tables.CONFLICTS) or _CONFLICT.search(str(error)) is not None
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LOG_FOLDER: Final = "_delta_log"
 _STAGED_COMMITS: Final = "_staged_commits"
-"""Folder that Delta makes beside the first commit."""
+"""Folder that Delta creates with the first commit."""
 
 _WRITER_OF_CONSTRAINTS: Final = 3
 """Version of Delta's protocol from which on writers check constraints."""

@@ -49,7 +49,7 @@ class Storage(Protocol):
         ...
 
     def put(self, path: str, content: bytes) -> None:
-        """Write a file that is not there yet, and its folders; nobody ever sees a part of it."""
+        """Write a file that is not there yet, and its folders; no reader ever sees a part of it."""
         ...
 
     def replace(self, path: str, content: bytes) -> None:
@@ -205,7 +205,7 @@ class HadoopStorage:
 
 
 def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = False) -> Storage:
-    """Open the store that holds ``root``, or refuse one on which two runs could not be kept apart.
+    """Open the store that holds ``root``, or refuse one on which two runs could not be separated.
 
     Parameters
     ----------

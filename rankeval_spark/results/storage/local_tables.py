@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from itertools import compress
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import deltalake
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.storage.row_filters import Filters
 
+ROWS_A_FILE: Final = 200_000
+"""Rows of users that a file has at least, but for the last one of a night."""
+
 PARTITIONS: Final = [C.EVALUATION, C.EVALUATION_DATE]
 
 CONFLICTS: Final = (CommitFailedError,)
@@ -43,6 +47,9 @@ CONFLICTS: Final = (CommitFailedError,)
 
 _REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")
 """What deltalake cannot open in a path, or takes for something else."""
+
+_ABSOLUTE: Final = re.compile(r"/*[A-Za-z][A-Za-z0-9+.-]*:/*(?P<path>/.*)")
+"""A file of a table that its log names by a URI."""
 
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 """What Spark writes as %XX in the name of a partition's folder."""
@@ -69,8 +76,7 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
         the environment allows, or a condition compares a column with a value of another type.
     """
     opened = _readable(storage, table, version)
-    if allowed_folders.is_limited():
-        allowed_folders.require_allowed(*((f"results root, table {table}", uri) for uri in opened.file_uris()))
+    _require_own_files(storage, table, opened.file_uris())
     schema = pa.schema(opened.schema().to_arrow())
     require_columns(table, where, schema.names)
     is_of_nights = [name in PARTITIONS and bool(value) for name, _, value in where]
@@ -89,6 +95,16 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
     for condition in others:
         found = found.filter(condition)
     return found
+
+
+def _require_own_files(storage: LocalStorage, table: str, uris: Iterable[str]) -> None:
+    """Refuse a table whose log names files outside of it, which no run writes; deltalake puts the root before them."""
+    start, files = len(inside(storage.root, table)) + 1, list(uris)
+    elsewhere = [match["path"] for file in files if (match := _ABSOLUTE.match(file, start))]
+    if allowed_folders.is_limited():  # links are followed
+        allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in (*elsewhere, *files)))
+    if elsewhere:
+        raise _unreadable(storage, f"table {table} with files elsewhere, such as {elsewhere[0]}", "restore the table")
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -130,6 +146,46 @@ def write_new(storage: LocalStorage, table: str, rows: pa.Table) -> None:
         mode="error",
         partition_by=PARTITIONS,
     )
+
+
+class NewTable:
+    """A table that is not there yet: rows of one night come in parts, from any thread, and are there once committed.
+
+    Parameters
+    ----------
+    schema : pa.Schema
+        Its columns, those of the night among them, with their comments.
+    """
+
+    def __init__(self, storage: LocalStorage, table: str, night: Night, schema: pa.Schema) -> None:
+        self._path, self._night, self._schema = inside(storage.root, table), night, schema
+        self._adding = Lock()
+        self._waiting: list[pa.Table] = []
+        self._n_waiting = 0
+        self._adds: list[AddAction] = []
+
+    def add(self, rows: pa.Table) -> None:
+        """Write rows to a file together with those that wait, once they are many."""
+        with self._adding:
+            self._waiting.append(rows)
+            self._n_waiting += rows.num_rows
+            ready = self._taken() if self._n_waiting >= ROWS_A_FILE else []
+        self._write(ready)
+
+    def commit(self) -> None:
+        """Write the rows that wait, and make the table."""
+        self._write(self._taken())
+        schema = deltalake.Schema.from_arrow(self._schema)
+        create_table_with_add_actions(self._path, schema, self._adds, mode="error", partition_by=PARTITIONS)
+
+    def _taken(self) -> list[pa.Table]:
+        ready, self._waiting, self._n_waiting = self._waiting, [], 0
+        return ready
+
+    def _write(self, parts: Sequence[pa.Table]) -> None:
+        rows = pa.concat_tables(parts) if parts else None
+        if rows is not None and rows.num_rows:
+            self._adds.append(_file_of(rows, self._path, self._night))
 
 
 def commit_new(storage: LocalStorage, table: str, columns: str, night: Night) -> None:
@@ -251,16 +307,20 @@ def _written(rows: pa.Table, folder: str) -> list[AddAction]:
     for values in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
         night = Night(*(values[name] for name in PARTITIONS))
         is_own = (pc.field(C.EVALUATION) == night.evaluation) & (pc.field(C.EVALUATION_DATE) == night.evaluation_date)
-        own = rows.filter(is_own)
-        path = f"{folder_of(night)}/{uuid.uuid4().hex}.parquet"
-        Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
-        try:
-            pq.write_table(own.drop_columns(PARTITIONS), Path(folder, path))
-        except OSError:
-            Path(folder, path).unlink(missing_ok=True)
-            raise
-        adds.append(_added(folder, path, _values(night), stats=json.dumps({"numRecords": own.num_rows})))
+        adds.append(_file_of(rows.filter(is_own), folder, night))
     return adds
+
+
+def _file_of(rows: pa.Table, folder: str, night: Night) -> AddAction:
+    """Write rows of one night to a file of a table, and say what is to be added to the table for it."""
+    path = f"{folder_of(night)}/{uuid.uuid4().hex}.parquet"
+    Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        pq.write_table(rows.drop_columns(PARTITIONS), Path(folder, path))
+    except OSError:
+        Path(folder, path).unlink(missing_ok=True)
+        raise
+    return _added(folder, path, _values(night), stats=json.dumps({"numRecords": rows.num_rows}))
 
 
 def _values(night: Night) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Locks that outlive nobody: a file each, a heartbeat, and a take-over that only one contender can win.
+"""Crash-safe lease locks: a file each, a heartbeat, and a take-over that only one contender can win.
 
 A lock is a folder of files with rising numbers. To take it is to *create* the next number, which a store grants to
 one contender only; the highest number is the holder. Nothing is ever renamed or deleted under a contender's feet:
@@ -110,7 +110,7 @@ class Lock:
 
     @property
     def is_held(self) -> bool:
-        """Whether nobody has taken the lock from us since we acquired it."""
+        """Whether no other process has taken the lock since we acquired it."""
         return bool(self._number) and (not self._storage.has_locks or self._highest() == self._number)
 
     def acquire(self) -> None:

@@ -19,7 +19,7 @@ def claim(storage: Storage, *, create: bool) -> None:
     """Check that the root is ours, and make an empty or missing folder ours if ``create`` says so.
 
     The folder is never taken over when it holds anything else: a typing mistake must not scatter tables
-    over somebody's data.
+    over other data.
     """
     try:
         names = storage.names("")

@@ -1,4 +1,4 @@
-"""The stages put together: reads like the table of contents of an evaluation, and runs nothing."""
+"""The stages of an evaluation in their order: plans only, which run nothing."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Frames:
-    """The results as plans, each made when it is asked for.
+    """The results as plans, each made when it is used.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Frames:
         Every list at every cutoff, with the rows outside the population that are only counted: a plan, or staging read
         back.
     request : Request
-        What was asked for.
+        The request.
     has_one_list : bool
         Whether it is known that no user has several lists of a model; saves a grouping.
     exposures : DataFrame or None
@@ -118,7 +118,7 @@ def to_scored(inputs: InputFrames, *, request: Request, are_kept: bool = False, 
 def can_be_summarised(inputs: InputFrames, request: Request) -> bool:
     """Return True if no rows of users are needed: see :func:`to_metrics` and :func:`to_comparisons`.
 
-    Where users have several lists of a model, their values are put together first.
+    Where users have several lists of a model, their values are averaged first.
     """
     return inputs.has_one_list and bool(request.measures.columns)
 
@@ -231,7 +231,7 @@ def to_agreement(inputs: InputFrames, *, request: Request, baseline: str, k: int
 
 
 def _carries_partials(request: Request, *, has_one_list: bool) -> bool:
-    """Tell whether scored rows carry their moments: not where lists of a user are averaged.
+    """Return True if scored rows carry their moments: not where lists of a user are averaged.
 
     Nor those of a bootstrap: the sums of the replicates would be larger than the rows that carry them.
     """

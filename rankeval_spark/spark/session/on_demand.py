@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SessionOnDemand:
-    """Stands for a session, and starts it at the first look at one of its attributes.
+    """Proxy of a session that starts it when one of its attributes is first read.
 
     Parameters
     ----------

@@ -162,7 +162,7 @@ def test_share_of_faulty_rows_above_its_threshold_stops_the_night(workspace: Wor
     assert message == (
         "a check failed, nothing was published: - recommendations, null_keys: "
         f"found 1 ({1 / 24:.2%}), for example als ann  NULL; expected at most 1.00%; "
-        "mend the input, or raise checks.null_keys.error"
+        "fix the input, or raise checks.null_keys.error"
     ).replace("  NULL", " NULL")
 
 
@@ -184,7 +184,7 @@ def test_rows_that_cannot_be_used_are_kept_as_they_stand_when_they_stop_the_nigh
     message = refused(workspace, code=3, recorded=True).message
 
     assert (
-        f"held_out, null_keys: found 1 (12.50%), for example NULL NULL; expected at most 1.00%; mend the input, "
+        f"held_out, null_keys: found 1 (12.50%), for example NULL NULL; expected at most 1.00%; fix the input, "
         f"whose rows are in {kept}, or raise checks.null_keys.error" in message
     )
     found = {

@@ -84,7 +84,7 @@ def test_a_terminal_shows_what_is_waited_for_and_a_pipe_does_not() -> None:
 
 @pytest.mark.slow
 def test_a_run_shows_how_far_it_is(own_copy: Workspace) -> None:
-    arguments = ["run", str(own_copy.config), "--date", FIRST.isoformat()]
+    arguments = ["run", str(own_copy.config), "--date", FIRST.isoformat(), "--set", "spark.always=true"]
     said = on_a_terminal(f"from rankeval_spark.cli import main\nmain({arguments!r})\n")
 
     assert "rankeval: starting Spark, 1 s" in said

@@ -88,7 +88,8 @@ def test_run_in_a_process_of_its_own_fails_in_one_message(published: Workspace, 
     ],
 )
 def test_what_spark_refuses_is_a_fault_of_the_config(published: Workspace, setting: str, told: str) -> None:
-    failed = rankeval_process("run", published.config, "--date", FIRST, "--set", f"spark.{setting}")
+    always = ("--set", "spark.always=true")  # settings alone choose no Spark
+    failed = rankeval_process("run", published.config, "--date", FIRST, *always, "--set", f"spark.{setting}")
 
     assert failed.code == 2
     failed.assert_readable()
@@ -101,7 +102,8 @@ def test_what_spark_refuses_is_a_fault_of_the_config(published: Workspace, setti
 def test_what_the_machine_refuses_is_none(published: Workspace) -> None:
     """An address that is no machine's, by RFC 5737: Spark throws as it does where no port is free."""
     settings = "spark.settings={spark.driver.bindAddress: 192.0.2.1, spark.port.maxRetries: 1}"
-    failed = rankeval_process("run", published.config, "--date", FIRST, "--set", settings)
+    always = ("--set", "spark.always=true")
+    failed = rankeval_process("run", published.config, "--date", FIRST, *always, "--set", settings)
 
     assert failed.code == 1
     assert "BindException" in failed.message

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -197,34 +196,6 @@ def test_items_whose_vector_has_another_length_than_most_are_counted(spark: Spar
     assert python_nodes(facts) == []
 
 
-def test_lists_are_looked_at_at_the_largest_cutoff(spark: SparkSession) -> None:
-    rows: list[tuple[str, int, int, dict[str, Any]]] = [
-        ("ann", 10, 3, {}),
-        ("bob", 9, 0, {"has_ties": True}),
-        ("cat", 0, 0, {"has_ties": None}),
-        ("dan", 12, 0, {"has_ties": True, "n_judged": 0}),
-    ]
-    lists = scored_rows(
-        spark,
-        *(
-            {"user_id": user, "k": k, "n_recommended": min(n, k), "_n_listed": n + more, "n_duplicates": more, **rest}
-            for user, n, more, rest in rows
-            for k in (5, 10)
-        ),
-    )
-    with no_spark_jobs(spark):
-        facts = input_checks.to_list_facts(lists, k=10)
-    assert facts_of(facts) == [
-        ("duplicates", 3, 10 + 3 + 9 + 12, ["m ann"]),
-        ("extra_users", 1, 3, ["m dan"]),
-        ("missing_users", 1, 3, ["m"]),
-        ("rank_gaps", 0, 0, []),  # these lists do not know of ranks
-        ("score_rank_disagree", 0, 0, []),
-        ("short_lists", 1, 3, ["m bob"]),
-        ("ties", 1, 2, ["m bob"]),
-    ]
-
-
 def list_facts(log: DataFrame, *, train: DataFrame | None = None) -> dict[str, tuple[Any, ...]]:
     """Count in lists that come of a log, at the cutoff 3; nobody but Ann is judged."""
     request = Request(MeasureSet.parse(["RR@3"]), Policies(), counts_seen=train is not None)
@@ -232,53 +203,6 @@ def list_facts(log: DataFrame, *, train: DataFrame | None = None) -> dict[str, t
     inputs = InputFrames(log, judged, has_one_list=True, train=train)
     facts = input_checks.to_list_facts(evaluation_plans.to_scored(inputs, request=request), k=3)
     return {str(name): tuple(rest) for name, *rest in facts_of(facts)}
-
-
-def test_a_baseline_without_a_list_is_counted(spark: SparkSession) -> None:
-    """Judged users that it gave no list are rows of it too."""
-    lists = scored_rows(
-        spark,
-        {"user_id": "ann", "k": 5, "n_recommended": 5},
-        {"user_id": "ann", "k": 5, "n_recommended": 0, "model_id": "none"},
-    )
-    for baseline, expected in (("m", (0, 1, [])), ("none", (1, 1, ["none"])), ("typo", (1, 1, ["typo"]))):
-        facts = input_checks.to_list_facts(lists, k=5, baseline=baseline).where("check = 'absent_baseline'")
-        assert facts_of(facts) == [("absent_baseline", *expected)]
-    assert facts_of(
-        input_checks.to_list_facts(lists.limit(0), k=5, baseline="m").where("check = 'absent_baseline'")
-    ) == [("absent_baseline", 1, 1, ["m"])]
-
-
-RANKS: dict[str, Sequence[int | None]] = {
-    "ann": (1, 2, 3),
-    "bob": (1, 3, 4),
-    "cat": (0, 1, 2),
-    "dan": (2, 1, 3),
-    "eve": (3, 2, 1),  # of these the second stands where its rank says, and is better all the same
-    "fay": (1, 1, 3),
-    "gus": (None, None, None),
-    "hal": (2, 1, 3),  # his first two have the same score
-    "kim": (4, 4, 1, 1),  # adds up as 1 to 4 does
-}
-"""Ranks of the log, from the highest score to the lowest."""
-
-
-def test_ranks_that_are_not_1_to_n_or_contradict_the_scores_are_counted_list_by_list(spark: SparkSession) -> None:
-    rows = [
-        (user, item, -1.0 if (user, place) == ("hal", 0) else -float(place), rank)
-        for user, ranks in RANKS.items()
-        for place, (item, rank) in enumerate(zip("abcd", ranks, strict=False))
-    ]
-    rows += [("leo", item, -float(place), place + 1) for place, item in enumerate("aab")]
-    log = recommendations(spark, "user_id item_id score rank", *rows)
-    found = list_facts(log)
-    assert found["rank_gaps"] == (4, 10, ["m bob", "m kim"])  # cat and fay too; of leo's a repeated item is counted
-    assert found["score_rank_disagree"] == (3, 10, ["m dan", "m kim"])
-    assert found["duplicates"] == (1, 3 * 8 + 4 + 3, ["m leo"])
-
-    of_ranks = list_facts(log.drop("score"))
-    assert of_ranks["rank_gaps"] == (3, 9, ["m bob", "m kim"])  # rank 0 is none, so cat has 1 and 2, and gus nothing
-    assert of_ranks["score_rank_disagree"] == (0, 0, [])
 
 
 def test_recommended_items_that_the_user_has_in_the_training_data_are_counted_on_demand(spark: SparkSession) -> None:
@@ -292,28 +216,6 @@ def test_recommended_items_that_the_user_has_in_the_training_data_are_counted_on
     found = list_facts(log, train=train)
     assert found["seen_in_train"] == (1, 3 + 1, ["m ann"])  # e stands below the cutoff
     assert "seen_in_train" not in list_facts(log)
-
-
-def test_without_a_cutoff_no_list_is_short(spark: SparkSession) -> None:
-    facts = input_checks.to_list_facts(scored_rows(spark, {"user_id": "ann", "k": 0}), k=0)
-    assert ("short_lists", 0, 1, []) in facts_of(facts)
-
-
-def test_missing_users_are_those_of_the_model_that_misses_most(spark: SparkSession) -> None:
-    lists = scored_rows(
-        spark,
-        *({"user_id": user, "model_id": "full"} for user in "abc"),
-        *({"user_id": user, "model_id": "thin", "n_recommended": int(user == "a")} for user in "abc"),
-    )
-    facts = input_checks.to_list_facts(lists, k=1).where("check = 'missing_users'")
-    assert facts_of(facts) == [("missing_users", 2, 3, ["thin"])]
-
-
-def test_of_two_models_that_miss_as_many_the_same_one_is_named_every_time(spark: SparkSession) -> None:
-    rows = [{"user_id": user, "model_id": model, "n_recommended": 0} for user in "ab" for model in ("x", "y", "z")]
-    for order in (rows, rows[::-1]):
-        facts = input_checks.to_list_facts(scored_rows(spark, *order), k=1).where("check = 'missing_users'")
-        assert facts_of(facts) == [("missing_users", 2, 2, ["z"])]
 
 
 def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
@@ -339,46 +241,5 @@ def test_inputs_without_rows_have_facts_of_zero(spark: SparkSession) -> None:
     of_inputs = Checks.model_fields.keys() - {*check_rows.OF_NIGHTS, *asked_for}
     assert [name for name, *_ in found] == sorted([*of_inputs, *more])
     assert {(count, share, verdict, *keys) for _, count, share, verdict, keys in found} == {(0, None, "ok")}
-    assert_key(verdicts, ("input", "check"))
-
-
-def test_a_share_is_judged_by_its_thresholds(spark: SparkSession) -> None:
-    rows = [
-        ("recommendations", "duplicates", 10, 100, ["a"]),
-        ("recommendations", "null_keys", 60, 100, ["b"]),
-        ("recommendations", "short_lists", 50, 100, []),
-        ("recommendations", "extra_users", 99, 100, []),
-        ("recommendations", "ties", 0, 0, []),
-        ("recommendations", "rows", 100, 100, []),
-    ]
-    facts = spark.createDataFrame(
-        rows, "input string, check string, count bigint, total bigint, sample_keys array<string>"
-    )
-    checks = Checks(
-        duplicates=Threshold(warn=0.05, error=0.5),
-        null_keys=Threshold(error=0.5),
-        short_lists=Threshold(warn=0.5),
-        extra_users=Threshold(),
-        ties=Threshold(warn=0.1),
-    )
-    with no_spark_jobs(spark):
-        verdicts = input_checks.with_verdicts(facts, checks=checks)
-    assert tuples(verdicts, "check", "severity", "share", "threshold", "verdict") == [
-        ("duplicates", "error", 10 / 100, 0.05, "warn"),
-        ("extra_users", "info", 99 / 100, None, "ok"),
-        ("null_keys", "error", 60 / 100, 0.5, "error"),
-        ("rows", "info", None, None, "ok"),
-        ("short_lists", "warn", 50 / 100, 0.5, "ok"),  # at the threshold is not above it
-        ("ties", "warn", None, 0.1, "ok"),
-    ]
     assert_columns(verdicts, after_run(schemas.CHECKS))
-
-
-def test_values_that_differ_by_case_or_blanks_around_them_are_counted(spark: SparkSession) -> None:
-    values = ["AT", "at ", "\tAt", "\u00a0AT", "DE", "D E", None, "FR", "FR"]
-    rows = [(f"u{number}", value, "web") for number, value in enumerate(values)]
-    segments = spark.createDataFrame(
-        [*rows, (None, "de", "WEB")], "user_id string, country string, `home.device` string"
-    )
-    facts = input_checks.to_alike_facts(segments, names=["country", "home.device"])
-    assert facts_of(facts) == [("alike_values", 4, 8, ["country: '\tAt', 'AT', 'at '"])]
+    assert_key(verdicts, ("input", "check"))

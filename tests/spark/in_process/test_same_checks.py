@@ -136,8 +136,8 @@ class Log:
 
 
 CASES: Final[dict[str, dict[str, Any]]] = {
-    "by rank": {"rank_gaps": "keep"},
-    "named models": {"models": ["a", "typo"], "baseline": "typo"},
+    "by rank": {"rank_gaps": "keep", "held_out_duplicates": "sum"},
+    "named models": {"models": ["a", "typo"], "baseline": "typo", "held_out_duplicates": "last"},
     "seen and described": {"measures": ["NotInTrain@2", "ILD@3"], "unknown_items": "drop"},
 }
 """What `test_hosts_agree` does not ask for; it compares the checks of all other cases."""

@@ -51,7 +51,7 @@ def test_too_much_is_refused_before_anything_is_computed(own_copy: Workspace) ->
     assert done.code == 2
     done.assert_readable()
     assert "results.most_rows: found about 48 rows of metrics a night: 6 measures at cutoffs x 2 models" in done.message
-    assert "expected at most 47; ask for fewer of the 6 measures at cutoffs, or raise results.most_rows" in done.message
+    assert "expected at most 47; request fewer than 6 measures at cutoffs, or raise results.most_rows" in done.message
     assert "stage=check" not in done.err
     assert deltalake.DeltaTable(f"{own_copy.root}/metrics").version() == before
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from rankeval_spark.spark.checks import input_checks
 from tests.support import nights
 from tests.support.frames import tuples
 from tests.support.nights import FIRST
+from tests.support.plans import counted_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +66,40 @@ def test_nobody_needs_the_log_once_it_is_evaluated(spark: SparkSession, tmp_path
 
     assert again.n_rows == whole.n_rows
     assert tuples(Results(spark, workspace.root).checks(), "input", "check", "count", "share", "sample_keys") == checks
+
+
+@pytest.mark.parametrize("models", [NAMED, "models=null"], ids=["named", "looked up"])
+def test_bytes_of_the_log_are_read_once(spark: SparkSession, tmp_path: Path, models: str) -> None:
+    """A second scan of its scores and items would read as many again."""
+    draw = random.Random(7)
+    rows = [
+        {"model_id": model, "user_id": f"u{user}", "item_id": f"i{item}", "score": draw.random()}
+        for model in ("als", "pop")
+        for user in range(100)
+        for item in draw.sample(range(5_000), 400)
+    ]
+    workspace = nights.workspace(tmp_path)
+    workspace.write("log", rows, "parquet")
+    workspace.change(inputs__recommendations={"format": "parquet", "path": "inputs/log"}, results__lists=False)
+    size = (workspace.folder / "inputs" / "log" / "part-0.parquet").stat().st_size
+    unchecked = ("checks.missing_users={}", "checks.unmatched_items={}")
+    with counted_bytes(spark) as n_bytes:
+        run_night(spark, load_config(workspace.config, (models, *unchecked)), FIRST)
+        assert size / 2 < n_bytes() < 1.5 * size
+
+
+def test_model_without_a_usable_row_has_no_results(spark: SparkSession, tmp_path: Path) -> None:
+    """The names of the models are looked up among all rows of the log; this one is found to have none of use."""
+    workspace = nights.workspace(tmp_path)
+    day = {"day": FIRST.isoformat()}
+    ghosts = [{**day, "model_id": "ghost", "user_id": user, "item_id": "a", "score": float("nan")} for user in "ab"]
+    workspace.write("recommendations", [*nights.recommendations(), *ghosts])
+    for lists in ("true", "false"):
+        config = load_config(workspace.config, (f"results.lists={lists}", "checks.invalid_scores={}"))
+        run_night(spark, config, FIRST)
+        results = Results(spark, workspace.root)
+        for table in (results.metrics(), results.user_metrics()):
+            assert {row[0] for row in table.select(C.MODEL_ID).distinct().collect()} == {"als", "pop"}
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_other_readers_see_what_spark_sees(spark: SparkSession, root: str, reade
     assert READERS[reader](f"{root}/{table}", columns) == sorted_rows(expected)
 
 
-def seen_by(results: Results[Any]) -> dict[str, list[str]]:
+def seen_by(results: Results[Any]) -> dict[str, list[dict[str, Any]]]:
     """Rows of every table and view, in a form that can be compared whatever read them."""
     frames = {schema.name: results.published(schema.name) for schema in schemas.PUBLISHED}
     frames |= {
@@ -48,12 +48,12 @@ def seen_by(results: Results[Any]) -> dict[str, list[str]]:
         "of_a_night": results.lists(date=nights.FIRST),
     }
     read = {name: frame if isinstance(frame, pa.Table) else frame.toArrow() for name, frame in frames.items()}
-    return {name: sorted(map(str, _rows(table))) for name, table in read.items()}
+    return {name: sorted(_rows(table), key=str) for name, table in read.items()}
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
     rows = table.to_pylist(maps_as_pydicts="strict")
-    times = (name for name in ("recorded_at",) if name in table.column_names)
+    times = [name for name in ("recorded_at",) if name in table.column_names]
     return [{**row, **{name: row[name].astimezone(timezone.utc) for name in times}} for row in rows]
 
 

@@ -36,7 +36,7 @@ def run(
     workspace: nights.Workspace, folder: Path, settings: dict[str, str]
 ) -> tuple[subprocess.CompletedProcess[str], set[bytes]]:
     """Run a night in a process of its own, and return with it every command line seen meanwhile that is of Java."""
-    workspace.change(spark={"settings": {**SETTINGS, **settings}})
+    workspace.change(spark={"always": True, "settings": {**SETTINGS, **settings}})
     java_options = f"-Dmy.mode={OF_JAVA} {SETTINGS['spark.driver.extraJavaOptions']}"
     with (folder / "out").open("w") as out:
         process = subprocess.Popen(

@@ -28,7 +28,9 @@ def test_a_setting_that_a_driver_cannot_start_with_is_named(
     tmp_path: Path, key: str, value: str, code: int, found: str
 ) -> None:
     workspace = nights.Workspace(tmp_path)
-    workspace.configure({**nights.config_of("recommendations", "held_out"), "spark": {"settings": {key: value}}})
+    workspace.configure(
+        {**nights.config_of("recommendations", "held_out"), "spark": {"always": True, "settings": {key: value}}}
+    )
 
     done = rankeval_process("run", workspace.config, "--date", FIRST)
 

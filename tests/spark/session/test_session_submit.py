@@ -13,7 +13,7 @@ from rankeval_spark.spark.runtime import jars
 from rankeval_spark.spark.runtime.java import find_java
 from rankeval_spark.spark.runtime.spark_home import find_spark_home, submit_script
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 PROGRAM = """
 import sys

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 # All that the scripts of Spark call.
 TOOLS = ("bash", "sh", "env", "dirname", "ps", "uname", "chmod", "cat")

@@ -15,9 +15,9 @@ from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.sections.bands import Band
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.in_process.rows.bands import edges_of, number_text, rounded
 from rankeval_spark.in_process.rows.user_segments import to_segment_rows, to_segments
 from rankeval_spark.measures import MeasureSet
+from rankeval_spark.result_rows.bands import edges_of, number_text, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,6 +115,34 @@ def test_few_distinct_numbers_and_extreme_ones_have_edges_too() -> None:
         "infinite": ["2015.5"],
         "undefined": ["2015"],
     }
+
+
+def test_numbers_of_many_sizes_keep_three_digits_of_their_own() -> None:
+    found = edge_texts(3, x=[0.00012344 * 10**power for power in (0, 3, 9, 16)])
+    assert found == {"x": ["0.123", "123000"]}
+
+
+def test_edges_are_the_quantiles_of_the_numbers_within_a_step() -> None:
+    random = np.random.default_rng(20)
+    columns = {
+        "normal": random.normal(0, 1, 500),
+        "shifted": random.normal(-1e6, 1, 500),
+        "time": random.integers(1_700_000_000, 1_700_086_400, 500).astype(float),
+        "tiny": 1e-9 + 1e-12 * random.random(500),
+        "skewed": np.floor(10 ** random.uniform(0, 6, 500)),
+    }
+    found = edge_texts(7, **{name: values.tolist() for name, values in columns.items()})
+    for name, values in columns.items():
+        step = 10.0 ** (math.floor(math.log10(np.ptp(values))) - 3)
+        expected = np.quantile(values, np.arange(1, 7) / 7)
+        np.testing.assert_allclose([float(edge) for edge in found[name]], expected, rtol=0, atol=1.01 * step)
+
+
+def test_quantiles_are_taken_of_some_ten_thousand_distinct_numbers_however_many_users_there_are() -> None:
+    """Of a million users; 0 to 1 is 10,000 steps, and four powers of ten below 0.1 have 900 numbers each."""
+    near_0 = np.arange(1_000_000) / 1_000_000
+    assert len(np.unique(rounded(near_0 + 1_700_000_000, 1.0))) <= 10_001
+    assert len(np.unique(rounded(near_0, 1.0))) <= 10_001 + 4 * 900
 
 
 @pytest.mark.parametrize(

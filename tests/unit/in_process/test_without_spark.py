@@ -84,12 +84,27 @@ def test_a_stream_is_read_once_at_the_call() -> None:
     assert result.user_metrics.num_rows == 4
 
 
+def test_a_relation_over_a_stream_is_read_once() -> None:
+    table = pa.table(LOG)
+    relation = duckdb.from_arrow(pa.RecordBatchReader.from_batches(table.schema, iter(table.to_batches())))
+    result = evaluate(relation, pa.table(HELD_OUT), measures=["RR@2", "P@1"])
+    assert result.leaderboard().to_pylist() == [LEADER]
+
+
 def test_inputs_above_the_memory_of_the_machine_are_refused_before_they_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(memory_limit, "physical_bytes", lambda: 600.0)
-    with pytest.raises(InputError, match=r"7 rows in all inputs.*; give DataFrames of Spark instead"):
+    with pytest.raises(InputError, match=r"7 rows, which need .*; give DataFrames of Spark instead"):
         evaluate(pd.DataFrame(LOG), pd.DataFrame(HELD_OUT), measures=["RR@2"])
+
+
+def test_rows_that_are_known_only_once_they_are_read_are_refused_when_they_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_limit, "physical_bytes", lambda: 300.0)
+    with pytest.raises(InputError, match=r"4 rows, which need .*; give DataFrames of Spark instead"):
+        evaluate(duckdb.from_arrow(pa.table(LOG)), duckdb.from_arrow(pa.table(HELD_OUT)), measures=["RR@2"])
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True])

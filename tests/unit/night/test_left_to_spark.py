@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rankeval_spark import allowed_folders
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.config.request import request_of
@@ -77,7 +78,7 @@ def test_hidden_files_of_a_folder_are_no_data(workspace: Workspace) -> None:
     [
         ({"inputs__recommendations": {"format": "delta", "path": "inputs/nothing"}}, "nowhere"),
         ({"inputs__recommendations": {"format": "delta", "path": "inputs/*"}}, "several places"),
-        ({"inputs__recommendations": {"format": "delta", "table": "logs.recommendations"}}, "of a catalog"),
+        ({"inputs__recommendations": {"format": "delta", "table": "logs.recommendations"}}, "a table of a catalog"),
         ({"inputs__recommendations": {"format": "delta", "path": "s3a://bucket/log"}}, "elsewhere"),
         ({"inputs__recommendations__version": 0}, "not its newest version"),
         ({"inputs__recommendations__timestamp": "{date}"}, "not its newest version"),
@@ -152,6 +153,19 @@ def test_features_of_delta_that_readers_need_are_left_to_spark(workspace: Worksp
     table.alter.set_table_properties({"delta.enableDeletionVectors": "true"}, raise_if_not_exists=False)
     assert table.protocol().min_reader_version > 1
     with pytest.raises(ForSparkError, match="deletion vectors"):
+        opened(workspace)
+
+
+def test_folders_that_are_not_allowed_are_left_to_spark(
+    workspace: Workspace, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(allowed_folders.VARIABLE, str(workspace.folder))
+    assert set(opened(workspace)) == {"recommendations", "held_out", "segments"}
+
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "part-1.parquet"
+    pq.write_table(pa.Table.from_pylist(LOG), elsewhere)
+    (with_log(workspace).folder / "inputs" / "log" / "part-1.parquet").symlink_to(elsewhere)
+    with pytest.raises(ForSparkError, match=r"part-1\.parquet"):
         opened(workspace)
 
 

@@ -1,23 +1,27 @@
 """Numbers of users become a few values: by given edges, or by quantiles of the users.
 
-The numbers are those that :mod:`rankeval_spark.spark.rows.bands` computes on Spark, to the last bit. For quantiles,
-numbers are rounded to four digits of their range or to three of their own, whichever is finer.
+For quantiles, numbers are rounded to four digits of their range or to three of their own, whichever is finer. So few
+distinct ones are left (10,000, and 900 for each power of ten below) that they fit into any memory. They are also the
+same for any partitioning, and can be read. Digits of the numbers alone would give all years one value. Digits of the
+range alone would give all users one value where a single user has a million interactions.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rankeval_spark.config.sections.bands import Band
     from rankeval_spark.measures.arrays import FloatVector, IntVector
@@ -49,11 +53,20 @@ def edges_of(numbers: FloatVector, band: Band) -> FloatVector:
     if band.edges is not None:
         return np.array(band.edges, dtype=np.float64)
     finite = numbers[np.isfinite(numbers)]
-    if not len(finite):
-        return np.zeros(0)
     with np.errstate(over="ignore"):
-        spread = float(finite.max() - finite.min())
-    return rounded(_percentiles(np.sort(rounded(finite, spread)), band.shares), spread)
+        spread = float(finite.max() - finite.min()) if len(finite) else math.nan
+    return _quantiles(*np.unique(rounded(finite, spread), return_counts=True), spread, band.shares)
+
+
+def names_of(edges: FloatVector, band: Band) -> list[str]:
+    """Name the bands, the lowest first: as they are called, or by their bounds."""
+    if band.names is not None:
+        return list(band.names)
+    texts = [number_text(edge) for edge in edges.tolist()]
+    if not texts:
+        return [""]
+    inside = [f"[{low}, {high})" for low, high in pairwise(texts)]
+    return [f"< {texts[0]}", *inside, f">= {texts[-1]}"]
 
 
 def labels_of(numbers: FloatVector, edges: FloatVector, band: Band) -> pa.Array:
@@ -66,10 +79,64 @@ def labels_of(numbers: FloatVector, edges: FloatVector, band: Band) -> pa.Array:
     edges : float64, shape (n_edges,)
         Those of :func:`edges_of`; a band holds its lower edge.
     """
-    names = _names_of(edges) if band.names is None else band.names
     place = np.searchsorted(np.sort(edges), numbers, side="right")
     is_unknown = np.isnan(numbers) | (len(edges) == 0)
-    return pc.take(to_texts(names), to_arrow(np.where(is_unknown, 0, place), is_null=is_unknown))
+    return pc.take(to_texts(names_of(edges, band)), to_arrow(np.where(is_unknown, 0, place), is_null=is_unknown))
+
+
+def lists_of(edges: FloatVector, band: Band) -> dict[str, list[Any]]:
+    """Write the bands down: ``edges``, the ``names`` of the bands, and the edges as ``texts``."""
+    numbers = edges.tolist()
+    return {"edges": numbers, "names": names_of(edges, band), "texts": list(map(number_text, numbers))}
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """What the workers of Spark need to find the edges of bands by quantiles, by their places among all bands."""
+
+    bands: Mapping[int, Band]
+
+    def count(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Count the finite numbers of users once they are rounded: ``band``, ``spread``, ``number`` and ``n``.
+
+        Parameters
+        ----------
+        batches
+            Of each band the columns ``_number_0`` and, the same in all rows, ``_spread_0``, with its place.
+        """
+        for batch in (batch for batch in batches if batch.num_rows):
+            for place in self.bands:
+                numbers, spread = to_numpy(batch[f"_number_{place}"]), float(to_numpy(batch[f"_spread_{place}"])[0])
+                found, n = np.unique(rounded(numbers[np.isfinite(numbers)], spread), return_counts=True)
+                same = {"band": np.full(len(n), place, dtype=np.int32), "spread": np.full(len(n), spread)}
+                columns = {**same, "number": found, "n": n.astype(np.int64)}
+                yield pa.RecordBatch.from_pydict({name: to_arrow(column) for name, column in columns.items()})
+
+    def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make the columns of :func:`lists_of`, such as ``_edges_0``, of a row with a list of all these rows."""
+        for batch in batches:
+            band, spread, number, n = (to_numpy(one) for one in batch.column(0).flatten().flatten())
+            row: dict[str, Any] = {}
+            for place, one in self.bands.items():
+                own = np.flatnonzero(band == place)
+                own = own[np.argsort(number[own])]
+                edges = _quantiles(number[own], n[own], float(spread[own][0]) if len(own) else math.nan, one.shares)
+                row |= {f"_{name}_{place}": found for name, found in lists_of(edges, one).items()}
+            types = {name: pa.list_(pa.float64() if name.startswith("_edges") else pa.string()) for name in row}
+            yield pa.RecordBatch.from_pylist([row], pa.schema(types))
+
+
+def _quantiles(numbers: FloatVector, n: IntVector, spread: float, shares: Sequence[float]) -> FloatVector:
+    """Interpolate between numbers, ascending, of which each comes so often; none without any number."""
+    if not len(numbers):
+        return np.zeros(0)
+    ends = np.cumsum(n)
+    position = (ends[-1] - 1) * np.array(shares)
+    lower, upper = np.floor(position), np.ceil(position)
+    low, high = (numbers[np.searchsorted(ends, place, side="right")] for place in (lower, upper))
+    with np.errstate(over="ignore"):
+        between = (upper - position) * low + (position - lower) * high
+    return rounded(np.where((lower == upper) | (low == high), low, between), spread)
 
 
 def rounded(numbers: FloatVector, spread: float) -> FloatVector:
@@ -78,7 +145,7 @@ def rounded(numbers: FloatVector, spread: float) -> FloatVector:
     As it is where all numbers are the same, and where a number is 0. Powers of ten are multiplied or divided by, which
     leaves 0.1 what it is.
     """
-    if spread == 0:
+    if spread == 0 or not len(numbers):
         return numbers
     of_number = _DIGITS_OF_NUMBER - 1 - _magnitudes(np.abs(numbers))
     places = np.minimum(np.maximum(of_number, _places_of(spread)), _MOST_PLACES)
@@ -115,26 +182,6 @@ def _shortest(number: float) -> str:
     """Write the fewest digits that name a number; two where one would do, the nearest two."""
     text = repr(number)
     return f"{number:.1e}" if len(Decimal(text).as_tuple().digits) == 1 else text
-
-
-def _names_of(edges: FloatVector) -> list[str]:
-    """Write the bounds of each band; the first has no lower one, the last no upper one."""
-    texts = [number_text(edge) for edge in edges.tolist()]
-    if not texts:
-        return [""]
-    inside = [f"[{low}, {high})" for low, high in pairwise(texts)]
-    return [f"< {texts[0]}", *inside, f">= {texts[-1]}"]
-
-
-def _percentiles(numbers: FloatVector, shares: Sequence[float]) -> FloatVector:
-    """Interpolate between the sorted numbers, with the operations of Spark's exact ``percentile``."""
-    position = (len(numbers) - 1) * np.array(shares)
-    lower, upper = np.floor(position), np.ceil(position)
-    low, high = (numbers[place.astype(np.int64)] for place in (lower, upper))
-    with np.errstate(over="ignore"):
-        between = (upper - position) * low + (position - lower) * high
-    found: FloatVector = np.where((lower == upper) | (low == high), low, between)
-    return found
 
 
 def _magnitudes(sizes: FloatVector) -> IntVector:

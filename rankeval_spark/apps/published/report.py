@@ -1,0 +1,195 @@
+"""The report of a published night: which rows it needs of a results root, and the file that it is written to."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import uuid
+from contextlib import suppress
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import allowed_folders, columns as C, schemas
+from rankeval_spark.engine.batch.user_hashes import hashes_of
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
+from rankeval_spark.report.night import MOST_NIGHTS, Night, chosen_run
+from rankeval_spark.report.page import report
+from rankeval_spark.report.tables import ReportTables, empty_table, keep, rows_of, to_arrow, whole
+from rankeval_spark.results import results_of
+from rankeval_spark.results.journal import COMMITS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rankeval_spark.results import Results
+
+MOST_USERS: Final = 20_000
+"""Users whose values are read; of more, a sample is drawn. Figures have bins, so that more would look the same."""
+
+_NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
+_HASHES: Final = 2**64
+_LEAST_HASH: Final = -(2**63)
+
+
+def report_of(
+    spark: SparkSession | None,
+    root: str,
+    *,
+    evaluation: str | None = None,
+    day: date | None = None,
+    baseline: str | None = None,
+) -> str:
+    """Write the report of a night of a results root as HTML.
+
+    Parameters
+    ----------
+    spark : SparkSession, optional
+        Needed for a root that only Spark can read.
+    root : str
+        Local path or URI of the results root.
+    evaluation, day, baseline : optional
+        As :func:`rankeval_spark.report.page.report` takes them.
+    """
+    results = results_of(spark, root)
+    tables = report_tables(results, evaluation=evaluation, day=day, baseline=baseline)
+    return report(tables, evaluation=evaluation, day=day, baseline=baseline)
+
+
+def report_tables(
+    results: Results[Any], *, evaluation: str | None = None, day: date | None = None, baseline: str | None = None
+) -> ReportTables:
+    """Read what the report of a night shows: all of that night, and of those before it the rows over all users.
+
+    Raises
+    ------
+    InputError
+        If there is no such night.
+    ConfigError
+        If several evaluations are there and none is named, or nothing is compared with the baseline.
+    """
+    runs = _events(results)
+    run = chosen_run(runs.select([*_NIGHT, "status", "recorded_at"]), evaluation=evaluation, day=day)
+    name, day = str(run[C.EVALUATION]), run[C.EVALUATION_DATE]
+    if not _has_commit(runs):
+        return ReportTables.of_runs(runs)
+    days = [one for own, one in results.nights() if own == name and one <= day][-MOST_NIGHTS:]
+    night: dict[str, Any] = {"evaluation": name, "date": day}
+    of_nights = {"evaluation": name, "date": days}
+    before = {**of_nights, "date": [one for one in days if one != day]}
+    metrics = [_read(results, schemas.METRICS, **night), _read(results, schemas.METRICS, **before, slice=C.ALL_USERS)]
+    since = pc.greater_equal(runs[C.EVALUATION_DATE], pa.scalar(min([*days, day]), pa.date32()))
+    tables = ReportTables(
+        runs=keep(runs.filter(since), **{C.EVALUATION: name}),
+        metrics=pa.concat_tables(metrics, promote_options="default"),
+        group_metrics=_read(results, schemas.GROUP_METRICS, **night),
+        comparisons=_read(results, schemas.COMPARISONS, **night),
+        gates=_read(results, schemas.GATES, **of_nights),
+        checks=_read(results, schemas.CHECKS, **night),
+        user_metrics=empty_table(schemas.USER_METRICS),
+    )
+    return _with_users(results, tables, Night.of(tables, evaluation=name, day=day, baseline=baseline))
+
+
+def require_file(path: Path, *, where: str = "--out") -> None:
+    """Refuse a path to which no report can be written, before anything is read.
+
+    Raises
+    ------
+    ConfigError
+        If its folder is not there, it is no file, or the environment does not allow it.
+    """
+    allowed_folders.require_allowed((where, str(path)))
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        quoted = shlex.quote(str(folder))
+        raise ConfigError(Fault(where, f"no folder {folder}", "a file in a folder that exists", f"mkdir -p {quoted}"))
+    if path.exists() and not path.is_file():
+        raise ConfigError(Fault(where, f"{path}, which is no file", "a file", f"{where} {path / 'report.html'}"))
+
+
+def write_whole(text: str, path: Path, *, where: str = "--out") -> None:
+    """Write a file whole or not at all: a reader sees the one before it, or this one.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be written.
+    """
+    goal = path.resolve()
+    draft = goal.with_name(f".report-{uuid.uuid4().hex}.part")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, goal)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(Fault(where, f"{path}: {reason}", "a file that can be written")) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _events(results: Results[Any]) -> pa.Table:
+    """Read the events of all runs, up to the versions that are read; again if a run published meanwhile."""
+    while True:
+        runs = to_arrow(results.refresh().runs())
+        if not _has_commit(runs):
+            return runs
+        commits = rows_of(runs, ("recorded_at", "table_versions"), status=COMMITS)
+        if max(commits, key=lambda event: event["recorded_at"])["table_versions"] == results.table_versions():
+            return runs
+
+
+def _has_commit(runs: pa.Table) -> bool:
+    return bool(keep(runs, status=COMMITS).num_rows)
+
+
+def _read(results: Results[Any], schema: schemas.Schema, **wanted: Any) -> pa.Table:  # noqa: ANN401 - those of `arrow`
+    """Read rows of a table; none of one that an older version did not publish."""
+    is_there = schema.name in results.table_versions()
+    return results.arrow(schema.name, **wanted) if is_there else empty_table(schema)
+
+
+def _with_users(results: Results[Any], tables: ReportTables, night: Night) -> ReportTables:
+    """Add rows of single users: the columns and cutoffs that are drawn, of a sample where there are many users."""
+    table = schemas.USER_METRICS.name
+    wanted: dict[str, Any] = {"evaluation": night.evaluation, "date": night.day}
+    gone = results.deleted(**wanted).get((night.evaluation, night.day), ())
+    if not night.metrics.num_rows or table in gone or table not in results.table_versions():
+        return tables
+    n_users = pc.max(whole(night.metrics)["n_users"]).as_py() or 0
+    share = min(1.0, MOST_USERS / n_users) if n_users else 1.0
+    scan = results.scan(table, **wanted, k=sorted({C.WHOLE_LIST, *(k for _, k in night.headlines)}))
+    there = scan.schema.names
+    of_measures = [*curve_columns(), *filter(None, (column_of(label) for label, _ in night.headlines))]
+    named = dict.fromkeys([*_NIGHT, *KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *of_measures])
+    users = _sampled(scan, [name for name in named if name in there], share)
+    return replace(tables, user_metrics=users, user_share=share)
+
+
+def _sampled(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset or a DataFrame
+    """Read the rows of a share of the users, by a hash of their id.
+
+    The lowest hashes are kept: ``--sample-users`` goes by the remainder of the same hash, and of its users these are a
+    sample too.
+    """
+    bound = _LEAST_HASH + int(share * _HASHES)
+    if callable(getattr(scan, "toArrow", None)):
+        from rankeval_spark.spark.rows.usable_rows import user_hash  # noqa: PLC0415 - imports pyspark
+
+        return to_arrow((scan if share >= 1 else scan.where(user_hash() < bound)).select(*columns))
+    if share >= 1:
+        return scan.to_table(columns=columns)
+    names = [scan.schema.field(name) for name in columns]
+    batches = (_below(batch, bound) for batch in scan.to_batches(columns=columns))
+    return pa.Table.from_batches(batches, schema=pa.schema(names))
+
+
+def _below(batch: pa.RecordBatch, bound: int) -> pa.RecordBatch:
+    return batch.filter(pa.array(hashes_of(batch[C.USER_ID]) < np.int64(bound)))

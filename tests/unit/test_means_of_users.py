@@ -1,0 +1,123 @@
+"""From scored rows to means with their health counts and intervals."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rankeval_spark.config import Policies
+from rankeval_spark.config.request import Request
+from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
+from rankeval_spark.engine.aggregation.slices import segment_columns
+from rankeval_spark.in_process.result_tables.mean_metrics import of_partials
+from rankeval_spark.in_process.result_tables.scored_rows import to_users
+from rankeval_spark.measures import MeasureSet
+from rankeval_spark.statistics import intervals
+from tests.support.arrow_frames import scored_rows, tuples
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+ASKED = MeasureSet.parse(["P@1", "Success@1"])
+
+
+def metrics(
+    scored: pa.Table,
+    slices: Sequence[tuple[str, ...]] = (),
+    measures: MeasureSet = ASKED,
+    n_partitions: int = 1,
+) -> pa.Table:
+    """Summarise users with one list each, with a smallest slice of 2 users."""
+    request = Request(measures, Policies(), slices=slices, min_slice_size=2, confidence=0.95)
+    users = to_users(scored, request, has_one_list=True)
+    summariser = PartialAggregator(measures.columns, {}, tuple(segment_columns(request.every_slice)), measures.ks, None)
+    parts = (users.take(list(range(place, users.num_rows, n_partitions))) for place in range(n_partitions))
+    return of_partials([batch for part in parts for batch in summariser.summarise(iter(part.to_batches()))], request)
+
+
+def both(*rows: dict[str, Any]) -> pa.Table:
+    """Rows with both measures."""
+    return scored_rows(*rows, measures=("p", "success"))
+
+
+def test_a_mean_comes_with_its_spread_and_its_interval() -> None:
+    users = both(*({"user_id": f"{p}", "p": p, "success": float(p > 0)} for p in (0.0, 1 / 2, 1.0)))
+    found = metrics(users)
+    m2 = 1 / 4 + 1 / 4
+    low, high = map(float, intervals.t_interval(3, 1 / 2, m2, 0.95))
+    names = ("measure", "k", "value", "n_users", "std_dev", "std_error", "ci_low", "ci_high", "ci_level", "ci_method")
+    (by_p, by_success) = tuples(found, *names)
+    assert by_p == ("P", 1, 1 / 2, 3, sqrt(m2 / 2), pytest.approx(sqrt(m2 / 2 / 3), abs=1e-15), low, high, 0.95, "t")
+    low, high = map(float, intervals.wilson_interval(3, 2 / 3, 3 * 2 / 3 * 1 / 3, 0.95))
+    assert by_success[:4] == ("Success", 1, 2 / 3, 3)
+    assert by_success[6:] == (pytest.approx(low, abs=1e-12), pytest.approx(high, abs=1e-12), 0.95, "wilson")
+
+
+def test_undefined_users_are_counted_and_not_averaged() -> None:
+    users = both(
+        {"user_id": "ann", "p": 1.0, "success": 1.0},
+        {"user_id": "bob", "p": None, "success": 0.0, "n_relevant": 0},
+        {"user_id": "cat", "p": 0.0, "success": 0.0, "n_recommended": 0, "has_ties": None},
+        {"user_id": "dan", "n_judged": 0, "n_relevant": 0, "_is_evaluated": False, "has_ties": True},
+        {"user_id": "eve", "p": 1 / 2, "success": 1.0, "has_ties": True},
+    )
+    counts = ("n_users", "n_undefined", "n_missing", "n_zero_relevant", "n_extra_users", "tie_share")
+    assert tuples(metrics(users), "measure", "value", *counts) == [
+        ("P", (1 + 0 + 1 / 2) / 3, 3, 1, 1, 1, 1, 1 / 3),
+        ("Success", (1 + 0 + 0 + 1) / 4, 4, 0, 1, 1, 1, 1 / 3),
+    ]
+
+
+@pytest.mark.parametrize(("n_users", "method"), [(0, "none"), (1, "none"), (2, "t")])
+def test_few_users_have_no_spread_and_no_interval(n_users: int, method: str) -> None:
+    rows: list[dict[str, Any]] = [{"user_id": "none", "p": None}]
+    rows += ({"user_id": f"{n}", "p": 1.0} for n in range(n_users))
+    found = metrics(scored_rows(*rows), measures=MeasureSet.parse(["P@1"]))
+    ends = {"none": None, "t": 1.0}[method]
+    spread = {"none": None, "t": 0.0}[method]
+    names = ("value", "n_users", "is_small", "std_dev", "std_error", "ci_low", "ci_high", "ci_method")
+    assert tuples(found, *names) == [
+        (1.0 if n_users else None, n_users, n_users < 2, spread, spread, ends, ends, method)
+    ]
+
+
+def test_slices_hold_every_value_null_as_unknown_and_crossings_as_pairs() -> None:
+    homes = [("FR", "tv", 1.0), ("FR", None, 0.0), (None, None, 1 / 2), ("a*b", "(unknown)", 1 / 4)]
+    users = scored_rows(
+        *({"user_id": f"{n}", "segments": {"country": c, "device": d}, "p": p} for n, (c, d, p) in enumerate(homes)),
+    )
+    found = metrics(users, slices=[("country",), ("country", "device")], measures=MeasureSet.parse(["P@1"]))
+    assert tuples(found, "slice", "slice_value", "slice_values", "value", "n_users") == [
+        ("all", "", [], (1 + 0 + 1 / 2 + 1 / 4) / 4, 4),
+        ("country", '"a*b"', ["a*b"], 1 / 4, 1),
+        ("country", "(unknown)", [None], 1 / 2, 1),
+        ("country", "FR", ["FR"], (1 + 0) / 2, 2),
+        ("country*device", '"a*b"*"(unknown)"', ["a*b", "(unknown)"], 1 / 4, 1),
+        ("country*device", "(unknown)*(unknown)", [None, None], 1 / 2, 1),
+        ("country*device", "FR*(unknown)", ["FR", None], 0.0, 1),
+        ("country*device", "FR*tv", ["FR", "tv"], 1.0, 1),
+    ]
+
+
+def test_where_each_user_has_one_list_there_are_as_many_lists_as_users() -> None:
+    users = both({"user_id": "ann", "p": 1.0, "success": 1.0}, {"user_id": "bob", "p": None, "success": 0.0})
+    assert tuples(metrics(users), "measure", "n_users", "n_lists") == [("P", 1, 1), ("Success", 2, 2)]
+
+
+def test_each_measure_is_reported_at_its_own_cutoffs_only() -> None:
+    rows = [{"user_id": "u", "k": k, "p": None if k == 0 else 1.0, "success": 1.0} for k in (1, 5, 0)]
+    asked = MeasureSet.parse(["P@1", "P@5", "Success"])
+    found = metrics(both(*rows), measures=asked)
+    assert tuples(found, "measure", "k", "value") == [("P", 1, 1.0), ("P", 5, 1.0), ("Success", 0, 1.0)]
+
+
+def test_a_constant_has_no_spread_however_it_is_partitioned() -> None:
+    rows = ({"user_id": f"{n}", "p": 0.1} for n in range(70))
+    found = metrics(scored_rows(*rows), measures=MeasureSet.parse(["P@1"]), n_partitions=7)
+    ((value, deviation),) = tuples(found, "value", "std_dev")
+    assert value == pytest.approx(0.1, abs=1e-15)
+    assert 0 <= deviation < 1e-15

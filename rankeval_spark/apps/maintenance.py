@@ -36,8 +36,6 @@ class MaintenanceOptions:
         Delete and erase in this evaluation only.
     vacuum : bool
         Delete the files that no version needs, rather than count them.
-    migrate : bool
-        Bring the tables up to this version first.
     """
 
     keep_days: int | None = None
@@ -45,7 +43,6 @@ class MaintenanceOptions:
     erase_user: str | None = None
     evaluation: str | None = None
     vacuum: bool = False
-    migrate: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what would silently do something else than was meant."""
@@ -68,8 +65,6 @@ class Maintained:
 
     Attributes
     ----------
-    migrated : list of str
-        What changed in each table.
     staging : Staged or None
         Folders that were removed, and those of live runs.
     deleted : Deleted or None
@@ -82,7 +77,6 @@ class Maintained:
         Files that no version needs any more, by table: counted, or deleted with ``vacuum``.
     """
 
-    migrated: list[str] = field(default_factory=list)
     staging: Staged | None = None
     deleted: Deleted | None = None
     erased: Mapping[str, int] = field(default_factory=dict)
@@ -107,14 +101,11 @@ def maintain_root(
     ResultsBusyError
         A publish takes longer than ten minutes.
     ResultsError
-        The tables are those of another version.
+        The tables have other columns than this version declares.
     """
     steps, done = Steps(progress or Silent()), Maintained()
     store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)
     work = store.maintenance(code_version=__version__)
-    if wanted.migrate:
-        with steps.step("migrate"):
-            done.migrated = work.migrate()
     with steps.step("staging"):
         done.staging = work.remove_staging()
     if wanted.keep_days is not None:

@@ -233,7 +233,6 @@ def maintain(  # noqa: PLR0913, PLR0917 - each option of the command
     vacuum: Annotated[
         bool, typer.Option("--vacuum", help="Delete the files that no version needs; else they are counted")
     ] = False,
-    migrate: Annotated[bool, typer.Option("--migrate", help="Bring tables of an older version up to this one")] = False,
     one_run_per_root: Annotated[
         bool, typer.Option("--one-run-per-root", help="No run uses the root meanwhile: for stores without locks")
     ] = False,
@@ -244,7 +243,7 @@ def maintain(  # noqa: PLR0913, PLR0917 - each option of the command
     from rankeval_spark.config import parse_date  # noqa: PLC0415 - pydantic takes a moment
 
     newest = parse_date(date_, where="--date") if date_ else None
-    wanted = MaintenanceOptions(keep_days, newest, erase_user, evaluation, vacuum, migrate)
+    wanted = MaintenanceOptions(keep_days, newest, erase_user, evaluation, vacuum)
     maintain_root.maintain_command(results, wanted, one_run_per_root=one_run_per_root)
 
 

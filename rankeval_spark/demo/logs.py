@@ -96,7 +96,7 @@ def read_kept(folder: Path, fingerprint: str) -> DemoLogs | None:
     try:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         logs = _from_json(folder, manifest["logs"])
-    except (OSError, ValueError, KeyError, TypeError):  # none, or one that another version or hand wrote
+    except (OSError, ValueError, KeyError, TypeError):  # none, or not one that `remember` wrote
         return None
     has_tables = all((logs.table(name) / "_delta_log").is_dir() for name in TABLES)
     return logs if has_tables and manifest.get("fingerprint") == fingerprint else None

@@ -80,11 +80,6 @@ class Example:
         """Value of each list: a fraction, a float where the expression holds a logarithm, NaN where undefined."""
         return tuple(math.nan if value == UNDEFINED else evaluate(value) for value in self.values)
 
-    @property
-    def expected_mean(self) -> Fraction | float | None:
-        """The mean; None where the example gives none."""
-        return evaluate(self.mean) if self.mean else None
-
 
 @dataclass(frozen=True)
 class Page:

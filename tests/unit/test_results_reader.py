@@ -202,7 +202,7 @@ def test_a_root_in_which_nothing_was_published_says_so(tmp_path: Path) -> None:
 def test_a_version_that_is_gone_is_named(root: Root) -> None:
     storage = LocalStorage(root.root)
     with pytest.raises(ConfigError, match="table metrics at version 99"):
-        local_tables.read_rows(storage, "metrics", version=99)
+        local_tables.scan(storage, "metrics", version=99)
 
 
 def without_spark(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -11,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate_model
-from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
-from rankeval_spark.measures import Measure, with_cutoff
-from rankeval_spark.measures.item_groups import OF_GROUP
+from rankeval_spark.errors import Fault, FaultsError, InputError
+from rankeval_spark.measures import with_cutoff
 from rankeval_spark.results import Event, event_frame, results_of
 from rankeval_spark.results.storage.local_tables import to_rows
 
@@ -26,22 +24,6 @@ Definitions: TypeAlias = Mapping[tuple[str, int], str]
 """Definition of a measure by its name and cutoff."""
 
 _PUBLISHED: Final = ("status", "=", "PUBLISHED")
-
-_GROUP: Final = re.compile(r"""[(,]group=(['"])(.*?)\1[,)]""")
-
-_POLICIES: Final = "; population="
-"""Between a measure with its options and the policies."""
-
-_SINCE: Final = {"seen_in_train": "keep", "unknown_items": "keep", "unit": "user"}
-"""Policies that there were not always, and what was done before."""
-
-_RULES_BEFORE: Final = {
-    "head": "the fewest, most popular items that hold at least 20 % of the interactions in train, ties by item id",
-    "middle": "items in neither the head (the fewest that hold 20 % of the interactions in train) nor the tail (not "
-    "among the fewest that hold 80 %)",
-    "tail": "items that are not among the fewest that hold 80 % of the interactions in train, or without interactions",
-}
-"""Rules by which groups were drawn before they were recorded: they stay what they are when today's change."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +39,7 @@ class PastNight:
 
     @property
     def recorded_config(self) -> dict[str, Any]:
-        """The config it ran with as it was recorded; a later version may not take it for valid any more."""
+        """The config it ran with, as it was recorded."""
         config: dict[str, Any] = json.loads(self.row["config"])
         return config
 
@@ -94,14 +76,14 @@ class PastNight:
 
     @property
     def input_columns(self) -> Mapping[str, str]:
-        """Columns of each input's table; none where an older version wrote the row, or made the table."""
-        return self.row.get("input_columns") or {}
+        """Columns of each input's table."""
+        columns: Mapping[str, str] = self.row["input_columns"]
+        return columns
 
     @property
     def definitions(self) -> Definitions:
         """How each measure and cutoff was defined: all options and policies, and the rule of its item group."""
-        measures = self.row["measures"]
-        return {(one["measure"], one["k"]): _as_of_now(one["definition"], one["k"]) for one in measures}
+        return {(one["measure"], one["k"]): one["definition"] for one in self.row["measures"]}
 
     @property
     def evaluation(self) -> str:
@@ -122,39 +104,6 @@ class PastNight:
     def __str__(self) -> str:
         """Write for a message."""
         return f"{self.row[C.EVALUATION]}, {self.row[C.EVALUATION_DATE]}"
-
-
-def _as_of_now(definition: str, k: int) -> str:
-    """Write down what an older version did and did not record."""
-    return _with_rule(_in_full(definition, k))
-
-
-def _in_full(definition: str, k: int) -> str:
-    """Write out the options and policies that there were not when it was recorded: it was what their defaults say."""
-    text, population, rules = definition.partition(_POLICIES)
-    try:
-        return f"{Measure.parse(with_cutoff(text, k)).definition}{population}{_with_policies(rules)}"
-    except ConfigError:  # an older version's, which this one does not know
-        return definition
-
-
-def _with_policies(rules: str) -> str:
-    """Put the policies that there were not always behind the others, in their order, recorded or not."""
-    policies, of_group, rule = rules.partition(OF_GROUP)
-    if not rules:
-        return rules
-    recorded = {name: re.search(rf", {name}=(\w+)", policies) for name in _SINCE}
-    others = re.sub(rf", ({'|'.join(_SINCE)})=\w+", "", policies)
-    values = {name: found[1] if found else _SINCE[name] for name, found in recorded.items()}
-    return "".join((others, *(f", {name}={value}" for name, value in values.items()), of_group, rule))
-
-
-def _with_rule(definition: str) -> str:
-    """Add the rule of its item group to a definition that an older version recorded without it."""
-    of_group = _GROUP.search(definition)
-    if of_group is None or OF_GROUP in definition:
-        return definition
-    return f"{definition}{OF_GROUP}{_RULES_BEFORE.get(of_group[2], 'category of inputs.items')}"
 
 
 def published_nights(

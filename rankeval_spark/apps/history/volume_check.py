@@ -141,6 +141,6 @@ def _models(config: Mapping[str, Any]) -> list[str] | None:
 
 
 def _reading(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Take from a config which rows of an input are read; keys without a value are left out, newer ones come so."""
+    """Take from a config which rows of an input are read; keys without a value are left out."""
     section = config["inputs"].get(name) or {}
     return {key: value for key, value in section.items() if value and key not in _NOT_ROWS}

@@ -135,19 +135,12 @@ def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Sche
     for column, value in of_run.items():
         published = published.where(F.col(column) == F.lit(value))
     staged = rehearsal.staged(schema.name)
-    if schema is schemas.METRICS and C.N_LISTS in published.columns and _is_older(published):
-        published = published.drop(C.N_LISTS)
     pair = [published, published.limit(0) if staged is None else staged]
     if schema is schemas.CHECKS:
         pair = [frame.where(~F.col("check").isin(*check_rows.OF_NIGHTS)) for frame in pair]
     if schema is schemas.GATES:
         pair = [frame.where(~F.col("gate").isin(*_previous_rules(run.night))) for frame in pair]
     return table_diff.to_differences(*pair, key=schema.key)
-
-
-def _is_older(metrics: DataFrame) -> bool:
-    """Return True if a version made the rows that did not count lists; a migration gave them the column."""
-    return metrics.where(F.col(C.N_LISTS).isNotNull()).isEmpty()
 
 
 def _previous_rules(night: PastNight) -> list[int]:

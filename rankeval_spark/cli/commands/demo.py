@@ -22,7 +22,6 @@ from rankeval_spark.cli.display.terminal import console
 from rankeval_spark.cli.sessions import start
 from rankeval_spark.config import Gate, load_config
 from rankeval_spark.demo import TRAINING, prepare
-from rankeval_spark.demo.results import forget_results_of_other_tables
 from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.results import results_of
@@ -54,8 +53,6 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     logs = prepare(spark, workspace, lambda line: out.print(f"  {line}", markup=False))
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
     root, newest = config.results.location, max(logs.dates).isoformat()
-    if forget_results_of_other_tables(workspace, Path(root)):
-        out.print("  results of a version that declared other tables: removed, and made again", markup=False)
     nights = [run_one(spark, config, day) for day in _to_evaluate(spark, config, logs)]
     results = results_of(spark, root)
     rows = selected_rows(results, RowSelection(newest, config.evaluation, (), (), (ANY_SLICE,), (SHOWN_K,)))

@@ -21,8 +21,6 @@ def maintain_command(root: str, wanted: MaintenanceOptions, *, one_run_per_root:
 
 def report_lines(done: Maintained, wanted: MaintenanceOptions) -> Iterator[str]:
     """Say in sentences what was done."""
-    if wanted.migrate:
-        yield f"migrated: {'; '.join(done.migrated) or 'nothing, the tables are as this version declares them'}"
     if done.staging:
         kept = f"; {len(done.staging.kept)} of live runs kept" if done.staging.kept else ""
         yield f"staging: {len(done.staging.removed)} folders removed{kept}"

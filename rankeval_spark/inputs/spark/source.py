@@ -34,7 +34,7 @@ class Source:
     frame : DataFrame
         Columns of the input's schema in its order, after the filters. Ids are string or bigint. Columns that the table
         does not have contain their default (``input_columns.DEFAULTS``). It has the column :data:`IS_UNPARSABLE` too
-        iff `has_unparsable`.
+        iff ``given`` names it.
     unfiltered : DataFrame
         The unchanged table, before the filters.
     location : str
@@ -102,11 +102,6 @@ class Source:
     def has_interacted_at(self) -> bool:
         """Whether the judgements have times."""
         return C.INTERACTED_AT in self.given
-
-    @property
-    def has_unparsable(self) -> bool:
-        """Whether `frame` has the column :data:`IS_UNPARSABLE`."""
-        return IS_UNPARSABLE in self.given
 
 
 @dataclass(frozen=True)

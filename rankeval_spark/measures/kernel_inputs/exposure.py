@@ -52,8 +52,8 @@ class Exposure:
     Item a is in two lists, b and c are in one:
 
     >>> exposure = Exposure.of([Shown(("a b", "a c"))], k=2)
-    >>> exposure.times, exposure.n_items, exposure.n_shown
-    (array([1., 2.]), array([2., 1.]), array([4.]))
+    >>> exposure.times, exposure.n_items
+    (array([1., 2.]), array([2., 1.]))
     """
 
     group: IntVector  # shape (n_entries,): group of each entry, ascending
@@ -136,11 +136,6 @@ class Exposure:
     def n_distinct(self) -> FloatVector:
         """Items that are in at least one list, shape (n_groups,)."""
         return self.sum(self.n_items)
-
-    @cached_property
-    def n_shown(self) -> FloatVector:
-        """Items of all lists, each counted once per list that holds it: shape (n_groups,)."""
-        return self.sum(self.n_items * self.times)
 
     def sum(self, weights: FloatVector) -> FloatVector:
         """Add up the weights of the entries of each group: shape (n_groups,)."""

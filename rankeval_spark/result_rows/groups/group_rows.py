@@ -257,7 +257,7 @@ class _Facts:
 
 @lru_cache(maxsize=1024)
 def _facts_of(label: str) -> _Facts:
-    """Say of a measure what is averaged, and which value is the worst; a published one may be of a later version."""
+    """Say of a measure what is averaged, and which value is the worst."""
     measure = measure_of(label)
     if measure is None:
         return _Facts()

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.results import journal
-from rankeval_spark.results.maintenance import migration, retention
+from rankeval_spark.results.maintenance import retention
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.publishing import quarantine, removal
 from rankeval_spark.results.publishing.failpoints import reach
@@ -99,25 +99,6 @@ class Maintenance:
         self._take_over = take_over
         self._code_version = code_version
         self._id = f"maintain-{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
-
-    def migrate(self) -> list[str]:
-        """Bring the tables up to what this version declares; say what changed.
-
-        Raises
-        ------
-        ResultsError
-            A table differs in more than what it lacks; nothing was changed. Or rows break a constraint.
-        """
-        with self._publish_lock(self._id) as lock:
-            root = Root(self._spark, self._storage, lock)
-            plans = migration.plan_all(root)
-            for plan in plans:
-                with self._turn_for(plan.schema.name):
-                    migration.carry_out(root, plan)
-                reach("after_migration")
-            changed = [schema.name for schema in schemas.PUBLISHED]  # one that was killed before changed some, too
-            self._publish(root, recover(root), changed, "migrated to the columns and constraints of this version")
-        return [str(plan) for plan in plans]
 
     def remove_staging(self) -> Staged:
         """Remove the staging folders that are not needed: no live run has them, and no announced publish.

@@ -102,7 +102,7 @@ def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState,
 
 
 def _rolled_forward(root: Root, night: Night, intent: journal.Event, staging: Staging) -> journal.PublishOutcome:
-    # Looked at again: an older version may have announced what the tables refuse.
+    # Checked again: the files may have changed since the run announced them.
     staged = {schema.name: staging.audited(schema.name) for schema in schemas.PUBLISHED if staging.has(schema.name)}
     if faults := audit.refused_rows(staged, schemas.PUBLISHED):
         return journal.PublishOutcome(journal.MAINTAINED, f"rolled back: {first_line(str(faults[0]))}", {})

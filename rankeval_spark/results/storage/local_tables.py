@@ -107,20 +107,6 @@ def _require_own_files(storage: LocalStorage, table: str, uris: Iterable[str]) -
         raise _unreadable(storage, f"table {table} with files elsewhere, such as {elsewhere[0]}", "restore the table")
 
 
-def read_rows(
-    storage: LocalStorage,
-    table: str,
-    *,
-    version: int | None = None,
-    columns: Sequence[str] | None = None,
-    where: Filters = (),
-) -> list[dict[str, Any]]:
-    """Read rows of a table; maps are dictionaries, times are in UTC."""
-    return to_rows(
-        scan(storage, table, version=version, where=where).to_table(columns=list(columns) if columns else None)
-    )
-
-
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Turn rows into dictionaries; maps are dictionaries too."""
     rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")

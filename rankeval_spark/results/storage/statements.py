@@ -3,7 +3,7 @@
 Its Python package has calls for some of it. They are not used: a cluster need not have that package, and through Spark
 Connect they need a jar of the server. Statements need neither.
 
-A location stands between backticks, which no results root holds (see ``file_store.normalise``); the rest is declared in
+A location is between backticks, which no results root contains (see ``file_store.normalise``); the rest is declared in
 this package.
 """
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.results.storage.file_store import Storage
-    from rankeval_spark.schemas import Field
 
 LISTING_TASKS: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """VACUUM lists the files of a table in this many tasks, 10,000 by default, however small the table is."""
@@ -56,31 +55,6 @@ def compact_files(spark: SparkSession, storage: Storage, table: str) -> tuple[in
 
 
 def properties_of(spark: SparkSession, storage: Storage, table: str) -> dict[str, str]:
-    """Properties of a table, its constraints among them; asking Delta takes a second."""
+    """Properties of a table, its constraints among them; Delta takes a second."""
     detail = spark.sql(f"DESCRIBE DETAIL {tables.identifier(storage, table)}").select("properties").head()
     return dict(detail["properties"]) if detail else {}
-
-
-def add_column(spark: SparkSession, storage: Storage, table: str, field: Field, *, after: str | None) -> None:
-    """Add a column behind another one, NULL in the rows there are."""
-    place = f"AFTER `{after}`" if after else "FIRST"
-    column = f"`{field.name}` {field.type} COMMENT {_quoted(field.comment)} {place}"
-    spark.sql(f"ALTER TABLE {tables.identifier(storage, table)} ADD COLUMNS ({column})")
-
-
-def add_constraint(spark: SparkSession, storage: Storage, table: str, name: str, rule: str) -> None:
-    """Declare a CHECK constraint, in place of one of that name; rows that break it are an error."""
-    identifier = tables.identifier(storage, table)
-    spark.sql(f"ALTER TABLE {identifier} DROP CONSTRAINT IF EXISTS `{name}`")
-    spark.sql(f"ALTER TABLE {identifier} ADD CONSTRAINT `{name}` CHECK ({rule})")
-
-
-def set_property(spark: SparkSession, storage: Storage, table: str, key: str, value: str) -> None:
-    """Set a property of a table."""
-    pair = f"{_quoted(key)} = {_quoted(value)}"
-    spark.sql(f"ALTER TABLE {tables.identifier(storage, table)} SET TBLPROPERTIES ({pair})")
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

@@ -177,15 +177,12 @@ def require_declared(table_schema: T.StructType, schema: Schema) -> None:
     is_measured = schema is schemas.USER_METRICS and all(type_ == "double" for _, type_ in extra)
     if found[: len(declared)] != declared or (extra and not is_measured):
         unlike = [f"{name} {type_}" for name, type_ in set(found) ^ set(declared)] or ["another order"]
-        names = {name for name, _ in found}
-        older = "rankeval maintain --migrate brings the tables of an older version up to this one; else "
-        hint = older if any(name not in names for name, _ in declared) else ""
         raise ResultsError(
             Fault(
                 f"table {schema.name}",
                 f"other columns than this version declares ({', '.join(sorted(unlike)[:5])})",
                 "the declared columns in their order",
-                f"{hint}use the version of rankeval-spark that wrote the table, or a new results root",
+                "use the version of rankeval-spark that wrote the table, or a new results root",
             )
         )
 
@@ -212,10 +209,9 @@ def _metadata(field: Field) -> dict[str, str]:
 
 
 def widened(staged: DataFrame, table_schema: T.StructType) -> DataFrame:
-    """Bring staged rows to the columns of the table: what their run did not have is NULL.
+    """Bring staged rows to the columns of the table: measures that only other runs computed are NULL.
 
-    That is the measures that it did not request, and a declared column that came after it: it was staged by an older
-    version, and a migration was between. (What a run stages is compared with the declared columns before.)
+    (What a run stages is compared with the declared columns before.)
     """
     absent = set(table_schema.fieldNames()) - set(staged.schema.fieldNames())
     return staged.select(

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from rankeval_spark import allowed_folders
-from rankeval_spark.errors import EnvironmentFaultError, Fault, FaultsError
+from rankeval_spark.errors import FaultsError
 from rankeval_spark.spark.runtime import jars
 from rankeval_spark.spark.runtime.cache import cache_dir
 from rankeval_spark.spark.runtime.java import find_java
@@ -64,23 +64,6 @@ def checks(results_root: str | None = None) -> Iterator[Check]:
         yield check_free_disk(folder)
     if results_root is not None:
         yield guarded(lambda: check_writable_root(results_root))
-
-
-def require_fit(outcomes: Iterable[Check]) -> None:
-    """Raise one error that names every fault among the outcomes.
-
-    Raises
-    ------
-    EnvironmentFaultError
-        When a check is not ok.
-    """
-    faults = [
-        Fault(where=outcome.name, found=outcome.found, expected="what a run needs", fix=outcome.fix)
-        for outcome in outcomes
-        if not outcome.ok
-    ]
-    if faults:
-        raise EnvironmentFaultError(*faults)
 
 
 def guarded(check: Callable[[], Check]) -> Check:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rankeval_spark import schemas
-from rankeval_spark.apps.inputs import computed_facts
 from rankeval_spark.config import Checks, Policies, Threshold
 from rankeval_spark.config.request import Request
 from rankeval_spark.measures import MeasureSet
@@ -38,7 +37,8 @@ FACTS = ("input", "check", "count", "total", "sample_keys")
 def facts_of(frame: DataFrame) -> list[tuple[object, ...]]:
     """Check, count, total and samples, and the columns are those of facts."""
     assert tuple(frame.columns) == FACTS
-    return sorted((fact.check, fact.count, fact.total, fact.sample_keys) for fact in computed_facts(frame))
+    facts = [check_rows.whole(check_rows.Fact(*row)) for row in frame.collect()]
+    return sorted((fact.check, fact.count, fact.total, fact.sample_keys) for fact in facts)
 
 
 def test_rows_null_keys_and_invalid_scores_of_the_log_are_counted(spark: SparkSession) -> None:

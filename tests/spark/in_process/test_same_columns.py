@@ -148,7 +148,9 @@ def test_cells_are_those_of_spark(spark: SparkSession, title: str, ranks_from: i
         cells = expected[name].cast(here.table[name].type).to_pylist()
         assert repr(here.table[name].to_pylist()) == repr(cells), name
     is_unreadable = [False] * len(frame) if here.unreadable is None else here.unreadable.to_pylist()
-    assert is_unreadable == (expected[IS_UNPARSABLE].to_pylist() if on_spark.has_unparsable else [False] * len(frame))
+    assert is_unreadable == (
+        expected[IS_UNPARSABLE].to_pylist() if IS_UNPARSABLE in on_spark.given else [False] * len(frame)
+    )
 
 
 @pytest.mark.parametrize("title", WRONG)

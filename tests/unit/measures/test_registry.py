@@ -65,8 +65,8 @@ def test_kernel_gives_the_exact_values(entry: Entry, example: Example) -> None:
     measure = Measure.parse(example.measure)
     scores = MeasureSet.of([measure]).score(Lists.of(example.rankings))[measure.column][:, 0]
     np.testing.assert_allclose(scores, [float(value) for value in example.expected], rtol=0, atol=1e-12)
-    if example.expected_mean is not None:
-        np.testing.assert_allclose(mean_of(measure, example), float(example.expected_mean), rtol=0, atol=1e-12)
+    if example.mean:
+        np.testing.assert_allclose(mean_of(measure, example), float(evaluate(example.mean)), rtol=0, atol=1e-12)
     assert (measure.name, str(measure)) == (entry.name, example.measure), "worked examples use canonical names"
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from datetime import date
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import deltalake
 import polars
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
 from rankeval_spark import schemas
@@ -44,8 +45,12 @@ def publish(storage: LocalStorage, night: Night, run_id: str, *checks: str) -> N
     local_tables.replace_night(storage, TABLE, night, files=files, tag=run_id)
 
 
+def rows_of(table: ds.Dataset) -> list[dict[str, Any]]:
+    return local_tables.to_rows(table.to_table())
+
+
 def found(storage: LocalStorage, version: int | None = None) -> list[tuple[str, str, str]]:
-    rows = local_tables.read_rows(storage, TABLE, version=version)
+    rows = rows_of(local_tables.scan(storage, TABLE, version=version))
     return sorted((row["evaluation"], row["run_id"], row["check"]) for row in rows)
 
 
@@ -65,7 +70,7 @@ def test_rows_of_a_night_are_replaced_and_others_stay(storage: LocalStorage) -> 
         (night.evaluation, night.evaluation_date) for night in (OTHER, NIGHT)
     }
     own = [("evaluation", "=", NIGHT.evaluation), ("evaluation_date", "in", [NIGHT.evaluation_date])]
-    assert [row["run_id"] for row in local_tables.read_rows(storage, TABLE, where=own)] == ["second"]
+    assert [row["run_id"] for row in rows_of(local_tables.scan(storage, TABLE, where=own))] == ["second"]
 
 
 def test_night_without_files_has_no_rows(storage: LocalStorage) -> None:
@@ -103,7 +108,7 @@ def test_row_without_a_value_that_its_table_demands_is_not_appended(storage: Loc
     with pytest.raises(ValueError, match="table runs: no value for status"):
         local_tables.append_rows(storage, "runs", [event], tag="r")
     local_tables.append_rows(storage, "runs", [{**event, "status": "RUNNING"}], tag="r")
-    assert [row["status"] for row in local_tables.read_rows(storage, "runs")] == ["RUNNING"]
+    assert [row["status"] for row in rows_of(local_tables.scan(storage, "runs"))] == ["RUNNING"]
 
 
 def test_rows_of_several_nights_are_one_commit(storage: LocalStorage) -> None:
@@ -112,7 +117,7 @@ def test_rows_of_several_nights_are_one_commit(storage: LocalStorage) -> None:
     nights = [(name, date(2026, 1, day)) for name in ("a", "é %/") for day in (1, 2)]
     rows = [{**event, "evaluation": name, "evaluation_date": day} for name, day in nights]
     local_tables.append_rows(storage, "runs", rows, tag="r")
-    found = local_tables.read_rows(storage, "runs", where=[("evaluation", "=", "é %/")])
+    found = rows_of(local_tables.scan(storage, "runs", where=[("evaluation", "=", "é %/")]))
     assert {row["evaluation_date"] for row in found} == {date(2026, 1, 1), date(2026, 1, 2)}
     assert delta_log.latest_version(storage, "runs") == 1
 

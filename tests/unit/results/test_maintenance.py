@@ -1,22 +1,18 @@
-"""What maintenance decides before a table is touched: retention, what is asked for, what can be migrated."""
+"""What maintenance decides before a table is touched: retention, and what is requested."""
 
 from __future__ import annotations
 
 from datetime import date, timedelta
 
 import pytest
-from pyspark.sql import types as T
 
-from rankeval_spark import schemas
 from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions
 from rankeval_spark.cli.commands.maintain_root import report_lines
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import published_results
 from rankeval_spark.results.maintenance.maintenance import Compacted, Deleted, Staged
-from rankeval_spark.results.maintenance.migration import lacking_columns, unlike
 from rankeval_spark.results.maintenance.retention import length_of, require_enough
 from rankeval_spark.results.run_facts import Night
-from rankeval_spark.spark.spark_types import struct_type
 from tests.support.cli import rankeval
 
 DAY = date(2026, 1, 1)
@@ -67,50 +63,6 @@ def test_a_night_is_gone_once_its_deletion_was_published_and_until_it_is_run_aga
 
 def test_a_night_that_was_rolled_back_is_not_gone() -> None:
     assert published_results._deleted([event("MAINTAINED", "crashed", "lists", "checks")]) == {}
-
-
-CHECKS = struct_type(schemas.CHECKS)
-
-
-def without(name: str) -> T.StructType:
-    return T.StructType([field for field in CHECKS if field.name != name])
-
-
-def test_a_column_that_is_lacking_is_added_at_its_place() -> None:
-    assert unlike(without("share"), schemas.CHECKS) == []
-    assert [(field.name, after) for field, after in lacking_columns(without("share"), schemas.CHECKS)] == [
-        ("share", "count")
-    ]
-    assert lacking_columns(CHECKS, schemas.CHECKS) == []
-
-
-def test_measure_columns_are_no_difference() -> None:
-    wide = T.StructType([*struct_type(schemas.USER_METRICS), T.StructField("rr", T.DoubleType())])
-    assert (unlike(wide, schemas.USER_METRICS), lacking_columns(wide, schemas.USER_METRICS)) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("found", "message"),
-    [
-        pytest.param(
-            T.StructType([*without("share"), T.StructField("share", T.StringType())]),
-            "column share: found string; expected double",
-            id="another type",
-        ),
-        pytest.param(
-            T.StructType([*CHECKS, T.StructField("hint", T.StringType())]),
-            "column hint: found string; expected no such column",
-            id="a newer version",
-        ),
-        pytest.param(
-            T.StructType([*without("share"), CHECKS["share"]]), "found its columns in another order", id="another order"
-        ),
-        pytest.param(without("input"), "column input: found none", id="no key"),
-    ],
-)
-def test_what_is_no_lack_is_named(found: T.StructType, message: str) -> None:
-    (fault,) = unlike(found, schemas.CHECKS)
-    assert message in str(fault)
 
 
 def test_what_was_done_is_told_without_the_id_of_the_user() -> None:

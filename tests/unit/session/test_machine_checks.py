@@ -82,15 +82,6 @@ def test_error_made_for_people_is_an_outcome() -> None:
     assert machine_checks.guarded(check) == Check("Java", ok=False, found="none", fix="install one")
 
 
-def test_run_is_refused_with_all_faults_at_once() -> None:
-    machine_checks.require_fit([FIT])
-
-    with pytest.raises(EnvironmentFaultError) as caught:
-        machine_checks.require_fit([UNFIT, FIT, UNFIT])
-
-    assert [fault.fix for fault in caught.value.faults] == ["free 2 GB there"] * 2
-
-
 @pytest.mark.parametrize(("outcome", "code"), [(FIT, 0), (UNFIT, 1)])
 def test_doctor_ends_with_1_when_there_is_a_fault(monkeypatch: pytest.MonkeyPatch, outcome: Check, code: int) -> None:
     monkeypatch.setattr(machine_checks, "checks", lambda _: iter([FIT, outcome]))

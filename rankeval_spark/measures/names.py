@@ -33,6 +33,9 @@ MAX_CUTOFF: Final = 10_000
 
 _AS_DEFINED: Final[Mapping[str, Mapping[str, OptionValue]]] = MappingProxyType({})
 
+_RECORDED: Final = "runs.measures"
+"""Place of measures that a run recorded, for messages."""
+
 _GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
 _NAME = re.compile(r"\s*(?P<name>[^\s()@]+)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL)
 _OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|[^\s,'\"]+)\s*(?:,|$)")
@@ -94,6 +97,28 @@ class Measure:
         inside = ",".join(f"{option}={option_text(value)}" for option, value in options.items() if value is not None)
         return cls.parse(with_cutoff(f"{name}({inside})", k), where="Measure.of")
 
+    @classmethod
+    def recorded(cls, name: str, options: Mapping[str, str], k: int) -> Measure:
+        """Make a measure of what is recorded of it: its name, its :attr:`recorded_options` and its cutoff.
+
+        Raises
+        ------
+        UnknownMeasureError, ConfigError
+            As :meth:`parse`, at ``runs.measures``: another version recorded it.
+
+        Examples
+        --------
+        >>> str(Measure.recorded("P", {"rel": "2", "denom": "k"}, 5))
+        'P(rel=2)@5'
+        """
+        match = registry.find(name)
+        if match is None:
+            raise UnknownMeasureError(_unknown(name, _RECORDED))
+        reader = _Reader(f"{_RECORDED}, {name}", match, {})
+        texts = {option.name for option in match.entry.options if option.takes_text}
+        pairs = [(one, option_text(value) if one in texts else value) for one, value in options.items()]
+        return reader.measure(pairs, [] if k == WHOLE_LIST else [str(k)])
+
     @property
     def entry(self) -> Entry:
         """What the registry knows of the measure."""
@@ -103,6 +128,21 @@ class Measure:
     def options(self) -> Mapping[str, OptionValue]:
         """Value of every option, ``rel`` first and then by name."""
         return MappingProxyType(dict(self._options))
+
+    @property
+    def recorded_options(self) -> Mapping[str, str]:
+        """Every option that has a value, as text without quotes.
+
+        Examples
+        --------
+        >>> Measure.parse("P@5").recorded_options
+        {'rel': '1', 'agg': 'macro', 'denom': 'k'}
+        """
+        return {
+            name: value if isinstance(value, str) else option_text(value)
+            for name, value in self._options
+            if value is not None
+        }
 
     @property
     def label(self) -> str:
@@ -291,8 +331,11 @@ class _Reader:
         self.faults: list[Fault] = []
 
     def read(self, options_text: str, cutoff_text: str | None) -> Measure:
-        pairs = self._pairs(options_text)
         after_at = [text.strip() for text in (self.match.cutoff, cutoff_text) if text is not None]
+        return self.measure(self._pairs(options_text), after_at)
+
+    def measure(self, pairs: list[tuple[str, str]], after_at: list[str]) -> Measure:
+        """Make the measure of its options and of what follows ``@``."""
         after_at_option = self.entry.definition.naming.after_at
         if after_at_option:
             pairs += [(after_at_option, text) for text in after_at]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.apps.notebook.arguments import Given, request_of_call
+from rankeval_spark.apps.notebook.arguments import Call, Given, request_of_call
 from rankeval_spark.apps.notebook.hosts import column_names, is_on_spark, opened
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
@@ -213,9 +213,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     segments = opened(segments)
     frames = {"recommendations": recommendations, "held_out": held_out}
     frames |= {"segments": segments, "train": train, "items": items}
-    request = request_of_call(
-        asked_for, policies, compared, drawn, column_names(segments), Given(train, items, evaluation_date)
-    )
+    given = Given(train, items, evaluation_date)
+    request = request_of_call(Call(asked_for, policies, compared, drawn, column_names(segments), given))
     if not is_on_spark(frames):
         from rankeval_spark.in_process.evaluation import evaluate_in_process  # noqa: PLC0415 - one host is loaded
 

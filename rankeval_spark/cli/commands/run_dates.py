@@ -16,7 +16,8 @@ from rich.markup import escape
 from rankeval_spark.apps.gates import failed
 from rankeval_spark.apps.history.published_runs import kept_nights
 from rankeval_spark.apps.nightly import backfill as filling, dry_run
-from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, evaluation_name, prepare_night, run_night
+from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night, run_night
+from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, headline, progress
 from rankeval_spark.cli.sessions import start
@@ -87,9 +88,8 @@ class _InTurn:
         """Evaluate one date and show how far it is."""
         title = f"{self.config.evaluation} {day.isoformat()}"
         with progress(title, self.console) as listener:
-            self.last = prepare_night(
-                *(self.spark, self.config, day), sample_share=self.sample_share, progress=listener, after=self.last
-            )
+            plan = NightPlan.of(self.config, day, sample_share=self.sample_share)
+            self.last = prepare_night(self.spark, plan, progress=listener, after=self.last)
         return self.last
 
 
@@ -186,7 +186,8 @@ def _status(one: filling.DateOutcome) -> tuple[str, str, str]:
 
 
 def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float) -> None:
-    inputs, cost = dry_run.planned_inputs(spark, config, evaluation_date, sample_share=sample_share)
+    plan = NightPlan.of(config, evaluation_date, sample_share=sample_share)
+    inputs, cost = dry_run.planned_inputs(spark, plan)
     table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")
     for one in inputs:
         numbers = ("-" if value is None else f"{value:,}" for value in (one.version, one.n_files, one.n_rows))
@@ -195,11 +196,10 @@ def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: d
     out.print(table)
     asked = config.measure_set()
     cutoffs = ", ".join(str(k) if k else "whole list" for k in asked.ks)
-    name = evaluation_name(config, sample_share)
     for line in (
         f"would compute {len(asked.measures)} values a list: {', '.join(asked.labels)}; at {cutoffs}",
         f"cost: {cost}",
         f"slices: {', '.join('*'.join(one) for one in config.slices) or 'none'}, and everyone",
-        f"would publish {name}, {evaluation_date} to {config.results.location}; nothing was changed",
+        f"would publish {plan.evaluation}, {evaluation_date} to {config.results.location}; nothing was changed",
     ):
         out.print(line, markup=False, soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -83,7 +84,7 @@ def pr_curve(
         own = [row for row in means if row["model"] == model]
         sample = [] if users is None else user_curves(users, model)
         ceiling = None if users is None else recall_ceiling(users, model)
-        panels.append(_pr_curve(model, own, sample, ceiling, found[model].colour, look))
+        panels.append(_pr_curve(_ModelCurve(model, own, sample, ceiling), found[model].colour, look))
     return finish(panels, look)
 
 
@@ -159,42 +160,45 @@ def recall_ceiling(users: pa.Table, model: str) -> float | None:
     return float(np.mean(np.minimum(relevant, recommended) / relevant))
 
 
-def _pr_curve(  # noqa: PLR0913, PLR0917 - a panel of its own
-    model: str,
-    means: Sequence[Mapping[str, Any]],
-    sample: Sequence[Mapping[str, Any]],
-    ceiling: float | None,
-    colour: str,
-    look: Look,
-) -> Chart:
+@dataclass(frozen=True)
+class _ModelCurve:
+    """What the panel of a model shows: means by level of recall, curves of some users, the recall they can reach."""
+
+    model: str
+    means: Sequence[Mapping[str, Any]]
+    users: Sequence[Mapping[str, Any]]
+    ceiling: float | None
+
+
+def _pr_curve(curve: _ModelCurve, colour: str, look: Look) -> Chart:
     alt, palette = library(), look.palette
     span = alt.Scale(domain=[0, 1])
     x = alt.X("recall:Q", scale=span, axis=axis("recall", format=".1f"))
     y = alt.Y("precision:Q", scale=span, axis=axis("precision", format=".1f"))
     layers = []
-    if sample:
+    if curve.users:
         faint = {"strokeWidth": 1, "opacity": 0.16, "color": palette.ink}
-        layers.append(layer("line", sample, faint, x=x, y=y, detail="user:N"))
+        layers.append(layer("line", curve.users, faint, x=x, y=y, detail="user:N"))
     shown = [
         alt.Tooltip("recall:Q"),
         alt.Tooltip("text:N", title="precision"),
         alt.Tooltip("interval:N", title="interval"),
     ]
-    data, low = inline(means), alt.Y("low:Q", title="precision")
+    data, low = inline(curve.means), alt.Y("low:Q", title="precision")
     point = {"filled": True, "size": 40, "color": colour, "opacity": 1}
     layers += [
         layer("area", data, {"opacity": 0.2, "color": colour}, x=x, y=low, y2="high:Q"),
         layer("line", data, {"strokeWidth": 2.5, "color": colour}, x=x, y=y),
         layer("point", data, point, x=x, y=y, tooltip=shown),
     ]
-    if ceiling is not None:
-        rows = [{"recall": ceiling, "text": f"lists reach {ceiling:.2f}"}]
+    if curve.ceiling is not None:
+        rows = [{"recall": curve.ceiling, "text": f"lists reach {curve.ceiling:.2f}"}]
         words = {"align": "right", "baseline": "top", "dx": -5, "fontSize": 11, "color": palette.ink}
         layers += [
             layer("rule", rows, {"strokeDash": [5, 3], "color": palette.ink}, x=x),
             layer("text", rows, words, x=x, y={"value": 2}, text="text:N"),
         ]
-    return panel(layers, look, height=CURVE_HEIGHT, title=model)
+    return panel(layers, look, height=CURVE_HEIGHT, title=curve.model)
 
 
 # ---- distributions -------------------------------------------------------------------------------------------------

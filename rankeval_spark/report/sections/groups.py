@@ -93,7 +93,7 @@ def _values(night: Night, measure: Named) -> TableView:
         for row in group_rows(night.metrics, measure, slicing)
     ]
     headings, caption = ["slicing", "group", "model", "mean", "users"], f"{with_cutoff(*measure)} of every group"
-    return TableView.of("values", caption, headings, rows, numbers=("mean", "users"), is_folded=True)
+    return TableView.of("values", caption, headings, rows, numbers=("mean", "users")).folded
 
 
 def tradeoffs(night: Night, drawer: Drawer) -> Section:

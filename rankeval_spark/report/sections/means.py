@@ -86,7 +86,7 @@ def _all_means(night: Night) -> TableView:
         for row in leaderboard_rows(night.metrics, one)
     ]
     headings, caption = ["measure", "model", "mean", "interval", "users"], "Every measure at every cutoff"
-    return TableView.of("means", caption, headings, rows, numbers=("mean", "users"), is_folded=True)
+    return TableView.of("means", caption, headings, rows, numbers=("mean", "users")).folded
 
 
 def comparison(night: Night, drawer: Drawer) -> Section:
@@ -159,7 +159,7 @@ def _differences(night: Night, first: Named) -> TableView:
     headings = ["measure", "model", "slice", "difference", "relative", "verdict", "adjusted p", "users"]
     numbers = ("difference", "relative", "adjusted p", "users")
     caption = f"Differences from {night.baseline} by measure, model and slice"
-    return TableView.of("differences", caption, headings, rows, numbers=numbers, is_folded=True)
+    return TableView.of("differences", caption, headings, rows, numbers=numbers).folded
 
 
 def curves(night: Night, drawer: Drawer) -> Section:

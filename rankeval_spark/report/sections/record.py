@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.recorded_definitions import recorded_definitions
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import choices, wording
@@ -84,7 +85,7 @@ def _health(night: Night, measure: Named) -> TableView:
 def definitions(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
     """Define every measure that is shown; the levels of a curve once."""
     id_, title = "definitions", "Definitions"
-    recorded = {one["measure"]: one["definition"] for one in night.run["measures"] or ()}
+    recorded = {label: str(definition) for (label, _), definition in recorded_definitions(night.run).items()}
     labels = list(dict.fromkeys([*(label for label, _ in night.requested), *recorded]))
     if not labels:
         return Section(id_, title, hint="No measures were recorded for this run.")

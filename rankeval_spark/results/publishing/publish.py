@@ -18,7 +18,7 @@ from rankeval_spark.results.publishing.failpoints import reach
 from rankeval_spark.results.publishing.staging import Staging
 from rankeval_spark.results.run_facts import Night
 from rankeval_spark.results.storage import delta_log, local_tables, tables
-from rankeval_spark.results.storage.commits import Root, lost, retried
+from rankeval_spark.results.storage.commits import Root, is_local, lost, retried
 from rankeval_spark.schemas import Field, Schema
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, types as T
 
-    from rankeval_spark.results.storage.file_store import LocalStorage
+    from rankeval_spark.results.storage.commits import LocalRoot
 
 _LOST: Final = journal.PublishOutcome(journal.MAINTAINED, "rolled back: its staging area was lost", {})
 
@@ -96,7 +96,7 @@ def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState,
     if outcome.status == journal.MAINTAINED:
         versions = _roll_back(root, night, intent[C.RUN_ID], state.versions)
         outcome = replace(outcome, table_versions=versions)
-    recorded_at = journal.record_outcome(root.spark, root.storage, intent, outcome, after=after, held=[root.lock])
+    recorded_at = journal.record_outcome(root, intent, outcome, after=after)
     staging.remove()
     return recorded_at
 
@@ -118,8 +118,8 @@ def _rolled_forward(root: Root, night: Night, intent: journal.Event, staging: St
 def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> dict[str, int]:
     versions = {}
     for schema in schemas.PUBLISHED:
-        if local_tables.are_at(root.storage):
-            versions[schema.name] = _publish_files(root, root.storage, schema, night, staging)
+        if is_local(root):
+            versions[schema.name] = _publish_files(root, schema, night, staging)
         else:
             staged = staging.read(schema.name) if staging.has(schema.name) else None
             versions[schema.name] = _replace_night(root, schema, night, run_id, staged)
@@ -127,18 +127,17 @@ def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> di
     return versions
 
 
-def _publish_files(root: Root, storage: LocalStorage, schema: Schema, night: Night, staging: Staging) -> int:
+def _publish_files(root: LocalRoot, schema: Schema, night: Night, staging: Staging) -> int:
     """Let the staged files be those of the night in one table, as they are; return the new version."""
     table = schema.name
     files = staging.files(table) if staging.has(table) else []
     if files and schema is schemas.USER_METRICS:
-        tables.add_measure_columns(root.spark, storage, _measure_fields(staging.columns(table)))
-    return _replace_files(root, storage, table, night, files, tag=staging.run_id)
+        tables.add_measure_columns(root.spark, root.storage, _measure_fields(staging.columns(table)))
+    return _replace_files(root, table, night, files, tag=staging.run_id)
 
 
-def _replace_files(  # noqa: PLR0913 - what takes the place of what, and where
-    root: Root, storage: LocalStorage, table: str, night: Night, files: Sequence[Mapping[str, Any]], *, tag: str
-) -> int:
+def _replace_files(root: LocalRoot, table: str, night: Night, files: Sequence[Mapping[str, Any]], *, tag: str) -> int:
+    storage = root.storage
     if not files and not local_tables.has_rows(storage, table, night):
         return delta_log.latest_version(storage, table)
     before = delta_log.latest_version(storage, table)
@@ -153,9 +152,9 @@ def _roll_back(root: Root, night: Night, run_id: str, published: Mapping[str, in
     versions = {}
     for schema in schemas.PUBLISHED:
         table, version = schema.name, published.get(schema.name)
-        if local_tables.are_at(root.storage):
+        if is_local(root):
             files = [] if version is None else local_tables.files_of(root.storage, table, night, version)
-            versions[table] = _replace_files(root, root.storage, table, night, files, tag=run_id)
+            versions[table] = _replace_files(root, table, night, files, tag=run_id)
             continue
         before = None
         if version is not None:

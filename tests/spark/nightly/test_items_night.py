@@ -130,7 +130,7 @@ def test_night_leaves_out_what_users_have_seen_and_what_nobody_knows(spark: Spar
     assert found["unknown_rows"] == (1, 1 / 24, 0.5, "ok", ["e"])
     assert found["unknown_items"][:2] == (1, 1 / 5)
     (run,) = results.runs(date=FIRST, evaluation="nightly").where("status = 'PUBLISHED'").collect()
-    assert all("seen_in_train=drop, unknown_items=drop" in one["definition"] for one in run["measures"])
+    assert (run["policies"]["seen_in_train"], run["policies"]["unknown_items"]) == ("drop", "drop")
 
 
 def test_vectors_of_several_lengths_fail_the_check_beside_the_others_and_before_anything_is_scored(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from rankeval_spark.apps.nightly.night import measure_facts
 from rankeval_spark.config import PRESETS, EvaluationConfig, Policies, load_config, validate_model
 from rankeval_spark.config.sections.policies import HANDLINGS, Missing, Population, ZeroRelevant
 from rankeval_spark.config.sections.presets import options_of, with_preset
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.results.run_facts import measure_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,8 +91,8 @@ def test_place_of_a_contradiction_is_that_of_the_file(config_file: Path) -> None
 
 def test_what_is_implied_is_recorded_with_every_number() -> None:
     (fact,) = measure_facts(MeasureSet.parse(["P@5"]), policies(population="intersection_judged", judged_only=True))
-    assert fact.definition == (
-        "P(rel=1,agg='macro',denom='k'); population=intersection_judged, zero_relevant=zero, missing=exclude, "
+    assert str(fact.definition) == (
+        "P(rel=1, agg=macro, denom=k); population=intersection_judged, zero_relevant=zero, missing=exclude, "
         "ties=item_asc, score_precision=double, rank_gaps=renumber, duplicates=best, judged_only=True, "
         "held_out_duplicates=max, invalid_scores=drop, seen_in_train=keep, unknown_items=keep, unit=user"
     )

@@ -13,6 +13,7 @@ import pytest
 from rankeval_spark.apps.nightly import night
 from rankeval_spark.apps.nightly.backfill import backfill_dates
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night
+from rankeval_spark.apps.nightly.night_plan import NightPlan
 from rankeval_spark.apps.progress import Silent
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import Fault, InputError
@@ -50,7 +51,7 @@ def prepared(
 ) -> PreparedNight:
     config = load_config(workspace.config)
     listener = Signal(stage, over or Event())
-    return prepare_night(on_demand(no_session), config, day, progress=listener, after=after)
+    return prepare_night(on_demand(no_session), NightPlan.of(config, day), progress=listener, after=after)
 
 
 def test_next_date_is_scored_before_the_one_before_it_is_published(tmp_path: Path) -> None:

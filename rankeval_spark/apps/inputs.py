@@ -153,7 +153,7 @@ def with_model_names(inputs: InputFrames, request: Request, *, are_usable: bool 
 
 def computed_facts(*frames: DataFrame) -> list[Fact]:
     """Compute facts of the checks: some thirty rows."""
-    return [check_rows.whole(Fact(*row)) for row in input_checks.union(*frames).collect()]
+    return [check_rows.joined_fact(Fact(*row)) for row in input_checks.union(*frames).collect()]
 
 
 def row_facts(inputs: InputFrames, request: Request, seen: SeenInputs | None = None) -> list[DataFrame]:

@@ -198,7 +198,7 @@ def score(
     """Score the published lists of past dates with further measures."""
     from rankeval_spark.cli import scoring  # noqa: PLC0415 - imports pyspark
 
-    scoring.score(results, measures, date_ or [], evaluation)
+    scoring.score_command(results, measures, date_ or [], evaluation)
 
 
 @app.command()

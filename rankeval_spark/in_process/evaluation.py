@@ -27,7 +27,6 @@ from rankeval_spark.inputs.arrow.input_tables import Tables
 from rankeval_spark.inputs.arrow.memory_limit import refuse_large
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.input_columns import read_given, refuse_missing
-from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.result_rows.groups.gap_rows import to_gaps
 from rankeval_spark.result_rows.groups.group_rows import to_group_table
 
@@ -111,7 +110,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @cached_property
     @override
     def checks(self) -> pa.Table:
-        facts = [Fact(**fact) for fact in self.usable.segments_and_facts[1]]
+        facts = self.usable.segments_and_facts[1]
         return to_checks(self.usable.tables, self._scored, self.request, Checks(), facts)
 
     @override

@@ -102,7 +102,7 @@ ALL: Final = (
 )
 
 
-def find(text: str) -> GroupStatistic | None:
+def find_statistic(text: str) -> GroupStatistic | None:
     """Look one up, in any case, with a measure in brackets and a cutoff or without; None where there is none.
 
     Examples
@@ -114,7 +114,7 @@ def find(text: str) -> GroupStatistic | None:
     return next((one for one in ALL if one.name.casefold() == name), None)
 
 
-def names() -> tuple[str, ...]:
+def statistic_names() -> tuple[str, ...]:
     """Names of all of them."""
     return tuple(one.name for one in ALL)
 
@@ -139,7 +139,7 @@ def parts_of(text: str) -> tuple[str, str] | None:
     (('GroupGap', 'ndcg'), None)
     """
     found = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*(?:@.*)?", text, re.DOTALL)
-    statistic = find(found[1]) if found else None
+    statistic = find_statistic(found[1]) if found else None
     return None if found is None or statistic is None else (statistic.name, found[2].strip())
 
 

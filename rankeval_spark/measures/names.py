@@ -23,7 +23,7 @@ from rankeval_spark.measures.shared_options import AGG, GROUP, JUDGED_ONLY, MODE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rankeval_spark.measures.definition import Link, Rule
+    from rankeval_spark.measures.definition import Link, OptionRule
     from rankeval_spark.measures.entry import Entry
     from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Match
@@ -389,7 +389,7 @@ class _Reader:
             self.faults.append(self._fault(f"cutoff {texts[0]!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix))
         return int(texts[0]) if is_number else WHOLE_LIST
 
-    def _broken_rules(self, options: Mapping[str, OptionValue]) -> list[Rule]:
+    def _broken_rules(self, options: Mapping[str, OptionValue]) -> list[OptionRule]:
         return [rule for rule in self.entry.definition.rules if rule.is_broken(options)]
 
     def _left_out(self, options: Mapping[str, OptionValue]) -> list[Option]:
@@ -426,12 +426,12 @@ class _Reader:
 
 def _unknown(name: str, where: str) -> Fault:
     """Say how to obtain a number of several groups, or suggest the nearest name."""
-    other = group_statistics.find(name)
+    other = group_statistics.find_statistic(name)
     if other is not None:
         found = f"{other.name!r}, which is not requested as a measure"
         return Fault(where, found, "a measure of the lists of a model", other.fix)
     known = f"one of the {len(registry.names())} that 'rankeval measures' lists"
-    all_names = (*registry.all_names(), *group_statistics.names())
+    all_names = (*registry.all_names(), *group_statistics.statistic_names())
     return Fault(where, f"unknown measure {name!r}", known, nearest(name, all_names))
 
 

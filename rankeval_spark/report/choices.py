@@ -71,7 +71,7 @@ def named(text: str, known: Sequence[Named], *, where: str = "measure") -> Named
     raise ConfigError(Fault(where, repr(text), expected, nearest(text, written)))
 
 
-def headline(known: Sequence[Named], requested: Sequence[Named] = ()) -> Named | None:
+def headline_measure(known: Sequence[Named], requested: Sequence[Named] = ()) -> Named | None:
     """Choose the measure that is looked at first: of the first label that was requested, the cutoff nearest to 10.
 
     Examples

@@ -134,7 +134,7 @@ class Night:
         """The measure that the eye meets first: that of the first gate, or the first one requested."""
         of_gates = [(row[C.MEASURE], row[C.K]) for row in sorted(self.gates, key=lambda row: row["gate"])]
         judged = next((one for one in of_gates if one in self.known), None)
-        return judged or choices.headline(self.known, self.requested)
+        return judged or choices.headline_measure(self.known, self.requested)
 
     @cached_property
     def headlines(self) -> list[Named]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results.reading.table_readers import reader_of
-from rankeval_spark.results.run_facts import Failure, Night
+from rankeval_spark.results.run_facts import Failure, NightKey
 from rankeval_spark.results.storage import delta_log, local_tables
 from rankeval_spark.results.storage.commits import lost, turn_for_runs
 
@@ -264,7 +264,7 @@ def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for event in events:
         if event[C.RUN_ID] not in ended:
-            found.setdefault(Night(event[C.EVALUATION], event[C.EVALUATION_DATE]).slug, []).append(event[C.RUN_ID])
+            found.setdefault(NightKey(event[C.EVALUATION], event[C.EVALUATION_DATE]).slug, []).append(event[C.RUN_ID])
     return found
 
 

@@ -25,7 +25,7 @@ _MEASURE_COLUMN: Final = re.compile(r"[a-z][a-z0-9_]{0,99}")
 
 
 @dataclass(frozen=True)
-class Night:
+class NightKey:
     """What a run is about: one evaluation on one date; the rows that it replaces in every table."""
 
     evaluation: str
@@ -157,9 +157,9 @@ class RunFacts:
             raise ConfigError(Fault("run_id", repr(self.run_id), "letters, digits, '_' and '-', at most 100"))
 
     @property
-    def night(self) -> Night:
+    def night(self) -> NightKey:
         """The evaluation and the date it is about."""
-        return Night(self.evaluation, self.evaluation_date)
+        return NightKey(self.evaluation, self.evaluation_date)
 
     @property
     def policies(self) -> Mapping[str, str]:

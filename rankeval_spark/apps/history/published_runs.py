@@ -158,7 +158,7 @@ def _key(event: Event) -> tuple[object, ...]:
 
 
 def kept_nights(spark: SparkSession, config: EvaluationConfig, evaluation: str) -> dict[date, str]:
-    """Say of every published date of an evaluation what stands there; nothing where there is no root yet.
+    """Describe the run of every published date of an evaluation; none where there is no root yet.
 
     Published is published: a date that ran with another config, or found no rows, is among them, and its text says so.
     """

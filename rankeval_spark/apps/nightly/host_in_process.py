@@ -18,12 +18,11 @@ from rankeval_spark.apps.nightly.host_on_spark import SparkHost
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.config import Cost, least_cost
 from rankeval_spark.in_process.checks import row_flags
-from rankeval_spark.in_process.checks.input_checks import InputFacts
+from rankeval_spark.in_process.checks.input_checks import RowFacts
 from rankeval_spark.in_process.night_tables import NightTables
 from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
-from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.results import can_be_written_here
 
 if TYPE_CHECKING:
@@ -34,10 +33,11 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.inputs.arrow.file_inputs import FileInput
     from rankeval_spark.inputs.arrow.input_tables import Tables
+    from rankeval_spark.result_rows.check_rows import Fact
     from rankeval_spark.results import StagedRun
 
 
-def host_here(spark: SparkSession, plan: NightPlan) -> ProcessHost | None:
+def process_host(spark: SparkSession, plan: NightPlan) -> ProcessHost | None:
     """Return the host of a night that this process can read, compute and publish; None where it takes Spark.
 
     Parameters
@@ -89,8 +89,8 @@ class ProcessHost(NightHost):
 
     @override
     def input_facts(self) -> list[Fact]:
-        facts = InputFacts(self._tables, self._with_invalid_scores_dropped)
-        return [*facts.all([Fact(**fact) for fact in self._usable.segments_and_facts[1]]), *facts.of_segment_rows()]
+        facts = RowFacts(self._tables, self._with_invalid_scores_dropped)
+        return [*facts.all(self._usable.segments_and_facts[1]), *facts.of_segment_rows()]
 
     @override
     def list_facts(self) -> list[Fact]:

@@ -18,7 +18,7 @@ from rankeval_spark.apps import gates
 from rankeval_spark.apps.error_translation import translated_errors
 from rankeval_spark.apps.history.run_history import RunHistory
 from rankeval_spark.apps.nightly import quarantine
-from rankeval_spark.apps.nightly.host_in_process import host_here
+from rankeval_spark.apps.nightly.host_in_process import process_host
 from rankeval_spark.apps.nightly.host_on_spark import SparkHost
 from rankeval_spark.apps.nightly.night_plan import NightPlan, new_run_id
 from rankeval_spark.apps.nightly.run_life import RunLife
@@ -50,7 +50,7 @@ _OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
 MOST_COLUMNS: Final = 3
 """Columns that a check names."""
 
-Check: TypeAlias = Mapping[str, Any]
+CheckRow: TypeAlias = Mapping[str, Any]
 """A row of ``schemas.CHECKS``."""
 
 
@@ -173,7 +173,7 @@ class PreparedNight:
 
 def _host(spark: SparkSession, plan: NightPlan) -> NightHost:
     """Let this process compute a night where it can, unless a session was started on purpose."""
-    return (host_here(spark, plan) if is_on_demand(spark) else None) or SparkHost(spark, plan)
+    return (process_host(spark, plan) if is_on_demand(spark) else None) or SparkHost(spark, plan)
 
 
 def rehearse_night(
@@ -316,11 +316,11 @@ class _Night(RunLife):
             of_checks = (self._without_lists(row) or _check_fault(row, kept) for row in failed)
             raise ChecksFailedError(*unusable_inputs, *of_checks)
 
-    def _of_verdict(self, verdict: str) -> list[Check]:
+    def _of_verdict(self, verdict: str) -> list[CheckRow]:
         """Take the rows of the checks with a verdict."""
         if self.checks is None:
             return []
-        rows: list[Check] = self.checks.filter(pc.field("verdict") == verdict).to_pylist()
+        rows: list[CheckRow] = self.checks.filter(pc.field("verdict") == verdict).to_pylist()
         return rows
 
     def _unusable(self) -> list[Fault]:
@@ -335,7 +335,7 @@ class _Night(RunLife):
                 faults.append(Fault(f"inputs.{name}", text, EXPECTED[name], FIX))
         return faults
 
-    def _without_lists(self, row: Check) -> Fault | None:
+    def _without_lists(self, row: CheckRow) -> Fault | None:
         """Say that a model has no list at all, and which ones have: its name may be misspelt."""
         if row["check"] != check_rows.MISSING_USERS or row["share"] < 1:
             return None
@@ -382,7 +382,7 @@ def column_facts(inputs: Iterable[ReadInput]) -> list[Fact]:
     ]
 
 
-def _check_fault(row: Check, quarantined: str) -> Fault:
+def _check_fault(row: CheckRow, quarantined: str) -> Fault:
     """Say what was refused, and where its rows are kept, if they are."""
     expected = f"at most {row['threshold']:.2%}"
     kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in check_rows.REFUSALS else ""
@@ -397,7 +397,7 @@ def _check_fault(row: Check, quarantined: str) -> Fault:
     return Fault(f"{row['input']}, {row['check']}", _counted(row), expected, fix)
 
 
-def _counted(row: Check) -> str:
+def _counted(row: CheckRow) -> str:
     """Write how often a check met its case, with a few of the keys concerned."""
     examples = f", for example {'; '.join(map(visible, row['sample_keys']))}" if row["sample_keys"] else ""
     return f"{row['count']:,} ({row['share']:.2%}){examples}"

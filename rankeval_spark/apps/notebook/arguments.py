@@ -16,8 +16,8 @@ from rankeval_spark.config.measure_selection import model_faults, tie_faults, wi
 from rankeval_spark.config.reading.validation_faults import validation_faults
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.sections.bands import Band, band_faults, segments_from_train
-from rankeval_spark.config.sections.base import Model, Number, Whole, refuse, repeated_faults, some_models_once
-from rankeval_spark.config.sections.inference import ModelName, baseline_faults, measure_faults
+from rankeval_spark.config.sections.base import Model, Number, Whole, refuse_faults, repeated_faults, some_models_once
+from rankeval_spark.config.sections.inference import ModelName, baseline_faults, comparison_measure_faults
 from rankeval_spark.config.sections.inputs import RanksFrom
 from rankeval_spark.config.sections.policies import lacking_inputs
 from rankeval_spark.config.sections.presets import (
@@ -66,7 +66,7 @@ class Arguments(Model):
     @field_validator("slices")
     @classmethod
     def _slices_once(cls, slices: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-        refuse(repeated_faults([C.CROSSING.join(sorted(names)) for names in slices], "slice"))
+        refuse_faults(repeated_faults([C.CROSSING.join(sorted(names)) for names in slices], "slice"))
         return slices
 
 
@@ -75,7 +75,7 @@ _NOTHING_COMPARED: Final = {"baseline": (None,), "pairs": ("baseline",), "tests"
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenInputs:
     """Arguments that only some measures need."""
 
     train: object = None
@@ -99,7 +99,7 @@ class Call:
         Those of the intervals.
     segments : sequence of str or None
         Columns of the input ``segments``; None where it is not given.
-    given : Given
+    given : GivenInputs
         The others.
     """
 
@@ -108,7 +108,7 @@ class Call:
     compared: Mapping[str, Any]
     intervals: Mapping[str, Any]
     segments: Sequence[str] | None = None
-    given: Given = field(default_factory=Given)
+    given: GivenInputs = field(default_factory=GivenInputs)
 
     @property
     def is_compared(self) -> bool:
@@ -155,7 +155,7 @@ def request_of_call(call: Call) -> Request:
         found = band_faults(arguments.bands, slices=arguments.slices, given=there)
         faults += (replace(fault, where=_place(("bands",))) for _, fault in found)
     if call.is_compared and measures:
-        faults += (replace(fault, where=_place(("measures",))) for fault in measure_faults(measures))
+        faults += (replace(fault, where=_place(("measures",))) for fault in comparison_measure_faults(measures))
     if isinstance(compared["baseline"], str) and "models" not in unsound:
         unknown = baseline_faults(compared["baseline"], arguments.models)
         faults += (replace(fault, where=_place(("baseline",))) for fault in unknown)
@@ -186,7 +186,9 @@ def _policies(written: Mapping[str, Any], preset: str | None) -> Policies:
     return chosen
 
 
-def _policy_faults(policies: Policies, measures: MeasureSet | None, given: Given, preset: str | None) -> list[Fault]:
+def _policy_faults(
+    policies: Policies, measures: MeasureSet | None, given: GivenInputs, preset: str | None
+) -> list[Fault]:
     """Name what a policy leaves items out by and is not there, and the measures that do not go with a policy."""
     there = [name for name, value in vars(given).items() if value is not None]
     lacking = [
@@ -204,7 +206,7 @@ def _policy_faults(policies: Policies, measures: MeasureSet | None, given: Given
     return [*lacking, *(replace(fault, where=_place(("measures",))) for fault in unfit)]
 
 
-def _missing(measures: MeasureSet, given: Given) -> list[Fault]:
+def _missing(measures: MeasureSet, given: GivenInputs) -> list[Fault]:
     """Name the arguments that are left out although a measure needs them."""
     there = ["held_out", *(name for name, value in vars(given).items() if value is not None)]
     return [

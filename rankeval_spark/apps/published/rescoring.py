@@ -60,7 +60,7 @@ def past_nights(
 def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequence[date]) -> set[date]:
     """Find the dates that a run would publish again just as they are: same config, same code, same input versions.
 
-    Only versioned inputs can be told to be the same; with others, no date is.
+    Only versioned inputs are known to be the same; with others, no date is.
     """
     versions = _versions(spark, config, max(dates))
     if None in versions.values():

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rankeval_spark.engine.comparisons import comparison_state
-from rankeval_spark.engine.comparisons.comparison_state import HeldSums, Key, Partial
-from rankeval_spark.engine.comparisons.value_cubes import Cube, Slicing, Values, gathered, slicings_of, whole_users
+from rankeval_spark.engine.comparisons.comparison_state import ComparisonKey, HeldSums, Partial
+from rankeval_spark.engine.comparisons.value_cubes import Cube, ListValues, Slicing, gathered, slicings_of, whole_users
 from rankeval_spark.statistics import moments
 from rankeval_spark.statistics.comparisons import (
     paired_differences,
@@ -26,7 +26,7 @@ from rankeval_spark.statistics.comparisons import (
 from rankeval_spark.statistics.comparisons.paired_differences import PairedValues
 from rankeval_spark.statistics.moments import membership_of
 from rankeval_spark.statistics.resampling import bootstrap
-from rankeval_spark.statistics.resampling.replicate_sums import Draws, Groups, members
+from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups, members
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,7 +124,7 @@ class DifferenceAggregator:
         options: dict[str, Any] = {"columns": asked.stored, "ks": asked.ks, "baseline": asked.baseline}
         yield from self._aggregate(Cube.of_rows(table, **options) for table in whole_users(batches))
 
-    def aggregate_lists(self, parts: Iterable[Values]) -> Iterator[pa.RecordBatch]:
+    def aggregate_lists(self, parts: Iterable[ListValues]) -> Iterator[pa.RecordBatch]:
         """Aggregate lists with the values of ``asked.stored``, all those of some users at a time: the same rows."""
         yield from self._aggregate(Cube.of_lists(part, baseline=self.asked.baseline) for part in gathered(parts))
 
@@ -210,7 +210,7 @@ class _Chunk:
             shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in pairs}
             difference = np.concatenate([self._differences(pair) for pair in pairs]).T
             for groups, meaning in self._blocks(len(pairs) * n_of_pair):
-                sums = self._sums(difference, Groups(groups, len(meaning)))
+                sums = self._sums(difference, SliceGroups(groups, len(meaning)))
                 for local, (index, group) in enumerate(meaning):
                     of_group = {kind: np.split(each[local], len(pairs), axis=1) for kind, each in sums.items()}
                     for number, pair in enumerate(pairs):
@@ -230,7 +230,7 @@ class _Chunk:
         """Columns of sums that fit at a time."""
         return MOST_SUMMED // (8 * self.asked.replicates)
 
-    def _sums(self, difference: np.ndarray, groups: Groups) -> dict[str, np.ndarray]:
+    def _sums(self, difference: np.ndarray, groups: SliceGroups) -> dict[str, np.ndarray]:
         """Add up with random factors: by kind, shape (n_groups, n_parts, n_columns, replicates)."""
         asked, hashes, sums = self.asked, self.cube.hashes, {}
         if "bootstrap" in asked.tests:
@@ -264,7 +264,7 @@ class _Chunk:
             parts = np.concatenate([found.n, found.mean, found.m2, absolute], axis=1)
             states = parts.reshape(n_groups, -1, len(place))
             for one in np.flatnonzero(is_own).tolist():
-                key = Key(None, None, slicing.index, slicing.values[one], 0, names)
+                key = ComparisonKey(None, None, slicing.index, slicing.values[one], 0, names)
                 yield from (
                     (each, comparison_state.CENTRED, state.tobytes()) for each, state in self._by_k(key, states[one])
                 )
@@ -276,26 +276,26 @@ class _Chunk:
     ) -> Iterator[Partial]:
         """Add up users whose models are in random order."""
         for groups, meaning in self._blocks(centred[0].size):
-            sums = tukey.permuted_sums(centred, self.cube.hashes, self.asked.draws, Groups(groups, len(meaning)))
+            sums = tukey.permuted_sums(centred, self.cube.hashes, self.asked.draws, SliceGroups(groups, len(meaning)))
             for local, (index, group) in enumerate(meaning):
                 if own[index][group]:
-                    key = Key(None, None, index, self.slicings[index].values[group], 0, names)
+                    key = ComparisonKey(None, None, index, self.slicings[index].values[group], 0, names)
                     yield from self._held(held, key, comparison_state.ORDERS, sums[local])
 
-    def _held(self, held: HeldSums, key: Key, kind: str, sums: np.ndarray) -> Iterator[Partial]:
+    def _held(self, held: HeldSums, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
         for each, own in self._by_k(key, sums):
             yield from held.add(each, kind, own)
 
-    def _by_k(self, key: Key, parts: np.ndarray) -> Iterator[tuple[Key, np.ndarray]]:
+    def _by_k(self, key: ComparisonKey, parts: np.ndarray) -> Iterator[tuple[ComparisonKey, np.ndarray]]:
         """Split parts of shape (n_parts, n_slots, ...) by cutoff."""
         for place, k in enumerate(self.asked.ks):
             is_own = self.asked.slots[0] == place
             if is_own.any():
                 yield key._replace(k=k), parts[:, is_own]
 
-    def _key(self, pair: tuple[int, int], slicing: Slicing, group: int) -> Key:
+    def _key(self, pair: tuple[int, int], slicing: Slicing, group: int) -> ComparisonKey:
         first, model = (self.cube.models[each] for each in pair)
-        return Key(first, model, slicing.index, slicing.values[group], 0)
+        return ComparisonKey(first, model, slicing.index, slicing.values[group], 0)
 
     def _is_shown(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
         """Return which groups have rows: those with a user of the model, and of both where neither is the baseline."""

@@ -18,7 +18,7 @@ from rankeval_spark.engine.batch.codes import Codes, starts_of_runs, to_codes
 from rankeval_spark.engine.ranking.judgements import to_judgements
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.in_process.checks import row_flags, sample_keys
-from rankeval_spark.in_process.checks.list_checks import list_facts, rows_of
+from rankeval_spark.in_process.checks.list_checks import counted_rows, list_facts
 from rankeval_spark.in_process.checks.sample_keys import sample_value_keys
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.result_rows import check_rows
@@ -57,12 +57,12 @@ def to_checks(
     RefusedError
         As :func:`row_flags.usable_recommendations`.
     """
-    facts = [*InputFacts(tables, request).all(band_facts), *list_facts(rows_of(scored, request), request)]
+    facts = [*RowFacts(tables, request).all(band_facts), *list_facts(counted_rows(scored, request), request)]
     return check_rows.to_check_rows(facts, checks)
 
 
 @dataclass(frozen=True)
-class InputFacts:
+class RowFacts:
     """What can be seen in the rows of the inputs; tables that several checks read are made once."""
 
     tables: Tables

@@ -166,7 +166,7 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
     found = []
     for name, given in config.inputs:
         if given is not None:
-            table = files.opened(given, date)
+            table = files.open_files(given, date)
             condition = file_filters.condition(given.filters, table.schema, date)
             found.append(FileInput(name, given, table, by_name[name], condition))
     _refuse_what_spark_refuses(found, request)

@@ -28,7 +28,7 @@ from rankeval_spark.report.figures.look import (
     panel,
     styles,
 )
-from rankeval_spark.report.figures.means import read as read_metrics
+from rankeval_spark.report.figures.means import read_means as read_metrics
 from rankeval_spark.report.tables import demand_columns, distinct, keep, rows_of, to_arrow, whole
 from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 
@@ -76,14 +76,14 @@ def pr_curve(
     if not means:
         fix = "request IPrec@0, IPrec@0.1, ..., IPrec@1"
         raise NothingToDrawError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
-    users = None if user_metrics is None else choices.one_night(read(user_metrics), what="user_metrics")
+    users = None if user_metrics is None else choices.one_night(read_users(user_metrics), what="user_metrics")
     everyone = sorted({row["model"] for row in means})
     found = styles(everyone, look.palette, baseline=baseline)
     panels = []
     for model in list(models) or everyone:
         own = [row for row in means if row["model"] == model]
         sample = [] if users is None else user_curves(users, model)
-        ceiling = None if users is None else recall_ceiling(users, model)
+        ceiling = None if users is None else mean_recall_ceiling(users, model)
         panels.append(_pr_curve(_ModelCurve(model, own, sample, ceiling), found[model].colour, look))
     return finish(panels, look)
 
@@ -147,7 +147,7 @@ def some_users(users: pa.Table, at_most: int) -> list[Any]:
     return [names[place] for place in np.argsort(hashes, kind="stable")[:at_most]]
 
 
-def recall_ceiling(users: pa.Table, model: str) -> float | None:
+def mean_recall_ceiling(users: pa.Table, model: str) -> float | None:
     """Mean recall that the lists of a model could have reached by their length: min(R, n) / R."""
     if not {C.N_RELEVANT, C.N_RECOMMENDED} <= set(users.column_names):
         return None
@@ -225,7 +225,7 @@ def user_values(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = choices.one_night(read(user_metrics), what="user_metrics")
+    table = choices.one_night(read_users(user_metrics), what="user_metrics")
     wanted = parsed(measure)
     values = values_of(table, wanted)
     found = styles(list(values), look.palette, baseline=baseline)
@@ -262,7 +262,7 @@ def user_differences(
     models : sequence of str
         All others where left out.
     """
-    table = choices.one_night(read(user_metrics), what="user_metrics")
+    table = choices.one_night(read_users(user_metrics), what="user_metrics")
     wanted = parsed(measure)
     found = differences_of(table, wanted, baseline=baseline)
     if not found:
@@ -279,7 +279,7 @@ def user_differences(
     return finish(panels, look)
 
 
-def read(user_metrics: object) -> pa.Table:
+def read_users(user_metrics: object) -> pa.Table:
     """Read a frame of users."""
     table = to_arrow(user_metrics, what="user_metrics")
     demand_columns(table, NEEDED, what="user_metrics")

@@ -28,7 +28,7 @@ _COUNT: Final = "count_all"
 
 
 @dataclass(frozen=True)
-class RowsHere(Audited):
+class RowsInProcess(Audited):
     """Rows of a table in memory, or in Parquet files of this machine, which are read one after another.
 
     Attributes

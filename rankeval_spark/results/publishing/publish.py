@@ -16,9 +16,9 @@ from rankeval_spark.results import journal
 from rankeval_spark.results.publishing import audit, removal
 from rankeval_spark.results.publishing.failpoints import reach
 from rankeval_spark.results.publishing.staging import Staging
-from rankeval_spark.results.run_facts import Night
+from rankeval_spark.results.run_facts import NightKey
 from rankeval_spark.results.storage import delta_log, local_tables, tables
-from rankeval_spark.results.storage.commits import Root, is_local, lost, retried
+from rankeval_spark.results.storage.commits import Root, is_local_root, lost, retried
 from rankeval_spark.schemas import Field, Schema
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ def recover(root: Root) -> journal.JournalState:
     for intent in state.pending_publishes:
         last = _recover_run(root, intent, state, after=last)
     if state.pending_deletions:
-        removal.finish(root, state.pending_deletions, after=last)
+        removal.finish_deletions(root, state.pending_deletions, after=last)
     return journal.state(root.spark, root.storage)
 
 
 def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState, *, after: datetime) -> datetime:
-    night = Night(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
+    night = NightKey(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
     staging = Staging(root.spark, root.storage, night, intent[C.RUN_ID])
     outcome = _LOST if staging.lacking(intent["n_rows"]) else _rolled_forward(root, night, intent, staging)
     if outcome.status == journal.MAINTAINED:
@@ -101,7 +101,7 @@ def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState,
     return recorded_at
 
 
-def _rolled_forward(root: Root, night: Night, intent: journal.Event, staging: Staging) -> journal.PublishOutcome:
+def _rolled_forward(root: Root, night: NightKey, intent: journal.Event, staging: Staging) -> journal.PublishOutcome:
     # Checked again: the files may have changed since the run announced them.
     staged = {schema.name: staging.audited(schema.name) for schema in schemas.PUBLISHED if staging.has(schema.name)}
     if faults := audit.refused_rows(staged, schemas.PUBLISHED):
@@ -115,10 +115,10 @@ def _rolled_forward(root: Root, night: Night, intent: journal.Event, staging: St
     return journal.PublishOutcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
 
 
-def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> dict[str, int]:
+def _write_tables(root: Root, night: NightKey, run_id: str, staging: Staging) -> dict[str, int]:
     versions = {}
     for schema in schemas.PUBLISHED:
-        if is_local(root):
+        if is_local_root(root):
             versions[schema.name] = _publish_files(root, schema, night, staging)
         else:
             staged = staging.read(schema.name) if staging.has(schema.name) else None
@@ -127,7 +127,7 @@ def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> di
     return versions
 
 
-def _publish_files(root: LocalRoot, schema: Schema, night: Night, staging: Staging) -> int:
+def _publish_files(root: LocalRoot, schema: Schema, night: NightKey, staging: Staging) -> int:
     """Let the staged files be those of the night in one table, as they are; return the new version."""
     table = schema.name
     files = staging.files(table) if staging.has(table) else []
@@ -136,7 +136,9 @@ def _publish_files(root: LocalRoot, schema: Schema, night: Night, staging: Stagi
     return _replace_files(root, table, night, files, tag=staging.run_id)
 
 
-def _replace_files(root: LocalRoot, table: str, night: Night, files: Sequence[Mapping[str, Any]], *, tag: str) -> int:
+def _replace_files(
+    root: LocalRoot, table: str, night: NightKey, files: Sequence[Mapping[str, Any]], *, tag: str
+) -> int:
     storage = root.storage
     if not files and not local_tables.has_rows(storage, table, night):
         return delta_log.latest_version(storage, table)
@@ -148,12 +150,12 @@ def _replace_files(root: LocalRoot, table: str, night: Night, files: Sequence[Ma
     return own
 
 
-def _roll_back(root: Root, night: Night, run_id: str, published: Mapping[str, int]) -> dict[str, int]:
+def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str, int]) -> dict[str, int]:
     versions = {}
     for schema in schemas.PUBLISHED:
         table, version = schema.name, published.get(schema.name)
-        if is_local(root):
-            files = [] if version is None else local_tables.files_of(root.storage, table, night, version)
+        if is_local_root(root):
+            files = [] if version is None else local_tables.night_files(root.storage, table, night, version)
             versions[table] = _replace_files(root, table, night, files, tag=run_id)
             continue
         before = None
@@ -163,7 +165,7 @@ def _roll_back(root: Root, night: Night, run_id: str, published: Mapping[str, in
     return versions
 
 
-def _replace_night(root: Root, schema: Schema, night: Night, run_id: str, rows: DataFrame | None) -> int:
+def _replace_night(root: Root, schema: Schema, night: NightKey, run_id: str, rows: DataFrame | None) -> int:
     """Overwrite the rows of one night in one table, with none if ``rows`` is None; return the new version."""
     if rows is None and delta_log.latest_version(root.storage, schema.name) == CREATED:
         return CREATED  # an optional table that nothing was ever written to
@@ -179,7 +181,7 @@ def _measure_fields(columns: T.StructType) -> list[Field]:
     return [Field(name, "double", columns[name].metadata.get("comment", name)) for name in names]
 
 
-def _overwrite(root: Root, table: str, night: Night, run_id: str, frame: DataFrame) -> int:
+def _overwrite(root: Root, table: str, night: NightKey, run_id: str, frame: DataFrame) -> int:
     before = delta_log.latest_version(root.storage, table)
     writer = frame.writeTo(tables.identifier(root.storage, table)).option("userMetadata", run_id)
     writer.overwrite(night.rows())
@@ -193,7 +195,7 @@ def _overwrite(root: Root, table: str, night: Night, run_id: str, frame: DataFra
     raise lost(table, run_id, before)
 
 
-def _is_empty(root: Root, table: str, night: Night, version: int) -> bool:
+def _is_empty(root: Root, table: str, night: NightKey, version: int) -> bool:
     return tables.read_table(root.spark, root.storage, table, version).where(night.rows()).isEmpty()
 
 

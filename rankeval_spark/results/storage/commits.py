@@ -44,7 +44,7 @@ class LocalRoot(Root):
     storage: LocalStorage
 
 
-def is_local(root: Root) -> TypeGuard[LocalRoot]:
+def is_local_root(root: Root) -> TypeGuard[LocalRoot]:
     """Return True if this process writes the tables of a root itself."""
     return local_tables.are_at(root.storage)
 

@@ -312,7 +312,7 @@ def _row_facts(frame: DataFrame, name: str, rules: Mapping[str, Column], *, key:
 
 
 def _in_parts(rows: DataFrame, name: str, check: str) -> DataFrame:
-    """Collect a few rows as parts of a fact, see :func:`check_rows.whole`."""
+    """Collect a few rows as parts of a fact, see :func:`check_rows.joined_fact`."""
     return _stacked(rows.agg(_parts(rows.columns, name, check)))
 
 

@@ -14,7 +14,7 @@ from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.results import MeasureFact, Results, ResultsStore
 from rankeval_spark.results.publishing import audit
-from rankeval_spark.results.publishing.audited_files import RowsHere
+from rankeval_spark.results.publishing.audited_files import RowsInProcess
 from rankeval_spark.results.publishing.audited_frames import RowsOnSpark
 from tests.spark.results import nights
 
@@ -41,8 +41,8 @@ def audited(request: pytest.FixtureRequest) -> Callable[[DataFrame], Audited]:
             return RowsOnSpark(frame)
         rows = frame.toArrow()
         if request.param == "here":
-            return RowsHere([rows])
-        return RowsHere([rows.slice(start, 1) for start in range(rows.num_rows)])
+            return RowsInProcess([rows])
+        return RowsInProcess([rows.slice(start, 1) for start in range(rows.num_rows)])
 
     return rows_of
 

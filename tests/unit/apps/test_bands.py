@@ -22,7 +22,7 @@ def requested(**asked: Any) -> Request:  # noqa: ANN401 - as `evaluate` takes th
     return request_of_call(Call(everything, {}, compared, {}))
 
 
-def test_all_that_bands_and_item_slices_lack_is_told_at_once() -> None:
+def test_all_that_bands_and_item_slices_lack_is_reported_at_once() -> None:
     rules = {"age": {"edges": [18]}, "activity": {"of": "train"}, "tenure": {"quantiles": 4}}
     with pytest.raises(ConfigError) as raised:
         requested(slices=["age", "activity"], bands=rules, item_slices=["drama"])

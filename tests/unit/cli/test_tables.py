@@ -144,7 +144,7 @@ def test_means_of_slices_are_never_cut_off(width: int) -> None:
     assert "min_slice_size" not in text
 
 
-def test_one_slice_stands_in_the_heading_and_small_groups_are_marked() -> None:
+def test_one_slice_is_in_the_heading_and_small_groups_are_marked() -> None:
     small = sliced("DE", n_users=3, is_small=True, ci_low=None, ci_high=None)
     table = tables.means([small, sliced("", measure="GroupGap(nDCG)", value=None)], "nightly")
     assert [str(column.header) for column in table.columns] == ["model", "country", "measure", "mean", "users"]
@@ -154,7 +154,7 @@ def test_one_slice_stands_in_the_heading_and_small_groups_are_marked() -> None:
     assert "* fewer users than min_slice_size" in printed(table, 80)
 
 
-def test_other_tests_stand_beside_the_verdict_where_they_were_asked_for() -> None:
+def test_other_tests_are_next_to_the_verdict_where_they_were_requested() -> None:
     numbers = {"delta": 0.1, "ci_low": 0.05, "ci_high": 0.15, "relative_delta": 0.5, "p_adjusted": 0.01}
     about = {"baseline_model_id": "pop", "model_id": "als", "slice": "all", "slice_value": "", "measure": "RR", "k": 5}
     row = {

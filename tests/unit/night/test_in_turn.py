@@ -137,7 +137,7 @@ def test_outcomes_come_in_the_order_of_the_dates_each_when_it_is_certain() -> No
         next(outcomes)
 
 
-def test_night_whose_publish_fails_is_over_for_whoever_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_waiting_ends_for_a_night_whose_publish_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     first = prepared(nights.workspace(tmp_path), FIRST)
 
     def fail(*_: object, **__: object) -> NoReturn:

@@ -78,7 +78,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
         As ``pivot`` of Spark looks its values up. A subquery in the plan of each result would start no job here, but
         its value is one column more for all rows to carry.
         """
-        return self._named or with_model_names(self.given, self.request, are_usable=True)
+        return self._named or with_model_names(self.given, self.request)
 
     @property
     @override

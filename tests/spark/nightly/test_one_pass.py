@@ -106,7 +106,7 @@ def test_model_without_a_usable_row_has_missing_users(spark: SparkSession, tmp_p
             assert {row[0] for row in table.select(C.MODEL_ID).distinct().collect()} == {"als", "ghost", "pop"}
         of_ghost = results.metrics(slice="all").where("model_id = 'ghost' AND measure = 'nDCG'").collect()
         assert of_ghost
-        assert all(row["value"] == 0 and row["n_missing"] == row["n_users"] > 0 for row in of_ghost)
+        assert all(row["value"] == 0 and row["n_missing"] >= row["n_users"] > 0 for row in of_ghost)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ Spark is imported by the commands that need it: ``rankeval measures`` and ``rank
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from rankeval_spark import __version__
-from rankeval_spark.cli.display.terminal import console, say_done
+from rankeval_spark.cli.display.terminal import console
 from rankeval_spark.cli.options import (
     Config,
     Cutoffs,
@@ -106,14 +105,35 @@ def backfill(  # noqa: PLR0913, PLR0917 - the options of the command
     )
 
 
-@_command("rankeval init conf/nightly.yaml")
-def init(config: Annotated[Path, typer.Argument(help="YAML file to write", metavar="CONFIG")]) -> None:
-    """Write a config with every key to start from, and the JSON Schema that editors check it by."""
-    from rankeval_spark.config import template  # noqa: PLC0415 - pydantic takes a moment
+@_command(
+    "rankeval init conf/nightly.yaml",
+    "rankeval init nightly.yaml --recommendations logs --held-out truth/{date}.csv",
+)
+def init(  # noqa: PLR0913, PLR0917 - an option each table
+    config: Annotated[Path, typer.Argument(help="YAML file to write", metavar="CONFIG")],
+    recommendations: Annotated[str | None, typer.Option(help="Your lists", metavar="PATH")] = None,
+    held_out: Annotated[str | None, typer.Option(help="What users did afterwards", metavar="PATH")] = None,
+    segments: Annotated[str | None, typer.Option(help="Properties of users", metavar="PATH")] = None,
+    train: Annotated[str | None, typer.Option(help="Training data of the models", metavar="PATH")] = None,
+    items: Annotated[str | None, typer.Option(help="The catalogue", metavar="PATH")] = None,
+    results: Annotated[
+        str | None, typer.Option(help="Results root; by default 'results' next to the config", metavar="PATH")
+    ] = None,
+) -> None:
+    """Write a config: of your tables, or with every key to be filled in.
 
-    schema = template.write_template(config)
-    say_done(f"wrote {config}, which has every key, and {schema} for your editor")
-    say_done(f"keep what you need, then: rankeval validate {shlex.quote(str(config))}")
+    The columns of tables are guessed by name and type; the file says so of each. Paths may have {date}.
+    """
+    from rankeval_spark.cli.commands import write_config  # noqa: PLC0415 - pydantic takes a moment
+
+    tables = {
+        "recommendations": recommendations,
+        "held_out": held_out,
+        "segments": segments,
+        "train": train,
+        "items": items,
+    }
+    write_config.init_command(config, {name: path for name, path in tables.items() if path is not None}, results)
 
 
 @_command("rankeval validate conf/nightly.yaml", "rankeval validate conf/nightly.yaml --date 2026-01-03")

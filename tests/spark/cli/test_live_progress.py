@@ -103,7 +103,7 @@ def test_the_tasks_of_a_job_are_counted_while_it_runs(spark: SparkSession) -> No
         time.sleep(1)
         yield from batches
 
-    job = Thread(target=lambda: spark.range(4, numPartitions=4).mapInArrow(slow, "id long").collect())
+    job = Thread(target=lambda: spark.range(8, numPartitions=8).mapInArrow(slow, "id long").collect())
     job.start()
     seen: set[Tasks] = set()
     while job.is_alive():
@@ -111,4 +111,4 @@ def test_the_tasks_of_a_job_are_counted_while_it_runs(spark: SparkSession) -> No
             seen.add(tasks)
         time.sleep(0.1)
 
-    assert len({tasks.n_done for tasks in seen if tasks.n_all == 4}) > 1
+    assert len({tasks.n_done for tasks in seen if tasks.n_all == 8}) > 1

@@ -95,7 +95,7 @@ class ProcessHost(NightHost):
         with steps.step("match" if has_lists else "score") as step, ExitStack() as staging:
             add_users = staging.enter_context(run.staged_in_parts(schemas.USER_METRICS.name))
             add_lists = staging.enter_context(run.staged_in_parts(schemas.LISTS.name)) if has_lists else None
-            self._night.compute(add_users, add_lists)
+            self._night.compute(add_users, add_lists, steps.listener.advance)
             staging.close()
             step.n_rows = run.n_rows[schemas.LISTS.name if has_lists else schemas.USER_METRICS.name]
         if has_lists:  # of one pass: this only says how many rows there are

@@ -188,6 +188,18 @@ def report(
     report_night.report_command(results, out, date_, evaluation, baseline)
 
 
+@app.command(epilog="Example: rankeval register /data/results --for duckdb | duckdb results.duckdb")
+def register(
+    results: Root,
+    dialect: Annotated[str, typer.Option("--for", help="Whose SQL: duckdb or spark")],
+    schema: Annotated[str | None, typer.Option(help="Schema of the views; the current one by default")] = None,
+) -> None:
+    """Print the SQL that makes views of the results in a catalog; nothing is run."""
+    from rankeval_spark.cli import views  # noqa: PLC0415 - pyarrow takes a moment
+
+    views.register_command(results, dialect, schema)
+
+
 @app.command()
 def score(
     results: Root,

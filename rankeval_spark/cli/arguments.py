@@ -253,6 +253,18 @@ def runs(
     list_runs.runs_command(results, date_ or [], evaluation, is_json=json_)
 
 
+@_command("rankeval register /data/results --for duckdb")
+def register(
+    results: Root,
+    dialect: Annotated[str, typer.Option("--for", help="Whose SQL: duckdb or spark")],
+    schema: Annotated[str | None, typer.Option(help="Schema of the views; the current one by default")] = None,
+) -> None:
+    """Print the SQL that makes views of the results in a catalog; nothing is run."""
+    from rankeval_spark.cli import views  # noqa: PLC0415 - pyarrow takes a moment
+
+    views.register_command(results, dialect, schema)
+
+
 @_command("rankeval score /data/results --measures RR@20 --date 2026-01-03")
 def score(
     results: Root,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.config.sections.bands import NO_INTERACTION, segments_from_train
 from rankeval_spark.config.sections.check_thresholds import Threshold
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
@@ -76,6 +77,11 @@ class Request:
     def every_slice(self) -> list[tuple[str, ...]]:
         """Segments of each slice; all users first."""
         return [(), *(tuple(one) for one in self.slices)]
+
+    @property
+    def reported(self) -> ReportedSlices:
+        """Every slice, with what holds for its rows."""
+        return ReportedSlices(self.every_slice, self.min_slice_size, self.confidence)
 
     @property
     def absent(self) -> Mapping[str, str]:

@@ -16,12 +16,13 @@ from rankeval_spark.engine.aggregation.slices import doubles, segment_columns
 from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS, refuse_without_usable
 from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
 from rankeval_spark.engine.comparisons.value_cubes import models_in_order
-from rankeval_spark.result_rows.metric_rows import nullable, readable, slice_names
+from rankeval_spark.result_rows.metric_rows import nullable, readable
 from rankeval_spark.result_rows.significance import MONTE_CARLO, ModelTests, PairTests
 from rankeval_spark.statistics import multiple_testing
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Comparisons
+    from rankeval_spark.config.reported_slices import ReportedSlices
     from rankeval_spark.config.sections.inference import TestName
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.result_rows.significance import Numbers
@@ -45,32 +46,22 @@ Where: TypeAlias = tuple[int, list[str | None], int]
 """Index and values of a slice, and the cutoff."""
 
 
-def aggregator_of(finisher: ComparisonRows, slices: Sequence[Sequence[str]]) -> DifferenceAggregator:
-    """Say how the workers aggregate what the finisher takes."""
-    return DifferenceAggregator(finisher.asked, tuple(segment_columns(slices)))
-
-
-def comparison_finisher(  # noqa: PLR0913 - what is compared, and how
+def comparison_finisher(
     measures: MeasureSet,
-    slices: Sequence[Sequence[str]],
+    reported: ReportedSlices,
     comparisons: Comparisons,
     *,
-    min_slice_size: int,
-    confidence: float,
     weights: Mapping[str, str] | None = None,
 ) -> ComparisonRows:
     """Say how aggregates of differences become rows.
 
     Parameters
     ----------
-    slices : sequence of sequences of str
-        Names of the segments of each slice; ``()`` is everyone.
+    reported : ReportedSlices
+        The slices; those that are small have no p, and a verdict is given where the adjusted p is at most one minus the
+        confidence.
     comparisons : Comparisons
         Which models are compared, by which tests; what is done about the number of tests.
-    min_slice_size : int
-        Slices with fewer users are marked, and have no p.
-    confidence : float in (0, 1)
-        Nominal coverage of the intervals; a verdict is given where the adjusted p is at most one minus it.
     weights : mapping, optional
         Column of the denominators of each measure that is a ratio of sums; those of the measures where left out.
     """
@@ -94,10 +85,8 @@ def comparison_finisher(  # noqa: PLR0913 - what is compared, and how
         asked=asked,
         labels=tuple(labels[column] for column in compared),
         direction=np.array([-1 if column in measures.lower_is_better else 1 for column in compared]),
-        slices=slice_names(slices),
+        reported=reported,
         correction=comparisons.correction,
-        min_slice_size=min_slice_size,
-        confidence=confidence,
     )
 
 
@@ -107,23 +96,26 @@ class ComparisonRows:
 
     Attributes
     ----------
-    asked : Asked
+    asked : ComparisonRequest
         What is compared.
     labels : tuple of str
         Name of each measure that is.
     direction : int, shape (n_measures,)
         1 where higher is better, -1 where lower is.
-    slices : tuple of str
-        Name of each slice.
+    reported : ReportedSlices
+        The slices.
     """
 
     asked: ComparisonRequest
     labels: tuple[str, ...]
     direction: np.ndarray
-    slices: tuple[str, ...]
+    reported: ReportedSlices
     correction: Correction
-    min_slice_size: int
-    confidence: float
+
+    @property
+    def aggregator(self) -> DifferenceAggregator:
+        """What the workers do with the values of users, so that :meth:`finish` can take it."""
+        return DifferenceAggregator(self.asked, tuple(segment_columns(self.reported.segments)))
 
     def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Merge the aggregates of one (baseline, model, slice, values, k) and test its measures.
@@ -150,8 +142,8 @@ class ComparisonRows:
             wanted,
             self.asked.of_sums,
             [self.asked.over_lists[position] for position in self.asked.of_sums],
-            self.confidence,
-            self.min_slice_size,
+            self.reported.confidence,
+            self.reported.min_size,
             self.asked.replicates,
             self.asked.wilcoxon_zeros,
         )
@@ -167,7 +159,9 @@ class ComparisonRows:
         # A chunk of users without one of the models has no user with values under all of them.
         is_own = pa.array([tuple(names) == models for names in group["models"].to_pylist()])
         states = states_of(group.filter(is_own))
-        tests = ModelTests(states, len(models), len(means), self.confidence, self.min_slice_size, self.asked.replicates)
+        tests = ModelTests(
+            states, len(models), len(means), self.reported.confidence, self.reported.min_size, self.asked.replicates
+        )
         for test in (one for one in self.asked.tests if one in OF_ALL_MODELS and len(models) > 1):
             for pair, numbers in zip(combinations(models, 2), tests.numbers(test), strict=True):
                 yield self._rows(pair, where, test, means, numbers)
@@ -182,10 +176,10 @@ class ComparisonRows:
         constants: dict[str, Any] = {
             C.BASELINE_MODEL_ID: pair[0],
             C.MODEL_ID: pair[1],
-            C.SLICE: self.slices[index],
+            C.SLICE: self.reported.names[index],
             C.K: k,
             "test": test,
-            "ci_level": self.confidence,
+            "ci_level": self.reported.confidence,
             "correction": self.correction,
             "family_size": 0,
         }
@@ -196,7 +190,7 @@ class ComparisonRows:
             C.MEASURE: pa.array([self.labels[position] for position in measures], pa.string()),
             "replicates": pa.array(np.full(n_rows, self.asked.replicates, dtype=np.int32), mask=~is_drawn),
             "seed": pa.array(np.full(n_rows, self.asked.seed, dtype=np.int64), mask=~is_drawn),
-            "is_small": pa.array(found["n_users"] < self.min_slice_size),
+            "is_small": pa.array(found["n_users"] < self.reported.min_size),
             **{name: _nullable(values) for name, values in found.items()},
         }
         return _table(columns, n_rows)
@@ -206,7 +200,7 @@ class ComparisonRows:
         rows = pa.Table.from_batches(list(batches), _SCHEMA)
         if not rows.num_rows:
             return
-        alpha = 1 - self.confidence
+        alpha = 1 - self.reported.confidence
         tests = np.array(rows["test"].to_pylist())
         found = multiple_testing.adjust(
             doubles(rows, "p_value"),
@@ -229,7 +223,7 @@ class ComparisonRows:
         direction = dict(zip(self.labels, self.direction.tolist(), strict=True))
         towards = np.array([direction[label] for label in rows[C.MEASURE].to_pylist()])
         shown = np.where(doubles(rows, "delta") * towards > 0, "better", "worse")
-        verdict = np.where(p <= 1 - self.confidence, shown, "undecided")
+        verdict = np.where(p <= 1 - self.reported.confidence, shown, "undecided")
         return pa.array(verdict.astype(object), pa.string(), mask=np.isnan(p))
 
 

@@ -21,6 +21,7 @@ from rankeval_spark.engine.checks.unusable_rows import without_counts
 from rankeval_spark.statistics import intervals, ratios
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.reported_slices import ReportedSlices
     from rankeval_spark.measures import MeasureSet
 
 Doubles: TypeAlias = NDArray[np.float64]
@@ -31,40 +32,26 @@ ROW_TYPE: Final = ", ".join(f"{field.name} {field.type}" for field in _COLUMNS)
 """Columns of the rows that are made here, as Spark reads them."""
 
 
-def metric_finisher(
-    measures: MeasureSet,
-    state: AggregateLayout,
-    slices: Sequence[Sequence[str]],
-    *,
-    min_slice_size: int,
-    confidence: float,
-) -> MetricRows:
+def metric_finisher(measures: MeasureSet, state: AggregateLayout, reported: ReportedSlices) -> MetricRows:
     """Say how partial moments become the rows of the requested measures and cutoffs.
 
     Parameters
     ----------
-    state : State
+    state : AggregateLayout
         How moments and counts lie in the partial rows.
-    slices : sequence of sequences of str
-        Names of the segments of each slice, by ``slice_index``.
+    reported : ReportedSlices
+        The slices, by ``slice_index``.
     """
     asked = np.column_stack([measures.is_requested_at(column) for column in measures.columns])
     return MetricRows(
         state=state,
         labels=tuple(measures.labels),
-        slices=slice_names(slices),
+        reported=reported,
         asked=frozenset((measures.ks[row], index) for row, index in np.argwhere(asked).tolist()),
         is_proportion=np.array([column in measures.proportions for column in measures.columns]),
         is_ratio=np.isin(np.arange(state.n_measures), state.weighted),
         links=tuple(measures.links[column] for column in measures.columns),
-        min_slice_size=min_slice_size,
-        confidence=confidence,
     )
-
-
-def slice_names(slices: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Name each slice by its segments; that of no segment is everyone."""
-    return tuple(C.CROSSING.join(one) or C.ALL_USERS for one in slices)
 
 
 def slice_columns(rows: pa.RecordBatch, slices: Sequence[str]) -> dict[str, pa.Array]:
@@ -93,13 +80,11 @@ class MetricRows:
 
     state: AggregateLayout
     labels: tuple[str, ...]
-    slices: tuple[str, ...]
+    reported: ReportedSlices
     asked: frozenset[tuple[int, int]]
     is_proportion: np.ndarray
     is_ratio: np.ndarray
     links: tuple[str, ...]
-    min_slice_size: int
-    confidence: float
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make rows of ``schemas.METRICS``, from the model on.
@@ -128,14 +113,14 @@ class MetricRows:
             rows,
             is_proportion=self.is_proportion[measure],
             is_ratio=self.is_ratio[measure],
-            confidence=self.confidence,
+            confidence=self.reported.confidence,
         )
         if set(DRAWN) <= set(rows.schema.names):
             spread |= drawn_spread(rows)
         linked = {C.VALUE: nullable(_doubles(rows, "mean")), **spread}
         linked |= {name: self._published(linked[name], measure) for name in (C.VALUE, "ci_low", "ci_high")}
         return {
-            **slice_columns(rows, self.slices),
+            **slice_columns(rows, self.reported.names),
             C.MEASURE: pa.array(self.labels, pa.string()).take(rows["measure_index"]),
             C.K: rows[C.K],
             "n_users": rows["n"],
@@ -143,9 +128,9 @@ class MetricRows:
             "n_undefined": pa.array(_count(rows, "n_population") - n),
             **{name: pa.array(_count(rows, name)) for name in ("n_missing", "n_zero_relevant", "n_extra_users")},
             "tie_share": nullable(_divide(_doubles(rows, "n_tied"), _doubles(rows, "n_with_list"))),
-            "is_small": pa.array(n < self.min_slice_size),
+            "is_small": pa.array(n < self.reported.min_size),
             **linked,
-            "ci_level": pa.array(np.full(len(n), self.confidence)),
+            "ci_level": pa.array(np.full(len(n), self.reported.confidence)),
         }
 
     def _published(self, means: pa.Array, measure: np.ndarray) -> pa.Array:

@@ -16,11 +16,14 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import Key, doubles, groups_of, segment_columns
-from rankeval_spark.result_rows.metric_rows import nullable, readable, slice_names
+from rankeval_spark.engine.planning import lists_column
+from rankeval_spark.result_rows.metric_rows import nullable, readable
 from rankeval_spark.statistics.comparisons import night_differences
 from rankeval_spark.statistics.comparisons.night_differences import Nights, RatioNights
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.reported_slices import ReportedSlices
+    from rankeval_spark.config.sections.policies import Unit
     from rankeval_spark.measures import MeasureSet
 
 GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)
@@ -60,18 +63,20 @@ class NightChanges:
     ----------
     measures : MeasureSet
         Measures that both nights requested and whose published value is a mean.
-    slices : sequence of sequences of str
-        Names of the segments of each slice; ``()`` is all users. A user is in the slice of their segments of that
-        night.
+    reported : ReportedSlices
+        The slices. A user is in the slice of their segments of that night.
     denominators : tuple of str
         Columns of the numbers of lists, where the means of both nights are over lists; empty where over users.
     """
 
     measures: MeasureSet
-    slices: Sequence[Sequence[str]]
-    min_slice_size: int
-    confidence: float
+    reported: ReportedSlices
     denominators: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, measures: MeasureSet, reported: ReportedSlices, unit: Unit) -> NightChanges:
+        """Compare means over users or over lists, as the nights themselves took them."""
+        return cls(measures, reported, tuple(map(lists_column, measures.columns)) if unit == "list" else ())
 
     def aggregate(self, users: pa.Table) -> Iterator[pa.RecordBatch]:
         """Aggregate users of both nights: rows of :data:`PARTIAL`.
@@ -86,7 +91,7 @@ class NightChanges:
         columns, ks = self.measures.columns, self.measures.ks
         now, before = (_matrix(users, map(side, columns)) for side in (str, earlier))
         n_now, n_before = (_matrix(users, map(side, self.denominators)) for side in (str, earlier))
-        for index, names in enumerate(segment_columns(self.slices)):
+        for index, names in enumerate(segment_columns(self.reported.segments)):
             keys, group_now, group_before = _groups(users, names, ks)
             if self.denominators:
                 sums = ((now * n_now, n_now), (before * n_before, n_before))
@@ -112,7 +117,7 @@ class NightChanges:
         values = pa.array([slice_values] * n_rows, pa.list_(pa.string()))
         columns = {
             C.MODEL_ID: pa.array([model] * n_rows, pa.string()),
-            C.SLICE: pa.array([slice_names(self.slices)[index]] * n_rows, pa.string()),
+            C.SLICE: pa.array([self.reported.names[index]] * n_rows, pa.string()),
             C.SLICE_VALUE: readable(values),
             C.SLICE_VALUES: values,
             C.MEASURE: pa.array([self.measures.labels[place] for place in wanted], pa.string()),
@@ -122,11 +127,11 @@ class NightChanges:
         return pa.Table.from_arrays([columns[field.name] for field in SCHEMA], schema=SCHEMA)
 
     def _compared(self, merged: Nights, wanted: Sequence[int]) -> dict[str, pa.Array]:
-        found = night_differences.compare_nights(merged, level=self.confidence)
-        change = night_differences.relative_change_of_nights(merged, level=self.confidence)
+        found = night_differences.compare_nights(merged, level=self.reported.confidence)
+        change = night_differences.relative_change_of_nights(merged, level=self.reported.confidence)
         counts = (merged.now.n, merged.before.n, merged.common.numerator.n)
         fewest = np.minimum(merged.now.n, merged.before.n)
-        is_enough = fewest >= self.min_slice_size
+        is_enough = fewest >= self.reported.min_size
         tests = (np.where(is_enough, p, np.nan) for p in (found.p, found.p_less, found.p_greater))
         numbers = (
             *(merged.now.mean, merged.before.mean, found.delta, found.low, found.high),
@@ -136,8 +141,8 @@ class NightChanges:
         return {
             **{name: pa.array(each[0, wanted]) for name, each in zip(COUNTS, counts, strict=True)},
             **{name: nullable(each[0, wanted]) for name, each in zip(NUMBERS, numbers, strict=True)},
-            "ci_level": pa.array([self.confidence] * len(wanted), pa.float64()),
-            "is_small": pa.array(fewest[0, wanted] < self.min_slice_size),
+            "ci_level": pa.array([self.reported.confidence] * len(wanted), pa.float64()),
+            "is_small": pa.array(fewest[0, wanted] < self.reported.min_size),
         }
 
 

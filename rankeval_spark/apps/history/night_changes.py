@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.gates import Previous
 from rankeval_spark.apps.notebook.hosts import is_of_spark
+from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.result_rows.night_rows import NightChanges
 from rankeval_spark.results.storage.local_tables import to_rows
 
 if TYPE_CHECKING:
@@ -64,39 +66,35 @@ def segments_by_slice(config: EvaluationConfig) -> dict[str, tuple[str, ...]]:
     return {C.ALL_USERS: (), **{C.CROSSING.join(one): tuple(one) for one in config.slices}}
 
 
-def changes_between(  # noqa: PLR0913 - what is compared, and how
-    now: NightSide,
-    before: NightSide,
-    *,
-    measures: Iterable[Measure],
-    slices: Iterable[str],
-    min_slice_size: int,
-    confidence: float,
+def changes_between(
+    now: NightSide, before: NightSide, config: EvaluationConfig, *, measures: Iterable[Measure], slices: Iterable[str]
 ) -> list[dict[str, Any]]:
     """Compare each model with itself: rows of :mod:`rankeval_spark.result_rows.night_rows`.
 
     There are none of a measure that is no mean or was defined otherwise then, nor of a slice that one of the
     nights does not have.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+        Which slices are small, and the confidence of the intervals.
+    slices : iterable of str
+        Names of slices.
     """
     same = [one for one in measures if now.defines(one, before) and one.is_mean_of_users]
     made = [now.slices[name] for name in dict.fromkeys(slices) if now.makes(name, before)]
     if not same or not made:
         return []
-    options: dict[str, Any] = {
-        "measures": MeasureSet.of(same),
-        "slices": made,
-        "min_slice_size": min_slice_size,
-        "confidence": confidence,
-        "unit": now.unit,
-    }
+    reported = ReportedSlices(made, config.min_slice_size, config.confidence)
+    changes = NightChanges.of(MeasureSet.of(same), reported, now.unit)
     both = now.user_metrics, before.user_metrics
     if is_of_spark(now.user_metrics):
         from rankeval_spark.spark.result_tables import night_changes as on_spark  # noqa: PLC0415 - imports pyspark
 
-        return [row.asDict() for row in on_spark.to_changes(*both, **options).collect()]
+        return [row.asDict() for row in on_spark.to_changes(*both, changes).collect()]
     from rankeval_spark.in_process.result_tables import night_changes  # noqa: PLC0415 - imports the engine
 
-    return to_rows(night_changes.to_changes(*both, **options))
+    return to_rows(night_changes.to_changes(*both, changes))
 
 
 def rules_of(config: EvaluationConfig) -> list[Gate]:
@@ -126,9 +124,8 @@ def since_previous(
     rows = changes_between(
         now,
         NightSide.of(results, night),
+        config,
         measures=[gate.measured(config.preset) for gate in rules],
         slices=[gate.slice for gate in rules],
-        min_slice_size=config.min_slice_size,
-        confidence=config.confidence,
     )
     return Previous(night.evaluation_date, rows)

@@ -9,17 +9,15 @@ from pyspark.sql import functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.result_rows.groups import gap_rows, gap_test_rows
-from rankeval_spark.spark import plans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rankeval_spark.config.gap_tests import GapTestRequest
-    from rankeval_spark.config.request import Request
     from rankeval_spark.spark.plans import Frames
 
 
-def gap_tests(frames: Frames, *, request: Request, has_one_list: bool, wanted: GapTestRequest) -> DataFrame:
+def gap_tests(frames: Frames, wanted: GapTestRequest) -> DataFrame:
     """Look up which groups there are, and plan a test of each gap between them."""
     labels = {one.label for one in wanted.measures}
     of_groups = frames.metrics.where((F.col(C.SLICE) != C.ALL_USERS) & F.col(C.MEASURE).isin(*labels))
@@ -27,12 +25,5 @@ def gap_tests(frames: Frames, *, request: Request, has_one_list: bool, wanted: G
     groups = of_groups.select(*names).toArrow()  # as many as metrics has of these
     rows = groups.append_column("is_compared", to_arrow(gap_rows.is_compared(groups))).to_pylist()
     gaps = gap_test_rows.gaps_of([row for row in rows if wanted.has(row)])
-    return plans.to_gap_tests(
-        frames.scored,
-        frames.scored.sparkSession.createDataFrame(gap_test_rows.gap_test_rows(gaps), gap_test_rows.TESTED),
-        gaps=gaps,
-        request=request,
-        has_one_list=has_one_list,
-        draws=wanted.draws,
-        correction=wanted.correction,
-    )
+    tested = frames.scored.sparkSession.createDataFrame(gap_test_rows.gap_test_rows(gaps), gap_test_rows.TESTED)
+    return frames.gap_tests(tested, gaps, wanted)

@@ -154,7 +154,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
 
     @override
     def _gap_tests(self, wanted: GapTestRequest) -> DataFrame:
-        return gap_tests(self._frames, request=self.request, has_one_list=self._has_one_list, wanted=wanted)
+        return gap_tests(self._frames, wanted)
 
     @override
     def _leaderboard(self, wanted: Sequence[Measure]) -> DataFrame:

@@ -108,10 +108,9 @@ def with_night(
     sides = [NightSide.of(results, night, models=wanted.models) for night in (now, before)]
     rows = changes_between(
         *(sides[0], sides[1]),
+        config,
         measures=asked,
         slices=names,
-        min_slice_size=config.min_slice_size,
-        confidence=config.confidence,
     )
     correction = config.comparisons.correction if config.comparisons else "holm"
     return ComparisonResult(

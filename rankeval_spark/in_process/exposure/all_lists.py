@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.planning import parity_of
 from rankeval_spark.in_process.exposure import item_exposure
+from rankeval_spark.in_process.exposure.audience import UserSegments
 from rankeval_spark.measures.required_facts import TRAINED_ITEMS
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
 from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
-from rankeval_spark.result_rows.metric_rows import slice_names
 
 if TYPE_CHECKING:
     from rankeval_spark.in_process.rows.assembly import Usable
@@ -25,13 +25,7 @@ def to_exposures(usable: Usable) -> pa.Table:
     requested = request.measures.exposures
     if not requested:
         return schema.empty_table()
-    options: dict[str, Any] = {
-        "segments": usable.segments,
-        "absent": request.absent,
-        "slices": request.every_slice,
-        "min_slice_size": request.min_slice_size,
-        "confidence": request.confidence,
-    }
+    segments = UserSegments(usable.segments, request.absent)
     parity = parity_of(request)
     shown = [one for one in requested if one not in parity.measures]
     of_train = [one for one in shown if TRAINED_ITEMS in one.needs]
@@ -43,12 +37,13 @@ def to_exposures(usable: Usable) -> pa.Table:
         cutoffs = [one.k for one in shown]
         ranked = usable.ranked_items(depth=0 if C.WHOLE_LIST in cutoffs else max(cutoffs))
         parts = [
-            item_exposure.to_exposure_rows(ranked, measures=some, catalogue=of, **options)
+            item_exposure.to_exposure_rows(
+                ranked, measures=some, segments=segments, catalogue=of, reported=request.reported
+            )
             for some, of in by_catalogue
             if some
         ]
     if parity.measures:
-        jackknife = JackknifeRows(slice_names(request.every_slice), request.min_slice_size, request.confidence)
-        rows = ParityRows(parity.measures, jackknife).finish(usable.parity_counts(parity))
+        rows = ParityRows(parity.measures, JackknifeRows(request.reported)).finish(usable.parity_counts(parity))
         parts.append(pa.Table.from_batches(rows, schema))
     return pa.concat_tables([schema.empty_table(), *parts])

@@ -113,17 +113,27 @@ class Slice:
         return dict(zip(SLICE, key_columns(self.index, self.keys), strict=False))
 
 
-def to_slices(
-    audience: Audience, *, segments: pa.Table | None, absent: Mapping[str, str], slices: Sequence[Sequence[str]]
-) -> list[Slice]:
+@dataclass(frozen=True)
+class UserSegments:
+    """What is known of the users.
+
+    Attributes
+    ----------
+    table : pa.Table or None
+        ``user_id`` and a text column for each segment.
+    absent : mapping
+        Values of a user without a row, by segment, where the absence is a value.
+    """
+
+    table: pa.Table | None
+    absent: Mapping[str, str]
+
+
+def to_slices(audience: Audience, segments: UserSegments, *, slices: Sequence[Sequence[str]]) -> list[Slice]:
     """Divide the users by each of the slices.
 
     Parameters
     ----------
-    segments : pa.Table or None
-        ``user_id`` and a text column for each segment.
-    absent : mapping
-        Values of a user without a row, by segment, where the absence is a value.
     slices : sequence of sequences of str
         Names of the segments of each slice; ``()`` is everyone.
 
@@ -134,7 +144,7 @@ def to_slices(
     """
     by, n_users, n_models = segment_columns(slices), len(audience.users), len(audience.models)
     names = dict(zip(chain.from_iterable(by), chain.from_iterable(slices), strict=True))
-    values = _values(audience.users, segments, names=tuple(names.values()), absent=absent)
+    values = _values(audience.users, segments, names=tuple(names.values()))
     model, user = np.divmod(np.arange(n_models * n_users), max(n_users, 1))
     columns = {C.MODEL_ID: pc.take(audience.models, to_arrow(model))}
     columns |= {column: pc.take(values[name], to_arrow(user)) for column, name in names.items()}
@@ -144,20 +154,19 @@ def to_slices(
     return [Slice(index, cell, group, keys) for index, (keys, cell) in enumerate(found)]
 
 
-def _values(
-    users: pa.Array, segments: pa.Table | None, *, names: Sequence[str], absent: Mapping[str, str]
-) -> dict[str, pa.Array]:
+def _values(users: pa.Array, segments: UserSegments, *, names: Sequence[str]) -> dict[str, pa.Array]:
     """Give each user the values of their segments, NULL where unknown."""
-    if segments is None or not names:
+    known = segments.table
+    if known is None or not names:
         return {name: pa.nulls(len(users), pa.string()) for name in names}
-    user = places_in(segments[C.USER_ID], users)
+    user = places_in(known[C.USER_ID], users)
     has_list = user >= 0
     _refuse_repeated(user[has_list], users)
-    row = np.full(len(users), segments.num_rows)
+    row = np.full(len(users), known.num_rows)
     row[user[has_list]] = np.flatnonzero(has_list)
     return {
         name: pc.take(
-            pa.concat_arrays([in_one_piece(segments[name]).cast(pa.string()), to_texts([absent.get(name)])]),
+            pa.concat_arrays([in_one_piece(known[name]).cast(pa.string()), to_texts([segments.absent.get(name)])]),
             to_arrow(row),
         )
         for name in names

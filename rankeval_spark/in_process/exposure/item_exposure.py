@@ -6,7 +6,7 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,30 +16,27 @@ from rankeval_spark import schemas
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.engine.batch.codes import starts_of_runs
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
-from rankeval_spark.in_process.exposure.audience import Slice, to_audience, to_slices
+from rankeval_spark.in_process.exposure.audience import Slice, UserSegments, to_audience, to_slices
 from rankeval_spark.in_process.exposure.shown_items import ShownItems, to_list_counts, to_shown_items
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.exposure.exposure_rows import ExposureRows, to_entry_rows
 from rankeval_spark.result_rows.exposure.histograms import ByLength, to_entries
 from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
-from rankeval_spark.result_rows.metric_rows import slice_names
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.reported_slices import ReportedSlices
     from rankeval_spark.measures import Measure
     from rankeval_spark.measures.arrays import IntVector
 
 
-def to_exposure_rows(  # noqa: PLR0913 - what a row of metrics is made of
+def to_exposure_rows(
     ranked: pa.Table,
     *,
     measures: Sequence[Measure],
-    segments: pa.Table | None,
+    segments: UserSegments,
     catalogue: pa.Table | None,
-    absent: Mapping[str, str],
-    slices: Sequence[Sequence[str]],
-    min_slice_size: int,
-    confidence: float,
+    reported: ReportedSlices,
 ) -> pa.Table:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
 
@@ -52,10 +49,12 @@ def to_exposure_rows(  # noqa: PLR0913 - what a row of metrics is made of
         Rows of ``Job.ranked_items`` of all users, down to the largest cutoff at least.
     measures : sequence of Measure
         Of kind ``exposure``; at least one.
-    segments, absent, slices
-        As :func:`audience.to_slices` takes them.
+    segments : UserSegments
+        Those of the users.
     catalogue : pa.Table or None
         ``item_id`` of all items, each as often as it comes; None where no measure needs it.
+    reported : ReportedSlices
+        The slices.
 
     Raises
     ------
@@ -63,13 +62,13 @@ def to_exposure_rows(  # noqa: PLR0913 - what a row of metrics is made of
         If a user with a list has two rows of segments.
     """
     ks = tuple(sorted({one.k for one in measures}, key=lambda k: k or np.inf))
-    finisher = ExposureRows(tuple(measures), JackknifeRows(slice_names(slices), min_slice_size, confidence))
+    finisher = ExposureRows(tuple(measures), JackknifeRows(reported))
     has_lengths = {one.k for one in measures if required_facts.LIST_LENGTHS in one.needs}
     audience = to_audience(ranked)
     shown = to_shown_items(ranked, audience.pair, ks=ks, has_lengths=has_lengths, catalogue=catalogue)
     found = (
         batch
-        for one in to_slices(audience, segments=segments, absent=absent, slices=slices)
+        for one in to_slices(audience, segments, slices=reported.segments)
         for entries in _to_entries(shown, one)
         for batch in finisher.finish([entries])
     )

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.slices import segment_columns
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.in_process.result_tables.grouping import by_key
 from rankeval_spark.result_rows.groups.gap_rows import is_compared
@@ -20,7 +19,6 @@ from rankeval_spark.result_rows.groups.gap_test_rows import (
     gap_test_rows,
     gaps_of,
 )
-from rankeval_spark.result_rows.metric_rows import slice_names
 
 if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
@@ -40,15 +38,12 @@ def to_gap_tests(users: pa.Table, metrics: pa.Table, request: Request, wanted: G
     of_groups = metrics.filter(pc.not_equal(metrics[C.SLICE], C.ALL_USERS))
     of_groups = of_groups.append_column("is_compared", to_arrow(is_compared(of_groups)))
     gaps = gaps_of([row for row in of_groups.to_pylist() if wanted.has(row)])
-    measures = request.measures
-    names = dict(zip(slice_names(request.slices), segment_columns(request.slices), strict=True))
-    columns = dict(zip(measures.labels, measures.columns, strict=True))
-    drawn = GapPermutation(tuple(gaps), columns, names, measures.ks, wanted.draws)
-    partials = list(drawn.draw(iter(users.to_batches())))
+    permutation = GapPermutation.of(gaps, request, wanted.draws)
+    partials = list(permutation.draw(iter(users.to_batches())))
     p_of: dict[int, float | None] = {}
     if partials:
         for key, group in by_key(pa.Table.from_batches(partials), ["test"]):
-            p_of[key[0].as_py()] = drawn.merge(key, group)["p_value"][0].as_py()
+            p_of[key[0].as_py()] = permutation.merge(key, group)["p_value"][0].as_py()
     rows = [
         dict(zip(TESTED_SCHEMA.names, (*row[1:], p_of.get(test)), strict=True))
         for test, row in enumerate(gap_test_rows(gaps))

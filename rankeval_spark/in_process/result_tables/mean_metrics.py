@@ -42,16 +42,14 @@ def of_partials(partials: list[pa.RecordBatch], request: Request, state: Aggrega
 
     Parameters
     ----------
-    state : State, optional
+    state : AggregateLayout, optional
         How moments and counts lie in them; where left out, every user has one list of a model.
     """
     measures = request.measures
     rows = metric_finisher(
         measures,
         state or AggregateLayout.of(measures.columns, measures.weights),
-        request.every_slice,
-        min_slice_size=request.min_slice_size,
-        confidence=request.confidence,
+        request.reported,
     )
     found = rows.finish(partials if request.draws is None else _with_intervals(partials, request))
     return pa.Table.from_batches(found, arrow_schema(schemas.METRICS))

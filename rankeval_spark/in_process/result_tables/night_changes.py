@@ -13,7 +13,6 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
 from rankeval_spark.engine.batch.codes import to_codes
-from rankeval_spark.engine.planning import lists_column
 from rankeval_spark.in_process.result_tables.grouping import by_key
 from rankeval_spark.in_process.result_tables.published_users import users_in_parts
 from rankeval_spark.result_rows.night_rows import EARLIER, GROUP, SCHEMA, NightChanges
@@ -21,30 +20,16 @@ from rankeval_spark.result_rows.night_rows import EARLIER, GROUP, SCHEMA, NightC
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-    from rankeval_spark.config.sections.policies import Unit
-    from rankeval_spark.measures import MeasureSet
-
 _KEY = (C.MODEL_ID, C.USER_ID, C.K)
 
 
-def to_changes(  # noqa: PLR0913 - what is compared, and how
-    now: ds.Dataset,
-    before: ds.Dataset,
-    *,
-    measures: MeasureSet,
-    slices: Sequence[Sequence[str]],
-    min_slice_size: int,
-    confidence: float,
-    unit: Unit = "user",
-) -> pa.Table:
+def to_changes(now: ds.Dataset, before: ds.Dataset, changes: NightChanges) -> pa.Table:
     """Make the rows that ``to_changes`` makes on Spark, of datasets of published rows."""
-    denominators = tuple(map(lists_column, measures.columns)) if unit == "list" else ()
-    changes = NightChanges(measures, slices, min_slice_size, confidence, denominators)
-    segments = list(dict.fromkeys(name for one in slices for name in one))
+    segments = list(dict.fromkeys(name for one in changes.reported.segments for name in one))
     names = [one for (one,) in segment_columns([[name] for name in segments])]
-    read = users_in_parts([now, before], measures=measures.columns, segments=segments, ks=measures.ks)
+    read = users_in_parts([now, before], changes.measures, segments=segments)
     parts = ([_with_segments(night, names) for night in part] for part in read)
-    columns = [*measures.columns, *denominators, *names]
+    columns = [*changes.measures.columns, *changes.denominators, *names]
     partials = [batch for part in parts for batch in changes.aggregate(_side_by_side(part, columns))]
     if not partials:
         return SCHEMA.empty_table()

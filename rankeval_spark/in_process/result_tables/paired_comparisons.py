@@ -17,7 +17,7 @@ from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.in_process.result_tables.grouping import by_key, in_order_of
 from rankeval_spark.in_process.result_tables.published_users import users_in_parts
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
-from rankeval_spark.result_rows.comparison_rows import aggregator_of, comparison_finisher
+from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -38,15 +38,9 @@ def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: C
         As :func:`mean_metrics.to_metrics` takes it.
     """
     request, has_one_list = usable.request, usable.tables.has_one_list
-    rows = comparison_finisher(
-        request.measures,
-        request.every_slice,
-        comparisons,
-        min_slice_size=request.min_slice_size,
-        confidence=request.confidence,
-        weights=denominators(request, has_one_list=has_one_list),
-    )
-    aggregator = aggregator_of(rows, request.every_slice)
+    weights = denominators(request, has_one_list=has_one_list)
+    rows = comparison_finisher(request.measures, request.reported, comparisons, weights=weights)
+    aggregator = rows.aggregator
     if has_one_list:
         partials = usable.user_rows.run(lambda job: lambda batches: job.differences(batches, aggregator=aggregator))
     else:
@@ -57,26 +51,11 @@ def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: C
 
 def to_published_comparisons(user_metrics: ds.Dataset, request: Request, comparisons: Comparisons) -> pa.Table:
     """Make the same rows of published rows of users; the request has the slices and measures that are wanted."""
-    measures, unit = request.measures, request.policies.unit
-    rows = comparison_finisher(
-        measures,
-        request.every_slice,
-        comparisons,
-        min_slice_size=request.min_slice_size,
-        confidence=request.confidence,
-        weights=denominators(request, has_one_list=False),
-    )
-    aggregator = aggregator_of(rows, request.every_slice)
-    parts = users_in_parts(
-        [user_metrics],
-        measures=measures.columns,
-        segments=request.segments,
-        ks=measures.ks,
-        weights=measures.weights,
-        unit=unit,
-    )
+    weights = denominators(request, has_one_list=False)
+    rows = comparison_finisher(request.measures, request.reported, comparisons, weights=weights)
+    parts = users_in_parts([user_metrics], request.measures, segments=request.segments, unit=request.policies.unit)
     hashed = (users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID]))) for (users,) in parts)
-    return _finished([batch for users in hashed for batch in _aggregated(users, aggregator)], rows)
+    return _finished([batch for users in hashed for batch in _aggregated(users, rows.aggregator)], rows)
 
 
 def _aggregated(users: pa.Table, aggregator: DifferenceAggregator) -> Iterator[pa.RecordBatch]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,20 +22,14 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
     from rankeval_spark.config.sections.policies import Unit
+    from rankeval_spark.measures import MeasureSet
 
 _PLACE: Final = "_place"
 _READ: Final = (C.MODEL_ID, C.USER_ID, C.K, *FACTS, C.HAS_TIES)
-_NO_WEIGHTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def users_in_parts(  # noqa: PLR0913 - what is read of them
-    scans: Sequence[ds.Dataset],
-    *,
-    measures: Sequence[str],
-    segments: Sequence[str],
-    ks: Sequence[int],
-    weights: Mapping[str, str] = _NO_WEIGHTS,
-    unit: Unit = "user",
+def users_in_parts(
+    scans: Sequence[ds.Dataset], measures: MeasureSet, *, segments: Sequence[str], unit: Unit = "user"
 ) -> Iterator[list[pa.Table]]:
     """Read some users of all scans at a time: one row per (model, user, k), with their lists averaged.
 
@@ -44,27 +37,25 @@ def users_in_parts(  # noqa: PLR0913 - what is read of them
     ----------
     scans : sequence of pyarrow.dataset.Dataset
         Rows of ``schemas.USER_METRICS``, of one night each.
-    measures : sequence of str
-        Columns of the measures.
+    measures : MeasureSet
+        Measures and cutoffs that are wanted.
     segments : sequence of str
         Names of the segments that are wanted, packed as ``slices.unpacked`` takes them.
-    ks : sequence of int
-        Cutoffs that are wanted.
-    weights, unit
-        As :func:`user_means.to_user_means` takes them.
+    unit : {"user", "list"}
+        As :func:`user_means.to_user_means` takes it.
 
     Yields
     ------
     list of pa.Table
         A table for each scan, all of the same users.
     """
-    stored = (*measures, *weights.values())
-    read = partial(_batches, stored=stored, segments=segments, ks=ks)
+    stored = (*measures.columns, *measures.weights.values())
+    read = partial(_batches, stored=stored, segments=segments, ks=measures.ks)
     batches = (batch for place, scan in enumerate(scans) for batch in read(scan, place))
     for part in in_buckets(batches, most_rows=sys.maxsize):
         place = to_numpy(part[_PLACE])
         yield [
-            _to_users(part.filter(to_arrow(place == one)), measures, weights, unit, has_segments=bool(segments))
+            _to_users(part.filter(to_arrow(place == one)), measures, unit, has_segments=bool(segments))
             for one in range(len(scans))
         ]
 
@@ -91,12 +82,10 @@ def packed_segments(segments: pa.Array, names: Sequence[str]) -> pa.ListArray:
     return pa.ListArray.from_arrays(to_arrow(np.arange(n_rows + 1, dtype=np.int32) * n_names), values)
 
 
-def _to_users(
-    rows: pa.Table, measures: Sequence[str], weights: Mapping[str, str], unit: Unit, *, has_segments: bool
-) -> pa.Table:
+def _to_users(rows: pa.Table, measures: MeasureSet, unit: Unit, *, has_segments: bool) -> pa.Table:
     """Average the lists of each user; whoever is published belongs to the population."""
     evaluated = rows.append_column(IS_EVALUATED, to_arrow(np.ones(rows.num_rows, dtype=np.bool_)))
-    users = to_user_means(evaluated, measures=measures, weights=weights, unit=unit)
+    users = to_user_means(evaluated, measures=measures.columns, weights=measures.weights, unit=unit)
     if not has_segments:
         return users.drop_columns(C.SEGMENTS)
     return users.rename_columns([PACKED if name == C.SEGMENTS else name for name in users.column_names])

@@ -15,7 +15,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import rows_by_key
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
 from rankeval_spark.result_rows.exposure.histograms import COUNTS, Entries, Histograms
-from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows
+from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows, MeasuredSlices
 from rankeval_spark.result_rows.metric_rows import metric_batch
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ class ExposureRows:
             measures = [measure for measure in self.measures if measure.k == k]
             for keys, entries, row in _parts(table.filter(pc.equal(table[C.K], k))):
                 histograms = Histograms.of(keys, entries, row)
-                counts = {name: getattr(histograms, name) for name in ("n_users", "n_lists", "has_users")}
+                slices = MeasuredSlices(keys, histograms.n_users, histograms.n_lists, histograms.has_users)
                 for measure in measures:
                     values = measure.entry.values(histograms.exposure, measure.options).reshape(-1, N_GROUPS + 1)
-                    yield metric_batch(self.rows.columns(measure, keys, values, **counts))
+                    yield metric_batch(self.rows.columns(measure, slices, values))
 
 
 def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:

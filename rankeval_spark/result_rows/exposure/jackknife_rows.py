@@ -17,6 +17,7 @@ from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.reported_slices import ReportedSlices
     from rankeval_spark.measures import Measure
 
 SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)
@@ -24,58 +25,62 @@ SLICE: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES)
 
 
 @dataclass(frozen=True)
+class MeasuredSlices:
+    """Slices of models, and who is in each.
+
+    Attributes
+    ----------
+    keys : RecordBatch
+        Columns ``model_id``, ``slice_index`` and ``slice_values``, a row a slice.
+    n_users : int64, shape (n_rows,)
+        Users with a list.
+    n_lists : int64, shape (n_rows,)
+        Their lists.
+    has_users : bool, shape (n_rows, N_GROUPS)
+        Whether the group has any of these users.
+    """
+
+    keys: pa.RecordBatch
+    n_users: np.ndarray
+    n_lists: np.ndarray
+    has_users: np.ndarray
+
+
+@dataclass(frozen=True)
 class JackknifeRows:
-    """Makes rows of ``metrics`` of values; ``slices`` are the names by index."""
+    """Makes rows of ``metrics`` of values."""
 
-    slices: tuple[str, ...]
-    min_slice_size: int
-    confidence: float
+    reported: ReportedSlices
 
-    def columns(  # noqa: PLR0913 - what a row of metrics is made of
-        self,
-        measure: Measure,
-        rows: pa.RecordBatch,
-        values: np.ndarray,
-        *,
-        n_users: np.ndarray,
-        n_lists: np.ndarray,
-        has_users: np.ndarray,
-    ) -> dict[str, pa.Array]:
+    def columns(self, measure: Measure, slices: MeasuredSlices, values: np.ndarray) -> dict[str, pa.Array]:
         """Make the columns of ``schemas.METRICS`` from the model on.
 
         Parameters
         ----------
-        rows : RecordBatch
-            Columns ``model_id``, ``slice_index`` and ``slice_values``.
         values : float64, shape (n_rows, 1 + N_GROUPS)
-            With everyone, then without each group.
-        n_users : int64, shape (n_rows,)
-            Users with a list.
-        n_lists : int64, shape (n_rows,)
-            Their lists.
-        has_users : bool, shape (n_rows, N_GROUPS)
-            Whether the group has any of them.
+            Of each slice with everyone, then without each group.
         """
+        confidence = self.reported.confidence
         spread = intervals.delete_a_group(
-            values[:, 0], values[:, 1:], has_users, self.confidence, measure.entry.definition.bounds
+            values[:, 0], values[:, 1:], slices.has_users, confidence, measure.entry.definition.bounds
         )
-        n = rows.num_rows
+        n = slices.keys.num_rows
         method = np.where(np.isnan(spread.low), "none", "jackknife")
         no_count = pa.nulls(n, pa.int64())
         return {
-            **metric_rows.slice_columns(rows, self.slices),
+            **metric_rows.slice_columns(slices.keys, self.reported.names),
             C.MEASURE: pa.array([measure.label] * n, pa.string()),
             C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
             C.VALUE: metric_rows.nullable(values[:, 0]),
-            "n_users": pa.array(n_users),
-            C.N_LISTS: pa.array(n_lists),
+            "n_users": pa.array(slices.n_users),
+            C.N_LISTS: pa.array(slices.n_lists),
             **dict.fromkeys(("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users"), no_count),
             "tie_share": pa.nulls(n, pa.float64()),
-            "is_small": pa.array(n_users < self.min_slice_size),
+            "is_small": pa.array(slices.n_users < self.reported.min_size),
             "std_dev": pa.nulls(n, pa.float64()),
             "std_error": metric_rows.nullable(spread.std_error),
             "ci_low": metric_rows.nullable(spread.low),
             "ci_high": metric_rows.nullable(spread.high),
-            "ci_level": pa.array(np.full(n, self.confidence)),
+            "ci_level": pa.array(np.full(n, confidence)),
             "ci_method": pa.array(method.tolist(), pa.string()),
         }

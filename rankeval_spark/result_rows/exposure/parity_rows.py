@@ -17,7 +17,7 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS
 from rankeval_spark.measures import Rates
 from rankeval_spark.measures.item_groups import BY_POPULARITY
-from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows
+from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows, MeasuredSlices
 from rankeval_spark.result_rows.metric_rows import metric_batch
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ class ParityRows:
         everyone = sums.sum(axis=1, keepdims=True)
         without = np.concatenate([everyone, everyone - sums], axis=1)
         ends = np.cumsum([_n_sums(measure) for measure in self.measures])
+        slices = MeasuredSlices(keys, n_users.sum(axis=1), n_lists.sum(axis=1), n_users > 0)
         for measure, own in zip(self.measures, np.split(without, ends[:-1], axis=2), strict=True):
             taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
             values = measure.entry.values(Rates(taken, possible), measure.options).reshape(-1, 1 + N_GROUPS)
-            counts = {"n_users": n_users.sum(axis=1), "n_lists": n_lists.sum(axis=1), "has_users": n_users > 0}
-            yield metric_batch(self.rows.columns(measure, keys, values, **counts))
+            yield metric_batch(self.rows.columns(measure, slices, values))
 
 
 def _n_sums(measure: Measure) -> int:

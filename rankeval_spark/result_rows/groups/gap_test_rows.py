@@ -15,14 +15,24 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.reported_slices import slice_names
 from rankeval_spark.engine.aggregation.bootstrap_sums import Users
-from rankeval_spark.engine.aggregation.slices import Key, doubles, encoded, groups_of, in_chunks, unpacked
+from rankeval_spark.engine.aggregation.slices import (
+    Key,
+    doubles,
+    encoded,
+    groups_of,
+    in_chunks,
+    segment_columns,
+    unpacked,
+)
 from rankeval_spark.engine.comparisons.comparison_state import MOST_HELD
 from rankeval_spark.result_rows.metric_rows import nullable
 from rankeval_spark.statistics import multiple_testing
 from rankeval_spark.statistics.groups.gap_permutation import Relabelled, gap_p, relabel
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
     from rankeval_spark.statistics.multiple_testing import Correction
     from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
@@ -140,6 +150,14 @@ class GapPermutation:
     slices: Mapping[str, tuple[str, ...]]
     ks: tuple[int, ...]
     draws: Draws
+
+    @classmethod
+    def of(cls, gaps: Sequence[ComparedGroups], request: Request, draws: Draws) -> GapPermutation:
+        """Test gaps between groups of the slices of a request."""
+        measures = request.measures
+        columns = dict(zip(measures.labels, measures.columns, strict=True))
+        slices = dict(zip(slice_names(request.slices), segment_columns(request.slices), strict=True))
+        return cls(tuple(gaps), columns, slices, measures.ks, draws)
 
     @cached_property
     def measures(self) -> tuple[str, ...]:

@@ -29,10 +29,11 @@ from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows.exposure.exposure_rows import ENTRY_TYPE, ExposureRows, to_entry_rows
 from rankeval_spark.result_rows.exposure.histograms import ByLength, Entries, Times, to_entries
 from rankeval_spark.result_rows.exposure.jackknife_rows import SLICE, JackknifeRows
-from rankeval_spark.result_rows.metric_rows import ROW_TYPE, slice_names
+from rankeval_spark.result_rows.metric_rows import ROW_TYPE
 from rankeval_spark.spark.spark_types import with_columns
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.reported_slices import ReportedSlices
     from rankeval_spark.measures import Measure
 
 _GROUPS: Final = "_groups"
@@ -42,14 +43,8 @@ _LENGTHS: Final = "_lengths"
 """Field of them with the lists of a group by their lengths."""
 
 
-def to_exposure_rows(  # noqa: PLR0913 - what a row of metrics is made of
-    lists: DataFrame,
-    *,
-    measures: Sequence[Measure],
-    catalogue: DataFrame | None,
-    slices: Sequence[Sequence[str]],
-    min_slice_size: int,
-    confidence: float,
+def to_exposure_rows(
+    lists: DataFrame, *, measures: Sequence[Measure], catalogue: DataFrame | None, reported: ReportedSlices
 ) -> DataFrame:
     """Make one row of ``schemas.METRICS``, from the model on, per (model, slice, slice values, measure, k).
 
@@ -65,14 +60,14 @@ def to_exposure_rows(  # noqa: PLR0913 - what a row of metrics is made of
         Of kind ``exposure``.
     catalogue : DataFrame or None
         ``item_id`` of all items, each as often as it comes; None where no measure needs it.
-    slices : sequence of sequences of str
-        Names of the segments of each slice; ``()`` is everyone.
+    reported : ReportedSlices
+        The slices.
     """
     ks = sorted({measure.k for measure in measures})
     lengths_at = sorted({measure.k for measure in measures if required_facts.LIST_LENGTHS in measure.needs})
-    finisher = ExposureRows(tuple(measures), JackknifeRows(slice_names(slices), min_slice_size, confidence))
+    finisher = ExposureRows(tuple(measures), JackknifeRows(reported))
     return (
-        lists.transform(_to_places, ks=ks, lengths_at=lengths_at, slices=slices)
+        lists.transform(_to_places, ks=ks, lengths_at=lengths_at, slices=reported.segments)
         .transform(_to_items, ks=ks, lengths_at=lengths_at)
         .transform(_with_catalogue, catalogue=catalogue)
         .mapInArrow(_Counted(tuple(ks), frozenset(lengths_at)).to_entries, ENTRY_TYPE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, functions as F
 
@@ -15,22 +15,19 @@ from rankeval_spark.engine.planning import denominators, parity_of, scoring_of
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.measures.required_facts import TRAINED_ITEMS
-from rankeval_spark.result_rows import comparison_rows
+from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.exposure.jackknife_rows import JackknifeRows
 from rankeval_spark.result_rows.exposure.parity_rows import ParityRows
-from rankeval_spark.result_rows.metric_rows import slice_names
 from rankeval_spark.spark.exposure import group_parity, item_exposure
 from rankeval_spark.spark.plans.user_rows import to_user_rows
 from rankeval_spark.spark.result_tables import gap_tests, group_metrics, mean_metrics, paired_comparisons, scored_lists
 from rankeval_spark.spark.rows import population
 
 if TYPE_CHECKING:
-    from rankeval_spark.config import Comparisons
+    from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
     from rankeval_spark.result_rows.groups.gap_test_rows import ComparedGroups
     from rankeval_spark.spark.plans.input_frames import InputFrames
-    from rankeval_spark.statistics.multiple_testing import Correction
-    from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
 
 @dataclass(frozen=True)
@@ -74,6 +71,10 @@ class Frames:
         if not self._has_values:
             return None
         return _comparisons(self._users, self.request, has_one_list=self.has_one_list)
+
+    def gap_tests(self, tested: DataFrame, gaps: Sequence[ComparedGroups], wanted: GapTestRequest) -> DataFrame:
+        """Test gaps between groups of users, all of slices of the request; ``tested`` has their rows."""
+        return gap_tests.to_gap_tests(self._users, tested, gaps, self.request, wanted)
 
     @property
     def _has_values(self) -> bool:
@@ -132,7 +133,9 @@ def to_metrics(inputs: InputFrames, *, request: Request, exposures: DataFrame | 
         The rows of :func:`to_exposures`.
     """
     partials = to_user_rows(inputs, request, are_merged=True).to_partials()
-    metrics = mean_metrics.to_metrics_of_partials(partials, draws=request.draws, **_summary_options(request))
+    metrics = mean_metrics.to_metrics_of_partials(
+        partials, measures=request.measures, reported=request.reported, draws=request.draws
+    )
     return metrics if exposures is None else metrics.unionByName(exposures)
 
 
@@ -140,10 +143,8 @@ def to_comparisons(inputs: InputFrames, *, request: Request) -> DataFrame | None
     """Make ``schemas.COMPARISONS`` from the baseline on where lists are scored; None where nothing is compared."""
     if request.comparisons is None:
         return None
-    options = _comparison_options(request, request.comparisons)
-    finisher = comparison_rows.comparison_finisher(**options)
-    aggregator = comparison_rows.aggregator_of(finisher, options["slices"])
-    partials = to_user_rows(inputs, request, are_merged=True).to_differences(aggregator)
+    finisher = comparison_finisher(request.measures, request.reported, request.comparisons)
+    partials = to_user_rows(inputs, request, are_merged=True).to_differences(finisher.aggregator)
     return paired_comparisons.to_comparisons_of_partials(partials, finisher)
 
 
@@ -185,11 +186,6 @@ def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
     requested = request.measures.exposures
     if not requested:
         return None
-    options: dict[str, Any] = {
-        "slices": request.every_slice,
-        "min_slice_size": request.min_slice_size,
-        "confidence": request.confidence,
-    }
     parities = parity_of(request)
     shown = [one for one in requested if one not in parities.measures]
     of_train = [one for one in shown if TRAINED_ITEMS in one.needs]
@@ -202,15 +198,15 @@ def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
         depth = 0 if C.WHOLE_LIST in cutoffs else max(cutoffs)
         lists = to_user_rows(inputs, request, needs=frozenset()).to_item_lists(depth=depth)
         frames = [
-            item_exposure.to_exposure_rows(lists, measures=some, catalogue=of, **options)
+            item_exposure.to_exposure_rows(lists, measures=some, catalogue=of, reported=request.reported)
             for some, of in by_catalogue
             if some
         ]
     if parities.measures:
         needs = frozenset(need for one in parities.measures for need in one.needs)
         counts = to_user_rows(inputs, request, needs=needs).to_parity(parities)
-        jackknife = JackknifeRows(slice_names(request.every_slice), request.min_slice_size, request.confidence)
-        frames.append(group_parity.to_parity_rows(counts, rows=ParityRows(parities.measures, jackknife)))
+        rows = ParityRows(parities.measures, JackknifeRows(request.reported))
+        frames.append(group_parity.to_parity_rows(counts, rows=rows))
     return reduce(DataFrame.unionByName, frames)
 
 
@@ -236,47 +232,14 @@ def _carries_partials(request: Request, *, has_one_list: bool) -> bool:
     return has_one_list and request.draws is None and bool(request.measures.columns)
 
 
-def _summary_options(request: Request) -> dict[str, Any]:
-    return {
-        "measures": request.measures,
-        "slices": request.slices,
-        "min_slice_size": request.min_slice_size,
-        "confidence": request.confidence,
-    }
-
-
 def _means(users: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame:
     """Make the rows of ``metrics`` that are means over users; of the moments that came with them, if there are any."""
-    options = _summary_options(request)
+    measures, reported = request.measures, request.reported
     if C.PARTIALS in users.columns:
-        return mean_metrics.to_metrics_of_partials(users.select(F.inline(C.PARTIALS)), **options)
+        partials = users.select(F.inline(C.PARTIALS))
+        return mean_metrics.to_metrics_of_partials(partials, measures=measures, reported=reported)
     weights = denominators(request, has_one_list=has_one_list)
-    return mean_metrics.to_metrics(users, weights=weights, draws=request.draws, **options)
-
-
-def to_gap_tests(  # noqa: PLR0913 - what is tested, and how
-    scored: DataFrame,
-    tested: DataFrame,
-    *,
-    gaps: Sequence[ComparedGroups],
-    request: Request,
-    has_one_list: bool,
-    draws: Draws,
-    correction: Correction,
-) -> DataFrame:
-    """Test gaps between groups of users, as :func:`gap_tests.to_gap_tests` does; all are of slices of the request."""
-    measures = request.measures
-    return gap_tests.to_gap_tests(
-        _users(scored, request, has_one_list=has_one_list),
-        tested,
-        gaps=gaps,
-        columns=dict(zip(measures.labels, measures.columns, strict=True)),
-        slices=request.slices,
-        ks=measures.ks,
-        draws=draws,
-        correction=correction,
-        alpha=1 - request.confidence,
-    )
+    return mean_metrics.to_metrics(users, measures=measures, reported=reported, weights=weights, draws=request.draws)
 
 
 def _users(scored: DataFrame, request: Request, *, has_one_list: bool) -> DataFrame:
@@ -292,14 +255,5 @@ def _comparisons(users: DataFrame, request: Request, *, has_one_list: bool) -> D
     if asked is None:
         return None
     weights = denominators(request, has_one_list=has_one_list)
-    return paired_comparisons.to_comparisons(users, weights=weights, **_comparison_options(request, asked))
-
-
-def _comparison_options(request: Request, asked: Comparisons) -> dict[str, Any]:
-    return {
-        "measures": request.measures,
-        "slices": request.every_slice,
-        "comparisons": asked,
-        "min_slice_size": request.min_slice_size,
-        "confidence": request.confidence,
-    }
+    finisher = comparison_finisher(request.measures, request.reported, asked, weights=weights)
+    return paired_comparisons.to_comparisons(users, finisher)

@@ -11,17 +11,19 @@ from pyspark.sql import Column, DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation import aggregate_state
 from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
+from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
+from rankeval_spark.engine.aggregation.slices import segment_columns
 from rankeval_spark.engine.planning import lists_column
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.spark.result_tables import bootstrap, partial_aggregates
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.reported_slices import ReportedSlices
     from rankeval_spark.config.sections.policies import Unit
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
-EVERYONE: tuple[str, ...] = ()
 NO_WEIGHTS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -57,13 +59,11 @@ def _over_lists(name: str, weight: str | None) -> Column:
     return F.when(F.avg(weight) > 0, F.avg(F.col(name) * F.col(weight)) / F.avg(weight)).otherwise(F.avg(name))
 
 
-def to_metrics(  # noqa: PLR0913 - what is summarised, and how
+def to_metrics(
     users: DataFrame,
     *,
     measures: MeasureSet,
-    slices: Sequence[Sequence[str]],
-    min_slice_size: int,
-    confidence: float,
+    reported: ReportedSlices,
     weights: Mapping[str, str] | None = None,
     draws: Draws | None = None,
 ) -> DataFrame:
@@ -74,47 +74,26 @@ def to_metrics(  # noqa: PLR0913 - what is summarised, and how
     users : DataFrame
         One row per (model, user, k), as :func:`to_user_means` makes them or, where every user has one list, the scored
         rows.
-    slices : sequence of sequences of str
-        Segments and crossings of segments to report on; everyone is always reported.
-    min_slice_size : int
-        Slices with fewer users in the mean are marked ``is_small``.
-    confidence : float in (0, 1)
-        Nominal coverage of the intervals.
+    reported : ReportedSlices
+        The slices; those that are small are marked ``is_small``.
     weights : mapping, optional
         As :func:`planning.denominators` gives them; those of the measures where left out.
     draws : Draws, optional
         Of a bootstrap, for standard errors and intervals; those of the moments where left out.
     """
-    all_slices = every_slice(slices)
-    weights = measures.weights if weights is None else weights
-    lists = [name for name in map(lists_column, measures.columns) if name in users.columns]
-    partials = partial_aggregates.to_partials(
-        users,
-        measures=measures.columns,
-        weights=weights,
-        lists=lists,
-        slices=all_slices,
-        ks=measures.ks,
-        draws=draws,
-    )
-    return to_metrics_of_partials(
-        partials,
-        measures=measures,
-        slices=slices,
-        min_slice_size=min_slice_size,
-        confidence=confidence,
-        state=AggregateLayout.of(measures.columns, weights, has_lists=bool(lists)),
-        draws=draws,
-    )
+    weights = dict(measures.weights if weights is None else weights)
+    lists = tuple(name for name in map(lists_column, measures.columns) if name in users.columns)
+    by = tuple(segment_columns(reported.segments))
+    aggregator = PartialAggregator(measures.columns, weights, by, measures.ks, draws, lists)
+    partials = partial_aggregates.to_partials(users, aggregator, slices=reported.segments)
+    return to_metrics_of_partials(partials, measures=measures, reported=reported, state=aggregator.state, draws=draws)
 
 
-def to_metrics_of_partials(  # noqa: PLR0913 - what is summarised, and how
+def to_metrics_of_partials(
     partials: DataFrame,
     *,
     measures: MeasureSet,
-    slices: Sequence[Sequence[str]],
-    min_slice_size: int,
-    confidence: float,
+    reported: ReportedSlices,
     state: AggregateLayout | None = None,
     draws: Draws | None = None,
 ) -> DataFrame:
@@ -124,7 +103,7 @@ def to_metrics_of_partials(  # noqa: PLR0913 - what is summarised, and how
     ----------
     partials : DataFrame
         Rows of ``aggregate_state.PARTIAL``, of a bootstrap those of :data:`bootstrap.WITH_STATES`.
-    state : State, optional
+    state : AggregateLayout, optional
         How moments and counts lie in them; where left out, every user has one list of a model.
     draws : Draws, optional
         Of the bootstrap.
@@ -133,17 +112,7 @@ def to_metrics_of_partials(  # noqa: PLR0913 - what is summarised, and how
         together = partials.repartition(*aggregate_state.GROUP)
     else:
         n_measures = len(measures.columns)
-        together = bootstrap.with_intervals(partials, n_measures=n_measures, draws=draws, level=confidence)
-    rows = metric_rows.metric_finisher(
-        measures,
-        state or AggregateLayout.of(measures.columns, measures.weights),
-        every_slice(slices),
-        min_slice_size=min_slice_size,
-        confidence=confidence,
-    )
+        together = bootstrap.with_intervals(partials, n_measures=n_measures, draws=draws, level=reported.confidence)
+    layout = state or AggregateLayout.of(measures.columns, measures.weights)
+    rows = metric_rows.metric_finisher(measures, layout, reported)
     return together.mapInArrow(rows.finish, metric_rows.ROW_TYPE)
-
-
-def every_slice(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Put everyone before the requested slices."""
-    return [EVERYONE, *(tuple(one) for one in slices)]

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import PACKED, in_chunks, unpacked
-from rankeval_spark.engine.planning import lists_column
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.result_rows.night_rows import EARLIER, GROUP, PARTIAL, ROW_TYPE, NightChanges, earlier
 from rankeval_spark.spark.result_tables import mean_metrics
@@ -23,40 +22,22 @@ from rankeval_spark.spark.spark_types import with_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.config.sections.policies import Unit
-    from rankeval_spark.measures import MeasureSet
 
-
-def to_changes(  # noqa: PLR0913 - what is compared, and how
-    now: DataFrame,
-    before: DataFrame,
-    *,
-    measures: MeasureSet,
-    slices: Sequence[Sequence[str]],
-    min_slice_size: int,
-    confidence: float,
-    unit: Unit = "user",
-) -> DataFrame:
+def to_changes(now: DataFrame, before: DataFrame, changes: NightChanges) -> DataFrame:
     """Make one row per (model, slice, slice values, measure, k) that has users on either night.
 
     ``n_users``, ``value`` are those of now, ``n_earlier_users``, ``earlier_value`` of before; ``n_common_users`` have a
     value on both nights, in the same slice. The other numbers are those of :class:`night_changes.Shift` and of the
-    relative change; NULL where undefined, and there is no p below ``min_slice_size`` users on either night.
+    relative change; NULL where undefined, and there is no p where the slice is small on either night.
 
     Parameters
     ----------
     now, before : DataFrame
         Rows of ``schemas.USER_METRICS`` of one night each.
-    measures : MeasureSet
-        Measures that both nights requested and whose published value is a mean.
-    slices : sequence of sequences of str
-        Names of the segments of each slice; ``()`` is everyone. A user is in the slice of their segments of that night.
-    unit : {"user", "list"}
-        Whether the means of both nights are over users or over lists.
+    changes : NightChanges
+        What is compared, and how.
     """
-    columns = measures.columns
-    denominators = tuple(map(lists_column, columns)) if unit == "list" else ()
-    changes = NightChanges(measures, slices, min_slice_size, confidence, denominators)
+    columns, denominators = changes.measures.columns, changes.denominators
 
     def aggregate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk in in_chunks(batches):
@@ -65,9 +46,9 @@ def to_changes(  # noqa: PLR0913 - what is compared, and how
     def finish(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:  # Spark takes no method here
         return changes.finish(key, group)
 
-    segments, sliced_by = segments_of(slices)
+    segments, sliced_by = segments_of(changes.reported.segments)
     own, other = (
-        frame.transform(_to_users, columns=columns, ks=measures.ks).select(
+        frame.transform(_to_users, columns=columns, ks=changes.measures.ks).select(
             C.MODEL_ID, C.USER_ID, C.K, *segments, *columns, *denominators
         )
         for frame in (now, before)

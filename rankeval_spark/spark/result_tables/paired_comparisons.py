@@ -7,7 +7,6 @@ group at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, functions as F
@@ -16,43 +15,25 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.engine.comparisons.comparison_state import GROUP, PARTIAL
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.result_rows.comparison_rows import ROW_TYPE, ComparisonRows, aggregator_of, comparison_finisher
+from rankeval_spark.result_rows.comparison_rows import ROW_TYPE
 from rankeval_spark.spark.rows.slice_columns import segments_of
 from rankeval_spark.spark.rows.usable_rows import user_hash
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.config import Comparisons
-    from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.result_rows.comparison_rows import ComparisonRows
 
 
-def to_comparisons(  # noqa: PLR0913 - what is compared, and how
-    users: DataFrame,
-    *,
-    measures: MeasureSet,
-    slices: Sequence[Sequence[str]],
-    comparisons: Comparisons,
-    min_slice_size: int,
-    confidence: float,
-    weights: Mapping[str, str] | None = None,
-) -> DataFrame:
+def to_comparisons(users: DataFrame, finisher: ComparisonRows) -> DataFrame:
     """Make the rows of ``schemas.COMPARISONS`` from the baseline on: one per (pair, slice, values, measure, k, test).
 
     Parameters
     ----------
     users : DataFrame
         One row per (model, user, k) as ``mean_metrics.to_user_means`` makes them.
-    slices : sequence of sequences of str
-        Names of the segments of each slice; ``()`` is everyone.
-    comparisons : Comparisons
-        Which models are compared, by which tests; what is done about the number of tests.
-    min_slice_size : int
-        Slices with fewer users are marked, and have no p.
-    confidence : float in (0, 1)
-        Nominal coverage of the intervals; a verdict is given where the adjusted p is at most one minus it.
-    weights : mapping, optional
-        As ``planning.denominators`` gives them; those of the measures where left out.
+    finisher : ComparisonRows
+        What is compared, and how.
 
     Notes
     -----
@@ -61,16 +42,13 @@ def to_comparisons(  # noqa: PLR0913 - what is compared, and how
     (GMAP) have no rows. A pair has rows of a slice where the model has users in it although the baseline may have none;
     of two models of which neither is the baseline both must.
     """
-    finisher = comparison_finisher(
-        measures, slices, comparisons, min_slice_size=min_slice_size, confidence=confidence, weights=weights
-    )
-    segments, _ = segments_of(slices)
+    segments, _ = segments_of(finisher.reported.segments)
     partials = (
         users.where(F.col(IS_EVALUATED))
         .select(C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, *segments, *finisher.asked.stored)
         .repartition(C.USER_ID)
         .sortWithinPartitions(USER_HASH, C.USER_ID)
-        .mapInArrow(aggregator_of(finisher, slices).aggregate_rows, PARTIAL)
+        .mapInArrow(finisher.aggregator.aggregate_rows, PARTIAL)
     )
     return to_comparisons_of_partials(partials, finisher)
 

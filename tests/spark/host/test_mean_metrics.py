@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import schemas
+from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark.result_tables import mean_metrics
 from tests.support.frames import after_run, assert_columns, assert_key, scored_rows, tuples
@@ -20,7 +21,7 @@ ASKED = MeasureSet.parse(["P@1", "Success@1"])
 
 def metrics(users: DataFrame, slices: Sequence[Sequence[str]] = (), measures: MeasureSet = ASKED) -> DataFrame:
     """Summarise with a smallest slice of 2 users."""
-    return mean_metrics.to_metrics(users, measures=measures, slices=slices, min_slice_size=2, confidence=0.95)
+    return mean_metrics.to_metrics(users, measures=measures, reported=ReportedSlices([(), *slices], 2, 0.95))
 
 
 def both(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:

@@ -12,7 +12,9 @@ from scipy import stats
 
 from rankeval_spark import schemas
 from rankeval_spark.config import Comparisons
+from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.measures import MeasureSet
+from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.spark.result_tables import paired_comparisons
 from rankeval_spark.statistics.comparisons import sign_randomization
 from rankeval_spark.statistics.resampling import hashed_random
@@ -59,9 +61,7 @@ def users(spark: SparkSession, partitions: int = 3) -> DataFrame:
 
 def comparisons(frame: DataFrame, **options: Any) -> DataFrame:  # noqa: ANN401 - of Comparisons
     asked = Comparisons(**{"baseline": "base", **options})
-    return paired_comparisons.to_comparisons(
-        frame, measures=ASKED, slices=SLICES, comparisons=asked, min_slice_size=5, confidence=0.95
-    )
+    return paired_comparisons.to_comparisons(frame, comparison_finisher(ASKED, ReportedSlices(SLICES, 5, 0.95), asked))
 
 
 def rows_of(frame: DataFrame) -> dict[tuple[str, ...], Row]:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from rankeval_spark.engine.aggregation.aggregate_state import STATE
+from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
+from rankeval_spark.engine.aggregation.slices import segment_columns
 from rankeval_spark.spark.result_tables import partial_aggregates
 from rankeval_spark.statistics.moments import Moments
 from tests.support.frames import scored_rows, tuples
@@ -50,11 +52,15 @@ def expected(frame: DataFrame) -> dict[tuple[Any, ...], list[float]]:
     return groups
 
 
+def aggregator(ks: tuple[int, ...]) -> PartialAggregator:
+    return PartialAggregator(("p",), {}, tuple(segment_columns(SLICES)), ks, None)
+
+
 @pytest.mark.parametrize("n_partitions", [1, 5])
 def test_partials_merge_to_the_moments_of_each_group(spark: SparkSession, n_partitions: int) -> None:
     frame = users(spark).repartition(n_partitions)
     with no_spark_jobs(spark):
-        partials = partial_aggregates.to_partials(frame, measures=["p"], slices=SLICES, ks=(1, 0))
+        partials = partial_aggregates.to_partials(frame, aggregator((1, 0)), slices=SLICES)
     assert python_nodes(partials) == ["MapInArrow"]
     found, wanted = merged(partials), expected(frame)
     assert found.keys() == wanted.keys()
@@ -66,5 +72,5 @@ def test_partials_merge_to_the_moments_of_each_group(spark: SparkSession, n_part
 
 
 def test_no_row_gives_no_group(spark: SparkSession) -> None:
-    partials = partial_aggregates.to_partials(scored_rows(spark), measures=["p"], slices=SLICES, ks=(1,))
+    partials = partial_aggregates.to_partials(scored_rows(spark), aggregator((1,)), slices=SLICES)
     assert tuples(partials, "k") == []

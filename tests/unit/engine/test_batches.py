@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings, strategies as st
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.engine.batch.user_hashes import GROUP
 from rankeval_spark.engine.scoring.scorer import Scored, Scorer
 from rankeval_spark.measures import Background, Item, Measure, MeasureSet, Ranking, registry
@@ -135,7 +136,7 @@ SLICE_FIELDS: Final = {
     C.SLICE_VALUES: pa.list_(pa.string()),
     C.K: pa.int32(),
 }
-ROWS: Final = JackknifeRows(("all",), 1, 0.95)
+ROWS: Final = JackknifeRows(ReportedSlices([()], 1, 0.95))
 HISTOGRAMS: Final = pa.schema(
     {**SLICE_FIELDS, **dict.fromkeys(("without", "times", *COUNTS, "catalogue_size"), pa.float64())}
 )

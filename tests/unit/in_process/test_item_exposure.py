@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.in_process.exposure import item_exposure
+from rankeval_spark.in_process.exposure.audience import UserSegments
 from rankeval_spark.measures import Measure
 from rankeval_spark.result_rows.counting import counted, summed
 from rankeval_spark.result_rows.pair_sums import pair_sums
@@ -37,14 +39,12 @@ LISTS = st.fixed_dictionaries(
 
 def rows_of(ranked: pa.Table, measures: tuple[str, ...] = MEASURES, **options: Any) -> pa.Table:  # noqa: ANN401 - of to_rows
     chosen = {
-        "segments": None,
+        "segments": UserSegments(None, {}),
         "catalogue": texts("item_id", [(item,) for item in (*CATALOGUE, "never", None)]),
-        "absent": {},
         "slices": [()],
-        "min_slice_size": 5,
-        "confidence": 0.95,
         **options,
     }
+    chosen["reported"] = ReportedSlices(chosen.pop("slices"), 5, 0.95)
     return item_exposure.to_exposure_rows(ranked, measures=[Measure.parse(one) for one in measures], **chosen)
 
 
@@ -66,8 +66,7 @@ def test_values_and_errors_are_those_of_plain_python(lists: Lists, small: int) -
         patch.setattr("rankeval_spark.result_rows.counting._SMALL", small)
         rows = rows_of(
             ranked_items(lists),
-            segments=segments,
-            absent={"tier": "none"},
+            segments=UserSegments(segments, {"tier": "none"}),
             slices=[(), ("country",), ("tier", "country")],
         )
     found = by_key(rows)
@@ -130,14 +129,16 @@ def test_lists_that_keep_their_ranks_count_where_they_have_an_item() -> None:
 
 
 def test_an_empty_table_has_no_rows() -> None:
-    rows = rows_of(ranked_items({}), slices=[(), ("country",)], segments=texts("user_id country", [("u1", "FR")]))
+    rows = rows_of(
+        ranked_items({}), slices=[(), ("country",)], segments=UserSegments(texts("user_id country", [("u1", "FR")]), {})
+    )
     assert rows.num_rows == 0
     assert rows.schema == rows_of(ranked_items({"m": {"u1": "a"}})).schema
 
 
 def test_a_user_with_two_rows_of_segments_is_refused_if_there_is_a_list() -> None:
     segments = texts("user_id country", [("u1", "FR"), ("u2", "FR"), ("u2", "DE"), (None, "DE"), (None, "DE")])
-    options = {"slices": [("country",)], "segments": segments}
+    options: dict[str, Any] = {"slices": [("country",)], "segments": UserSegments(segments, {})}
     assert rows_of(ranked_items({"m": {"u1": "a"}}), **options).num_rows == len(MEASURES)
     with pytest.raises(RefusedError, match="user 'u2' stands twice in the segment table; expected each user once"):
         rows_of(ranked_items({"m": {"u1": "a", "u2": "a"}}), **options)

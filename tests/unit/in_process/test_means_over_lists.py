@@ -14,6 +14,7 @@ from scipy import stats
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Policies
+from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine import planning
 from rankeval_spark.engine.aggregation import partial_aggregates
@@ -42,13 +43,11 @@ def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict
     finisher = metric_rows.MetricRows(
         state=AggregateLayout.of(ASKED.columns, weights, has_lists=True),
         labels=ASKED.labels,
-        slices=("all",),
+        reported=ReportedSlices([()], 1, LEVEL),
         asked=frozenset({(1, 0), (1, 1)}),
         is_proportion=np.array([False, True]),
         is_ratio=np.full(2, unit == "list"),
         links=("identity", "identity"),
-        min_slice_size=1,
-        confidence=LEVEL,
     )
     found = [row for batch in finisher.finish(iter(batches)) for row in batch.to_pylist()]
     return {row[C.MEASURE]: row for row in found}

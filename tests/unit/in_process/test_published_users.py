@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.sections.inference import Comparisons
 from rankeval_spark.config.sections.policies import Policies
@@ -19,6 +20,7 @@ from rankeval_spark.in_process.result_tables.night_changes import to_changes
 from rankeval_spark.in_process.result_tables.paired_comparisons import to_published_comparisons
 from rankeval_spark.in_process.result_tables.published_users import packed_segments, users_in_parts
 from rankeval_spark.measures import MeasureSet
+from rankeval_spark.result_rows.night_rows import NightChanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +87,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def changes(nights: tuple[ds.Dataset, ds.Dataset]) -> list[dict[str, Any]]:
-    found = to_changes(*nights, measures=MEANS, slices=SLICES, min_slice_size=5, confidence=0.95)
+    found = to_changes(*nights, NightChanges(MEANS, ReportedSlices(SLICES, 5, 0.95)))
     return in_order(found.to_pylist())
 
 
@@ -139,7 +141,7 @@ def test_a_part_has_all_rows_of_its_users_on_both_nights(nights: tuple[ds.Datase
 
 
 def parts_of(nights: tuple[ds.Dataset, ds.Dataset]) -> Iterator[list[pa.Table]]:
-    return users_in_parts(nights, measures=MEANS.columns, segments=["country"], ks=MEANS.ks)
+    return users_in_parts(nights, MEANS, segments=["country"])
 
 
 def test_a_night_without_rows_has_no_changes(nights: tuple[ds.Dataset, ds.Dataset]) -> None:

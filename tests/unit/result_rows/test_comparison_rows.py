@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.config import Comparisons
+from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.engine.comparisons import comparison_state, paired_differences, value_cubes
 from rankeval_spark.engine.comparisons.value_cubes import Values
@@ -65,8 +66,8 @@ def compared(
     """Do what Spark does: split the users, aggregate each part as rows or as lists, group, finish and adjust."""
     slices: list[Sequence[str]] = [(), ("country",)]
     asked = Comparisons(**{"baseline": "base", "replicates": REPLICATES, **options})
-    finisher = comparison_rows.comparison_finisher(ASKED, slices, asked, min_slice_size=5, confidence=0.95)
-    aggregator = paired_differences.DifferenceAggregator(finisher.asked, ((), ("_segment_0",)))
+    finisher = comparison_rows.comparison_finisher(ASKED, ReportedSlices(slices, 5, 0.95), asked)
+    aggregator = finisher.aggregator
     groups: dict[tuple[Any, ...], list[pa.RecordBatch]] = defaultdict(list)
     users = sorted({row["user_id"] for row in rows})
     for part in range(parts):

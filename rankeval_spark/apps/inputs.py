@@ -134,20 +134,14 @@ def can_be_seen(request: Request) -> bool:
     return plans.can_number_log(request)
 
 
-def with_model_names(inputs: InputFrames, request: Request, *, are_usable: bool = False) -> InputFrames:
-    """Look up which models the log has, where they are not known: one job, and none within the jobs that follow.
+def with_model_names(inputs: InputFrames, request: Request) -> InputFrames:
+    """Look up which models the log names, where none are expected: one job that reads one column.
 
-    Parameters
-    ----------
-    are_usable : bool
-        Whether a model counts only if it has a row that can be used: to know that, most columns are read, not one.
+    A model none of whose rows can be used is one of them: it has a list for nobody, and its users are missing.
     """
     if request.models is not None or not inputs.has_model_id:
         return inputs
-    log = inputs.recommendations
-    if are_usable:
-        log = usable_rows.keep_usable_recommendations(log, invalid_scores="drop")
-    names = log.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct().collect()  # few
+    names = inputs.recommendations.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct().collect()  # few
     return replace(inputs, model_names=tuple(sorted(row[0] for row in names)))
 
 

@@ -18,6 +18,9 @@ class Progress(Protocol):
     def begin(self, stage: str) -> None:
         """Hear that a stage begins."""
 
+    def advance(self, n_rows: int, n_all: int) -> None:
+        """Hear how many rows of all are done in the stage under way; from any thread."""
+
     def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
         """Hear that a stage ended, after how many seconds and with how many rows."""
 
@@ -29,6 +32,9 @@ class Silent:
         """Do nothing."""
 
     def begin(self, stage: str) -> None:
+        """Do nothing."""
+
+    def advance(self, n_rows: int, n_all: int) -> None:
         """Do nothing."""
 
     def end(self, stage: str, seconds: float, n_rows: int | None) -> None:

@@ -5,32 +5,44 @@ Spark is imported by the commands that need it: ``rankeval measures`` and ``rank
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rankeval_spark import __version__
 from rankeval_spark.cli.display.terminal import console
+from rankeval_spark.cli.options import (
+    Config,
+    Cutoffs,
+    EvaluationName,
+    Format,
+    Json,
+    Models,
+    Night,
+    Nights,
+    Overrides,
+    Root,
+    Share,
+    Slices,
+    chosen_format,
+    measures_that_begin,
+)
 
 app = typer.Typer(
     name="rankeval",
-    help="Offline evaluation of recommender systems on Spark. --debug, anywhere, shows the trace of an error.",
+    help="Offline evaluation of recommender systems, in this process or on Spark.",
+    epilog="rankeval COMMAND --help has examples of each command.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
-Config = Annotated[Path, typer.Argument(help="YAML file of the evaluation", metavar="CONFIG")]
-Root = Annotated[str, typer.Argument(help="Results root: the folder of the published tables", metavar="RESULTS")]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Override a key of the config: a.b=c; may be repeated", metavar="KEY=VALUE"),
-]
-Share = Annotated[
-    float, typer.Option("--sample-users", help="Evaluate this share of the users, chosen by a hash", min=1e-6, max=1.0)
-]
+
+def _command(*examples: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a command; its help ends with examples, a line each."""
+    heading = "Examples:" if len(examples) > 1 else "Example:"
+    return app.command(epilog="\n\n".join((heading, *examples)))
 
 
 def _print_version(is_wanted: bool) -> None:
@@ -44,11 +56,20 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version")
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress and no advice; with any command, anywhere")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the trace of an error; with any command, anywhere")
+    ] = False,
 ) -> None:
     """Hold what all commands share."""
 
 
-@app.command()
+@_command(
+    "rankeval run conf/nightly.yaml --date 2026-01-03",
+    "rankeval run conf/nightly.yaml --date 2026-01-03 --set cutoffs=[5] --dry-run",
+)
 def run(
     config: Config,
     date_: Annotated[str, typer.Option("--date", help="Evaluation date, YYYY-MM-DD")],
@@ -64,7 +85,7 @@ def run(
     run_dates.run_command(config, date_, overrides or [], sample_share=sample_users, is_dry=dry_run)
 
 
-@app.command()
+@_command("rankeval backfill nightly.yaml --from 2026-01-01 --to 2026-01-31 --missing")
 def backfill(  # noqa: PLR0913, PLR0917 - the options of the command
     config: Config,
     first: Annotated[str | None, typer.Option("--from", help="First evaluation date")] = None,
@@ -79,121 +100,179 @@ def backfill(  # noqa: PLR0913, PLR0917 - the options of the command
     """Evaluate several dates, in any order; one that fails does not stop the others."""
     from rankeval_spark.cli.commands import run_dates  # noqa: PLC0415 - imports pyspark
 
-    run_dates.backfill_command(
-        config, first, last, date_ or [], overrides or [], sample_share=sample_users, only_missing=missing
-    )
+    written = run_dates.WrittenDates(first, last, date_ or [])
+    run_dates.backfill_command(config, overrides or [], written, sample_share=sample_users, only_missing=missing)
 
 
-@app.command()
-def init(config: Annotated[Path, typer.Argument(help="YAML file to write", metavar="CONFIG")]) -> None:
-    """Write a config with every key to start from, and the JSON Schema that editors check it by."""
-    from rankeval_spark.config import template  # noqa: PLC0415 - pydantic takes a moment
+@_command(
+    "rankeval init conf/nightly.yaml",
+    "rankeval init nightly.yaml --recommendations logs --held-out truth/{date}.csv",
+)
+def init(  # noqa: PLR0913, PLR0917 - an option each table
+    config: Annotated[Path, typer.Argument(help="YAML file to write", metavar="CONFIG")],
+    recommendations: Annotated[str | None, typer.Option(help="Your lists", metavar="PATH")] = None,
+    held_out: Annotated[str | None, typer.Option(help="What users did afterwards", metavar="PATH")] = None,
+    segments: Annotated[str | None, typer.Option(help="Properties of users", metavar="PATH")] = None,
+    train: Annotated[str | None, typer.Option(help="Training data of the models", metavar="PATH")] = None,
+    items: Annotated[str | None, typer.Option(help="The catalogue", metavar="PATH")] = None,
+    results: Annotated[
+        str | None, typer.Option(help="Results root; by default 'results' next to the config", metavar="PATH")
+    ] = None,
+) -> None:
+    """Write a config: of your tables, or with every key to be filled in.
 
-    schema = template.write_template(config)
-    out = console()
-    out.print(f"wrote {config}, which has every key, and {schema} for your editor", markup=False, soft_wrap=True)
-    out.print(f"keep what you need, then: rankeval validate {shlex.quote(str(config))}", markup=False, soft_wrap=True)
+    The columns of tables are guessed by name and type; the file says so of each. Paths may have {date}.
+    """
+    from rankeval_spark.cli.commands import write_config  # noqa: PLC0415 - pydantic takes a moment
+
+    tables = {
+        "recommendations": recommendations,
+        "held_out": held_out,
+        "segments": segments,
+        "train": train,
+        "items": items,
+    }
+    write_config.init_command(config, {name: path for name, path in tables.items() if path is not None}, results)
 
 
-@app.command()
-def validate(config: Config, overrides: Overrides = None) -> None:
-    """Read the config and report all of its faults; nothing is run."""
-    from rankeval_spark.config import least_cost, load_config  # noqa: PLC0415 - pydantic takes a moment
+@_command("rankeval validate conf/nightly.yaml", "rankeval validate conf/nightly.yaml --date 2026-01-03")
+def validate(
+    config: Config,
+    date_: Annotated[
+        str | None, typer.Option("--date", help="Also look what a run of this date reads, and where it runs")
+    ] = None,
+    overrides: Overrides = None,
+    json_: Json = False,
+) -> None:
+    """Report all faults of the config, and what a night costs; nothing is run."""
+    from rankeval_spark.cli.commands import validate_config  # noqa: PLC0415 - pydantic takes a moment
 
-    valid = load_config(config, overrides or [])
-    cost = least_cost(valid)
-    cost.require_at_most(valid.results.most_rows)
-    asked = valid.measure_set()
-    labels, ks = ({getattr(one, name) for one in asked.measures} for name in ("label", "k"))
-    counts = {"measures": len(labels), "cutoffs": len(ks), "slices": len(valid.slices)}
-    shown = ", ".join(f"{name}: {n}" for name, n in counts.items())
-    console().print(f"{config}: valid; evaluation {valid.evaluation}; {shown}", markup=False, soft_wrap=True)
-    console().print(
-        f"cost: {cost}; a run counts first, and ends above {valid.results.most_rows:,}", markup=False, soft_wrap=True
-    )
+    validate_config.validate_command(config, overrides or [], date_, is_json=json_)
 
 
-@app.command()
+@_command("rankeval show /data/results", "rankeval show /data/results --slice country --measure nDCG --k 10 --json")
 def show(  # noqa: PLR0913, PLR0917 - a filter each
     results: Root,
-    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
-    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Only this model; may be repeated")] = None,
-    measure: Annotated[list[str] | None, typer.Option(help="Only this measure; may be repeated")] = None,
-    slice_: Annotated[list[str] | None, typer.Option("--slice", help="A slice such as country; 'any' for all")] = None,
-    k: Annotated[list[int] | None, typer.Option(help="Only this cutoff; 0 is the whole list")] = None,
-    format_: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
+    date_: Night = None,
+    evaluation: EvaluationName = None,
+    model: Models = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this measure; may be repeated", autocompletion=measures_that_begin),
+    ] = None,
+    slice_: Slices = None,
+    k: Cutoffs = None,
+    format_: Format = "table",
+    json_: Json = False,
     gaps: Annotated[bool, typer.Option("--gaps", help="How far the groups of each slice lie apart")] = False,
     comparisons: Annotated[bool, typer.Option("--comparisons", help="Models against their baseline")] = False,
 ) -> None:
     """Show published metrics."""
-    from rankeval_spark.cli.commands import show_results  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.commands.published import show_results  # noqa: PLC0415 - pyarrow takes a moment
 
     slices = slice_ or ([show_results.ANY_SLICE] if gaps else [])
     wanted = show_results.RowSelection(date_, evaluation, model or [], measure or [], slices, k or [])
-    show_results.show_command(results, wanted, format_, show_results.view_of(gaps=gaps, comparisons=comparisons))
+    view = show_results.view_of(gaps=gaps, comparisons=comparisons)
+    show_results.show_command(results, wanted, chosen_format(format_, is_json=json_), view)
 
 
-@app.command()
+@_command(
+    "rankeval compare /data/results --against previous", "rankeval compare /data/results --against popular --slice any"
+)
 def compare(  # noqa: PLR0913, PLR0917 - a filter each
     results: Root,
     against: Annotated[
         str, typer.Option("--against", help="previous: the night published before; a date; or a model of the night")
     ],
-    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
-    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Only this model; may be repeated")] = None,
+    date_: Night = None,
+    evaluation: EvaluationName = None,
+    model: Models = None,
     measures: Annotated[
-        list[str] | None, typer.Option("--measures", "--measure", "-m", help="Only this measure; may be repeated")
+        list[str] | None,
+        typer.Option(
+            *("--measures", "--measure", "-m"),
+            help="Only this measure; may be repeated",
+            autocompletion=measures_that_begin,
+        ),
     ] = None,
-    slice_: Annotated[list[str] | None, typer.Option("--slice", help="A slice such as country; 'any' for all")] = None,
-    k: Annotated[list[int] | None, typer.Option(help="Only this cutoff; 0 is the whole list")] = None,
-    format_: Annotated[str, typer.Option("--format", help="table, csv or json")] = "table",
+    slice_: Slices = None,
+    k: Cutoffs = None,
+    format_: Format = "table",
+    json_: Json = False,
 ) -> None:
     """Compare a published night with an earlier one, or its models with one of them; no input is read."""
-    from rankeval_spark.cli.commands import compare_nights, show_results  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.commands.published import compare_nights, show_results  # noqa: PLC0415 - pyarrow takes a moment
 
     wanted = show_results.RowSelection(date_, evaluation, model or [], measures or [], slice_ or [], k or [])
-    compare_nights.compare_command(results, against, wanted, format_)
+    compare_nights.compare_command(results, against, wanted, chosen_format(format_, is_json=json_))
 
 
-@app.command()
+@_command("rankeval gate /data/results", "rankeval gate /data/results --date 2026-01-03 --config conf/stricter.yaml")
 def gate(
     results: Root,
-    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
-    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    date_: Night = None,
+    evaluation: EvaluationName = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="Take the rules of this config, not those the night ran with")
     ] = None,
+    json_: Json = False,
 ) -> None:
     """Hold published results against rules again; exit code 6 where one is not met."""
-    from rankeval_spark.cli.commands import gate_night  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.commands.published import gate_night  # noqa: PLC0415 - pyarrow takes a moment
 
-    gate_night.gate_command(results, date_, evaluation, config)
+    gate_night.gate_command(results, date_, evaluation, config, is_json=json_)
 
 
-@app.command(epilog="Example: rankeval report /data/results --out report.html --date 2026-01-03")
+@_command("rankeval report /data/results --out report.html --date 2026-01-03")
 def report(
     results: Root,
     out: Annotated[Path, typer.Option("--out", help="HTML file to write", metavar="FILE")],
-    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")] = None,
-    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    date_: Night = None,
+    evaluation: EvaluationName = None,
     baseline: Annotated[
         str | None, typer.Option(help="Draw the comparisons with this model; that of the config by default")
     ] = None,
 ) -> None:
     """Write the report of a night: one HTML file with figures and tables, which needs no network."""
-    from rankeval_spark.cli.commands import report_night  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.commands.published import report_night  # noqa: PLC0415 - pyarrow takes a moment
 
     report_night.report_command(results, out, date_, evaluation, baseline)
 
 
-@app.command()
+@_command("rankeval runs /data/results", "rankeval runs /data/results --date 2026-01-03 --json")
+def runs(
+    results: Root,
+    date_: Nights = None,
+    evaluation: EvaluationName = None,
+    json_: Json = False,
+) -> None:
+    """List the runs of a results root: their ids, what became of them, and why."""
+    from rankeval_spark.cli.commands.published import list_runs  # noqa: PLC0415 - pyarrow takes a moment
+
+    list_runs.runs_command(results, date_ or [], evaluation, is_json=json_)
+
+
+@_command("rankeval register /data/results --for duckdb")
+def register(
+    results: Root,
+    dialect: Annotated[str, typer.Option("--for", help="Whose SQL: duckdb or spark")],
+    schema: Annotated[str | None, typer.Option(help="Schema of the views; the current one by default")] = None,
+) -> None:
+    """Print the SQL that makes views of the results in a catalog; nothing is run."""
+    from rankeval_spark.cli import views  # noqa: PLC0415 - pyarrow takes a moment
+
+    views.register_command(results, dialect, schema)
+
+
+@_command("rankeval score /data/results --measures RR@20 --date 2026-01-03")
 def score(
     results: Root,
-    measures: Annotated[list[str], typer.Option("--measures", "-m", help="Measure to add; may be repeated")],
-    date_: Annotated[list[str] | None, typer.Option("--date", help="Only this date; may be repeated")] = None,
-    evaluation: Annotated[str | None, typer.Option(help="Name of the evaluation")] = None,
+    measures: Annotated[
+        list[str],
+        typer.Option("--measures", "-m", help="Measure to add; may be repeated", autocompletion=measures_that_begin),
+    ],
+    date_: Nights = None,
+    evaluation: EvaluationName = None,
 ) -> None:
     """Score the published lists of past dates with further measures."""
     from rankeval_spark.cli import scoring  # noqa: PLC0415 - imports pyspark
@@ -201,7 +280,7 @@ def score(
     scoring.score_command(results, measures, date_ or [], evaluation)
 
 
-@app.command()
+@_command("rankeval reproduce /data/results --run-id 20260103T041500-1a2b3c4d")
 def reproduce(
     results: Root,
     run_id: Annotated[str, typer.Option("--run-id", help="Published run: run_id of any published row")],
@@ -218,7 +297,7 @@ def reproduce(
     reproduce_run.reproduce_command(results, run_id, config, scratch)
 
 
-@app.command()
+@_command("rankeval maintain /data/results --keep-days 90 --vacuum")
 def maintain(  # noqa: PLR0913, PLR0917 - each option of the command
     results: Root,
     keep_days: Annotated[
@@ -247,9 +326,12 @@ def maintain(  # noqa: PLR0913, PLR0917 - each option of the command
     maintain_root.maintain_command(results, wanted, one_run_per_root=one_run_per_root)
 
 
-@app.command()
+@_command("rankeval measures", "rankeval measures nDCG", "rankeval measures --presets trec_eval")
 def measures(
-    name: Annotated[str | None, typer.Argument(help="Measure to explain, or preset with --presets")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Measure to explain, or preset with --presets", autocompletion=measures_that_begin),
+    ] = None,
     presets: Annotated[bool, typer.Option("--presets", help="The conventions of other tools instead")] = False,
 ) -> None:
     """List the measures, or explain one; with --presets the conventions of other tools."""
@@ -263,7 +345,7 @@ def measures(
     presets_view.list_or_explain(name)
 
 
-@app.command()
+@_command("rankeval trec qrels.txt run.txt -q -m ndcg_cut.10 -m map")
 def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
     qrels: Annotated[Path, typer.Argument(help="Judgements: topic, iteration, document, grade", metavar="QRELS")],
     run: Annotated[Path, typer.Argument(help="Run: topic, Q0, document, rank, score, name", metavar="RUN")],
@@ -296,7 +378,7 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
     trec_view.trec_command(qrels, run, settings)
 
 
-@app.command()
+@_command("rankeval doctor --root /data/results")
 def doctor(
     root: Annotated[str | None, typer.Option("--root", help="Results root to test for writing")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Start no session, which takes most of the time")] = False,
@@ -307,7 +389,7 @@ def doctor(
     raise typer.Exit(doctor_command(root, is_quick=quick))
 
 
-@app.command()
+@_command("rankeval demo")
 def demo(
     workspace: Annotated[Path, typer.Option(help="Folder of the demo's logs and results")] = Path("demo"),
     config: Annotated[Path, typer.Option(help="Config to run")] = Path("conf/demo.yaml"),

@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from rankeval_spark.cli.arguments import app
-from rankeval_spark.cli.display.terminal import console, headline, keep_libraries_quiet
+from rankeval_spark.cli.display.terminal import console, headline, keep_libraries_quiet, quietly
 from rankeval_spark.cli.signals import stoppable
 from rankeval_spark.errors import RankevalError, Stopped, exit_code_of, note, notes_of, without_secrets
 from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
 
 DEBUG = "--debug"
 """Shows the trace of an error; read wherever it stands among the arguments."""
+
+QUIET = "--quiet"
+"""Leaves out progress and advice; read likewise."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -25,9 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     130 stopped by Ctrl-C, 143 stopped by SIGTERM.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    wanted = [argument for argument in given if argument != DEBUG]
+    wanted = [argument for argument in given if argument not in (DEBUG, QUIET)]
     keep_libraries_quiet()
-    with stoppable() as ending:
+    with quietly(QUIET in given), stoppable() as ending:
         try:
             app(wanted, prog_name="rankeval")
         except (Exception, SystemExit) as error:  # the last resort

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rankeval_spark.apps.published.rescoring import past_nights, score_night
-from rankeval_spark.cli.commands.show_results import RowSelection, selected_rows
+from rankeval_spark.cli.commands.published.show_results import RowSelection, selected_rows
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, progress
 from rankeval_spark.cli.sessions import start

@@ -18,8 +18,8 @@ def template_text(name: str) -> str:
     return resources.files("rankeval_spark.config").joinpath(name).read_text(encoding="utf-8")
 
 
-def write_template(path: Path) -> Path:
-    """Write a copy of the template, and the JSON Schema next to it; return the path of the schema.
+def write_config(path: Path, text: str) -> Path:
+    """Write a config, such as the template, and the JSON Schema next to it; return the path of the schema.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def write_template(path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(template_text(TEMPLATE))
+            file.write(text)
         schema.write_text(template_text(SCHEMA), encoding="utf-8")
     except FileExistsError:
         found = "an existing file or folder"

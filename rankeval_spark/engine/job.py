@@ -72,7 +72,7 @@ class Job:
 
     rules: ListRules
     scoring: Scoring
-    models: tuple[str, ...] | None = None
+    models: tuple[str, ...]
     segments: tuple[str, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()

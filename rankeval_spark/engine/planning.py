@@ -143,7 +143,7 @@ def job_of(
     columns: Collection[str],
     *,
     needs: frozenset[str],
-    models: Sequence[str] | None,
+    models: Sequence[str],
     has_lists: bool,
 ) -> Job:
     """Assemble the job that the workers do.
@@ -152,8 +152,8 @@ def job_of(
     ----------
     columns : collection of str
         Columns of the log that reach the engine.
-    models : sequence of str or None
-        The models expected; None: those in the log.
+    models : sequence of str
+        The models expected, or those of the log.
     """
     policies = request.policies
     rules = ListRules(
@@ -170,7 +170,7 @@ def job_of(
     return Job(
         rules,
         scoring_of(request),
-        models=None if models is None else tuple(models),
+        models=tuple(models),
         segments=tuple(request.segments),
         absent=dict(request.absent),
         needs=needs,

@@ -131,7 +131,8 @@ class ArrowEvaluation(Evaluation[pa.Table]):
 
     @override
     def _leaderboard(self, wanted: Sequence[Measure]) -> pa.Table:
-        return to_leaderboard(self.metrics, wanted)
+        names = {(one.label, one.k): str(one) for one in wanted}
+        return to_leaderboard(self.metrics, names, is_lower_better=wanted[0].entry.definition.better == "lower")
 
     @override
     def _agreement(self, baseline: str, *, k: int, p: float) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 Add: TypeAlias = Callable[[pa.Table], None]
 """What takes some rows, from any thread."""
+
+Advance: TypeAlias = Callable[[int, int], None]
+"""What hears how many rows of all are done, from any thread."""
 
 _IDS: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 
@@ -48,6 +52,22 @@ class _Part:
     scored: pa.Table | None
 
 
+class _RowsDone:
+    """Count of the rows that are done, by all threads together."""
+
+    def __init__(self, advance: Advance, n_all: int) -> None:
+        self._advance = advance
+        self._n_all = n_all
+        self._n_done = 0
+        self._counting = Lock()
+
+    def add(self, n_rows: int) -> None:
+        """Add the rows of a bucket."""
+        with self._counting:
+            self._n_done += n_rows
+            self._advance(self._n_done, self._n_all)
+
+
 @dataclass
 class NightTables:
     """What is computed of the usable rows of a night.
@@ -61,20 +81,24 @@ class NightTables:
     usable: Usable
     _parts: list[_Part] = field(default_factory=list)
 
-    def compute(self, add_users: Add, add_lists: Add | None) -> None:
+    def compute(self, add_users: Add, add_lists: Add | None, advance: Advance) -> None:
         """Hand out the rows of users and, where they are published, the lists, and keep what the others are made of.
 
         Parameters
         ----------
         add_users, add_lists : callable
             Take rows of ``schemas.USER_METRICS`` and ``schemas.LISTS`` from the list key on.
+        advance : callable
+            Takes the number of rows of the inputs that are done, and of all rows, from any thread.
         """
         request = self._request
         has_one_list, has_means = self.usable.tables.has_one_list, bool(request.measures.columns)
         has_partials = has_one_list and request.draws is None and has_means
         are_kept = has_means and not has_one_list
+        done = _RowsDone(advance, sum(bucket.num_rows for bucket in self.usable.user_rows.buckets))
 
         def on_bucket(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[_Part]:
+            rows = list(rows)
             for lists, batch in job.lists_with_rows(rows, has_partials=has_partials):
                 if add_lists is not None:
                     add_lists(self._published(lists, job))
@@ -82,6 +106,7 @@ class NightTables:
                 partials = _partials(batch) if has_partials else None
                 add_users(with_text_ids(scored_rows.keep_population(scored, request)))
                 yield _Part(list_checks.counted_rows(scored, request), partials, scored if are_kept else None)
+            done.add(sum(batch.num_rows for batch in rows))
 
         self._parts = self.usable.user_rows.run(lambda job: lambda rows: on_bucket(job, rows))
 

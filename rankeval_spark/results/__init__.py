@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rankeval_spark.results.journal import Event, event_frame
-    from rankeval_spark.results.published_results import Results, results_at, results_of
+    from rankeval_spark.results.named_queries import Results, results_at, results_of
     from rankeval_spark.results.publishing.run import Run
     from rankeval_spark.results.publishing.staged_run import Rehearsal, StagedRun
     from rankeval_spark.results.run_facts import InputFact, MeasureFact, RunFacts
@@ -40,7 +40,7 @@ _HOMES: Final = {
     **dict.fromkeys(("InputFact", "MeasureFact", "RunFacts"), "run_facts"),
     **dict.fromkeys(("Event", "event_frame"), "journal"),
     **dict.fromkeys(("Lock", "LockTimes"), "storage.locks"),
-    **dict.fromkeys(("Results", "results_at", "results_of"), "published_results"),
+    **dict.fromkeys(("Results", "results_at", "results_of"), "named_queries"),
     **dict.fromkeys(("Rehearsal", "StagedRun"), "publishing.staged_run"),
     "Run": "publishing.run",
     **dict.fromkeys(("ResultsStore", "can_be_written_here"), "store"),

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
-from typing_extensions import TypeVar
+from typing_extensions import Self, TypeVar
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import journal
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
-from rankeval_spark.results.reading.table_readers import Requested, is_native, reader_of
+from rankeval_spark.results.reading.table_readers import Requested, reader_of
 from rankeval_spark.results.storage.file_store import normalise
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from rankeval_spark.report.plots import PublishedPlots
     from rankeval_spark.results.journal import Event
     from rankeval_spark.results.reading.table_readers import Reader
     from rankeval_spark.results.storage.row_filters import Filters
@@ -45,34 +44,20 @@ DELETED: Final = "deleted by rankeval maintain --keep-days"
 FIX: Final = "its metrics, comparisons, gates and checks are kept; run the date again to have its users back"
 
 
-class Results(Generic[Frame]):
-    """The results of earlier runs, pinned: another run may publish meanwhile, these rows do not change.
-
-    ``Results(root)`` reads in this process, in which there need not be Spark, and gives Arrow tables; it takes a root
-    on a local disk. ``Results(spark, root)`` gives DataFrames, wherever the root is.
+class PublishedResults(Generic[Frame]):
+    """Reads the published tables of a root, pinned; see ``Results``.
 
     Parameters
     ----------
-    spark : SparkSession, optional
-        Session with Delta; a Spark Connect session will do.
-    root : str
+    spark : SparkSession or None
+        Where DataFrames are wanted; else the root itself is accepted here.
+    root : str or None
         Local path or URI of the results root.
-
-    Notes
-    -----
-    The versions are looked up once, when rows are first requested; :meth:`refresh` looks again. ``date``,
-    ``evaluation`` and ``equal`` narrow the rows down: each is a value that the column must have, or a list of values of
-    which it must have one. Files of other nights are never opened.
     """
 
-    @overload
-    def __init__(self: Results[pa.Table], root: str, /) -> None: ...
-    @overload
-    def __init__(self: Results[pa.Table], *, root: str) -> None: ...
-    @overload
-    def __init__(self: Results[DataFrame], spark: SparkSession, root: str) -> None: ...
-    def __init__(self, spark: SparkSession | str | None = None, root: str | None = None) -> None:
+    def __init__(self, spark: SparkSession | str | None, root: str | None) -> None:
         session, location = (None, spark) if isinstance(spark, str) else (spark, root)
+        self._session = session
         if location is None:
             raise ConfigError(Fault("Results(root=)", "none", "the results root of earlier runs"))
         self._root = normalise(location)
@@ -81,7 +66,7 @@ class Results(Generic[Frame]):
         self._versions: Mapping[str, int] | None = None
         self._history: Sequence[Event] = ()
 
-    def refresh(self) -> Results[Frame]:
+    def refresh(self) -> Self:
         """Look up again which versions are published; return self."""
         self._versions = None
         return self
@@ -163,16 +148,6 @@ class Results(Generic[Frame]):
         """Rows of a small table as Arrow, with a session too; all columns where none is named."""
         return self._small.arrow(self._scan(self._small, table, date, evaluation, equal), columns)
 
-    @property
-    def plot(self) -> PublishedPlots:
-        """Figures: ``plot.history()`` over nights, ``plot.leaderboard()`` and ``plot.forest()`` of one.
-
-        They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
-        """
-        from rankeval_spark.report.plots import PublishedPlots  # noqa: PLC0415 - scipy takes a moment
-
-        return PublishedPlots(self)
-
     def nights(self, table: str = schemas.METRICS.name) -> list[tuple[str, date]]:
         """Name the evaluations and dates that a table has rows of, oldest first; no row is read for it."""
         found = self._small.nights(table, version=self._version_of(table))
@@ -199,14 +174,21 @@ class Results(Generic[Frame]):
         return _deleted(event for event in self._history if all(_meets(event, *condition) for condition in where))
 
     def _requested(self, where: Filters, labels: Values) -> dict[Requested, set[str]]:
-        """Find what the published runs computed: the runs of each measure, cutoff and column."""
+        """Find the measures with values of users: the runs of each measure, cutoff and column."""
+        return {
+            one: runs
+            for one, runs in self._computed(where).items()
+            if one.column is not None and (labels is None or one.measure in _as_list(labels))
+        }
+
+    def _computed(self, where: Filters) -> dict[Requested, set[str]]:
+        """Find what the published runs computed, in the order of their requests."""
         published = [*where, ("status", "=", PUBLISHED)]
         found: dict[Requested, set[str]] = {}
         for event in self._events(where=published, columns=[C.RUN_ID, "measures"]):
             for one in event["measures"] or ():
-                if one["column"] is not None and (labels is None or one[C.MEASURE] in _as_list(labels)):
-                    of = Requested(one[C.MEASURE], one[C.K], one["column"])
-                    found.setdefault(of, set()).add(event[C.RUN_ID])
+                of = Requested(one[C.MEASURE], one[C.K], one["column"])
+                found.setdefault(of, set()).add(event[C.RUN_ID])
         return found
 
     def _events(self, *, where: Filters, columns: Sequence[str]) -> list[Event]:
@@ -241,18 +223,6 @@ class Results(Generic[Frame]):
         return InputError(Fault(f"results {self._root}", "no published run", "at least one", "run an evaluation first"))
 
 
-def results_of(spark: SparkSession | None, root: str) -> Results[Any]:
-    """Read a root in this process where it can, and by Spark elsewhere."""
-    return Results(root) if spark is None or is_native(root) else Results(spark, root)
-
-
-def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]) -> Results[DataFrame]:
-    """Read the tables as they were, at the versions that an event of ``runs`` names, while they are retained."""
-    results = Results(spark, root)
-    results._versions = dict(table_versions)
-    return results
-
-
 def _by_spark(spark: SparkSession, root: str) -> Reader[Any, Any]:
     require_spark()
     from rankeval_spark.results.reading.spark_reader import SparkReader  # noqa: PLC0415 - imports pyspark
@@ -267,7 +237,10 @@ def _night(date: Days, evaluation: Names) -> Filters:
 def _conditions(equal: Mapping[str, Values]) -> Filters:
     """Write what columns must be equal to as conditions; dates may be texts."""
     given = {name: value for name, value in equal.items() if value is not None}
-    read = {name: [_as_day(name, one) for one in _as_list(value)] for name, value in given.items()}
+    read = {
+        name: [as_day(one) if name == C.EVALUATION_DATE else one for one in _as_list(value)]
+        for name, value in given.items()
+    }
     return [
         (name, "in", read[name]) if _are_several(value) else (name, "=", read[name][0]) for name, value in given.items()
     ]
@@ -300,10 +273,8 @@ def _deleted(events: Iterable[Event]) -> Deleted:
     return found
 
 
-def _as_day(name: str, given: object) -> object:
-    """Read a value of the column of dates, which may be a text or a time."""
-    if name != C.EVALUATION_DATE:
-        return given
+def as_day(given: object) -> date:
+    """Read an evaluation date, which may be a text or a time."""
     if isinstance(given, date):
         return given.date() if isinstance(given, datetime) else given
     try:

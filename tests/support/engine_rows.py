@@ -39,7 +39,6 @@ _TYPES: Final = {
     C.VALUE: pa.float64(),
     C.INTERACTED_AT: pa.timestamp("us", tz="UTC"),
     row_kinds.SEGMENT_VALUES: pa.list_(pa.string()),
-    row_kinds.MODELS: pa.string(),
     row_kinds.SIMILARITY: pa.float64(),
     row_kinds.FACTS: pa.struct([("item_users", pa.float64())]),
     C.PAIRS: pa.list_(pa.struct([("later", pa.int32()), ("earlier", pa.int32()), ("similarity", pa.float64())])),
@@ -168,7 +167,7 @@ def job(
     asked = MeasureSet.parse(measures)
     segment_names = tuple(dict.fromkeys(name for one in slices for name in one))
     scoring = Scoring(asked, policies or Policies.model_validate({"ties": rules.ties}), ((), *map(tuple, slices)))
-    made = Job(rules, scoring, models=("m",), segments=segment_names, needs=asked.needs)
+    made = Job(rules, scoring, ("m",), segments=segment_names, needs=asked.needs)
     return replace(made, **options)
 
 

@@ -17,7 +17,6 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.host_on_spark import SparkHost
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.config import Cost, least_cost
-from rankeval_spark.in_process.checks import row_flags
 from rankeval_spark.in_process.checks.input_checks import RowFacts
 from rankeval_spark.in_process.night_tables import NightTables
 from rankeval_spark.in_process.rows.assembly import Usable
@@ -71,7 +70,7 @@ class ProcessHost(NightHost):
     def read(self) -> Cost:
         self.inputs = self._opened
         least = least_cost(self._plan.config)
-        n_models = least.n_models if self._plan.config.models else max(1, len(self._model_names))
+        n_models = least.n_models if self._plan.config.models else max(1, len(self._usable.models))
         return replace(least, n_models=n_models, slice_values=self._slice_values, is_counted=True)
 
     @override
@@ -80,7 +79,7 @@ class ProcessHost(NightHost):
         with steps.step("match" if has_lists else "score") as step, ExitStack() as staging:
             add_users = staging.enter_context(run.staged_in_parts(schemas.USER_METRICS.name))
             add_lists = staging.enter_context(run.staged_in_parts(schemas.LISTS.name)) if has_lists else None
-            self._night.compute(add_users, add_lists)
+            self._night.compute(add_users, add_lists, steps.listener.advance)
             staging.close()
             step.n_rows = run.n_rows[schemas.LISTS.name if has_lists else schemas.USER_METRICS.name]
         if has_lists:  # of one pass: this only says how many rows there are
@@ -133,16 +132,6 @@ class ProcessHost(NightHost):
     @cached_property
     def _night(self) -> NightTables:
         return NightTables(self._usable)
-
-    @property
-    def _model_names(self) -> Sequence[str]:
-        """Models that have usable rows."""
-        request = self._with_invalid_scores_dropped
-        usable = row_flags.usable_recommendations(self._tables.recommendations, request, are_checked=True)
-        if C.MODEL_ID not in usable.column_names:
-            return [C.ONE_MODEL]
-        names: list[str] = pc.unique(usable[C.MODEL_ID]).to_pylist()
-        return names
 
     @property
     def _slice_values(self) -> dict[str, int]:

@@ -25,7 +25,6 @@ from rankeval_spark.apps.nightly import quarantine
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.apps.nightly.night_size import cost_of
 from rankeval_spark.apps.nightly.staging import cached, stage_users
-from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.inputs.spark import Source, Sources, is_wholly_empty, read_all
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
@@ -64,18 +63,6 @@ class SparkHost(NightHost):
 
     @override
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
-        self._stage_users(run, steps)
-        if self._seen is None or not self._seen.counts.has_unusable(row_kinds.LOG):
-            return
-        # A model may have no other rows.
-        exact = with_model_names(self._usable, self._plan.request, are_usable=True)
-        if exact.model_names != self._usable.model_names:
-            run.discard()
-            self._kept.close()
-            self._usable = exact
-            self._stage_users(run, steps)
-
-    def _stage_users(self, run: StagedRun, steps: Steps) -> None:
         request, inputs, has_facts = self._plan.request, self._usable, can_be_seen(self._plan.request)
         if self._plan.config.results.lists:
             with steps.step("match") as step:
@@ -139,7 +126,7 @@ class SparkHost(NightHost):
     @cached_property
     def _usable(self) -> InputFrames:
         inputs = inputs_of(self._sources, self._plan.request, sample_share=self._plan.sample_share)
-        return with_model_names(inputs, self._plan.request, are_usable=not can_be_seen(self._plan.request))
+        return with_model_names(inputs, self._plan.request)
 
     @cached_property
     def _frames(self) -> plans.Frames:

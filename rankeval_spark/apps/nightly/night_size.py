@@ -21,7 +21,7 @@ _ERROR: Final = 0.02
 def cost_of(config: EvaluationConfig, inputs: InputFrames) -> Cost:
     """Count the values of each slice, about; models are those of the config or, where it names none, of the log."""
     least = least_cost(config)
-    n_models = least.n_models if config.models else max(1, len(inputs.model_names or ()))
+    n_models = least.n_models if config.models else max(1, len(inputs.model_names))
     return replace(least, n_models=n_models, slice_values=_slice_values(config, inputs), is_counted=True)
 
 

@@ -86,7 +86,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Groups of items within which every measure that reads judgements is computed too, as ``R(group='drama')``:
         categories of `items`; or ``head``, ``middle`` and ``tail``, by popularity in `train`.
     models : sequence of str, optional
-        The models expected; those in the log where left out (one lazy distinct).
+        The models expected; those in the log where left out: one job of Spark, with the first result.
     preset : str, optional
         Conventions of a tool, such as ``trec_eval`` or ``rectools`` (all in ``docs/presets.md``): its policies, and
         its options of measures, where nothing else is said.

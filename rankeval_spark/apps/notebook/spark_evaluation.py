@@ -13,7 +13,14 @@ from pyspark.sql import DataFrame, functions as F
 from typing_extensions import override
 
 from rankeval_spark import columns as C
-from rankeval_spark.apps.inputs import exposures_of, inputs_of, list_facts, or_failing_at_zero_rank, row_facts
+from rankeval_spark.apps.inputs import (
+    exposures_of,
+    inputs_of,
+    list_facts,
+    or_failing_at_zero_rank,
+    row_facts,
+    with_model_names,
+)
 from rankeval_spark.apps.notebook.gap_tests import gap_tests
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import Fault, InputError, kind_of
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def evaluate_on_spark(frames: Mapping[str, object], request: Request, *, ranks_from: int) -> SparkEvaluation:
-    """Plan an evaluation; no Spark job starts here and nothing of the session is changed.
+    """Plan an evaluation; no Spark job starts here, see :attr:`SparkEvaluation.inputs`.
 
     Parameters
     ----------
@@ -51,11 +58,27 @@ def evaluate_on_spark(frames: Mapping[str, object], request: Request, *, ranks_f
 
 @dataclass(frozen=True, repr=False)
 class SparkEvaluation(Evaluation[DataFrame]):
-    """Results as frames that are computed when used."""
+    """Results as frames that are computed when used.
 
-    inputs: InputFrames
+    Attributes
+    ----------
+    given : InputFrames
+        The inputs as they were given.
+    """
+
+    given: InputFrames
     request: Request
     _scored: DataFrame | None = None
+    _named: InputFrames | None = None
+
+    @cached_property
+    def inputs(self) -> InputFrames:
+        """The inputs with the names of the models: one job with the first result, none where ``models=`` names them.
+
+        As ``pivot`` of Spark looks its values up. A subquery in the plan of each result would start no job here, but
+        its value is one column more for all rows to carry.
+        """
+        return self._named or with_model_names(self.given, self.request)
 
     @property
     @override
@@ -120,14 +143,14 @@ class SparkEvaluation(Evaluation[DataFrame]):
         scored = plans.to_scored(self.inputs, request=self.request, are_kept=True)
         scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result of the block
         try:
-            yield replace(self, _scored=scored)
+            yield replace(self, _scored=scored, _named=self.inputs)
         finally:
             scored.unpersist()
 
     @property
     @override
     def _has_one_list(self) -> bool:
-        return self.inputs.has_one_list
+        return self.given.has_one_list
 
     @override
     def _gap_tests(self, wanted: GapTestRequest) -> DataFrame:
@@ -147,7 +170,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @property
     def _needs_no_rows(self) -> bool:
         """Whether aggregates are made where lists are scored; rows that are kept are read instead."""
-        return self._scored is None and plans.can_be_summarised(self.inputs, self.request)
+        return self._scored is None and plans.can_be_summarised(self.given, self.request)
 
     @cached_property
     def _frames(self) -> Frames:

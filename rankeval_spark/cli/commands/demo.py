@@ -15,8 +15,13 @@ from rankeval_spark.apps import gates
 from rankeval_spark.apps.history.published_runs import published_nights
 from rankeval_spark.apps.published.report import report_of, write_whole
 from rankeval_spark.apps.published.rescoring import unchanged_dates
+from rankeval_spark.cli.commands.published.show_results import (
+    ANY_SLICE,
+    RowSelection,
+    comparison_rows_of,
+    selected_rows,
+)
 from rankeval_spark.cli.commands.run_dates import run_one
-from rankeval_spark.cli.commands.show_results import ANY_SLICE, RowSelection, comparison_rows_of, selected_rows
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console
 from rankeval_spark.cli.sessions import start

@@ -16,14 +16,14 @@ from rich.markup import escape
 from rankeval_spark.apps.gates import failed
 from rankeval_spark.apps.history.published_runs import kept_nights
 from rankeval_spark.apps.nightly import backfill as filling, dry_run
+from rankeval_spark.apps.nightly.expected_host import wants_spark
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
+from rankeval_spark.cli.config_and_dates import config_and_dates
 from rankeval_spark.cli.display import tables
-from rankeval_spark.cli.display.terminal import console, headline, progress
+from rankeval_spark.cli.display.terminal import console, headline, is_quiet, progress, say_done
 from rankeval_spark.cli.sessions import start
-from rankeval_spark.config import load_config, parse_date
-from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.spark.session.builder import build_session, is_chosen
+from rankeval_spark.spark.session.builder import build_session
 from rankeval_spark.spark.session.input_size import are_small
 from rankeval_spark.spark.session.on_demand import on_demand
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool) -> None:
     """Evaluate one date, or say what that would read and compute."""
-    config, (evaluation_date,) = _config_and_dates(path, overrides, [("--date", day)])
+    config, (evaluation_date,) = config_and_dates(path, overrides, [("--date", day)])
     spark = session_of_nights(config, is_small=_are_inputs_small(config, [evaluation_date]))
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share)
@@ -47,21 +47,27 @@ def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share:
         raise typer.Exit(filling.GATE_FAILED)
 
 
-def backfill_command(  # noqa: PLR0913 - the options of the command
-    path: Path,
-    first: str | None,
-    last: str | None,
-    days: Sequence[str],
-    overrides: Sequence[str],
-    *,
-    sample_share: float,
-    only_missing: bool,
+@dataclass(frozen=True)
+class WrittenDates:
+    """The dates of a backfill, as they are written on the command line."""
+
+    first: str | None
+    last: str | None
+    days: Sequence[str]
+
+    def read(self, path: Path, overrides: Sequence[str]) -> tuple[EvaluationConfig, list[date]]:
+        """Read them with the config, so that all faults are reported at once."""
+        ends = [(where, text) for where, text in (("--from", self.first), ("--to", self.last)) if text]
+        config, read = config_and_dates(path, overrides, [*ends, *(("--date", day) for day in self.days)])
+        of_range = dict(zip((where for where, _ in ends), read, strict=False))
+        return config, filling.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
+
+
+def backfill_command(
+    path: Path, overrides: Sequence[str], written: WrittenDates, *, sample_share: float, only_missing: bool
 ) -> None:
     """Evaluate dates in turn, say what became of each, and end with the exit code of the first that failed."""
-    ends = [(where, text) for where, text in (("--from", first), ("--to", last)) if text]
-    config, read = _config_and_dates(path, overrides, [*ends, *(("--date", day) for day in days)])
-    of_range = dict(zip((where for where, _ in ends), read, strict=False))
-    dates = filling.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
+    config, dates = written.read(path, overrides)
     spark = session_of_nights(config, is_small=_are_inputs_small(config, dates))
     kept = kept_nights(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
     outcomes: list[filling.DateOutcome] = []
@@ -70,7 +76,9 @@ def backfill_command(  # noqa: PLR0913 - the options of the command
         for one in filling.backfill_dates(dates, in_turn.prepare, kept=kept):
             outcomes.append(one)
     finally:  # who stops it in the middle wants to know how far it came
-        _show_summary(outcomes, n_dates=len(dates))
+        is_well = len(outcomes) == len(dates) and not filling.exit_code(outcomes)
+        if not (is_well and is_quiet()):
+            _show_summary(outcomes, n_dates=len(dates))
     raise typer.Exit(filling.exit_code(outcomes))
 
 
@@ -93,26 +101,6 @@ class _InTurn:
         return self.last
 
 
-def _config_and_dates(
-    path: Path, overrides: Sequence[str], dates: Sequence[tuple[str, str]]
-) -> tuple[EvaluationConfig, list[date]]:
-    """Read the config and the dates, each with its option; what is wrong with any of them is reported at once."""
-    faults: list[Fault] = []
-    read: list[date] = []
-    for where, text in dates:
-        try:
-            read.append(parse_date(text, where=where))
-        except ConfigError as error:
-            faults += error.faults
-    try:
-        config = load_config(path, overrides)
-    except ConfigError as error:
-        raise ConfigError(*faults, *error.faults) from None
-    if faults:
-        raise ConfigError(*faults)
-    return config, read
-
-
 def session_of_nights(config: EvaluationConfig, *, is_small: bool) -> SparkSession:
     """Return the session of nights, started when one of them takes Spark, or at once where the config wants that."""
     name = f"rankeval {config.evaluation}"
@@ -121,7 +109,7 @@ def session_of_nights(config: EvaluationConfig, *, is_small: bool) -> SparkSessi
         "settings": config.spark.resolved_settings(),
         "is_small": is_small,  # then it begins sooner
     }
-    if config.spark.always or is_chosen(config.spark.master):
+    if wants_spark(config):
         return start(name, **options)
     return on_demand(partial(build_session, name, **options))  # the run shows meanwhile how far it is
 
@@ -146,14 +134,14 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
     out = console()
     for warning in result.warnings:
         out.print(f"[yellow]warning[/yellow] {escape(warning)}", soft_wrap=True)
-    rows = ", ".join(f"{table} {n:,}" for table, n in result.n_rows.items())
-    lines = [f"published {result.evaluation} {result.evaluation_date}, run {result.run_id}: {rows} rows"]
-    lines += [f"the date is empty: {result.reason}"] if result.reason else []
-    root = config.results.location
-    if result.gates:
+    if result.gates and (result.is_blocked or not is_quiet()):
         out.print(tables.gates(result.gates))
-    for line in (*lines, f"results in {root}; look at them with: rankeval show {shlex.quote(root)}"):
-        out.print(line, markup=False, soft_wrap=True)  # a path that is broken into lines cannot be copied
+    rows = ", ".join(f"{table} {n:,}" for table, n in result.n_rows.items())
+    root = config.results.location
+    say_done(f"published {result.evaluation} {result.evaluation_date}, run {result.run_id}: {rows} rows")
+    if result.reason:
+        out.print(f"the date is empty: {result.reason}", markup=False, soft_wrap=True)
+    say_done(f"results in {root}; look at them with: rankeval show {shlex.quote(root)}")
 
 
 def _show_summary(outcomes: Sequence[filling.DateOutcome], *, n_dates: int) -> None:

@@ -8,11 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.markup import escape
 
+from rankeval_spark.apps.progress import Silent
+from rankeval_spark.cli.display.spark_tasks import Tasks, tasks_under_way
 from rankeval_spark.errors import RankevalError, first_line, notes_of, visible
 
 if TYPE_CHECKING:
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from rankeval_spark.apps.progress import Progress
-    from rankeval_spark.spark.session.task_progress import Tasks
 
 WIDTH_OF_A_LOG: Final = 120
 """Columns of a table that goes to a file or a pipe, where there is no terminal to ask."""
@@ -28,6 +30,8 @@ WIDTH_OF_A_LOG: Final = 120
 _SECONDS_BETWEEN_LOOKS: Final = 0.5
 
 logger = logging.getLogger("rankeval")
+
+_is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 
 def headline(error: BaseException) -> str:
@@ -58,6 +62,33 @@ def console(*, is_error: bool = False) -> Console:
     return InertConsole(stderr=is_error, width=width, highlight=False, soft_wrap=False, emoji=False)
 
 
+@contextmanager
+def quietly(wanted: bool) -> Iterator[None]:
+    """Show no progress and no advice within the block, if that is wanted."""
+    before = _is_quiet.set(wanted)
+    try:
+        yield
+    finally:
+        _is_quiet.reset(before)
+
+
+def is_quiet() -> bool:
+    """Return True if the user wants results and faults only."""
+    return _is_quiet.get()
+
+
+def say_note(text: str) -> None:
+    """Say on standard error what goes with a result, so that the result stays readable for programs."""
+    if not is_quiet():
+        console(is_error=True).print(f"note: {text}", markup=False, soft_wrap=True)
+
+
+def say_done(text: str) -> None:
+    """Say on standard output what was done, or what to do next; nothing where the user wants neither."""
+    if not is_quiet():
+        console().print(text, markup=False, soft_wrap=True)
+
+
 def write_out(text: str) -> None:
     """Write the text unchanged; on a terminal, without control characters."""
     if sys.stdout.isatty():
@@ -73,6 +104,7 @@ class LiveLine:
         self._title = title
         self._tasks = tasks
         self._stage = ""
+        self._rows = ""
         self._began = time.monotonic()
         self.is_live = True
 
@@ -82,9 +114,13 @@ class LiveLine:
 
     def begin(self, stage: str) -> None:
         """Show the stage that begins."""
-        self._stage, self._began = stage, time.monotonic()
+        self._stage, self._rows, self._began = stage, "", time.monotonic()
         if self.is_live:  # otherwise the line is that of the next run
             self._show("")
+
+    def advance(self, n_rows: int, n_all: int) -> None:
+        """Keep for the next look how many rows are done."""
+        self._rows = f", {n_rows:,} of {n_all:,} rows"
 
     def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
         """Leave a line of what was done."""
@@ -105,18 +141,18 @@ class LiveLine:
 
     def _keep_current(self, is_over: threading.Event) -> None:
         while not is_over.wait(_SECONDS_BETWEEN_LOOKS):
-            self._show(self._tasks_done())
+            self._show(self._rows or self._tasks_done())
 
     def _tasks_done(self) -> str:
-        """Say how many tasks are done; nothing where Spark does not tell, as when the driver is gone."""
+        """Say how many tasks are done; nothing where Spark does not report it, as when the driver is gone."""
         tasks = None
         with suppress(Exception):
             tasks = self._tasks()
         return "" if tasks is None else f", {tasks.n_done} of {tasks.n_all} tasks"
 
-    def _show(self, tasks: str) -> None:
+    def _show(self, done: str) -> None:
         seconds = time.monotonic() - self._began
-        self._status.update(f"{self._title}: {self._stage}{tasks}, {seconds:.0f} s")
+        self._status.update(f"{self._title}: {self._stage}{done}, {seconds:.0f} s")
 
 
 class LogLines:
@@ -131,6 +167,9 @@ class LogLines:
 
     def begin(self, stage: str) -> None:
         """Say nothing: the end of a stage has its line."""
+
+    def advance(self, n_rows: int, n_all: int) -> None:
+        """Say nothing, likewise."""
 
     def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
         """Log what was done."""
@@ -148,14 +187,15 @@ def progress(title: str, out: Console | None = None) -> Iterator[Progress]:
         Where it is shown; that of standard error where left out. Runs that report at the same time share one.
     """
     out, title = out or console(is_error=True), visible(title)
+    if is_quiet():
+        yield Silent()
+        return
     if not out.is_terminal:
         _log_to_stderr()
         yield LogLines(title)
         return
-    from rankeval_spark.spark.session.task_progress import tasks_counter  # noqa: PLC0415 - imports pyspark
-
     with out.status(escape(title)) as status:
-        line = LiveLine(status, escape(title), tasks_counter())
+        line = LiveLine(status, escape(title), tasks_under_way)
         with line.kept_current():
             yield line
     line.is_live = False
@@ -165,7 +205,7 @@ def progress(title: str, out: Console | None = None) -> Iterator[Progress]:
 def waiting(what: str) -> Iterator[None]:
     """Show on a terminal what is waited for, and how long already; elsewhere nothing."""
     out = console(is_error=True)
-    if not out.is_terminal:
+    if is_quiet() or not out.is_terminal:
         yield
         return
     with out.status(what) as status:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import json as pa_json
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
+from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_texts
 from rankeval_spark.engine.failures import quoted, refuse_input
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.ranking.list_keys import ListKeys
     from rankeval_spark.measures.arrays import IntVector
 
-_MAP = pa.map_(pa.string(), pa.string())
+_IN_TEXT = pa.schema({row_kinds.VALUES_IN_TEXT: pa.list_(pa.string())})
 
 
 def to_segment_columns(
@@ -54,13 +55,26 @@ def _values(batch: Batch, keys: ListKeys, names: Sequence[str], absent: Mapping[
     """Return the values of all lists, one list after the other."""
     table, n_names = batch.segments, len(names)
     unknown = to_texts(absent.get(name) for name in names)
-    known = table.columns[row_kinds.SEGMENT_VALUES].flatten() if len(table) else pa.nulls(0, pa.string())
+    known = _known_values(table.columns[row_kinds.SEGMENT_VALUES]) if len(table) else pa.nulls(0, pa.string())
     row_of = np.full(batch.n_users, len(table))
     row_of[table.user] = np.arange(len(table))
     _refuse_repeated(batch, keys, table.user)
     first = row_of[keys.user] * n_names
     places = (first[:, None] + np.arange(n_names)).ravel()
     return pc.take(pa.concat_arrays([known.cast(pa.string()), unknown]), to_arrow(places))
+
+
+def _known_values(column: pa.Array) -> pa.Array:
+    """Return the values of all users, one user after the other, of either form of the column."""
+    if pa.types.is_list(column.type):
+        return column.flatten()
+    lines = pc.binary_join(pa.ListArray.from_arrays([0, len(column)], column), "\n")[0].as_buffer()
+    found = pa_json.read_json(
+        pa.BufferReader(lines),
+        read_options=pa_json.ReadOptions(use_threads=False, block_size=lines.size + 1),
+        parse_options=pa_json.ParseOptions(explicit_schema=_IN_TEXT),
+    )
+    return in_one_piece(found[row_kinds.VALUES_IN_TEXT]).flatten()
 
 
 def _refuse_repeated(batch: Batch, keys: ListKeys, user: IntVector) -> None:

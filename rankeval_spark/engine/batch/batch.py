@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -127,9 +126,6 @@ COLUMNS_OF = {
 }
 """Columns that are read of each input in addition to its ids; a table that lacks one has no use for it."""
 
-CONSTANTS = (row_kinds.MODELS, row_kinds.SHARED)
-"""Columns that hold a value in the first row of a partition alone."""
-
 NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
 
 _WITHOUT_ITEMS = (row_kinds.SEGMENTS, row_kinds.PAIRS)
@@ -143,17 +139,17 @@ def without_constants(
     first = next(rest, None)
     if first is None:
         return {}, iter(())
-    names = [name for name in CONSTANTS if name in first.schema.names]
-    found = {name: first[name].slice(0, 1) for name in names}
-    if row_kinds.SHARED in found:
-        found |= unpack_constants(found.pop(row_kinds.SHARED))
-    return found, (batch.drop_columns(names) for batch in chain([first], rest))
+    batches = chain([first], rest)
+    if row_kinds.SHARED not in first.schema.names:
+        return {}, batches
+    found = unpack_constants(first[row_kinds.SHARED].slice(0, 1))
+    return found, (batch.drop_columns([row_kinds.SHARED]) for batch in batches)
 
 
 def to_batch(
     table: pa.Table,
     *,
-    models: Sequence[str] | None,
+    models: Sequence[str],
     constants: Mapping[str, pa.Array] = NOTHING,
     described: Collection[int] = (row_kinds.LOG,),
 ) -> Batch:
@@ -164,8 +160,8 @@ def to_batch(
     table : pa.Table
         With :data:`row_kinds.KIND`, ``user_id``, ``item_id`` and such of the other columns as a policy or measure
         reads. Keys are not NULL. Without ``gain``, gains of judgements are in ``score``.
-    models : sequence of str or None
-        The models expected; None: those in the log, whose names are in ``constants``.
+    models : sequence of str
+        The models expected.
     constants : mapping of str to pa.Array
         What is the same for all users, see :func:`without_constants`.
     described : collection of int
@@ -173,7 +169,7 @@ def to_batch(
     """
     users, items = in_id_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
     kind = to_numpy(table[row_kinds.KIND])
-    names = tuple(_names_in(constants) if models is None else models)
+    names = tuple(models)
     of = {one: _places_of(kind, one) for one in COLUMNS_OF}
     others = {one: table if one in described else _without_facts(table) for one in COLUMNS_OF}
     log, held_out, train, segments, familiarity, pairs = (
@@ -220,12 +216,6 @@ def taken(column: pa.ChunkedArray, places: IntVector) -> pa.Array:
     whole = in_one_piece(column)
     is_range = len(places) and places[-1] - places[0] + 1 == len(places)
     return whole.slice(places[0], len(places)) if is_range else pc.take(whole, to_arrow(places))
-
-
-def _names_in(constants: Mapping[str, pa.Array]) -> Iterable[str]:
-    return (
-        sorted(json.loads(constants[row_kinds.MODELS][0].as_py())) if row_kinds.MODELS in constants else (C.ONE_MODEL,)
-    )
 
 
 def _models_of(table: pa.Table, places: IntVector, names: tuple[str, ...]) -> IntVector:

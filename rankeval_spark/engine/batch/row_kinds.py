@@ -15,19 +15,22 @@ HELD_OUT: Final = 1
 TRAIN: Final = 2
 """An interaction in the training data."""
 SEGMENTS: Final = 3
-"""The segments of a user: an array of texts in :data:`SEGMENT_VALUES`."""
+"""The segments of a user, in :data:`SEGMENT_VALUES`."""
 FAMILIARITY: Final = 4
 """Mean similarity of an item to those that the user has in the training data: a double in :data:`SIMILARITY`."""
 PAIRS: Final = 5
 """Similar items of a list: structs in :data:`columns.PAIRS`."""
 
 SEGMENT_VALUES: Final = "_segment_values"
-"""Values of the segments of a user, in the order in which the job names them; NULL where unknown."""
+"""Values of the segments of a user, in the order in which the job names them; NULL where unknown.
+
+An array of texts, or that array as the field :data:`VALUES_IN_TEXT` of a JSON object: a column of Spark costs every row
+of the log 32 bytes as an array and 8 as a text.
+"""
+
+VALUES_IN_TEXT: Final = "v"
 
 SIMILARITY: Final = "_similarity"
-
-MODELS: Final = "_models"
-"""Names of the models found in the log, as JSON."""
 
 ITEMS: Final = "_item_facts"
 """What is known of items: structs of ``item_id`` and facts."""
@@ -51,8 +54,8 @@ UNUSABLE: Final = (
 SHARED: Final = "_shared"
 """What is the same for all users as bytes, see :mod:`constants`, in the first row of a partition; NULL in all others.
 
-Where only the names of the models are, :data:`MODELS` is the column. It is always one, and without parts: Spark asks
-Arrow for the size of a batch after every row, and Arrow adds up all parts of all columns each time.
+One column without parts: Spark asks Arrow for the size of a batch after every row, and Arrow adds up all parts of all
+columns each time.
 """
 
 COUNTS: Final = "_row_counts"

@@ -79,12 +79,15 @@ class Usable:
 
     @cached_property
     def models(self) -> tuple[str, ...]:
-        """Names of the models that are expected, or of those in the log."""
+        """Names of the models that are expected, or that the log names, be it only in rows that cannot be used."""
         if self.request.models is not None:
             return tuple(self.request.models)
-        if C.MODEL_ID not in self.log.column_names:
-            return (C.ONE_MODEL,)
-        return tuple(sorted(pc.unique(self.log[C.MODEL_ID]).to_pylist()))
+        log = self.tables.recommendations.table
+        return (
+            tuple(sorted(pc.unique(log[C.MODEL_ID].drop_null()).to_pylist()))
+            if C.MODEL_ID in log.column_names
+            else (C.ONE_MODEL,)
+        )
 
     @cached_property
     def held_out(self) -> pa.Table:

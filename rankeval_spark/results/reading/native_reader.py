@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow.dataset as ds
 
-    from rankeval_spark.results.reading.table_readers import Requested
+    from rankeval_spark.results.reading.table_readers import Order, Requested
     from rankeval_spark.results.storage.row_filters import Filters
 
 
@@ -52,10 +52,42 @@ class NativeReader:
         self, user_metrics: ds.Dataset, requested: Mapping[Requested, Collection[str]], names: Sequence[str]
     ) -> pa.Table:
         """Make a row for each list and requested measure."""
-        columns = sorted({one.column for one in requested})
+        columns = sorted({one.column for one in requested if one.column is not None})
         wide = user_metrics.to_table(columns=[*names, *columns])
         parts = [_values(wide, one, runs, names) for one, runs in requested.items()]
         return pa.concat_tables(parts or [_values(wide.slice(0, 0), None, (), names)])
+
+    def users(self, user_metrics: ds.Dataset, column: str) -> pa.Table:
+        """Make a row a user."""
+        counts = [C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS]
+        lists = user_metrics.to_table(columns=[C.USER_ID, column, *counts])
+        how = [(column, "mean"), *((name, "max" if name == C.N_RELEVANT else "sum") for name in counts)]
+        rows = lists.group_by(C.USER_ID).aggregate(how)
+        return pa.table(
+            [rows[C.USER_ID], *(rows[f"{name}_{function}"] for name, function in how)], [C.USER_ID, C.VALUE, *counts]
+        )
+
+    def paired(self, one: pa.Table, other: pa.Table) -> pa.Table:
+        """Join the users of two sides."""
+        ids = pc.unique(pa.chunked_array([*one[C.USER_ID].chunks, *other[C.USER_ID].chunks], pa.string()))
+        left, right = (side.take(pc.index_in(ids, value_set=side[C.USER_ID].combine_chunks())) for side in (one, other))
+        own = {name: left[name] for name in left.column_names if name != C.USER_ID}
+        others = {f"other_{name}": right[name] for name in right.column_names if name != C.USER_ID}
+        rows = pa.table({C.USER_ID: ids, **own, **others})
+        return rows.append_column("delta", pc.subtract(rows[C.VALUE], rows[f"other_{C.VALUE}"]))
+
+    def with_value(self, frame: pa.Table) -> pa.Table:
+        """Leave out the rows without a value."""
+        return frame.filter(pc.is_valid(frame[C.VALUE]))
+
+    def ordered(self, frame: pa.Table, *, columns: Sequence[str], order: Order, n: int | None = None) -> pa.Table:
+        """Sort rows, and keep the first of them."""
+        rows = frame.sort_by([(name, f"{way}ending") for name, way in order]).select(list(columns))
+        return rows if n is None else rows.slice(0, n)
+
+    def of_arrow(self, rows: pa.Table) -> pa.Table:
+        """Return the rows."""
+        return rows
 
 
 def _values(wide: pa.Table, of: Requested | None, runs: Collection[str], names: Sequence[str]) -> pa.Table:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from rankeval_spark.results.reading.table_readers import Requested
+    from rankeval_spark.results.reading.table_readers import Order, Requested
     from rankeval_spark.results.storage.row_filters import Filters
 
 
@@ -83,9 +83,37 @@ class SparkReader:
         """Make a row for each list and requested measure."""
         rows = [(run, *one) for one, runs in requested.items() for run in sorted(runs)]
         wanted = self._spark.createDataFrame(rows, f"{C.RUN_ID} string, {C.MEASURE} string, {C.K} int, _column string")
-        columns = sorted({one.column for one in requested}) or [C.N_HITS]  # an array of nothing has no type
+        columns = sorted({one.column for one in requested if one.column is not None}) or [
+            C.N_HITS
+        ]  # an array of nothing has no type
         values = (F.struct(F.lit(name).alias("_column"), F.col(name).cast("double").alias(C.VALUE)) for name in columns)
         long = user_metrics.select(*names, F.inline(F.array(*values)))
         key = [name for name in names if name != C.K]
         joined = long.join(F.broadcast(wanted), on=[C.RUN_ID, C.K, "_column"], how="inner")
         return joined.select(*key, C.MEASURE, C.K, C.VALUE)
+
+    def users(self, user_metrics: DataFrame, column: str) -> DataFrame:
+        """Make a row a user."""
+        sums = (F.sum(name).alias(name) for name in (C.N_RECOMMENDED, C.N_HITS))
+        most = F.max(C.N_RELEVANT).alias(C.N_RELEVANT)
+        return user_metrics.groupBy(C.USER_ID).agg(F.avg(column).alias(C.VALUE), most, *sums)
+
+    def paired(self, one: DataFrame, other: DataFrame) -> DataFrame:
+        """Join the users of two sides."""
+        named = (F.col(name).alias(f"other_{name}") for name in other.columns if name != C.USER_ID)
+        rows = one.join(other.select(C.USER_ID, *named), on=C.USER_ID, how="full")
+        return rows.withColumn("delta", F.col(C.VALUE) - F.col(f"other_{C.VALUE}"))
+
+    def with_value(self, frame: DataFrame) -> DataFrame:
+        """Leave out the rows without a value."""
+        return frame.where(F.col(C.VALUE).isNotNull())
+
+    def ordered(self, frame: DataFrame, *, columns: Sequence[str], order: Order, n: int | None = None) -> DataFrame:
+        """Sort rows, and keep the first of them."""
+        ways = {"asc": F.asc_nulls_last, "desc": F.desc_nulls_last}
+        rows = frame.orderBy(*(ways[way](name) for name, way in order)).select(*columns)
+        return rows if n is None else rows.limit(n)
+
+    def of_arrow(self, rows: pa.Table) -> DataFrame:
+        """Ship the rows to Spark."""
+        return self._spark.createDataFrame(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results.reading.native_reader import NativeReader
@@ -18,19 +18,22 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.storage.row_filters import Filters
 
+Order: TypeAlias = Sequence[tuple[str, str]]
+"""Columns to sort by, each with ``asc`` or ``desc``; NULL comes last in both."""
+
 Scan = TypeVar("Scan")
-Frame_co = TypeVar("Frame_co", covariant=True)
+Frame = TypeVar("Frame")
 
 
 class Requested(NamedTuple):
-    """A measure at a cutoff that a run computed, and its column in ``user_metrics``."""
+    """A measure at a cutoff that a run computed, and its column in ``user_metrics``; None where users have no value."""
 
     measure: str
     k: int
-    column: str
+    column: str | None
 
 
-class Reader(Protocol[Scan, Frame_co]):
+class Reader(Protocol[Scan, Frame]):
     """Reads tables of one results root.
 
     A scan is a plan to read rows, which takes conditions and columns: a dataset of Arrow, or a DataFrame. A frame is
@@ -56,7 +59,7 @@ class Reader(Protocol[Scan, Frame_co]):
         """Name the columns of a scan."""
         ...
 
-    def frame(self, scan: Scan) -> Frame_co:
+    def frame(self, scan: Scan) -> Frame:
         """Turn a scan into what a user gets."""
         ...
 
@@ -66,7 +69,7 @@ class Reader(Protocol[Scan, Frame_co]):
 
     def user_values(
         self, user_metrics: Scan, requested: Mapping[Requested, Collection[str]], names: Sequence[str]
-    ) -> Frame_co:
+    ) -> Frame:
         """Make a row for each list and measure of the long view of ``user_metrics``.
 
         Parameters
@@ -78,6 +81,32 @@ class Reader(Protocol[Scan, Frame_co]):
         names : sequence of str
             Columns that are kept, the cutoff last; the measure comes before it and the value after it.
         """
+        ...
+
+    def users(self, user_metrics: Scan, column: str) -> Frame:
+        """Make a row a user: ``user_id``, the mean ``value`` of a column over their lists, and the counts.
+
+        ``n_relevant`` is the same for all lists of a user; ``n_recommended`` and ``n_hits`` are sums over lists.
+        """
+        ...
+
+    def paired(self, one: Frame, other: Frame) -> Frame:
+        """Join two frames of :meth:`users` by user; columns of the other are named ``other_...``.
+
+        A user of one side alone has NULL on the other; ``delta`` is the value less the other value.
+        """
+        ...
+
+    def with_value(self, frame: Frame) -> Frame:
+        """Leave out the rows without a value."""
+        ...
+
+    def ordered(self, frame: Frame, *, columns: Sequence[str], order: Order, n: int | None = None) -> Frame:
+        """Sort rows, keep the first ``n`` where it is given, and take some columns."""
+        ...
+
+    def of_arrow(self, rows: pa.Table) -> Frame:
+        """Turn a few rows that are here into what a user gets."""
         ...
 
 

@@ -242,7 +242,7 @@ def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> 
         *(_of_model(check, *of_check, user) for check, of_check in counted.items()),
     )
     facts = per_model.agg(
-        *map(_of_models, counted), _missing_users(), *([] if baseline is None else [_baseline_fact(baseline)])
+        *map(_of_models, counted), *([] if baseline is None else [_baseline_fact(baseline)]), _missing_users()
     )
     return _stacked(facts)
 

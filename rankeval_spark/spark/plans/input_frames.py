@@ -30,8 +30,8 @@ class InputFrames:
         that has rows and none that can be used.
     kept_partitions : int or None
         Partitions that the rows go into where what is made of them is kept; as Spark decides where it is None.
-    model_names : tuple of str or None
-        Names of the models that have usable rows in the log, where they were looked up; None: the workers learn them.
+    model_names : tuple of str
+        Names of the models that have usable rows in the log, where they were looked up because none are expected.
     """
 
     recommendations: DataFrame
@@ -45,7 +45,7 @@ class InputFrames:
     has_model_id: bool = True
     are_checked: bool = True
     kept_partitions: int | None = None
-    model_names: tuple[str, ...] | None = None
+    model_names: tuple[str, ...] = ()
 
     @property
     def catalogue(self) -> DataFrame | None:

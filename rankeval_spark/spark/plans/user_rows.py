@@ -64,7 +64,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     is_numbered = (counts_rows or not inputs.are_checked) and can_number_log(request)
     log = _log_rows(_numbered_log(inputs, request) if is_numbered else usable, inputs, request)
     names = _model_names(inputs, request)
-    if names is not None and len(names) == 1:
+    if len(names) == 1:
         log = log.drop(C.MODEL_ID)
     judged = _held_out_rows(inputs, request, is_numbered=counts_rows or not inputs.are_checked)
     if C.SCORE in log.columns and type_of(log, C.SCORE) == "double":  # one column less for every row to carry
@@ -73,7 +73,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     by_kind |= _of_users(inputs, request, needs)
     by_kind = _with_facts(by_kind, knowledge, needs) | _second_step(inputs, request, knowledge, needs)
     counted = _counted_first(inputs, request, needs, are_merged=are_merged)
-    constants = _constants(usable if names is None else None, knowledge, request, needs, counted)
+    constants = _constants(knowledge, request, needs, counted)
     return UserRows(
         unite(
             by_kind,
@@ -96,8 +96,7 @@ def _knowledge(inputs: InputFrames, request: Request) -> FactSources:
     return FactSources(inputs.train, inputs.items, request.evaluation_date, inputs.has_small_catalogue)
 
 
-def _model_names(inputs: InputFrames, request: Request) -> tuple[str, ...] | None:
-    """Return the names of the models where they are known before the log is read."""
+def _model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
     if request.models is not None:
         return tuple(request.models)
     return inputs.model_names if inputs.has_model_id else (C.ONE_MODEL,)
@@ -192,7 +191,8 @@ def _of_users(inputs: InputFrames, request: Request, needs: frozenset[str]) -> d
     found: dict[int, DataFrame] = {}
     if inputs.segments is not None and request.segments:
         values = F.array(*(F.col(slice_columns.quoted_name(name)).cast("string") for name in request.segments))
-        users = inputs.segments.select(C.USER_ID, values.alias(row_kinds.SEGMENT_VALUES))
+        text = F.to_json(F.struct(values.alias(row_kinds.VALUES_IN_TEXT)))
+        users = inputs.segments.select(C.USER_ID, text.alias(row_kinds.SEGMENT_VALUES))
         if inputs.are_checked:
             found[row_kinds.SEGMENTS] = users.where(usable_rows.has_keys(usable_rows.SEGMENT_KEYS))
         else:
@@ -224,18 +224,13 @@ def _second_step(
 
 
 def _constants(
-    log: DataFrame | None,
     knowledge: FactSources,
     request: Request,
     needs: frozenset[str],
     counted: Mapping[str, tuple[DataFrame, Mapping[str, Column]]],
 ) -> DataFrame | None:
-    """Plan one row with what every user needs: names of the models in the log, facts of items, totals, row counts."""
+    """Plan one row with what every user needs: facts of items, totals, row counts."""
     frames = []
-    if log is not None:
-        frames.append(
-            log.select(C.MODEL_ID).distinct().agg(F.to_json(F.collect_list(C.MODEL_ID)).alias(row_kinds.MODELS))
-        )
     if counted:
         frames.append(unusable_rows.to_row_counts(counted))
     items = item_facts.to_item_table(knowledge, needs=item_needs(needs), n_places=n_places(request.measures))
@@ -244,10 +239,7 @@ def _constants(
     totals = item_facts.to_totals(knowledge, needs=item_needs(needs))
     if totals is not None:
         frames.append(totals)
-    if not frames:
-        return None
-    one_row = reduce(DataFrame.crossJoin, frames)
-    return one_row if one_row.columns == [row_kinds.MODELS] else in_bytes(one_row)
+    return in_bytes(reduce(DataFrame.crossJoin, frames)) if frames else None
 
 
 def _columns(by_kind: dict[int, DataFrame]) -> dict[str, T.DataType]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from rankeval_spark.spark.session.task_progress import Tasks, tasks_counter
+from rankeval_spark.cli.display.spark_tasks import Tasks, tasks_under_way
 from tests.support.cli import PROJECT
 from tests.support.nights import FIRST
 
@@ -26,16 +26,18 @@ ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(PROJECT), "TERM": "xterm",
 
 SHOWN = """
 import time
-from rankeval_spark.cli.display.terminal import LiveLine, console, progress
-from rankeval_spark.spark.session import task_progress as tasks
-tasks.tasks_counter = lambda: lambda: tasks.Tasks(3, 8)
+from rankeval_spark.cli.display import terminal
+from rankeval_spark.cli.display.spark_tasks import Tasks
+from rankeval_spark.cli.display.terminal import progress
+terminal.tasks_under_way = lambda: Tasks(3, 8)
 with progress("nightly [x]") as listener:
     listener.say("as many rows")
     listener.begin("check")
     time.sleep(1.3)
     listener.end("check", 1.3, 1200)
     listener.begin("score")
-    time.sleep(0.2)
+    listener.advance(250_000, 1_000_000)
+    time.sleep(0.7)
 """
 
 
@@ -71,6 +73,7 @@ def test_a_terminal_shows_stage_tasks_and_seconds() -> None:
     assert "nightly [x]: check, 3 of 8 tasks, 1 s" in said
     assert re.search(r"done check +1\.3 s +1,200 rows", said)
     assert "nightly [x]: score, 0 s" in said
+    assert re.search(r"nightly \[x\]: score, 250,000 of 1,000,000 rows, \d s", said)
     assert "  as many rows" in said
 
 
@@ -100,14 +103,12 @@ def test_the_tasks_of_a_job_are_counted_while_it_runs(spark: SparkSession) -> No
         time.sleep(1)
         yield from batches
 
-    spark.createDataFrame([(1,)], "id int")  # makes the session the active one of this thread
-    counted = tasks_counter()
-    job = Thread(target=lambda: spark.range(4, numPartitions=4).mapInArrow(slow, "id long").collect())
+    job = Thread(target=lambda: spark.range(8, numPartitions=8).mapInArrow(slow, "id long").collect())
     job.start()
     seen: set[Tasks] = set()
     while job.is_alive():
-        if (tasks := counted()) is not None:
+        if (tasks := tasks_under_way()) is not None:
             seen.add(tasks)
         time.sleep(0.1)
 
-    assert len({tasks.n_done for tasks in seen if tasks.n_all == 4}) > 1
+    assert len({tasks.n_done for tasks in seen if tasks.n_all == 8}) > 1

@@ -58,11 +58,12 @@ def sliced(spark: SparkSession, segments: DataFrame, *users: str) -> DataFrame:
 def test_a_segment_may_have_any_name_and_a_row_without_a_user_is_left_out(spark: SparkSession, name: str) -> None:
     users = table(spark, "user_id x", ("ann", "1"), (None, "2"), (None, "1")).withColumnRenamed("x", name)
     means = sliced(spark, users, "ann", "bob")
-    assert tuples(means, "slice", "slice_values", "measure", "n_users") == [
-        (name, [None], "ItemCoverage", 1),
-        (name, [None], "P", 1),
-        (name, ["1"], "ItemCoverage", 1),
-        (name, ["1"], "P", 1),
+    values = tuples(means.selectExpr("*", "slice_values[0] AS own_value"), "slice", "own_value", "measure", "n_users")
+    assert values == [
+        (name, None, "ItemCoverage", 1),
+        (name, None, "P", 1),
+        (name, "1", "ItemCoverage", 1),
+        (name, "1", "P", 1),
     ]
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.inputs import inputs_of, row_facts, seen_inputs, without_facts
+from rankeval_spark.apps.inputs import inputs_of, row_facts, seen_inputs, with_model_names, without_facts
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.apps.progress import Silent
 from rankeval_spark.config import load_config
 from rankeval_spark.config.request import request_of
+from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.results import Results
 from rankeval_spark.spark import plans
@@ -88,18 +89,24 @@ def test_bytes_of_the_log_are_read_once(spark: SparkSession, tmp_path: Path, mod
         assert size / 2 < n_bytes() < 1.5 * size
 
 
-def test_model_without_a_usable_row_has_no_results(spark: SparkSession, tmp_path: Path) -> None:
-    """The names of the models are looked up among all rows of the log; this one is found to have none of use."""
+def test_model_without_a_usable_row_has_missing_users(spark: SparkSession, tmp_path: Path) -> None:
+    """A model that the log names does not vanish from the results because nothing of it can be used."""
     workspace = nights.workspace(tmp_path)
     day = {"day": FIRST.isoformat()}
     ghosts = [{**day, "model_id": "ghost", "user_id": user, "item_id": "a", "score": float("nan")} for user in "ab"]
     workspace.write("recommendations", [*nights.recommendations(), *ghosts])
+    with pytest.raises(ChecksFailedError, match="missing_users: found no list of ghost for any of"):
+        run_night(spark, load_config(workspace.config, ("checks.invalid_scores={}",)), FIRST)
     for lists in ("true", "false"):
-        config = load_config(workspace.config, (f"results.lists={lists}", "checks.invalid_scores={}"))
+        unchecked = ("checks.invalid_scores={}", "checks.missing_users={}")
+        config = load_config(workspace.config, (f"results.lists={lists}", *unchecked))
         run_night(spark, config, FIRST)
         results = Results(spark, workspace.root)
         for table in (results.metrics(), results.user_metrics()):
-            assert {row[0] for row in table.select(C.MODEL_ID).distinct().collect()} == {"als", "pop"}
+            assert {row[0] for row in table.select(C.MODEL_ID).distinct().collect()} == {"als", "ghost", "pop"}
+        of_ghost = results.metrics(slice="all").where("model_id = 'ghost' AND measure = 'nDCG'").collect()
+        assert of_ghost
+        assert all(row["value"] == 0 and row["n_missing"] >= row["n_users"] > 0 for row in of_ghost)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +120,7 @@ def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
     workspace.write("held_out", [*nights.held_out(), *judged])
     config = load_config(workspace.config)
     request = request_of(config, FIRST)
-    inputs = inputs_of(read_all(spark, config, FIRST), request)
+    inputs = with_model_names(inputs_of(read_all(spark, config, FIRST), request), request)
     computed = plans.to_scored(inputs, request=request, are_kept=True, has_facts=True).persist()
     plain = plans.to_scored(inputs, request=request)
 

@@ -86,12 +86,20 @@ def expected() -> tuple[Values, Values]:
 def test_nothing_is_computed_and_nothing_of_the_session_changes_until_a_result_is_used(spark: SparkSession) -> None:
     frames, before = LOGS.frames(spark), spark.conf.getAll
     with no_spark_jobs(spark):
-        result = evaluated(frames)
+        result = evaluated(frames, models=["als", "popular"])
         results = (result.user_metrics, result.user_values, result.metrics, result.checks, result.leaderboard())
     assert all(frame.columns for frame in results)
     assert spark.conf.getAll == before
     result.metrics.collect()
     assert spark.conf.getAll == before
+
+
+def test_models_that_are_not_named_are_looked_up_once_with_the_first_result(spark: SparkSession) -> None:
+    with no_spark_jobs(spark):
+        result = evaluated(LOGS.frames(spark))
+    assert result.metrics.columns
+    with no_spark_jobs(spark):
+        assert all(frame.columns for frame in (result.user_metrics, result.metrics, result.leaderboard()))
 
 
 def test_results_have_the_declared_columns_and_keys(spark: SparkSession) -> None:

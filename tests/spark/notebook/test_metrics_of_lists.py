@@ -37,6 +37,7 @@ def evaluated(
     options: dict[str, Any] = {"measures": MEASURES[:-1], "slices": ["country", ("country", "tier")], **asked}
     result = evaluate(frames.recommendations, frames.held_out, segments=frames.segments, **options)
     assert isinstance(result, SparkEvaluation)
+    assert result.inputs  # the models are looked up
     return result
 
 

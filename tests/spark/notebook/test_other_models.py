@@ -27,8 +27,10 @@ def test_lists_of_models_are_compared_without_a_job_and_with_the_bits_of_this_pr
 ) -> None:
     lists = drawn([str(number) for number in range(12)])
     frames = [spark.createDataFrame(rows).repartition(3) for rows in inputs(lists, ids=ids)]
+    result = evaluate(*frames, measures=ASKED, models=models, population="run")
+    assert result.metrics.columns  # looks models up that are not named
     with no_spark_jobs(spark):
-        values = evaluate(*frames, measures=ASKED, models=models, population="run").user_values
+        values = result.user_values
     columns = (*C.LIST_KEY, C.MEASURE, C.K, C.VALUE)
     here = evaluated(lists, ids=ids, measures=ASKED, models=models).user_values
     assert tuples(values, *columns) == arrow_frames.tuples(here, *columns)

@@ -114,7 +114,7 @@ def test_filter_that_nothing_matches_says_so(published: Workspace) -> None:
     done = rankeval("show", published.root, "--model", "ghost")
 
     assert (done.code, done.out) == (0, "")
-    assert done.err == f"no row matches; without filters: rankeval show {published.root}\n"
+    assert done.err == f"note: no row matches; without filters: rankeval show {published.root}\n"
 
 
 @pytest.mark.parametrize(

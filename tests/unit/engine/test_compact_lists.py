@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.columns import LIST_KEY
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.batch import to_batch, without_constants
 from tests.support.engine_rows import (
     BY_RANK,
     BY_SCORE,
@@ -183,17 +181,6 @@ def test_a_list_whose_ranks_are_kept_is_as_long_as_its_last_rank() -> None:
 # ---- models ---------------------------------------------------------------------------------------------------------
 
 NAMES = ("z", "it's", "a")
-
-
-def test_the_models_are_those_named_or_else_those_of_the_log() -> None:
-    """Where none are named, a row of the partition has the names of the whole log."""
-    table = input_table(log("model_id user_id item_id score", ("b", "u", "x", 0.5)), judged(("u", "x", 1.0)))
-    found = table.append_column(row_kinds.MODELS, pa.array([json.dumps(["b", "it's", "a"]), None], pa.string()))
-    constants, rest = without_constants(found.to_batches())
-    assert to_batch(pa.Table.from_batches(rest), models=None, constants=constants).models == ("a", "b", "it's")
-    assert to_batch(table, models=("z", "b")).models == ("z", "b")
-    without_names = table.drop_columns(C.MODEL_ID)
-    assert to_batch(without_names, models=None).models == (C.ONE_MODEL,)
 
 
 def test_lists_have_the_names_of_their_models_in_whatever_order_these_are_named() -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, published_nights
 from rankeval_spark.apps.published.comparison import ComparisonResult, ComparisonSelection, with_model, with_night
-from rankeval_spark.cli.commands.show_results import ANY_SLICE, COMPARISON_COLUMNS, RowSelection
+from rankeval_spark.cli.commands.published.show_results import ANY_SLICE, COMPARISON_COLUMNS, RowSelection
 from rankeval_spark.cli.display import tables
-from rankeval_spark.cli.display.terminal import console, write_out
+from rankeval_spark.cli.display.terminal import console, say_note, write_out
 from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault, InputError
@@ -35,8 +35,6 @@ _ORDER: Final = (C.SLICE, C.SLICE_VALUE, C.MODEL_ID, C.MEASURE, C.K)
 def compare_command(root: str, against: str, wanted: RowSelection, format_: str) -> None:
     """Print how a night differs from another one, or its models from one of them."""
     writers = {"csv": tables.to_csv, "json": tables.to_json}
-    if format_ not in ("table", *writers):
-        raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
     asked = ComparisonSelection(
         wanted.models,
         wanted.labels,
@@ -99,11 +97,10 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _say(found: ComparisonResult) -> None:
     """Tell on standard error what is missing, so that CSV and JSON stay what they are."""
-    err = console(is_error=True)
-    for note in found.notes:
-        err.print(f"note: {note}", markup=False, soft_wrap=True)
+    for text in found.notes:
+        say_note(text)
     if not found.rows:
-        err.print("nothing to compare: no row matches", markup=False, soft_wrap=True)
+        say_note("nothing to compare: no row matches")
 
 
 def _table(rows: Sequence[Mapping[str, Any]], night: PastNight, before: PastNight | None, width: int) -> Table:

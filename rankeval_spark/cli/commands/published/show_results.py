@@ -12,7 +12,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.tables import OTHER_TESTS
-from rankeval_spark.cli.display.terminal import console, write_out
+from rankeval_spark.cli.display.terminal import console, say_note, write_out
 from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.config import parse_date
 from rankeval_spark.errors import ConfigError, Fault
@@ -139,16 +139,13 @@ def view_of(*, gaps: bool, comparisons: bool) -> View:
 def show_command(root: str, wanted: RowSelection, format_: str, view: View = "metrics") -> None:
     """Print the wanted rows, the gaps between the groups that they are of, or comparisons: as a table, CSV or JSON."""
     writers = {"csv": tables.to_csv, "json": tables.to_json}
-    if format_ not in ("table", *writers):
-        raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
     columns, read, lay_out = _VIEWS[view]
     results = results_of(session_for(root, "show"), root)
     rows = read(results, wanted)
-    for note in _notes(results, rows):
-        console(is_error=True).print(f"note: {note}", markup=False, soft_wrap=True)
+    for text in _notes(results, rows):
+        say_note(text)
     if not rows:
-        hint = f"no row matches; without filters: rankeval show {shlex.quote(root)}"
-        console(is_error=True).print(hint, markup=False, soft_wrap=True)
+        say_note(f"no row matches; without filters: rankeval show {shlex.quote(root)}")
     if format_ in writers:
         write_out(writers[format_](rows, columns))
     elif rows:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.history import night_changes
 from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, published_nights
 from rankeval_spark.apps.nightly.backfill import GATE_FAILED
 from rankeval_spark.cli.display import tables
-from rankeval_spark.cli.display.terminal import console
+from rankeval_spark.cli.display.terminal import console, say_note, write_out
 from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.errors import ConfigError, Fault
@@ -19,14 +20,15 @@ from rankeval_spark.results import results_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Any
 
     from pyspark.sql import SparkSession
 
     from rankeval_spark.config import EvaluationConfig
 
+COLUMNS: Final = tuple(name for name in schemas.GATES.field_names() if name != C.RUN_ID)
 
-def gate_command(root: str, day: str | None, evaluation: str | None, path: Path | None) -> None:
+
+def gate_command(root: str, day: str | None, evaluation: str | None, path: Path | None, *, is_json: bool) -> None:
     """Judge a published night by its own rules, or by those of another config, and show what comes of it."""
     given = load_config(path) if path else None
     dates = [parse_date(day, where="--date")] if day else []
@@ -34,10 +36,14 @@ def gate_command(root: str, day: str | None, evaluation: str | None, path: Path 
     rows = []
     for night in published_nights(spark, root, evaluation=evaluation, dates=dates, only_newest=True):
         if night.is_empty:
-            console().print(f"{night}: nothing to judge, {night.row['reason']}", markup=False, soft_wrap=True)
+            say_note(f"{night}: nothing to judge, {night.row['reason']}")
             continue
-        console().print(str(night), markup=False)
-        rows += _judged(spark, root, night, given or night.config)
+        judged = _judged(spark, root, night, given or night.config)
+        rows += [{C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date, **row} for row in judged]
+        if not is_json:
+            console().print(tables.gates(judged, str(night)))
+    if is_json:
+        write_out(tables.to_json(rows, COLUMNS))
     raise typer.Exit(GATE_FAILED if gates.failed(rows) else 0)
 
 
@@ -49,6 +55,4 @@ def _judged(spark: SparkSession | None, root: str, night: PastNight, config: Eva
     if night_changes.rules_of(config):
         earlier = earlier_nights(spark, root, night, at_most=1)
         previous = night_changes.since_previous(results, config, night_changes.NightSide.of(results, night), earlier)
-    rows = gates.judge_published(config, results, night, previous)
-    console().print(tables.gates(rows))
-    return rows
+    return gates.judge_published(config, results, night, previous)

@@ -1,0 +1,1 @@
+"""The first config of a user, written by looking at their tables."""

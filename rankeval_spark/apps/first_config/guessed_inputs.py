@@ -1,0 +1,225 @@
+"""What is guessed of each table: its columns, its dates, the types of its ids, and which segments it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.first_config.column_guesses import Guess, date_column, guessed_columns
+from rankeval_spark.config.sections.inputs import (
+    HeldOutInput,
+    InputConfig,
+    ItemsInput,
+    RecommendationsInput,
+    SegmentsInput,
+    TrainInput,
+)
+from rankeval_spark.inputs.arrow.arrow_types import is_number, is_text
+
+if TYPE_CHECKING:
+    from rankeval_spark.apps.first_config.table_samples import TableSample
+
+INPUTS: Final[Mapping[str, type[InputConfig]]] = {
+    "recommendations": RecommendationsInput,
+    "held_out": HeldOutInput,
+    "segments": SegmentsInput,
+    "train": TrainInput,
+    "items": ItemsInput,
+}
+"""Inputs in the order of the config."""
+
+_SCHEMAS: Final = {
+    "recommendations": schemas.RECOMMENDATIONS,
+    "held_out": schemas.HELD_OUT,
+    "train": schemas.TRAIN,
+    "items": schemas.ITEMS,
+}
+_IDS: Final = (C.USER_ID, C.ITEM_ID)
+_BASELINES: Final = ("popular", "popularity", "mostpopular", "mostpop", "toppop", "pop", "baseline", "random")
+
+MOST_SEGMENTS: Final = 5
+MOST_VALUES: Final = 50
+"""Values of a segment in the sample; a column of text with more names single users rather than groups."""
+
+_FEW_NUMBERS: Final = 10
+"""Numbers in the sample up to which each is a value of its own, not a band."""
+
+_SEPARATORS: Final = ("|", ";", ",")
+
+CUTOFFS: Final = (5, 10, 20)
+
+
+@dataclass(frozen=True)
+class GuessedInput:
+    """One input, as it was guessed.
+
+    Attributes
+    ----------
+    name : str
+        As in the config.
+    table : TableSample
+        What was looked at.
+    columns : mapping of str to Guess
+        Column of the table by canonical column.
+    day : Guess or None
+        Column with the evaluation date.
+    missing : tuple of str
+        Canonical columns that the input needs and that were not found.
+    as_text : tuple of str
+        Ids that are whole numbers here and text in another input.
+    """
+
+    name: str
+    table: TableSample
+    columns: Mapping[str, Guess]
+    day: Guess | None
+    missing: tuple[str, ...]
+    as_text: tuple[str, ...] = ()
+
+    def column_of(self, canonical: str) -> pa.ChunkedArray | None:
+        """Values of a canonical column in the sample."""
+        guess = self.columns.get(canonical)
+        return None if guess is None else self.table.rows[guess.column]
+
+    @property
+    def counts_ranks_from_0(self) -> bool:
+        """Whether the first rank of the sample is 0."""
+        ranks = self.column_of(C.RANK)
+        return ranks is not None and pc.min(ranks).as_py() == 0
+
+    @property
+    def list_separator(self) -> str | None:
+        """What separates categories that are text; None where they are lists, or JSON."""
+        values = self.column_of(C.CATEGORIES)
+        if values is None or not is_text(values.type):
+            return None
+        texts = [text for text in values.to_pylist() if text]
+        if texts and all(text.startswith("[") for text in texts):
+            return None
+        return max(_SEPARATORS, key=lambda one: sum(one in text for text in texts))
+
+    @property
+    def newest_date(self) -> str | None:
+        """Newest date that was seen."""
+        if self.day is None:
+            return self.table.path_date
+        values = self.table.partitions.get(self.day.column) or [
+            str(value) for value in pc.unique(self.table.rows[self.day.column]).to_pylist() if value is not None
+        ]
+        return max(values)
+
+    @property
+    def unread(self) -> list[str]:
+        """Columns of the table that were taken for nothing."""
+        used = {guess.column for guess in (*self.columns.values(), self.day) if guess is not None}
+        return [name for name in self.table.rows.column_names if name not in used]
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """Everything that a config is written of.
+
+    Attributes
+    ----------
+    slices : tuple of str
+        Segments with few values, and those of numbers.
+    bands : tuple of str
+        Those of numbers.
+    models : tuple of str
+        Models that were seen.
+    cutoffs : tuple of int
+        Usual ones, up to the longest list of the sample.
+    """
+
+    inputs: Mapping[str, GuessedInput]
+    slices: tuple[str, ...] = ()
+    bands: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    cutoffs: tuple[int, ...] = field(default=CUTOFFS)
+
+    @property
+    def baseline(self) -> str | None:
+        """Model that others are probably compared with, by its name."""
+        plain = {name: "".join(filter(str.isalnum, name.lower())) for name in self.models}
+        likely = [name for name in self.models if plain[name] in _BASELINES]
+        return min(likely, key=lambda name: _BASELINES.index(plain[name])) if likely and len(self.models) > 1 else None
+
+    @property
+    def newest_date(self) -> str | None:
+        """Newest date that the recommendations have."""
+        return self.inputs["recommendations"].newest_date
+
+
+def guessed(tables: Mapping[str, TableSample]) -> Guesses:
+    """Guess what tables hold; ``recommendations`` and ``held_out`` are among them."""
+    by_name = {name: _guessed_input(name, tables) for name in INPUTS if name in tables}
+    inputs = {name: replace(one, as_text=tuple(_ids_as_text(one, by_name))) for name, one in by_name.items()}
+    log = inputs["recommendations"]
+    plain, numbers = _segments(inputs["segments"]) if "segments" in inputs else ([], [])
+    models = tuple(log.table.distinct(log.columns[C.MODEL_ID].column)) if C.MODEL_ID in log.columns else ()
+    return Guesses(
+        inputs,
+        slices=tuple((*plain, *numbers)[:MOST_SEGMENTS]),
+        bands=tuple(name for name in (*plain, *numbers)[:MOST_SEGMENTS] if name in numbers),
+        models=models,
+        cutoffs=_cutoffs(log),
+    )
+
+
+def _guessed_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput:
+    table, log = tables[name], date_column(tables["recommendations"])
+    day = log if name == "recommendations" else date_column(table, like=log.column if log else "")
+    wanted = _SCHEMAS[name].field_names() if name in _SCHEMAS else [C.USER_ID]
+    columns = guessed_columns(table, wanted, taken=[day.column] if day else [])
+    needed = [*INPUTS[name].id_columns]
+    if name == "recommendations" and C.RANK not in columns:
+        needed.append(C.SCORE)
+    return GuessedInput(name, table, columns, day, tuple(one for one in needed if one not in columns))
+
+
+def _ids_as_text(one: GuessedInput, inputs: Mapping[str, GuessedInput]) -> Iterator[str]:
+    """Name the ids that are numbers in this input and text in another."""
+    for name in _IDS:
+        texts = {other.name for other in inputs.values() if name in other.columns and _is_text_id(other, name)}
+        if texts and name in one.columns and one.name not in texts:
+            yield name
+
+
+def _is_text_id(one: GuessedInput, name: str) -> bool:
+    values = one.column_of(name)
+    return not one.table.has_typed_ids or (values is not None and not pa.types.is_integer(values.type))
+
+
+def _segments(one: GuessedInput) -> tuple[list[str], list[str]]:
+    """Find the columns with few values, and those of numbers with many."""
+    plain: list[str] = []
+    numbers: list[str] = []
+    for name in one.unread:
+        values = one.table.rows[name]
+        n_values = pc.count_distinct(values).as_py() if not pa.types.is_nested(values.type) else 0
+        if not name.isidentifier() or name == C.ALL_USERS or n_values < 2:  # noqa: PLR2004 - one value cuts nothing
+            continue
+        if is_number(values.type) and n_values > _FEW_NUMBERS:
+            numbers.append(name)
+        elif n_values <= MOST_VALUES and (is_text(values.type) or is_number(values.type) or _is_flag(values.type)):
+            plain.append(name)
+    return plain, numbers
+
+
+def _is_flag(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_boolean(kind) or pa.types.is_dictionary(kind))
+
+
+def _cutoffs(log: GuessedInput) -> tuple[int, ...]:
+    """Choose cutoffs up to the longest list of the sample."""
+    keys = [log.columns[name].column for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID) if name in log.columns]
+    keys += [log.day.column] if log.day else []
+    if not keys or not log.table.rows.num_rows:
+        return CUTOFFS
+    longest = pc.max(log.table.rows.group_by(keys).aggregate([([], "count_all")])["count_all"]).as_py()
+    return tuple(k for k in CUTOFFS if k <= longest) or (longest,)

@@ -1,0 +1,83 @@
+"""``rankeval runs``: what became of each run of a results root."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.markup import escape
+
+from rankeval_spark import columns as C
+from rankeval_spark.cli.display import tables
+from rankeval_spark.cli.display.terminal import console, say_note, write_out
+from rankeval_spark.cli.sessions import session_for
+from rankeval_spark.config import parse_date
+from rankeval_spark.results import journal
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+COLUMNS: Final = (
+    *(C.EVALUATION, C.EVALUATION_DATE, C.RUN_ID, "status", "started_at", "recorded_at", "seconds", "sample_share"),
+    *("code_version", "n_rows", "reason"),
+)
+
+_READ: Final = (
+    *C.RUN_KEY,
+    *("status", "reason", "sample_share", "code_version", "timings", "n_rows", "error"),
+)
+"""Of the journal: without the configs, which are its larger part."""
+
+_STYLES: Final = {journal.PUBLISHED: "green", journal.FAILED: "red", journal.MAINTAINED: "dim"}
+
+
+def runs_command(root: str, days: Sequence[str], evaluation: str | None, *, is_json: bool) -> None:
+    """Print a row a run, the newest last."""
+    dates = [parse_date(day, where="--date") for day in days]
+    wanted: list[tuple[str, Any, Any]] = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
+    wanted += [(C.EVALUATION_DATE, "in", dates)] if dates else []
+    rows = _rows(journal.event_frame(session_for(root, "runs"), root, columns=_READ, where=wanted))
+    if not rows:
+        say_note("no run matches")
+    if is_json:
+        write_out(tables.to_json(rows, COLUMNS))
+    elif rows:
+        console().print(_table(rows))
+
+
+def _rows(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Make a row of the events of each run: the last one says what became of it."""
+    by_run: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for event in sorted(events, key=lambda one: one["recorded_at"]):
+        by_run.setdefault(tuple(event[name] for name in C.RUN_KEY), []).append(event)
+    return [_row(own[0], own[-1]) for own in by_run.values()]
+
+
+def _row(first: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
+    timings, n_rows = dict(last["timings"] or ()), dict(last["n_rows"] or ())
+    seconds = sum(timings.values()) if timings else None
+    values = {
+        "started_at": first["recorded_at"],
+        "seconds": seconds,
+        "n_rows": sum(n_rows.values()) if last["status"] == journal.PUBLISHED else None,
+        "reason": _reason(last),
+    }
+    return {name: values[name] if name in values else last[name] for name in COLUMNS}
+
+
+def _reason(event: Mapping[str, Any]) -> str | None:
+    error = event["error"]
+    return event["reason"] or (f"{error['stage']}: {error['message']}" if error else None)
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = tables.headed("evaluation", "date", "run", "status", "started (UTC)", "seconds", "why")
+    for row in rows:
+        style = _STYLES.get(row["status"], "yellow")
+        seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
+        why = " ".join((row["reason"] or "").split())
+        table.add_row(
+            *(escape(row[C.EVALUATION]), str(row[C.EVALUATION_DATE]), escape(row[C.RUN_ID])),
+            *(f"[{style}]{row['status']}[/{style}]", f"{row['started_at']:%Y-%m-%d %H:%M}", seconds, escape(why)),
+        )
+    return table

@@ -1,0 +1,123 @@
+"""``rankeval validate``: the faults of a config, and what a night costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankeval_spark.cli.config_and_dates import config_and_dates
+from rankeval_spark.cli.display.terminal import console, is_quiet, say_done, write_out
+from rankeval_spark.config import EvaluationConfig, least_cost
+from rankeval_spark.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from rankeval_spark.inputs.arrow.input_sizes import InputSize
+
+
+def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, is_json: bool) -> None:
+    """Say that a config is valid, how many rows a night publishes at least and, for a date, what it reads and where."""
+    config, days = config_and_dates(path, overrides, [("--date", day)] if day else [])
+    least_cost(config).require_at_most(config.results.most_rows)
+    facts = _facts(path, config)
+    inputs: Sequence[InputSize] = ()
+    for date_ in days:  # one or none
+        inputs = _inputs(config, date_)
+        facts |= _night(config, date_, inputs)
+    if is_json:
+        write_out(json.dumps(facts, indent=2) + "\n")
+    elif not is_quiet():
+        _show(facts, str(least_cost(config)), inputs)
+    _refuse_missing(inputs)
+
+
+def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
+    asked, cost = config.measure_set().measures, least_cost(config)
+    return {
+        "config": str(path),
+        "evaluation": config.evaluation,
+        "n_measures": len({one.label for one in asked}),
+        "n_cutoffs": len({one.k for one in asked}),
+        "n_slices": len(config.slices),
+        "least_metrics": cost.n_metrics,
+        "least_comparisons": cost.n_comparisons,
+        "most_rows": config.results.most_rows,
+    }
+
+
+def _inputs(config: EvaluationConfig, day: date) -> list[InputSize]:
+    from rankeval_spark.config import check_roots  # noqa: PLC0415 - only with a date
+    from rankeval_spark.inputs.arrow.input_sizes import size_of  # noqa: PLC0415 - pyarrow takes a moment
+
+    check_roots(config, day)
+    return [size_of(name, one, day) for name, one in config.inputs if one is not None]
+
+
+def _night(config: EvaluationConfig, day: date, inputs: Sequence[InputSize]) -> dict[str, Any]:
+    from rankeval_spark.apps.nightly.expected_host import needs_spark  # noqa: PLC0415 - imports pyspark
+
+    why = needs_spark(config, day)
+    return {
+        "evaluation_date": day.isoformat(),
+        "host": "process" if why is None else "spark",
+        "why_spark": why,
+        "inputs": [asdict(one) for one in inputs],
+    }
+
+
+def _refuse_missing(inputs: Sequence[InputSize]) -> None:
+    faults = [
+        Fault(f"inputs.{one.name}", f"no such path at {one.location}", "a folder or file", "correct path, or the date")
+        for one in inputs
+        if one.is_missing
+    ]
+    if faults:
+        raise InputError(*faults)
+
+
+def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> None:
+    shown = ", ".join(f"{name}: {facts[f'n_{name}']}" for name in ("measures", "cutoffs", "slices"))
+    say_done(f"{facts['config']}: valid; evaluation {facts['evaluation']}; {shown}")
+    say_done(f"cost: {cost}; a run counts first, and ends above {facts['most_rows']:,}")
+    if not inputs:
+        return
+    _show_inputs(inputs, facts["evaluation_date"])
+    for one in inputs:
+        remark = one.remark or ("no file may hold rows of this date" if one.n_files == 0 else None)
+        if remark and not one.is_missing:
+            say_done(f"inputs.{one.name}: {remark}")
+    if not any(one.is_missing for one in inputs):
+        why = facts["why_spark"]
+        say_done("would run in this process, without Spark" if why is None else f"would run on Spark: {why}")
+
+
+def _show_inputs(inputs: Sequence[InputSize], day: str) -> None:
+    from rich.markup import escape  # noqa: PLC0415 - only with a date
+
+    from rankeval_spark.cli.display.tables import headed  # noqa: PLC0415 - as above
+
+    table = headed("input", "format", "version", "files", "partitions", "rows", "size", title=f"a run of {day} reads")
+    table.caption, table.caption_justify = "rows and size of the files that may hold rows of the date", "left"
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for one in inputs:
+        counts = (one.version, one.n_files, one.n_partitions, one.n_rows)
+        numbers = ("-" if count is None else f"{count:,}" for count in counts)
+        table.add_row(escape(one.name), one.format, *numbers, _readable(one.n_bytes))
+    console().print(table)
+
+
+def _readable(n_bytes: int | None) -> str:
+    """Write a size in the unit that gives it one to three digits before the point."""
+    if n_bytes is None:
+        return "-"
+    size = float(n_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:  # noqa: PLR2004 - of units of a thousand each
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

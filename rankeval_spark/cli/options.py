@@ -1,0 +1,50 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankeval_spark.errors import ConfigError, Fault
+
+Config = Annotated[Path, typer.Argument(help="YAML file of the evaluation", metavar="CONFIG")]
+Root = Annotated[str, typer.Argument(help="Results root: the folder of the published tables", metavar="RESULTS")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Override a key of the config: a.b=c; may be repeated", metavar="KEY=VALUE"),
+]
+Share = Annotated[
+    float, typer.Option("--sample-users", help="Evaluate this share of the users, chosen by a hash", min=1e-6, max=1.0)
+]
+Night = Annotated[str | None, typer.Option("--date", help="Evaluation date; the newest by default")]
+Nights = Annotated[list[str] | None, typer.Option("--date", help="Only this date; may be repeated")]
+EvaluationName = Annotated[str | None, typer.Option("--evaluation", help="Name of the evaluation")]
+Models = Annotated[list[str] | None, typer.Option("--model", help="Only this model; may be repeated")]
+Slices = Annotated[list[str] | None, typer.Option("--slice", help="A slice such as country; 'any' for all")]
+Cutoffs = Annotated[list[int] | None, typer.Option("--k", help="Only this cutoff; 0 is the whole list")]
+Format = Annotated[str, typer.Option("--format", help="table, csv or json")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs")]
+
+
+def measures_that_begin(incomplete: str) -> list[str]:
+    """Name the measures that begin with what was typed, for the completion of the shell."""
+    from rankeval_spark.measures import registry  # noqa: PLC0415 - numpy takes a moment
+
+    return [entry.name for entry in registry.entries() if entry.name.startswith(incomplete)]
+
+
+def chosen_format(format_: str, *, is_json: bool) -> str:
+    """Read ``--format`` and ``--json`` together.
+
+    Raises
+    ------
+    ConfigError
+        They name two formats, or one that there is not.
+    """
+    if format_ not in ("table", "csv", "json"):
+        raise ConfigError(Fault("--format", repr(format_), "table, csv or json"))
+    if is_json and format_ == "csv":
+        raise ConfigError(Fault("--json and --format csv", "both", "one of them"))
+    return "json" if is_json else format_

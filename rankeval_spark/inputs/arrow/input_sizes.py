@@ -1,0 +1,188 @@
+"""Rows, bytes and partitions of inputs, as logs of Delta and footers of Parquet have them; no row is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+import deltalake
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake.exceptions import DeltaError
+from pyarrow import fs
+
+from rankeval_spark.allowed_folders import scheme_of
+from rankeval_spark.errors import first_line
+from rankeval_spark.inputs.arrow import file_filters
+from rankeval_spark.inputs.arrow.files import MOST_FILES, ForSparkError
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from rankeval_spark.config.sections.inputs import InputConfig
+
+_HIDDEN: Final = ("_", ".")
+"""First characters of the names of files and folders that hold no rows."""
+
+
+@dataclass(frozen=True)
+class InputSize:
+    """What is read of one input on one date; None where only reading it would tell.
+
+    Attributes
+    ----------
+    n_files : int or None
+        Files that may hold rows of the date, by partition values and statistics.
+    n_partitions : int or None
+        Partitions that these files are in; None for a table without partitions.
+    n_rows : int or None
+        Rows of these files: at least as many as the filters keep.
+    n_bytes : int or None
+        Size of these files.
+    remark : str or None
+        What is not known, and why.
+    is_missing : bool
+        Whether there is nothing at the path.
+    """
+
+    name: str
+    location: str
+    format: str
+    version: int | None = None
+    n_files: int | None = None
+    n_partitions: int | None = None
+    n_rows: int | None = None
+    n_bytes: int | None = None
+    remark: str | None = None
+    is_missing: bool = False
+
+
+@dataclass(frozen=True)
+class _File:
+    n_bytes: int
+    n_rows: int | None
+    partition: tuple[str, ...]
+
+
+def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:
+    """Look up how large an input is on a date.
+
+    Parameters
+    ----------
+    name : str
+        Name of the input, as in the config.
+    """
+    location = config.location(date)
+    if config.table is not None:
+        return InputSize(name, location, config.format, remark="a table of a catalog, which only Spark opens")
+    path = _local(location)
+    if path is None:
+        return InputSize(name, location, config.format, remark="on another file system, which only Spark opens")
+    if not path.exists():
+        is_pattern = any(character in location for character in "*?{[")
+        remark = "a pattern, which only Spark opens" if is_pattern else "nothing at this path"
+        return InputSize(name, location, config.format, remark=remark, is_missing=not is_pattern)
+    try:
+        return _measured(name, config, path, date)
+    except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
+        return InputSize(name, location, config.format, remark=f"cannot be opened: {first_line(str(error))}")
+
+
+def _local(location: str) -> Path | None:
+    if not scheme_of(location):
+        return Path(location)
+    return Path("/" + location.partition(":")[2].lstrip("/")) if scheme_of(location) == "file" else None
+
+
+def _measured(name: str, config: InputConfig, path: Path, date: dt.date) -> InputSize:
+    version, remark = None, None
+    match config.format:
+        case "delta":
+            version, files = _delta_files(config, path, date)
+        case "parquet":
+            files = _parquet_files(config, path, date)
+            remark = f"more than {MOST_FILES:,} files, whose footers are not read" if len(files) > MOST_FILES else None
+        case text:
+            files = [_File(file.stat().st_size, None, ()) for file in _data_files(path)]
+            remark = f"rows of {text} are known only when they are read"
+    n_rows = [file.n_rows for file in files]
+    partitions = {file.partition for file in files if file.partition}
+    return InputSize(
+        name,
+        config.location(date),
+        config.format,
+        version,
+        n_files=len(files),
+        n_partitions=len(partitions) or None,
+        n_rows=None if None in n_rows else sum(n for n in n_rows if n is not None),
+        n_bytes=sum(file.n_bytes for file in files),
+        remark=remark,
+    )
+
+
+def _delta_files(config: InputConfig, path: Path, date: dt.date) -> tuple[int, list[_File]]:
+    """List the files of a version that may hold rows of the date, by the log alone."""
+    table = deltalake.DeltaTable(str(path), version=config.version)
+    moment = config.moment(date)
+    if moment is not None:
+        table.load_as_version(moment)
+    actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all().to_pylist()
+    names = [f"partition.{name}" for name in table.metadata().partition_columns]
+    kept = _kept_delta_files(table, config, path, date)
+    files = [
+        _File(row["size_bytes"], row["num_records"], tuple(str(row[name]) for name in names))
+        for row in actions
+        if kept is None or unquote(row["path"]) in kept
+    ]
+    return table.version(), files
+
+
+def _kept_delta_files(
+    table: deltalake.DeltaTable, config: InputConfig, path: Path, date: dt.date
+) -> Collection[str] | None:
+    """Name the files that filters leave; None where only Spark can say."""
+    with suppress(ForSparkError, DeltaError, pa.ArrowException, ValueError):
+        here = fs.SubTreeFileSystem(str(path), fs.LocalFileSystem())
+        dataset = table.to_pyarrow_dataset(filesystem=here)
+        condition = file_filters.condition(config.filters, dataset.schema, date)
+        return {unquote(fragment.path) for fragment in dataset.get_fragments(filter=condition)}
+    return None
+
+
+def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File]:
+    """List the files that may hold rows of the date, by folders of partitions and footers."""
+    dataset = ds.dataset([str(file) for file in _data_files(path)], format="parquet", partitioning="hive")
+    condition = None
+    with suppress(ForSparkError):  # of a filter that only Spark understands: all files
+        condition = file_filters.condition(config.filters, dataset.schema, date)
+    fragments = list(dataset.get_fragments(filter=condition))
+    has_rows = len(fragments) <= MOST_FILES
+    return [
+        _File(
+            os.stat(fragment.path).st_size,
+            fragment.metadata.num_rows if has_rows else None,
+            _folders_of(Path(fragment.path), path),
+        )
+        for fragment in fragments
+        if not has_rows or condition is None or fragment.subset(condition, schema=dataset.schema).row_groups
+    ]
+
+
+def _folders_of(file: Path, root: Path) -> tuple[str, ...]:
+    """Name the folders of partitions above a file, such as ``day=2026-01-01``."""
+    return file.relative_to(root).parts[:-1] if root.is_dir() else ()
+
+
+def _data_files(path: Path) -> Sequence[Path]:
+    if path.is_file():
+        return [path]
+    return sorted(
+        file
+        for file in path.rglob("*")
+        if file.is_file() and not any(part.startswith(_HIDDEN) for part in file.relative_to(path).parts)
+    )

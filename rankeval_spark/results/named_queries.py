@@ -1,0 +1,253 @@
+"""Results of earlier runs: their tables, and the questions that many ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.results import query_choices as choices, views
+from rankeval_spark.results.published_results import Day, Frame, PublishedResults, Values, as_day
+from rankeval_spark.results.reading.table_readers import is_native
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.report.plots import PublishedPlots
+    from rankeval_spark.results.query_choices import ChosenNight, UserSide
+    from rankeval_spark.results.reading.table_readers import Requested
+
+
+class Results(PublishedResults[Frame]):
+    """The results of earlier runs, pinned: another run may publish meanwhile, these rows do not change.
+
+    ``Results(root)`` reads in this process, in which there need not be Spark, and gives Arrow tables; it takes a root
+    on a local disk. ``Results(spark, root)`` gives DataFrames, wherever the root is.
+
+    Parameters
+    ----------
+    spark : SparkSession, optional
+        Session with Delta; a Spark Connect session will do.
+    root : str
+        Local path or URI of the results root.
+
+    Notes
+    -----
+    The versions are looked up once, when rows are first requested; :meth:`refresh` looks again. ``date``,
+    ``evaluation`` and ``equal`` narrow the rows down: each is a value that the column must have, or a list of values of
+    which it must have one. Files of other nights are never opened.
+    """
+
+    @overload
+    def __init__(self: Results[pa.Table], root: str, /) -> None: ...
+    @overload
+    def __init__(self: Results[pa.Table], *, root: str) -> None: ...
+    @overload
+    def __init__(self: Results[DataFrame], spark: SparkSession, root: str) -> None: ...
+    def __init__(self, spark: SparkSession | str | None = None, root: str | None = None) -> None:
+        super().__init__(spark, root)
+
+    @property
+    def plot(self) -> PublishedPlots:
+        """Figures: ``plot.history()`` over nights, ``plot.leaderboard()`` and ``plot.forest()`` of one.
+
+        They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
+        """
+        from rankeval_spark.report.plots import PublishedPlots  # noqa: PLC0415 - scipy takes a moment
+
+        return PublishedPlots(self)
+
+    def latest(self, table: str = schemas.METRICS.name, *, evaluation: str | None = None, **equal: Values) -> Frame:
+        """Rows of a table on the newest night that has means.
+
+        ``evaluation`` must be given only where there are several, here and below.
+        """
+        night = choices.choose_night(self.nights(), evaluation)
+        return self._frame(table, night.date, night.evaluation, equal)
+
+    def leaderboard(self, k: int | None = None, *, date: Day | None = None, evaluation: str | None = None) -> Frame:
+        """Models and their means over all users on one night, best first by the first measure.
+
+        Parameters
+        ----------
+        k : int, optional
+            Only the measures at this cutoff; all of them where left out.
+        date : date or str, optional
+            The newest night that has means where left out.
+
+        Returns
+        -------
+        Frame
+            ``model_id``, ``n_users`` and a column a measure, named as the measure, such as ``nDCG@10``.
+        """
+        night = self._choose_night(date, evaluation)
+        rows = self.arrow(schemas.METRICS.name, **night.named, slice=C.ALL_USERS)
+        return self._reader.of_arrow(choices.leaderboard(rows, self._computed_by(rows, night), k))
+
+    def history(self, measure: str, *, evaluation: str | None = None, **equal: Values) -> Frame:
+        """Follow a mean over nights, oldest first: of all users where ``slice=`` does not say otherwise.
+
+        Parameters
+        ----------
+        measure : str
+            With its cutoff, such as ``"nDCG@10"``.
+
+        Returns
+        -------
+        Frame
+            ``evaluation_date, model_id, slice, slice_value, value, ci_low, ci_high, n_users, is_small, run_id``.
+        """
+        night = choices.choose_night(self.nights(), evaluation)
+        label, k = choices.choose_measure(measure, self._computed([(C.EVALUATION, "=", night.evaluation)]))
+        wanted = {C.SLICE: C.ALL_USERS, **equal, C.MEASURE: label, C.K: k}
+        rows = self._frame(schemas.METRICS.name, None, night.evaluation, wanted)
+        order = [(name, "asc") for name in (C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE)]
+        return self._reader.ordered(rows, columns=choices.HISTORY, order=order)
+
+    def worst_users(
+        self, measure: str, *, model: str, n: int = 20, date: Day | None = None, evaluation: str | None = None
+    ) -> Frame:
+        """Users for whom a model is worst on one night; of equal ones, those who had the most to find come first.
+
+        Parameters
+        ----------
+        measure : str
+            With its cutoff, such as ``"nDCG@10"``; it must have values of single users.
+        model : str
+            ``model_id`` of the model.
+        n : int
+            Most users that are returned; users without a value are none of them.
+
+        Returns
+        -------
+        Frame
+            ``user_id, value, n_relevant, n_recommended, n_hits``. The value is the mean over the user's lists;
+            ``n_recommended`` and ``n_hits`` are sums over them, up to the cutoff.
+
+        Raises
+        ------
+        ConfigError
+            There is no such night, model or measure, or ``n`` is not positive.
+        InputError
+            The rows of users of that night were deleted.
+
+        Notes
+        -----
+        Published tables hold no items. What these users were shown is in the log, and for frames in
+        ``evaluate(...).ranked_items``.
+        """
+        choices.require_positive(n)
+        side = self._side(measure, model, self._choose_night(date, evaluation))
+        with_value = self._reader.with_value(self._users(side))
+        return self._reader.ordered(with_value, columns=choices.USERS, order=side.worst_first, n=n)
+
+    def user_differences(
+        self, measure: str, *, model: str, against: Day, date: Day | None = None, evaluation: str | None = None
+    ) -> Frame:
+        """How a model serves each user on one night, against another night or another model; greatest loss first.
+
+        Parameters
+        ----------
+        measure : str
+            With its cutoff, such as ``"nDCG@10"``; it must have values of single users.
+        model : str
+            ``model_id`` of the model.
+        against : str or date
+            ``"previous"`` for the same model on the night before, a date for it on that night, or another model of the
+            same night: as in ``rankeval compare``.
+
+        Returns
+        -------
+        Frame
+            ``user_id, value, other_value, delta`` (``value - other_value``), and of both sides ``n_relevant``,
+            ``n_recommended`` and ``n_hits``, as :meth:`worst_users` has them. Users of one side alone come last; their
+            ``delta`` is NULL.
+
+        Raises
+        ------
+        ConfigError
+            There is no such night, model or measure.
+        InputError
+            The rows of users of a night were deleted.
+
+        Notes
+        -----
+        Published tables hold no items. What a user was shown is in your log, which the query
+        ``docs/queries/items-of-the-worst-users.sql`` joins, and for frames in ``evaluate(...).ranked_items``.
+        """
+        night = self._choose_night(date, evaluation)
+        side = self._side(measure, model, night)
+        earlier = choices.earlier_night(self.nights(), night, against)
+        is_model = earlier is None
+        other = self._side(measure, str(against) if is_model else model, earlier or night)
+        paired = self._reader.paired(self._users(side), self._users(other))
+        return self._reader.ordered(paired, columns=choices.PAIRED, order=side.losses_first)
+
+    def register(self, connection: Any = None, *, schema: str | None = None) -> list[str]:  # noqa: ANN401 - of DuckDB
+        """Make views of the tables for plain SQL: ``metrics``, ``latest_metrics``, ``nights`` and more.
+
+        They hold numbers, texts and dates only, and show the tables as they are when they are read: they are not
+        pinned. Register again after a run with a measure that is new.
+
+        Parameters
+        ----------
+        connection : duckdb.DuckDBPyConnection, optional
+            Where the views are made; it needs DuckDB's extension ``delta``. Left out where there is a session.
+        schema : str, optional
+            Schema that exists, such as ``analytics`` or ``main.analytics``. Without it the views of a session end with
+            the session; those of DuckDB are in the current schema.
+
+        Returns
+        -------
+        list of str
+            Names of the views, with their schema.
+
+        Raises
+        ------
+        ConfigError
+            There are no results at the root, neither a session nor a connection, or the schema is no plain name.
+        """
+        self.table_versions()
+        if self._session is None and connection is None:
+            found, fix = "none", "register(duckdb.connect()), or Results(spark, root).register()"
+            raise ConfigError(Fault("register(connection=)", found, "a connection of DuckDB", fix))
+        dialect = "spark" if connection is None else "duckdb"
+        run = connection.execute if self._session is None else self._session.sql
+        is_temporary = connection is None and schema is None
+        made = views.statements(self._root, dialect, schema=schema, is_temporary=is_temporary)
+        for statement in made.values():
+            run(statement)
+        return list(made)
+
+    def _choose_night(self, date: Day | None, evaluation: str | None) -> ChosenNight:
+        """Choose a night; the newest one that has means where no date is given."""
+        return choices.choose_night(self.nights(), evaluation, None if date is None else as_day(date))
+
+    def _side(self, measure: str, model: str, night: ChosenNight) -> UserSide:
+        """Choose the values of users under one model on one night."""
+        rows = self.arrow(schemas.METRICS.name, **night.named, columns=[C.MODEL_ID, C.RUN_ID])
+        computed, models = self._computed_by(rows, night), rows[C.MODEL_ID].to_pylist()
+        return choices.user_side(measure, model, night, computed=computed, models=models)
+
+    def _computed_by(self, rows: pa.Table, night: ChosenNight) -> list[Requested]:
+        """List what the run computed that wrote the rows of a night."""
+        return choices.of_run(self._computed(night.where), rows[C.RUN_ID].to_pylist())
+
+    def _users(self, side: UserSide) -> Frame:
+        """Read a row a user: the mean over their lists, and counts."""
+        rows = self._scan(self._reader, schemas.USER_METRICS.name, side.night.date, side.night.evaluation, side.equal)
+        return self._reader.users(rows, side.column)
+
+
+def results_of(spark: SparkSession | None, root: str) -> Results[Any]:
+    """Read a root in this process where it can, and by Spark elsewhere."""
+    return Results(root) if spark is None or is_native(root) else Results(spark, root)
+
+
+def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]) -> Results[DataFrame]:
+    """Read the tables as they were, at the versions that an event of ``runs`` names, while they are retained."""
+    results = Results(spark, root)
+    results._versions = dict(table_versions)
+    return results

@@ -1,0 +1,152 @@
+"""Views of a results root as SQL, for the catalog of Spark or a database of DuckDB: plain columns, no versions.
+
+A view reads its table as it is now. A run replaces a night of a table in one commit, so each view has whole nights; two
+views that are joined while a run publishes can be of two runs. ``Results`` pins all tables to one commit instead.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from rankeval_spark import schemas
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.results.journal import FAILED, PUBLISHED
+
+_NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_NIGHT: Final = "evaluation, evaluation_date"
+_RUN: Final = f"{_NIGHT}, run_id"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What DuckDB and Spark write differently.
+
+    Attributes
+    ----------
+    table : str
+        A Delta table at a location, which replaces ``{}``.
+    quote : str
+        The character that ends the location; it is doubled inside of it.
+    without : str
+        The word between ``*`` and the columns that it leaves out.
+    rows_of : str
+        The function that makes a row of each element of an array.
+    joined : str
+        The function that writes an array of texts as one text.
+    """
+
+    table: str
+    quote: str
+    without: str
+    rows_of: str
+    joined: str
+
+
+DIALECTS: Final = {
+    "duckdb": Dialect("delta_scan('{}')", "'", "EXCLUDE", "unnest", "array_to_string"),
+    "spark": Dialect("delta.`{}`", "`", "EXCEPT", "explode", "array_join"),
+}
+
+
+def statements(root: str, dialect: str, *, schema: str | None = None, is_temporary: bool = False) -> dict[str, str]:
+    """Write the statements that make the views, or make them again, by the name of the view.
+
+    Parameters
+    ----------
+    root : str
+        Results root, as the reader of the views finds it.
+    dialect : {"duckdb", "spark"}
+        Whose SQL it is.
+    schema : str, optional
+        Schema that exists, with or without its catalog; the current one where left out.
+    is_temporary : bool
+        Whether the views end with the session.
+
+    Raises
+    ------
+    ConfigError
+        There is no such dialect, or the schema is no plain name.
+    """
+    if dialect not in DIALECTS:
+        raise ConfigError(Fault("dialect", repr(dialect), f"one of: {', '.join(DIALECTS)}"))
+    if schema is not None and not _NAME.fullmatch(schema):
+        raise ConfigError(Fault("schema", repr(schema), "letters, digits and _, such as analytics or main.analytics"))
+    prefix = "" if schema is None else f"{schema}."
+    kind = "TEMPORARY VIEW" if is_temporary else "VIEW"
+    views = {f"{prefix}{name}": select for name, select in selects(root, DIALECTS[dialect]).items()}
+    return {name: f"CREATE OR REPLACE {kind} {name} AS\n{select}" for name, select in views.items()}
+
+
+def selects(root: str, dialect: Dialect) -> dict[str, str]:
+    """Write what each view selects, by its name."""
+    tables = {schema.name: _location(root, schema.name, dialect) for schema in (schemas.RUNS, *schemas.PUBLISHED)}
+    runs, metrics = tables[schemas.RUNS.name], tables[schemas.METRICS.name]
+    shown = {schema.name: _plain(tables[schema.name], schema, dialect) for schema in _SHOWN}
+    return {
+        **shown,
+        **{f"latest_{name}": _latest(select, metrics) for name, select in shown.items()},
+        "runs": _runs(runs, dialect),
+        "nights": _nights(runs, dialect),
+        "run_stages": _exploded(runs, "map_entries(timings)", "each.key AS stage, each.value AS seconds", dialect),
+        "run_inputs": _exploded(
+            runs, "inputs", "each.name AS input, each.location, each.format, each.version, each.n_rows", dialect
+        ),
+        "run_measures": _exploded(runs, "measures", "each.measure, each.k, each.definition", dialect),
+    }
+
+
+_SHOWN: Final = tuple(schema for schema in schemas.PUBLISHED if schema is not schemas.LISTS)
+"""Tables with views; ``lists`` is made of arrays, and is read as it is."""
+
+
+def _location(root: str, table: str, dialect: Dialect) -> str:
+    path = f"{root}/{table}".replace(dialect.quote, dialect.quote * 2)
+    return dialect.table.format(path)
+
+
+def _plain(table: str, schema: schemas.Schema, dialect: Dialect) -> str:
+    """Leave out the columns of a table that are no numbers, texts and dates."""
+    others = [field.name for field in schema.fields if field.type.startswith(("array", "map", "struct"))]
+    columns = f"* {dialect.without} ({', '.join(others)})" if others else "*"
+    if "sample_keys" in others:
+        columns += f", {dialect.joined}(sample_keys, ', ') AS examples"
+    return f"SELECT {columns} FROM {table}"
+
+
+def _latest(select: str, metrics: str) -> str:
+    """Keep the newest night of each evaluation."""
+    newest = f"SELECT evaluation, max(evaluation_date) FROM {metrics} GROUP BY evaluation"
+    return f"{select}\nWHERE ({_NIGHT}) IN ({newest})"
+
+
+def _runs(runs: str, dialect: Dialect) -> str:
+    """Write the events of ``runs`` with plain columns."""
+    return (
+        f"SELECT {_RUN}, status, recorded_at, reason, sample_share, code_version, config, config_hash,\n"
+        f"  error.stage AS error_stage, error.type AS error_type, error.message AS error_message,\n"
+        f"  {dialect.joined}(failed_checks, '; ') AS failed_checks\nFROM {runs}"
+    )
+
+
+def _nights(runs: str, dialect: Dialect) -> str:
+    """Write the newest run of each night that ended, and whether results of the night are there."""
+    by_night = f"PARTITION BY {_NIGHT}"
+    return (
+        f"SELECT {_RUN}, status, recorded_at, reason, error_stage, error_message, failed_checks, has_results\n"
+        f"FROM (SELECT *,\n"
+        f"    row_number() OVER ({by_night} ORDER BY recorded_at DESC) AS place,\n"
+        f"    max(CASE WHEN status = '{PUBLISHED}' THEN 1 ELSE 0 END) OVER ({by_night}) = 1 AS has_results\n"
+        f"  FROM ({_runs(runs, dialect)}) AS events WHERE status IN ('{PUBLISHED}', '{FAILED}')) AS ended\n"
+        f"WHERE place = 1"
+    )
+
+
+def _exploded(runs: str, array: str, columns: str, dialect: Dialect) -> str:
+    """Write a row for each element of an array of the runs that ended."""
+    ended = f"FROM {runs} WHERE status IN ('{PUBLISHED}', '{FAILED}')"
+    return (
+        f"SELECT {_RUN}, status, recorded_at, {columns}\n"
+        f"FROM (SELECT {_RUN}, status, recorded_at, {dialect.rows_of}({array}) AS each {ended}) AS elements"
+    )

@@ -1,0 +1,148 @@
+"""What programs read: JSON on standard output, notes on standard error, silence where it is wanted, no colours."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rankeval_spark.cli.commands.published.list_runs import COLUMNS as RUN_COLUMNS
+from rankeval_spark.config import load_config
+from tests.support import nights
+from tests.support.cli import Finished, rankeval
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
+from tests.support.published import Root, frames_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.nights import Workspace
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Publish two dates with rows and one without."""
+    made = nights.workspace(
+        tmp_path_factory.mktemp("programs") / "workspace",
+        comparisons={"baseline": "pop"},
+        gates=[{"measure": "RR@2", "at_least": 0.95}],
+    )
+    root = Root(made.root, load_config(made.config))
+    for day in (FIRST, SECOND):
+        root.publish(day, frames_of(day), run_id=f"nightly-{day}")
+    root.publish_nothing(WITHOUT_ROWS, run_id="nothing", reason="no rows")
+    return made
+
+
+def read(done: Finished) -> Any:  # noqa: ANN401 - whatever the JSON is
+    """Read all of standard output as JSON."""
+    return json.loads(done.out)
+
+
+@pytest.mark.parametrize("arguments", [("show",), ("compare", "--against", "previous", "--date", SECOND)])
+def test_json_is_the_format_json(published: Workspace, arguments: tuple[object, ...]) -> None:
+    command, *options = arguments
+
+    short = rankeval(command, published.root, *options, "--json")
+    long = rankeval(command, published.root, *options, "--format", "json")
+
+    assert (short.code, read(short)) == (0, read(long))
+    assert len(read(short)) > 1
+    refused = rankeval(command, published.root, *options, "--json", "--format", "csv")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--json and --format csv: found both; expected one of them" in refused.message
+
+
+def test_gate_prints_a_row_a_rule_and_model_and_ends_with_its_code(published: Workspace) -> None:
+    done = rankeval("gate", published.root, "--date", FIRST, "--json")
+
+    rows = read(done)
+    assert {(row["evaluation_date"], row["verdict"]) for row in rows} == {(FIRST.isoformat(), "failed")}
+    assert done.code == 6
+
+
+def test_gate_of_a_night_without_rows_prints_no_row(published: Workspace) -> None:
+    done = rankeval("gate", published.root, "--date", WITHOUT_ROWS, "--json")
+
+    assert (done.code, read(done)) == (0, [])
+    assert done.err == "note: nightly, 2026-01-03: nothing to judge, no rows\n"
+    assert rankeval("gate", published.root, "--date", WITHOUT_ROWS, "--quiet").err == ""
+
+
+def test_runs_have_their_outcome_and_their_id(published: Workspace) -> None:
+    rows = read(rankeval("runs", published.root, "--json"))
+
+    assert [list(row) for row in rows] == [list(RUN_COLUMNS)] * 3
+    assert [(row["evaluation_date"], row["run_id"], row["status"]) for row in rows] == [
+        (FIRST.isoformat(), f"nightly-{FIRST}", "PUBLISHED"),
+        (SECOND.isoformat(), f"nightly-{SECOND}", "PUBLISHED"),
+        (WITHOUT_ROWS.isoformat(), "nothing", "PUBLISHED"),
+    ]
+    assert [row["reason"] for row in rows] == [None, None, "no rows"]
+    of_a_day = read(rankeval("runs", published.root, "--date", SECOND, "--evaluation", "nightly", "--json"))
+    assert of_a_day == [rows[1]]
+    assert all(datetime.fromisoformat(row["started_at"]).tzinfo == timezone.utc for row in rows)
+
+
+def test_runs_are_a_table_for_people(published: Workspace) -> None:
+    done = rankeval("runs", published.root)
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count("PUBLISHED") == 3
+    none = rankeval("runs", published.root, "--evaluation", "other")
+    assert (none.code, none.out, none.err) == (0, "", "note: no run matches\n")
+
+
+def test_validate_prints_one_object(published: Workspace) -> None:
+    found = read(rankeval("validate", published.config, "--json"))
+
+    assert found["evaluation"] == "nightly"
+    assert (found["n_measures"], found["n_cutoffs"], found["n_slices"]) == (3, 2, 1)
+    assert found["least_metrics"] == (1 + 1) * 3 * 2
+
+
+def test_quiet_leaves_faults_and_results(published: Workspace) -> None:
+    assert rankeval("validate", published.config, "--quiet") == Finished(0, "", "")
+    assert rankeval("--quiet", "validate", published.folder / "none.yaml").code == 2
+    assert rankeval("show", published.root, "--model", "ghost", "--quiet") == Finished(0, "", "")
+    assert rankeval("show", published.root, "--quiet").out == rankeval("show", published.root).out
+    again = rankeval("show", published.root, "--model", "ghost")
+    assert again.err.startswith("note: no row matches")  # of one command only
+
+
+@pytest.mark.parametrize("arguments", [(), ("runs",), ("gate",), ("show",)])
+def test_there_is_no_colour_without_a_terminal(published: Workspace, arguments: tuple[str, ...]) -> None:
+    done = rankeval(*arguments, *([published.root] if arguments else []))
+
+    assert "\x1b" not in done.out + done.err
+
+
+def test_validate_of_a_date_says_what_is_read_and_where(tmp_path: Path) -> None:
+    made = nights.workspace(tmp_path / "workspace")
+
+    found = read(rankeval("validate", made.config, "--date", FIRST, "--json"))
+
+    assert (found["evaluation_date"], found["host"], found["why_spark"]) == (FIRST.isoformat(), "process", None)
+    names = ["recommendations", "held_out", "segments"]
+    assert [one["name"] for one in found["inputs"]] == names
+    of_all_days = [len(rows) for rows in (nights.recommendations(), nights.held_out(), nights.segments())]
+    assert [one["n_rows"] for one in found["inputs"]] == of_all_days  # one file has both dates
+    shown = rankeval("validate", made.config, "--date", FIRST)
+    assert shown.out.splitlines()[-1] == "would run in this process, without Spark"
+    on_spark = rankeval("validate", made.config, "--date", FIRST, "--set", "spark.always=true")
+    assert on_spark.out.splitlines()[-1] == "would run on Spark: spark.always is true"
+
+
+def test_validate_of_a_date_refuses_an_input_that_is_not_there(tmp_path: Path) -> None:
+    made = nights.workspace(tmp_path / "workspace")
+    path = {"format": "parquet", "path": "inputs/{date}.parquet"}
+    made.change(inputs__held_out=path)
+
+    done = rankeval("validate", made.config, "--date", FIRST, "--json")
+
+    assert done.code == 4
+    assert [one["is_missing"] for one in read(done)["inputs"]] == [False, True, False]
+    assert f"inputs.held_out: found no such path at {tmp_path}/workspace/inputs/2026-01-01.parquet" in done.message
+    assert rankeval("validate", made.config).code == 0

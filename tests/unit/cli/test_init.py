@@ -1,0 +1,255 @@
+"""``rankeval init`` of tables: what it guesses of their names, types and rows, and that the config works as it is."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rankeval_spark.config import load_config
+from tests.support import nights
+from tests.support.cli import Finished, rankeval
+from tests.support.nights import FIRST, SECOND
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rankeval_spark.config import EvaluationConfig
+
+N_USERS = 60
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_parquet(path: Path, **columns: list[Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+
+
+def of_users(n_items: int = 12) -> tuple[list[int], list[int]]:
+    return [n // n_items for n in range(N_USERS * n_items)], [n % n_items for n in range(N_USERS * n_items)]
+
+
+def write_plain(folder: Path) -> None:
+    """Write lists and judgements that need no guess."""
+    users, items = of_users()
+    write_parquet(folder / "lists.parquet", user_id=users, item_id=items, score=[float(-n) for n in items])
+    write_parquet(folder / "truth.parquet", user_id=users[::5], item_id=items[::5])
+
+
+def init(config: str = "conf/mine.yaml", **tables: str) -> Finished:
+    given = {"recommendations": "lists.parquet", "held_out": "truth.parquet", **tables}
+    options = [part for name, path in given.items() if path for part in (f"--{name.replace('_', '-')}", path)]
+    return rankeval("init", config, *options)
+
+
+def written(config: str = "conf/mine.yaml", **tables: str) -> EvaluationConfig:
+    done = init(config, **tables)
+    assert (done.code, done.err) == (0, ""), done
+    assert rankeval("validate", config).code == 0
+    return load_config(config)
+
+
+def test_a_guessed_config_runs_as_it_is(folder: Path) -> None:
+    made = nights.workspace(folder / "workspace")
+
+    done = init(recommendations="workspace/inputs/recommendations", held_out="workspace/inputs/held_out")
+
+    assert (
+        done.out.splitlines()[-1] == f"check the guesses in it, then: rankeval validate conf/mine.yaml --date {SECOND}"
+    )
+    config = load_config("conf/mine.yaml")
+    assert config.inputs.recommendations.columns == {name: name for name in ("model_id", "user_id", "item_id", "score")}
+    assert [one.column for one in config.inputs.held_out.filters] == ["day"]
+    assert config.comparisons is not None
+    assert config.comparisons.baseline == "pop"
+    ran = rankeval("run", "conf/mine.yaml", "--date", FIRST, "--set", "cutoffs=[1]")
+    assert ran.code == 0, ran.err
+    shown = rankeval("show", folder / "conf" / "results", "--measure", "Success", "--model", "als", "--json")
+    assert '"value": 0.25,' in shown.out  # of ann, bob, eve and kim only ann; ida has nothing relevant
+    assert made.root != str(folder / "conf" / "results")
+
+
+def test_columns_are_guessed_by_name_part_of_a_name_and_type(folder: Path) -> None:
+    users, items = of_users()
+    of_lists: dict[str, list[Any]] = {"customerId": users, "movie_number": items, "pos": items}
+    write_parquet(folder / "lists.parquet", **of_lists, Algo=["a"] * len(users))
+    write_parquet(folder / "truth.parquet", who=users, ProductID=items, stars=[n % 5 for n in items])
+
+    config = written()
+
+    lists, truth = config.inputs.recommendations, config.inputs.held_out
+    assert lists.columns == {"model_id": "Algo", "user_id": "customerId", "item_id": "movie_number", "rank": "pos"}
+    assert lists.ranks_from == 0
+    assert truth.columns == {"user_id": "who", "item_id": "ProductID", "gain": "stars"}
+    text = (folder / "conf" / "mine.yaml").read_text()
+    assert "user_id: customerId                   # guessed by its name\n" in text
+    assert "item_id: movie_number                 # guessed by a part of its name\n" in text
+    assert "user_id: who                          # guessed by its type: no other column is left\n" in text
+
+
+def test_ids_that_are_text_in_one_input_are_text_in_all(folder: Path) -> None:
+    write_plain(folder)
+    (folder / "truth.csv").write_text("user_id,item_id\n1,1\n")
+
+    config = written(held_out="truth.csv")
+
+    assert config.inputs.recommendations.types == {"user_id": "string", "item_id": "string"}
+    assert config.inputs.held_out.types == {}
+    assert written("other.yaml").inputs.recommendations.types == {}
+
+
+def test_separator_and_newest_date_of_csv_are_found(folder: Path) -> None:
+    write_plain(folder)
+    for day in ("2026-01-01", "2026-01-02"):
+        (folder / f"truth-{day}.csv").write_text("user_id;item_id;rating\n1;1;4\n")
+
+    done = init(held_out="truth-{date}.csv")
+
+    assert done.code == 0
+    truth = load_config("conf/mine.yaml").inputs.held_out
+    assert (truth.options, truth.columns["gain"]) == ({"sep": ";"}, "rating")
+    assert truth.location(dt.date(2026, 1, 2)) == str(folder / "truth-2026-01-02.csv")
+
+
+def test_segments_are_columns_with_few_values_and_bands_of_numbers(folder: Path) -> None:
+    write_plain(folder)
+    users = range(N_USERS)
+    write_parquet(
+        folder / "users.parquet",
+        user_id=[*users],
+        country=["AT" if n % 2 else "DE" for n in users],
+        age=[18 + n for n in users],
+        email=[f"{n}@example.org" for n in users],
+        planet=["earth" for n in users],
+    )
+
+    config = written(segments="users.parquet")
+
+    assert config.slices == (("country",), ("age",))
+    assert [*config.bands] == ["age"]
+    assert "# other columns of segments: email, planet\n" in (folder / "conf" / "mine.yaml").read_text()
+
+
+def test_the_catalogue_and_training_data_are_guessed(folder: Path) -> None:
+    write_plain(folder)
+    users, items = of_users()
+    write_parquet(folder / "train.parquet", user_id=users, item_id=items, ts=[1_700_000_000 + n for n in items])
+    (folder / "items.csv").write_text("item,genres,release_date\n1,Drama|Crime,1999-01-01\n")
+
+    config = written(train="train.parquet", items="items.csv")
+
+    assert config.inputs.train is not None
+    assert config.inputs.train.columns["interacted_at"] == "ts"
+    assert config.inputs.items is not None
+    assert config.inputs.items.columns == {"item_id": "item", "categories": "genres", "published_at": "release_date"}
+    assert config.inputs.items.list_separator == "|"
+
+
+def test_partitions_of_parquet_are_dates(folder: Path) -> None:
+    write_plain(folder)
+    for day in ("2026-01-01", "2026-01-02"):
+        write_parquet(folder / "lists" / f"day={day}" / "p.parquet", user_id=[1], item_id=[1], score=[1.0])
+
+    done = init(recommendations="lists")
+
+    assert done.out.splitlines()[-1].endswith("--date 2026-01-02")
+    assert [one.column for one in load_config("conf/mine.yaml").inputs.recommendations.filters] == ["day"]
+
+
+def test_a_column_that_is_not_found_is_said(folder: Path) -> None:
+    write_plain(folder)
+    write_parquet(folder / "odd.parquet", a=["x"], b=["y"], c=["z"])
+
+    done = init(held_out="odd.parquet")
+
+    assert done.code == 0
+    assert "not found: held_out.user_id; write its column into the config\n" in done.out
+    assert "# NOT FOUND, write one of: a, b, c\n" in (folder / "conf" / "mine.yaml").read_text()
+    assert rankeval("validate", "conf/mine.yaml").code == 0
+
+
+def test_hostile_names_stay_names(folder: Path) -> None:
+    write_plain(folder)
+    users = [*range(N_USERS)]
+    name = "country\nevil: true #"
+    write_parquet(folder / "users.parquet", user_id=users, **{name: ["a" if n % 2 else "b" for n in users]})
+    write_parquet(folder / "truth.parquet", **{"user id: {x}": users, "item #1": users})
+
+    config = written(segments="users.parquet")
+
+    assert config.slices == ()
+    assert config.inputs.held_out.columns == {"user_id": "user id: {x}", "item_id": "item #1"}
+
+
+def test_models_of_the_whole_log_are_seen(folder: Path) -> None:
+    write_plain(folder)
+    n_rows = 12_000
+    rows = pa.table(
+        {
+            "model": ["new"] * n_rows + ["popular"],
+            "user_id": ["u"] * (n_rows + 1),
+            "item_id": [f"{n}" for n in range(n_rows + 1)],
+            "score": [0.5] * (n_rows + 1),
+        }
+    )
+    deltalake.write_deltalake(folder / "log", rows)
+
+    config = written(recommendations="log")
+
+    assert config.comparisons is not None
+    assert config.comparisons.baseline == "popular"
+
+
+@pytest.mark.parametrize(
+    ("tables", "code", "found"),
+    [
+        ({"held_out": ""}, 2, "--held-out: found none; expected the lists and what users did, both"),
+        ({"held_out": "none.csv"}, 4, "--held-out: found no such path at none.csv"),
+        (
+            {"held_out": "s3a://bucket/truth"},
+            2,
+            "'s3a://bucket/truth'; expected a folder or file of this machine",
+        ),
+        ({"held_out": "notes.txt"}, 2, "--held-out: found files of no known format at notes.txt"),
+        ({"held_out": "broken.parquet"}, 4, "--held-out: found a table that cannot be read"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_refused(folder: Path, tables: dict[str, str], code: int, found: str) -> None:
+    write_plain(folder)
+    for name in ("notes.txt", "broken.parquet"):
+        (folder / name).write_text("text")
+
+    done = init(**tables)
+
+    assert (done.code, done.out) == (code, "")
+    done.assert_readable()
+    assert found in done.message
+    assert not (folder / "conf").exists()
+
+
+def test_a_guessed_config_replaces_nothing(folder: Path) -> None:
+    write_plain(folder)
+    (folder / "mine.yaml").write_text("mine")
+
+    done = init("mine.yaml")
+
+    assert done.code == 2
+    assert "found an existing file or folder; expected a new file" in done.message
+    assert (folder / "mine.yaml").read_text() == "mine"
+
+
+def test_results_need_tables(folder: Path) -> None:
+    done = rankeval("init", "mine.yaml", "--results", "results")
+
+    assert done.code == 2
+    assert "--results: found no tables; expected --recommendations and --held-out with it" in done.message
+    assert not (folder / "mine.yaml").exists()

@@ -1,0 +1,199 @@
+"""Every query of ``docs/queries`` answers its question of published nights, by DuckDB."""
+
+from __future__ import annotations
+
+import re
+from math import log2
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import pytest
+
+from rankeval_spark import Results
+from rankeval_spark.errors import ConfigError
+from rankeval_spark.results import views
+from tests.support import query_night
+from tests.support.cli import rankeval
+from tests.support.code import ROOT
+from tests.support.nights import FIRST, SECOND
+from tests.support.query_night import FAILED, QUERIES, THIRD
+from tests.support.readers import load_delta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.nights import Workspace
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return query_night.published(tmp_path_factory.mktemp("queries") / "it's here")
+
+
+@pytest.fixture(scope="module")
+def database(workspace: Workspace) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give a database with the views and, as own tables, the logs of the newest night."""
+    with duckdb.connect() as connection:
+        load_delta(connection)
+        Results(workspace.root).register(connection)
+        for name, rows in query_night.logs().items():
+            connection.register(name, rows)
+        yield connection
+
+
+def answers(database: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
+    found = database.execute(QUERIES[query])
+    names = [column[0] for column in found.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def of(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+IDEAL_BOB: Final = 2 + 1 / log2(3)
+"""DCG of the best list for bob on the newest night, who has a gain of 2 and one of 1; als has the 1 first."""
+BOB_ALS: Final = (1 + 2 / log2(4)) / IDEAL_BOB
+BOB_POP: Final = (2 + 1 / log2(3)) / IDEAL_BOB
+ANN_ALS: Final = 1 / log2(3)
+ANN_POP: Final = 1 / log2(4)
+
+
+def exactly(*values: float) -> Any:  # noqa: ANN401 - what pytest compares with
+    return pytest.approx(list(values), rel=0, abs=1e-12)
+
+
+def test_the_leaderboard_is_that_of_the_newest_night(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "latest-leaderboard")
+    assert of(rows, "evaluation_date", "model_id", "n_users") == [(THIRD, "popular", 2), (THIRD, "als", 2)]
+    assert [row["value"] for row in rows] == exactly((ANN_POP + BOB_POP) / 2, (ANN_ALS + BOB_ALS) / 2)
+
+
+def test_the_history_has_the_change_from_night_to_night(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "history-of-a-measure")
+    assert of(rows, "model_id", "evaluation_date") == [
+        *(("als", FIRST), ("als", SECOND), ("als", THIRD)),
+        *(("popular", FIRST), ("popular", SECOND), ("popular", THIRD)),
+    ]
+    assert rows[0]["change"] is None
+    assert rows[1]["change"] == rows[1]["value"] - rows[0]["value"]
+    assert rows[2]["change"] == 0
+
+
+def test_the_slices_are_those_with_a_lower_mean(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "slices-where-the-candidate-loses")
+    loss = (ANN_ALS + BOB_ALS - ANN_POP - BOB_POP) / 2
+    assert of(rows, "model_id", "baseline_model_id", "slice", "slice_value") == [
+        ("als", "popular", "all", ""),
+        ("als", "popular", "country", "AT"),
+    ]
+    assert [row["delta"] for row in rows] == exactly(loss, loss)
+
+
+def test_the_worst_users_come_first(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "worst-users")
+    assert of(rows, "user_id", "n_relevant", "n_hits") == [("ann", 1, 1), ("bob", 2, 2)]
+    assert [row["value"] for row in rows] == exactly(ANN_ALS, BOB_ALS)
+
+
+def test_the_users_who_lose_are_compared_with_themselves(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "users-who-lose-most")
+    assert of(rows, "user_id") == [("bob",)]
+    assert [row["delta"] for row in rows] == exactly(BOB_ALS - BOB_POP)
+
+
+def test_the_items_of_the_worst_users_are_those_of_the_log(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "items-of-the-worst-users")
+    assert of(rows, "user_id", "item_id", "gain") == [
+        *(("ann", "a", None), ("ann", "b", 1.0), ("ann", "c", None)),
+        *(("bob", "d", 1.0), ("bob", "b", None), ("bob", "a", 2.0)),
+    ]
+
+
+def test_the_night_that_failed_says_where_and_why(database: duckdb.DuckDBPyConnection) -> None:
+    (row,) = answers(database, "nights-that-failed")
+    assert (row["evaluation_date"], row["error_stage"], row["failed_checks"], row["has_results"]) == (
+        *(FAILED, "check", "held_out, null_keys", False),
+    )
+    assert "held_out, null_keys: found 1" in row["error_message"]
+
+
+def test_the_checks_that_warn_have_their_share_and_examples(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "checks-that-warn")
+    assert rows
+    assert {row["verdict"] for row in rows} == {"warn"}
+    assert {row["evaluation_date"] for row in rows} == {THIRD}
+
+
+def test_the_rules_that_are_not_met_come_first(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "rules-of-the-newest-night")
+    assert of(rows, "model_id", "verdict") == [("als", "failed"), ("als", "passed"), ("popular", "passed")]
+    assert all(row["explanation"] for row in rows)
+
+
+def test_accuracy_has_personalization_next_to_it(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "coverage-against-accuracy")
+    assert [row["model_id"] for row in rows] == ["popular", "als"]
+    # Of 10 places two users share 3 items under popular, and {a, b} under als.
+    assert [row["personalization"] for row in rows] == exactly(1 - 3 / 10, 1 - 2 / 10)
+
+
+def test_the_gaps_are_those_of_the_newest_night(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "gaps-between-groups")
+    assert of(rows, "model_id", "slice") == [("als", "country"), ("popular", "country")]
+
+
+def test_the_cost_has_seconds_and_rows(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "cost-of-a-night")
+    assert of(rows, "evaluation_date", "n_rows") == [
+        (THIRD, 12 + 3 + 4),
+        (SECOND, 12 + 3 + 4),
+        (FIRST, 24 + 7 + 4),
+    ]
+    assert all(0 < row["slowest_seconds"] <= row["seconds"] for row in rows)
+
+
+def test_a_definition_that_changed_is_shown_with_the_one_before(database: duckdb.DuckDBPyConnection) -> None:
+    rows = answers(database, "when-a-definition-changed")
+    assert {(row["evaluation_date"], row["measure"]) for row in rows} >= {(THIRD, "nDCG"), (THIRD, "RR")}
+    assert all("ties=item_desc" in row["definition"] for row in rows)
+    assert all("ties=item_asc" in row["definition_before"] for row in rows)
+
+
+def test_every_query_has_a_test_and_begins_with_its_question() -> None:
+    source = (ROOT / "tests/unit/results/test_queries.py").read_text(encoding="utf-8")
+    assert set(re.findall(r'answers\(database, "([\w-]+)"\)', source)) == set(QUERIES)
+    for name, text in QUERIES.items():
+        assert re.match(r"-- [A-Z][^\n]*\?\n--\n", text), name
+
+
+def test_simple_queries_need_no_array_no_map_and_no_version() -> None:
+    for name, text in QUERIES.items():
+        assert not re.search(r"slice_values|segments|versionAsOf|delta_scan|map_|unnest", text), name
+
+
+def test_no_view_has_an_array_or_a_map(database: duckdb.DuckDBPyConnection) -> None:
+    columns = database.execute("SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal")
+    nested = [row for row in columns.fetchall() if "[" in row[2] or row[2].startswith(("MAP", "STRUCT"))]
+    assert nested == []
+
+
+def test_the_command_prints_the_statements(workspace: Workspace) -> None:
+    done = rankeval("register", workspace.root, "--for", "duckdb", "--schema", "evaluations")
+    assert (done.code, done.err) == (0, "")
+    with duckdb.connect() as connection:
+        load_delta(connection)
+        connection.execute("CREATE SCHEMA evaluations")
+        connection.execute(done.out)
+        assert connection.execute("SELECT count(*) FROM evaluations.nights").fetchall() == [(4,)]
+
+
+def test_what_cannot_be_registered_is_refused(workspace: Workspace) -> None:
+    with pytest.raises(ConfigError, match=r"schema: found 'a; DROP'"):
+        views.statements(workspace.root, "spark", schema="a; DROP")
+    with pytest.raises(ConfigError, match="dialect: found 'trino'"):
+        views.statements(workspace.root, "trino")
+    with pytest.raises(ConfigError, match=r"register\(connection=\): found none"):
+        Results(workspace.root).register()
+    assert rankeval("register", workspace.root, "--for", "trino").code == 2
+    assert rankeval("register", str(workspace.folder / "nothing"), "--for", "duckdb").code == 2

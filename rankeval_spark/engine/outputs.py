@@ -97,7 +97,7 @@ class Scoring:
         pa.RecordBatch
             Rows of ``comparison_state.PARTIAL``.
         """
-        yield from aggregator.aggregate_lists(self._values_of(part, aggregator.asked.stored) for part in parts)
+        yield from aggregator.aggregate_lists(self._values_of(part, aggregator.requested.stored) for part in parts)
 
     def _values_of(self, part: Mapping[str, pa.Array], columns: Sequence[str]) -> ListValues:
         """Score the lists of the population."""

@@ -292,7 +292,7 @@ class _Night(RunLife):
         self._judge()
 
     def _judge(self) -> None:
-        """Hold what is staged against the rules of the config; the results are published whatever comes of it."""
+        """Compare what is staged with the rules of the config; the results are published in any case."""
         if not self.plan.config.gates:
             return
         with self.steps.step("gate") as step:

@@ -88,7 +88,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @property
     @override
     def user_values(self) -> DataFrame:
-        return long_view.to_user_values(self.user_metrics, asked=requested_columns(self.request.measures))
+        return long_view.to_user_values(self.user_metrics, requested=requested_columns(self.request.measures))
 
     @property
     @override

@@ -42,7 +42,7 @@ class GroupStatistic:
 
         Examples
         --------
-        >>> find("GroupGap").way
+        >>> find_statistic("GroupGap").way
         'with slices the table group_metrics has it of every measure, as GroupGap(nDCG); docs/slices.md'
         """
         return (
@@ -107,7 +107,7 @@ def find_statistic(text: str) -> GroupStatistic | None:
 
     Examples
     --------
-    >>> find("groupgap(nDCG)@10").name, find("nDCG")
+    >>> find_statistic("groupgap(nDCG)@10").name, find_statistic("nDCG")
     ('GroupGap', None)
     """
     name = text.partition("(")[0].partition("@")[0].strip().casefold()

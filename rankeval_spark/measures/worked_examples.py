@@ -174,7 +174,7 @@ def evaluate_expression(expression: str) -> Fraction | float:
 
     Examples
     --------
-    >>> evaluate("(1 + 2/4 + 3/5) / 3"), evaluate("1 / log2(4)")
+    >>> evaluate_expression("(1 + 2/4 + 3/5) / 3"), evaluate_expression("1 / log2(4)")
     (Fraction(7, 10), 0.5)
     """
     return _value(ast.parse(expression, mode="eval").body)

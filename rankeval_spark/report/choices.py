@@ -76,7 +76,7 @@ def headline_measure(known: Sequence[Named], requested: Sequence[Named] = ()) ->
 
     Examples
     --------
-    >>> headline([("P", 5), ("nDCG", 5), ("nDCG", 20)]), headline([("P", 5), ("nDCG", 5)], [("P", 5)])
+    >>> headline_measure([("P", 5), ("nDCG", 5), ("nDCG", 20)]), headline_measure([("P", 5), ("nDCG", 5)], [("P", 5)])
     (('nDCG', 5), ('P', 5))
     """
     candidates = [one for one in (requested or _usual_order(known)) if one in known]

@@ -95,7 +95,7 @@ def sums_by_group(columns: Matrix, hashes: NDArray[np.int64], draw: Draw, groups
     ...     np.array([[1.0], [2.0]]),
     ...     np.array([7, 8]),
     ...     lambda hashes: hashes[:, None] * np.array([1, -1]),
-    ...     Groups(np.array([[0, 0], [1, -1]]), 2),
+    ...     SliceGroups(np.array([[0, 0], [1, -1]]), 2),
     ... )
     >>> sums.tolist()
     [[[23.0, -23.0]], [[7.0, -7.0]]]

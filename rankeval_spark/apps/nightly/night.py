@@ -181,8 +181,8 @@ def rehearse_night(
 ) -> NightResult:
     """Compute a night as :func:`run_night` does, and publish nothing.
 
-    The nights before it are not asked, so there is none of the checks that do (:data:`check_rows.OF_NIGHTS`), and rules
-    against the previous night are not judged.
+    The nights before it are not read, so there is none of the checks that need them (:data:`check_rows.OF_NIGHTS`), and
+    rules against the previous night are not judged.
 
     Raises
     ------

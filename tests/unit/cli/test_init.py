@@ -80,10 +80,13 @@ def test_a_guessed_config_runs_as_it_is(folder: Path) -> None:
 
 def test_columns_are_guessed_by_name_part_of_a_name_and_type(folder: Path) -> None:
     users, items = of_users()
-    write_parquet(
-        folder / "lists.parquet",
-        **{"customerId": users, "movie_number": items, "Algo": ["a"] * len(users), "pos": items},
-    )
+    columns: dict[str, list[Any]] = {
+        "customerId": users,
+        "movie_number": items,
+        "Algo": ["a"] * len(users),
+        "pos": items,
+    }
+    write_parquet(folder / "lists.parquet", **columns)
     write_parquet(folder / "truth.parquet", who=users, ProductID=items, stars=[n % 5 for n in items])
 
     config = written()

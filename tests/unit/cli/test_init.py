@@ -241,6 +241,22 @@ def test_what_cannot_be_looked_at_is_refused(folder: Path, tables: dict[str, str
     assert not (folder / "conf").exists()
 
 
+def test_a_link_out_of_the_allowed_folders_is_not_followed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_plain(folder)
+    allowed = folder / "allowed"
+    (allowed / "truth").mkdir(parents=True)
+    write_parquet(allowed / "lists.parquet", user_id=[1], item_id=[1], score=[1.0])
+    (allowed / "truth" / "part.parquet").symlink_to(folder / "truth.parquet")
+    monkeypatch.setenv("RANKEVAL_ROOTS", str(allowed))
+
+    done = init("allowed/mine.yaml", recommendations="allowed/lists.parquet", held_out="allowed/truth")
+
+    assert done.code == 2
+    assert "RANKEVAL_ROOTS says so" in done.message
+    assert init("allowed/mine.yaml", recommendations="lists.parquet", held_out="truth.parquet").code == 2
+    assert [path.name for path in allowed.iterdir() if path.suffix == ".yaml"] == []
+
+
 def test_a_guessed_config_replaces_nothing(folder: Path) -> None:
     write_plain(folder)
     (folder / "mine.yaml").write_text("mine")

@@ -28,4 +28,4 @@ def score_command(root: str, measures: Sequence[str], dates: Sequence[str], eval
         with progress(f"{name} {day}") as listener:
             score_night(spark, root, night, asked, progress=listener)
         rows = selected_rows(results_of(spark, root), RowSelection(str(day), name, (), asked.labels, (), asked.ks))
-        out.print(tables.leaderboard(rows, f"{name}, {day}"))
+        out.print(tables.leaderboard(rows, f"{name}, {day}", width=out.width))

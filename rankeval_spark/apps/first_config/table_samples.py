@@ -116,6 +116,7 @@ def look_at(option: str, path: str) -> TableSample:
     require_allowed((option, str(found)))
     format_ = _format_of(option, found)
     try:
+        require_allowed(*((option, str(file)) for file in _opened_files(found, format_)))  # links may lead elsewhere
         read = _READERS[format_](found)
     except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
         told = f"a table that cannot be read ({first_line(str(error))}) at {found}"
@@ -154,6 +155,13 @@ def _files_of(path: Path) -> Sequence[Path]:
         return [path]
     files = (file for file in path.rglob("*") if file.is_file())
     return sorted(file for file in files if not any(part[0] in "_." for part in file.relative_to(path).parts))
+
+
+def _opened_files(path: Path, format_: str) -> Sequence[Path]:
+    if format_ != "delta":
+        return _files_of(path)
+    names = deltalake.DeltaTable(str(path)).to_pyarrow_dataset().files
+    return [*(path / name for name in names), path / "_delta_log"]
 
 
 def _delta(path: Path) -> TableSample:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.history.published_runs import published_nights
+from rankeval_spark.apps.progress import Steps
 from rankeval_spark.apps.published.report import report_of, write_whole
 from rankeval_spark.apps.published.rescoring import unchanged_dates
 from rankeval_spark.cli.commands.published.show_results import (
@@ -23,13 +24,13 @@ from rankeval_spark.cli.commands.published.show_results import (
 )
 from rankeval_spark.cli.commands.run_dates import run_one
 from rankeval_spark.cli.display import tables
-from rankeval_spark.cli.display.terminal import console
-from rankeval_spark.cli.sessions import start
+from rankeval_spark.cli.display.terminal import console, progress
 from rankeval_spark.config import Gate, load_config
 from rankeval_spark.demo import TRAINING, prepare
 from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.results import results_of
+from rankeval_spark.spark.session.builder import build_session
 from rankeval_spark.spark.session.on_demand import on_demand
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     allowed_folders.require_allowed(("--workspace", str(workspace)), ("results.root", config.results.location))
     # Only to train: the nights are computed in this process.
     settings = {**TRAINING, **config.spark.resolved_settings()}
-    spark = on_demand(partial(start, "rankeval demo", master=config.spark.master, settings=settings, is_small=True))
-    logs = prepare(spark, workspace, lambda line: out.print(f"  {line}", markup=False))
+    options: dict[str, Any] = {"master": config.spark.master, "settings": settings, "is_small": True}
+    spark = on_demand(partial(build_session, "rankeval demo", **options))  # the line of progress shows that it starts
+    logs = _prepared(spark, workspace)
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
     root, newest = config.results.location, max(logs.dates).isoformat()
     nights = [run_one(spark, config, day) for day in _to_evaluate(spark, config, logs)]
@@ -64,9 +66,8 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     everyone = [row for row in rows if row[C.SLICE] == C.ALL_USERS]
     users = max(row["n_users"] for row in everyone)
     out.print()
-    out.print(
-        tables.leaderboard(everyone, f"{newest}: models x measures at k = {SHOWN_K}, {users:,} users, 95 % intervals")
-    )
+    title = f"{newest}: models x measures at k = {SHOWN_K}, {users:,} users, 95 % intervals"
+    out.print(tables.leaderboard(everyone, title, width=out.width))
     out.print()
     compared = comparison_rows_of(results, RowSelection(newest, config.evaluation, (), (), (), (SHOWN_K,)))
     title = f"{newest}: models against the baseline on the same users"
@@ -78,6 +79,12 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     _print_caveats(logs)
     _write_report(spark, config, max(logs.dates), workspace / "report.html")
     _print_next(root, newest, time.perf_counter() - started)
+
+
+def _prepared(spark: SparkSession, workspace: Path) -> DemoLogs:
+    """Fetch the data and train the models, and show how far that is."""
+    with progress("demo") as listener, Steps(listener).step("prepare"):
+        return prepare(spark, workspace, listener.say)
 
 
 def _to_evaluate(spark: SparkSession, config: EvaluationConfig, logs: DemoLogs) -> list[date]:

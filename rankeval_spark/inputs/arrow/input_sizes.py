@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from rankeval_spark.allowed_folders import scheme_of
+from rankeval_spark.allowed_folders import require_allowed, scheme_of
 from rankeval_spark.errors import first_line
 from rankeval_spark.inputs.arrow import file_filters
 from rankeval_spark.inputs.arrow.files import MOST_FILES, ForSparkError
@@ -101,6 +101,8 @@ def _local(location: str) -> Path | None:
 
 def _measured(name: str, config: InputConfig, path: Path, date: dt.date) -> InputSize:
     version, remark = None, None
+    if config.format != "delta":  # whose log names its files; they are not opened
+        require_allowed(*((f"inputs.{name}.path", str(file)) for file in _data_files(path)))
     match config.format:
         case "delta":
             version, files = _delta_files(config, path, date)

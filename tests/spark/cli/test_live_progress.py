@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
 import subprocess
 import sys
 import time
 from threading import Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rankeval_spark.cli.display.spark_tasks import Tasks, tasks_under_way
-from tests.support.cli import PROJECT
 from tests.support.nights import FIRST
+from tests.support.terminal import ENVIRONMENT, on_a_terminal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.support.nights import Workspace
-
-ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(PROJECT), "TERM": "xterm", "COLUMNS": "100"}
 
 SHOWN = """
 import time
@@ -47,23 +43,6 @@ from rankeval_spark.cli.display.terminal import waiting
 with waiting("starting Spark"):
     time.sleep(1.3)
 """
-
-
-def on_a_terminal(script: str) -> str:
-    """Run a script with a terminal as its output and return what that was sent."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", script], env=ENVIRONMENT, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    said = b""
-    try:
-        while part := os.read(ours, 1 << 16):
-            said += part
-    except OSError:  # the other end is closed
-        pass
-    finally:
-        os.close(ours)
-    assert process.wait(timeout=60) == 0, said
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode())
 
 
 def test_a_terminal_shows_stage_tasks_and_seconds() -> None:

@@ -121,6 +121,7 @@ def test_results_elsewhere_are_left_alone_by_every_command(
             ("show", place),
             ("show", place, "--gaps"),
             ("gate", place),
+            ("runs", place),
             ("compare", place, "--against", "previous"),
             ("score", place, "--measures", "RR@1"),
             ("maintain", place),

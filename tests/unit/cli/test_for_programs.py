@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from tests.support import nights
 from tests.support.cli import Finished, rankeval
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 from tests.support.published import Root, frames_of
+from tests.support.terminal import on_a_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,3 +148,32 @@ def test_validate_of_a_date_refuses_an_input_that_is_not_there(tmp_path: Path) -
     assert [one["is_missing"] for one in read(done)["inputs"]] == [False, True, False]
     assert f"inputs.held_out: found no such path at {tmp_path}/workspace/inputs/2026-01-01.parquet" in done.message
     assert rankeval("validate", made.config).code == 0
+
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-7]m")
+
+
+@pytest.mark.parametrize(
+    ("variables", "has_colour"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_a_terminal_has_colours_unless_the_user_wants_none(
+    published: Workspace, variables: dict[str, str], has_colour: bool
+) -> None:
+    script = f"from rankeval_spark.cli import main\nmain(['show', {published.root!r}, '--date', '{FIRST}'])"
+
+    said = on_a_terminal(script, environment=variables, keeps_codes=True)
+
+    assert "nDCG@2" in said
+    assert bool(COLOUR.search(said)) is has_colour
+
+
+def test_quiet_shows_no_progress_on_a_terminal(tmp_path: Path) -> None:
+    made = nights.workspace(tmp_path / "workspace")
+    run = f"['run', {str(made.config)!r}, '--date', '{FIRST}', '--set', 'results.lists=false'"
+
+    loud = on_a_terminal(f"from rankeval_spark.cli import main\nmain({run}])")
+    assert re.findall(r"done (\w+) +[\d.]+ s", loud) == [
+        *("read", "score", "check", "summarise", "drift", "audit", "publish")
+    ]
+    quiet = on_a_terminal(f"from rankeval_spark.cli import main\nmain({run}, '--quiet'])")
+    assert quiet == ""

@@ -80,8 +80,13 @@ def test_a_guessed_config_runs_as_it_is(folder: Path) -> None:
 
 def test_columns_are_guessed_by_name_part_of_a_name_and_type(folder: Path) -> None:
     users, items = of_users()
-    of_lists: dict[str, list[Any]] = {"customerId": users, "movie_number": items, "pos": items}
-    write_parquet(folder / "lists.parquet", **of_lists, Algo=["a"] * len(users))
+    columns: dict[str, list[Any]] = {
+        "customerId": users,
+        "movie_number": items,
+        "Algo": ["a"] * len(users),
+        "pos": items,
+    }
+    write_parquet(folder / "lists.parquet", **columns)
     write_parquet(folder / "truth.parquet", who=users, ProductID=items, stars=[n % 5 for n in items])
 
     config = written()
@@ -234,6 +239,22 @@ def test_what_cannot_be_looked_at_is_refused(folder: Path, tables: dict[str, str
     done.assert_readable()
     assert found in done.message
     assert not (folder / "conf").exists()
+
+
+def test_a_link_out_of_the_allowed_folders_is_not_followed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_plain(folder)
+    allowed = folder / "allowed"
+    (allowed / "truth").mkdir(parents=True)
+    write_parquet(allowed / "lists.parquet", user_id=[1], item_id=[1], score=[1.0])
+    (allowed / "truth" / "part.parquet").symlink_to(folder / "truth.parquet")
+    monkeypatch.setenv("RANKEVAL_ROOTS", str(allowed))
+
+    done = init("allowed/mine.yaml", recommendations="allowed/lists.parquet", held_out="allowed/truth")
+
+    assert done.code == 2
+    assert "RANKEVAL_ROOTS says so" in done.message
+    assert init("allowed/mine.yaml", recommendations="lists.parquet", held_out="truth.parquet").code == 2
+    assert [path.name for path in allowed.iterdir() if path.suffix == ".yaml"] == []
 
 
 def test_a_guessed_config_replaces_nothing(folder: Path) -> None:

@@ -29,6 +29,19 @@ def test_best_mean_of_a_line_is_marked_the_lowest_of_an_error(measure: str, best
     assert [model for model in "abc" if "bold" in str(cells[model])] == [best]
 
 
+@pytest.mark.parametrize(("width", "n_lines"), [(80, 2), (100, 1)])
+def test_means_and_intervals_of_a_leaderboard_are_never_cut_off(width: int, n_lines: int) -> None:
+    own = rows("AP", als=0.0723, item_knn=0.0724, popular=0.0382)
+    means = [{**row, "ci_low": 0.0638, "ci_high": 0.0807} for row in own]
+
+    text = printed(tables.leaderboard(means, "nightly, 2026-01-02", width=width), width)
+
+    assert "…" not in text
+    assert text.count("[0.0638, 0.0807]") == 3
+    assert [text.count(mean) for mean in ("0.0723", "0.0724", "0.0382")] == [1, 1, 1]
+    assert len(text.splitlines()) == 3 + n_lines
+
+
 def difference(model: str, measure: str, slice_value: str = "", **changes: object) -> dict[str, object]:
     """One row of ``comparisons``, as far as it is shown."""
     where = {"model_id": model, "slice": "country" if slice_value else "all", "slice_value": slice_value}

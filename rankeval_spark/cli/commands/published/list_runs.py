@@ -71,13 +71,13 @@ def _reason(event: Mapping[str, Any]) -> str | None:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = tables.headed("evaluation", "date", "run", "status", "started (UTC)", "seconds", "why")
+    """Lay out the rows; a run id begins with the time (UTC) at which the run started."""
+    has_reason = any(row["reason"] for row in rows)
+    table = tables.headed("evaluation", "date", "run", "status", "seconds", *(["why"] if has_reason else []))
     for row in rows:
         style = _STYLES.get(row["status"], "yellow")
         seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
-        why = " ".join((row["reason"] or "").split())
-        table.add_row(
-            *(escape(row[C.EVALUATION]), str(row[C.EVALUATION_DATE]), escape(row[C.RUN_ID])),
-            *(f"[{style}]{row['status']}[/{style}]", f"{row['started_at']:%Y-%m-%d %H:%M}", seconds, escape(why)),
-        )
+        why = [escape(" ".join((row["reason"] or "").split()))] if has_reason else []
+        names = (escape(row[C.EVALUATION]), str(row[C.EVALUATION_DATE]), escape(row[C.RUN_ID]))
+        table.add_row(*names, f"[{style}]{row['status']}[/{style}]", seconds, *why)
     return table

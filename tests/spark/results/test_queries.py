@@ -38,8 +38,11 @@ def database(root: str) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextmanager
 def registered(spark: SparkSession, root: str) -> Iterator[None]:
-    """Make the views for a block; with the settings of these tests Spark cannot list views that are made by SQL."""
-    made = Results(spark, root).register()
+    """Make the views for a block, and those of the logs; without generated code, Spark cannot list temporary views."""
+    logs = query_night.logs()
+    for name, rows in logs.items():
+        spark.createDataFrame(rows).createOrReplaceTempView(name)
+    made = [*Results(spark, root).register(), *logs]
     try:
         yield
     finally:
@@ -54,8 +57,6 @@ def rows_of(table: pa.Table) -> list[list[Any]]:
 
 
 def test_spark_and_duckdb_answer_alike(spark: SparkSession, root: str, database: duckdb.DuckDBPyConnection) -> None:
-    for name, rows in query_night.logs().items():
-        spark.createDataFrame(rows).createOrReplaceTempView(name)
     with registered(spark, root):
         for query, text in QUERIES.items():
             here, there = database.execute(text).to_arrow_table(), spark.sql(text).toArrow()

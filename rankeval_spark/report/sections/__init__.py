@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rankeval_spark.report.sections.groups import groups, tradeoffs
+from rankeval_spark.report.sections.health_and_provenance import definitions, health, provenance
 from rankeval_spark.report.sections.means import comparison, curves, history, leaderboard
-from rankeval_spark.report.sections.record import definitions, health, provenance
 from rankeval_spark.report.sections.users import distributions, precision_recall
 
 if TYPE_CHECKING:
-    from rankeval_spark.report.drawing import Drawer
     from rankeval_spark.report.night import Night
-    from rankeval_spark.report.views import Section
+    from rankeval_spark.report.page_charts import Drawer
+    from rankeval_spark.report.page_parts import Section
 
 Builder: TypeAlias = "Callable[[Night, Drawer], Section]"
 

@@ -178,11 +178,11 @@ class Evaluation(ABC, Generic[Frame]):
         Frame
             ``model_id``, ``n_users`` and a column a measure, named as the measure, such as ``nDCG@10``.
         """
-        wanted = [one for one in self.request.measures.measures if k in (None, one.k)]
-        if not wanted:
+        measures = [one for one in self.request.measures.measures if k in (None, one.k)]
+        if not measures:
             cutoffs = ", ".join(map(str, sorted({one.k for one in self.request.measures.measures})))
             raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was asked for: {cutoffs}"))
-        return self._leaderboard(wanted)
+        return self._leaderboard(measures)
 
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:
         """How much the lists of each model agree with those of a baseline: Overlap, Jaccard and RBO, user by user.
@@ -233,13 +233,13 @@ class Evaluation(ABC, Generic[Frame]):
         """Return True if no user has several lists of a model."""
 
     @abstractmethod
-    def _leaderboard(self, wanted: Sequence[Measure]) -> Frame: ...
+    def _leaderboard(self, measures: Sequence[Measure]) -> Frame: ...
 
     @abstractmethod
     def _agreement(self, baseline: str, *, k: int, p: float) -> Frame: ...
 
     @abstractmethod
-    def _gap_tests(self, wanted: GapTestRequest) -> Frame: ...
+    def _gap_tests(self, gap_request: GapTestRequest) -> Frame: ...
 
 
 def no_comparisons() -> ConfigError:

@@ -15,7 +15,7 @@ from rankeval_spark.apps.nightly.night import measure_facts
 from rankeval_spark.config.request import request_of
 from rankeval_spark.in_process.evaluation import evaluate_in_process
 from rankeval_spark.results import journal
-from rankeval_spark.results.run_facts import Night, RunFacts
+from rankeval_spark.results.run_record import Night, RunFacts
 from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights

@@ -21,10 +21,10 @@ from rankeval_spark.results import journal
 from rankeval_spark.results.maintenance import retention
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.publishing import quarantine, removal
-from rankeval_spark.results.publishing.failpoints import reach
+from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
-from rankeval_spark.results.run_facts import Night, RunFacts
+from rankeval_spark.results.run_record import Night, RunFacts
 from rankeval_spark.results.storage import delta_log, statements, tables
 from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
 
@@ -138,16 +138,16 @@ class Maintenance:
             newest = newest or published
             if published is None or newest is None:
                 return Deleted(None, ())
-            before = newest - timedelta(days=days)
-            quarantine.remove(self._storage, evaluation=_any_night(evaluation), before=before)
-            found = self._tables_by_night(F.col(C.EVALUATION_DATE) < F.lit(before), evaluation)
-            if found:
-                reason = f"{' and '.join(OF_USERS)} deleted: of dates before {before}"
-                intents = [self._intent(night, names, reason) for night, names in found.items()]
+            oldest_kept = newest - timedelta(days=days)
+            quarantine.remove(self._storage, evaluation=_any_night(evaluation), before=oldest_kept)
+            tables_by_night = self._tables_by_night(F.col(C.EVALUATION_DATE) < F.lit(oldest_kept), evaluation)
+            if tables_by_night:
+                reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
+                intents = [self._intent(night, names, reason) for night, names in tables_by_night.items()]
                 announced = journal.record_all(self._spark, self._storage, intents, after=state.last_recorded)
-                reach("after_maintaining")
+                failpoint("after_maintaining")
                 removal.finish(root, intents, after=announced)
-        return Deleted(before, tuple(found))
+        return Deleted(oldest_kept, tuple(tables_by_night))
 
     def erase_user(self, user: str, *, evaluation: str | None = None) -> dict[str, int]:
         """Erase a user from every table that names users; return how many rows of each did.
@@ -166,7 +166,7 @@ class Maintenance:
                 n_rows[table] = self._count(table, rows)
                 if n_rows[table]:
                     removal.delete_rows(root, table, rows)
-                reach("after_erasure")
+                failpoint("after_erasure")
             for table, forget, named in (
                 (schemas.CHECKS.name, removal.forget_checks, removal.named_in_checks(user)),
                 (schemas.RUNS.name, removal.forget_errors, removal.named_in_errors(user)),
@@ -182,7 +182,7 @@ class Maintenance:
         with self._turn() as (root, state):
             with self._turn_for(table):
                 merged = retried(root, lambda: statements.compact_files(self._spark, self._storage, table))
-            reach("after_compaction")
+            failpoint("after_compaction")
             self._publish(root, state, [table], "small files merged")
         return Compacted(*merged)
 
@@ -222,7 +222,7 @@ class Maintenance:
         versions = {**state.versions, **latest}
         if versions == state.versions:
             return
-        reach("before_maintained")
+        failpoint("before_maintained")
         today = Night(journal.MAINTENANCE, datetime.now(timezone.utc).date())
         event = journal.RunEvent(
             self._facts(today, self._id), journal.MAINTAINED, reason=reason, table_versions=versions

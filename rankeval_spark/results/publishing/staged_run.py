@@ -12,19 +12,19 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ChecksFailedError, Fault, ResultsError
-from rankeval_spark.results import rows_here
+from rankeval_spark.results import run_columns
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.publishing import audit, quarantine, staging
-from rankeval_spark.results.publishing.audited_files import RowsHere
-from rankeval_spark.results.publishing.failpoints import reach
+from rankeval_spark.results.publishing.failpoints import failpoint
+from rankeval_spark.results.publishing.staged_rows_arrow import ArrowRows
 from rankeval_spark.results.storage import tables
 from rankeval_spark.results.storage.file_store import open_storage
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-    from rankeval_spark.results.publishing.audited import Audited
-    from rankeval_spark.results.run_facts import InputFact, RunFacts
+    from rankeval_spark.results.publishing.staged_rows import StagedRows
+    from rankeval_spark.results.run_record import InputFact, RunFacts
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.schemas import Field, Schema
 
@@ -65,7 +65,7 @@ class StagedRun(ABC):
             self._staging.write(table, tables.conform(self._keyed(rows), fields, where=where))
         else:
             given = rows if isinstance(rows, pa.Table) else rows.toArrow()
-            conformed = rows_here.conform(given, fields, self.facts, where=where)
+            conformed = run_columns.conform(given, fields, self.facts, where=where)
             self._staging.write(table, conformed)
             if table not in OF_USERS:
                 self._rows[table] = conformed
@@ -78,8 +78,8 @@ class StagedRun(ABC):
         Parts are as :meth:`stage` takes them. All of it is there at the end of the block, and nothing where that fails.
         """
         fields, where = self._fields(self._schema(table)), f"table {table}"
-        new = self._staging.new(table, rows_here.declared(fields))
-        yield lambda rows: new.add(rows_here.conform(rows, fields, self.facts, where=where))
+        new = self._staging.new(table, run_columns.declared(fields))
+        yield lambda rows: new.add(run_columns.conform(rows, fields, self.facts, where=where))
         new.commit()
         self.n_rows[table] = self._staging.n_rows(table)
 
@@ -127,8 +127,8 @@ class StagedRun(ABC):
 
     def audit(self) -> None:
         """Look at what was staged; :class:`ChecksFailedError` names all that is wrong."""
-        reach("after_staging")
-        staged = {table: self._audited(table) for table in self.n_rows}
+        failpoint("after_staging")
+        staged = {table: self._staged_rows(table) for table in self.n_rows}
         checks, metrics = (self._rows.get(schema.name) for schema in (schemas.CHECKS, schemas.METRICS))
         faults = [] if checks is None else audit.failed_checks(checks)
         faults += audit.refused_rows(staged, schemas.PUBLISHED)
@@ -139,8 +139,8 @@ class StagedRun(ABC):
         if faults:
             raise ChecksFailedError(*faults)
 
-    def _audited(self, table: str) -> Audited:
-        return RowsHere([self._rows[table]]) if table in self._rows else self._staging.audited(table)
+    def _staged_rows(self, table: str) -> StagedRows:
+        return ArrowRows([self._rows[table]]) if table in self._rows else self._staging.staged_rows(table)
 
     @abstractmethod
     def publish(

@@ -12,7 +12,7 @@ from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.results import MeasureFact, Results
 from rankeval_spark.results.publishing import audit
-from rankeval_spark.results.publishing.audited_frames import RowsOnSpark
+from rankeval_spark.results.publishing.staged_rows_spark import SparkRows
 from tests.spark.results import nights as small
 from tests.support import nights
 from tests.support.cli import rankeval
@@ -99,5 +99,5 @@ def test_a_value_out_of_range_is_found_before_it_is_published(
     faults = audit.exposures(metrics, [*small.MEASURES, coverage])
 
     assert [fault.where for fault in faults] == ["table metrics, model als, CatalogCoverage at k = 2"] * n_faults
-    user_metrics = RowsOnSpark(small.frame(spark, schemas.USER_METRICS, small.user_rows(small.RANKS)))
+    user_metrics = SparkRows(small.frame(spark, schemas.USER_METRICS, small.user_rows(small.RANKS)))
     assert audit.user_metrics(user_metrics, metrics, [*small.MEASURES, coverage]) == []

@@ -1,14 +1,4 @@
-"""Names of the columns that several modules use.
-
-Glossary
---------
-list
-    One ranked list of one model for one user: key (``model_id``, ``user_id``, ``list_id``).
-judgement
-    A held-out row (``user_id``, ``item_id``, ``gain``); relevant iff ``gain >= rel``.
-cutoff
-    ``k``; :data:`WHOLE_LIST` (0) means the list without a cutoff.
-"""
+"""Names of the columns that several modules use; ``docs/glossary.md`` says what the words mean."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.gap_tests import GapTestRequest
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure
-    from rankeval_spark.report.plots import Plots
+    from rankeval_spark.report.notebook_plots import Plots
     from rankeval_spark.statistics.multiple_testing import Correction
 
 Frame = TypeVar("Frame", default=Any)
@@ -53,7 +53,7 @@ class Evaluation(ABC, Generic[Frame]):
 
         They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
         """
-        from rankeval_spark.report.plots import Plots  # noqa: PLC0415 - whoever draws nothing does not pay for it
+        from rankeval_spark.report.notebook_plots import Plots  # noqa: PLC0415 - whoever draws nothing does not pay for it
 
         return Plots(self)
 
@@ -178,11 +178,11 @@ class Evaluation(ABC, Generic[Frame]):
         Frame
             ``model_id``, ``n_users`` and a column a measure, named as the measure, such as ``nDCG@10``.
         """
-        wanted = [one for one in self.request.measures.measures if k in (None, one.k)]
-        if not wanted:
+        measures = [one for one in self.request.measures.measures if k in (None, one.k)]
+        if not measures:
             cutoffs = ", ".join(map(str, sorted({one.k for one in self.request.measures.measures})))
             raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was asked for: {cutoffs}"))
-        return self._leaderboard(wanted)
+        return self._leaderboard(measures)
 
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:
         """How much the lists of each model agree with those of a baseline: Overlap, Jaccard and RBO, user by user.
@@ -233,13 +233,13 @@ class Evaluation(ABC, Generic[Frame]):
         """Return True if no user has several lists of a model."""
 
     @abstractmethod
-    def _leaderboard(self, wanted: Sequence[Measure]) -> Frame: ...
+    def _leaderboard(self, measures: Sequence[Measure]) -> Frame: ...
 
     @abstractmethod
     def _agreement(self, baseline: str, *, k: int, p: float) -> Frame: ...
 
     @abstractmethod
-    def _gap_tests(self, wanted: GapTestRequest) -> Frame: ...
+    def _gap_tests(self, gap_request: GapTestRequest) -> Frame: ...
 
 
 def no_comparisons() -> ConfigError:

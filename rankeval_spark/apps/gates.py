@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results import Results
 
 Row: TypeAlias = Mapping[str, Any]
-"""A row of ``metrics``, ``comparisons``, ``gates`` or :mod:`rankeval_spark.result_rows.night_rows`."""
+"""A row of ``metrics``, ``comparisons``, ``gates`` or :mod:`rankeval_spark.result_rows.night_change_rows`."""
 
 T_TESTS: Final = {"test": ["t"]}
 """The rows of ``comparisons`` that verdicts follow from, whichever further tests have rows."""
@@ -45,8 +45,8 @@ class Previous:
     day : date
         The date of that one.
     rows : sequence of mapping
-        Rows of :mod:`rankeval_spark.result_rows.night_rows`; none of a measure that was defined otherwise then, or
-        of a slice that was not made.
+        Rows of :mod:`rankeval_spark.result_rows.night_change_rows`; none of a measure that was defined otherwise
+        then, or of a slice that was not made.
     has_users : bool
         Whether its rows of single users are still there; ``rankeval maintain --keep-days`` deletes them.
     """

@@ -13,7 +13,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.checks import input_facts
 from rankeval_spark.engine.checks.input_facts import Tally
 from rankeval_spark.inputs.input_columns import refuse_missing
-from rankeval_spark.inputs.spark import IS_UNPARSABLE, Sources, estimated_bytes, kept_partitions
+from rankeval_spark.inputs.spark import IS_UNPARSABLE, Sources, cached_partitions, estimated_bytes
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import Fact
@@ -62,7 +62,7 @@ def inputs_of(
         tuple(bands.to_facts(frame, bands=rules, name=name) for name, frame, rules in _numbers(sources, request)),
         sources.recommendations.has_model_id,
         are_checked,
-        kept_partitions(sources.recommendations, sources.held_out),
+        cached_partitions(sources.recommendations, sources.held_out),
     )
 
 
@@ -131,7 +131,7 @@ def without_facts(computed: DataFrame) -> DataFrame:
 
 def can_be_seen(request: Request) -> bool:
     """Return True if the workers see the whole log: not where items are left out before."""
-    return plans.can_number_log(request)
+    return plans.can_mark_unusable(request)
 
 
 def with_model_names(inputs: InputFrames, request: Request) -> InputFrames:

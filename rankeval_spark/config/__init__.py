@@ -1,6 +1,6 @@
 """Configuration: typed and frozen. A config object that exists is valid."""
 
-from rankeval_spark.config.evaluation import EvaluationConfig, ResultsConfig, SparkConfig
+from rankeval_spark.config.evaluation_config import EvaluationConfig, ResultsConfig, SparkConfig
 from rankeval_spark.config.night_size import Cost, least_cost
 from rankeval_spark.config.reading.loading import load_config, parse_date, validate_model
 from rankeval_spark.config.sections.check_thresholds import Checks, Threshold

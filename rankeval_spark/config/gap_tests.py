@@ -53,15 +53,15 @@ def gap_test_request(given: Mapping[str, Any], request: Request, *, has_one_list
     ConfigError
         All faults at once.
     """
-    wanted = validate_model(GapTests, given, locate=_place)
+    options = validate_model(GapTests, given, locate=_place)
     if request.policies.unit == "list" and not has_one_list:
         found, expected = "users with several lists, and means over lists", "means over users"
         raise ConfigError(Fault("gap_tests", found, expected, "evaluate with unit='user'"))
-    draws = Draws(wanted.replicates, wanted.seed)
-    return GapTestRequest(tuple(_tested(wanted, request)), draws, wanted.correction)
+    draws = Draws(options.replicates, options.seed)
+    return GapTestRequest(tuple(_tested(options, request)), draws, options.correction)
 
 
-def _tested(wanted: GapTests, request: Request) -> list[Measure]:
+def _tested(options: GapTests, request: Request) -> list[Measure]:
     """Find the measures to test: means over users."""
     measures = request.measures
     means = [one for one in measures.per_list if one.column in measures.comparable and one.weight_column is None]
@@ -70,18 +70,18 @@ def _tested(wanted: GapTests, request: Request) -> list[Measure]:
     faults = []
     if not request.slices:
         faults.append(Fault("evaluate(slices=)", "none", "segments whose groups are compared"))
-    for index, name in enumerate(wanted.measures or ()):
+    for index, name in enumerate(options.measures or ()):
         where = _place(("measures", index))
         if name in others:
             faults.append(Fault(where, repr(name), "a measure that is a mean over users"))
         elif name not in known:
             expected = f"a measure of the evaluation: {', '.join(known)}"
             faults.append(Fault(where, repr(name), expected, nearest(name, list(known))))
-    if not known and not wanted.measures:
+    if not known and not options.measures:
         faults.append(Fault(_place(("measures",)), "none", "a measure that is a mean over users"))
     if faults:
         raise ConfigError(*faults)
-    return means if wanted.measures is None else [known[name] for name in dict.fromkeys(wanted.measures)]
+    return means if options.measures is None else [known[name] for name in dict.fromkeys(options.measures)]
 
 
 def _place(place: tuple[str | int, ...]) -> str:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from rankeval_spark.config.evaluation import EvaluationConfig
+from rankeval_spark.config.evaluation_config import EvaluationConfig
 from rankeval_spark.config.sections.base import Model
 from rankeval_spark.config.template import SCHEMA
 

@@ -12,7 +12,7 @@ from rankeval_spark.errors import ConfigError, Fault
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rankeval_spark.config.evaluation import EvaluationConfig
+    from rankeval_spark.config.evaluation_config import EvaluationConfig
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from rankeval_spark.measures import Measure, MeasureSet
 if TYPE_CHECKING:
     from datetime import date
 
-    from rankeval_spark.config.evaluation import EvaluationConfig
+    from rankeval_spark.config.evaluation_config import EvaluationConfig
     from rankeval_spark.config.sections.bands import Band
     from rankeval_spark.config.sections.inference import Comparisons
     from rankeval_spark.config.sections.policies import Policies

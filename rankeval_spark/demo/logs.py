@@ -1,4 +1,4 @@
-"""What a demo left in its workspace, and the note by which the next one knows it again."""
+"""The demo's saved logs, and the fingerprint by which a later demo reuses them."""
 
 from __future__ import annotations
 

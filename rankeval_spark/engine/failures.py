@@ -1,4 +1,4 @@
-"""Errors that stop a worker; the shell recognises their texts in Spark's report of the failure."""
+"""Errors that stop a worker; ``apps.error_translation`` parses their texts in Spark's report."""
 
 from __future__ import annotations
 

@@ -134,8 +134,8 @@ def log_columns(columns: Collection[str], request: Request, *, has_lists: bool) 
 def checks_ranks(columns: Collection[str], request: Request) -> bool:
     """Return True if ranks of the log are compared with those given: not where rows were left out."""
     policies = request.policies
-    is_whole = policies.unknown_items == policies.seen_in_train == "keep" and not policies.judged_only
-    return C.RANK in columns and policies.rank_gaps == "renumber" and is_whole
+    keeps_all_rows = policies.unknown_items == policies.seen_in_train == "keep" and not policies.judged_only
+    return C.RANK in columns and policies.rank_gaps == "renumber" and keeps_all_rows
 
 
 def job_of(

@@ -126,13 +126,13 @@ class ArrowEvaluation(Evaluation[pa.Table]):
         return self.usable.tables.has_one_list
 
     @override
-    def _gap_tests(self, wanted: GapTestRequest) -> pa.Table:
-        return gap_tests.to_gap_tests(self._users(), self.metrics, self.request, wanted)
+    def _gap_tests(self, gap_request: GapTestRequest) -> pa.Table:
+        return gap_tests.to_gap_tests(self._users(), self.metrics, self.request, gap_request)
 
     @override
-    def _leaderboard(self, wanted: Sequence[Measure]) -> pa.Table:
-        names = {(one.label, one.k): str(one) for one in wanted}
-        return to_leaderboard(self.metrics, names, is_lower_better=wanted[0].entry.definition.better == "lower")
+    def _leaderboard(self, measures: Sequence[Measure]) -> pa.Table:
+        names = {(one.label, one.k): str(one) for one in measures}
+        return to_leaderboard(self.metrics, names, is_lower_better=measures[0].entry.definition.better == "lower")
 
     @override
     def _agreement(self, baseline: str, *, k: int, p: float) -> pa.Table:

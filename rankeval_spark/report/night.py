@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest
-from rankeval_spark.report import choices, wording
+from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.means import Marks
-from rankeval_spark.report.tables import PAIRED, ReportTables, Row, distinct, keep, rows_of, whole
+from rankeval_spark.report.tables import PAIRED, ReportTables, Row, all_users_rows, distinct, keep, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.report.choices import Named
+    from rankeval_spark.report.defaults import MeasureKey
 
 PUBLISHED: Final = "PUBLISHED"
 FAILED: Final = "FAILED"
@@ -119,29 +119,29 @@ class Night:
         return keep(own, **{C.EVALUATION_DATE: days[-MOST_NIGHTS:]})
 
     @cached_property
-    def known(self) -> list[Named]:
+    def known(self) -> list[MeasureKey]:
         """Measures that have rows over all users."""
-        return choices.measures_of(whole(self.metrics))
+        return defaults.measures_of(all_users_rows(self.metrics))
 
     @cached_property
-    def requested(self) -> list[Named]:
+    def requested(self) -> list[MeasureKey]:
         """Measures that have rows, in the order of the request; then others."""
         asked = [(one["measure"], one["k"]) for one in self.run["measures"] or ()]
         return list(dict.fromkeys([*(one for one in asked if one in self.known), *self.known]))
 
     @cached_property
-    def first(self) -> Named | None:
+    def first(self) -> MeasureKey | None:
         """The measure that the eye meets first: that of the first gate, or the first one requested."""
         of_gates = [(row[C.MEASURE], row[C.K]) for row in sorted(self.gates, key=lambda row: row["gate"])]
         judged = next((one for one in of_gates if one in self.known), None)
-        return judged or choices.headline_measure(self.known, self.requested)
+        return judged or defaults.headline_measure(self.known, self.requested)
 
     @cached_property
-    def headlines(self) -> list[Named]:
+    def headlines(self) -> list[MeasureKey]:
         """The measures that are drawn, the first one first."""
         if self.first is None:
             return []
-        return choices.headlines(self.known, self.requested, first=self.first, at_most=MOST_HEADLINES)
+        return defaults.headlines(self.known, self.requested, first=self.first, at_most=MOST_HEADLINES)
 
     @cached_property
     def models(self) -> list[str]:
@@ -182,11 +182,11 @@ class Night:
         newest = {row[C.EVALUATION_DATE]: row for row in sorted(events, key=lambda row: row["recorded_at"])}
         return dict(sorted(newest.items()))
 
-    def marks(self, measure: Named) -> Marks:
+    def marks(self, measure: MeasureKey) -> Marks:
         """Say what happened in the history of a measure: bounds of gates, changed definitions, failed nights."""
         return Marks(bounds=self._bounds(measure), redefined=self._redefined(measure), failures=self.failures)
 
-    def _bounds(self, measure: Named) -> list[dict[str, Any]]:
+    def _bounds(self, measure: MeasureKey) -> list[dict[str, Any]]:
         """Find the bounds that the mean over all users was held against, night by night.
 
         What was judged is in ``gates``; that it was the value itself, not a difference, is in the config of the night.
@@ -207,7 +207,7 @@ class Night:
                     )
         return found
 
-    def _redefined(self, measure: Named) -> dict[date, str]:
+    def _redefined(self, measure: MeasureKey) -> dict[date, str]:
         """Find the nights from which on the definition is another one."""
         found: dict[date, str] = {}
         before: RecordedDefinition | None = None

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.report import scripts, sections, wording
-from rankeval_spark.report.answer import answer
-from rankeval_spark.report.drawing import Drawer, swatches
 from rankeval_spark.report.figures.look import DARK, LIGHT, PAGE, Palette, config_of, library
+from rankeval_spark.report.gate_summary import answer
 from rankeval_spark.report.night import Night
-from rankeval_spark.report.views import Page
+from rankeval_spark.report.page_charts import Drawer, swatches
+from rankeval_spark.report.page_parts import Page
 
 if TYPE_CHECKING:
     from rankeval_spark.report.tables import ReportTables

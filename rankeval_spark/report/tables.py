@@ -155,6 +155,6 @@ def demand_columns(table: pa.Table, needed: Sequence[str], *, what: str) -> None
         raise ConfigError(Fault(what, found, f"the columns of {what}", fix))
 
 
-def whole(table: pa.Table) -> pa.Table:
+def all_users_rows(table: pa.Table) -> pa.Table:
     """Keep the rows over all users."""
     return keep(table, **{C.SLICE: C.ALL_USERS})

@@ -1,4 +1,4 @@
-"""Rows of a table that are here, as Arrow: in the declared columns, with those of their run."""
+"""Add the columns of a run to Arrow rows, and check their types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.arrow_schema import ARROW_TYPES
 
 if TYPE_CHECKING:
-    from rankeval_spark.results.run_facts import RunFacts
+    from rankeval_spark.results.run_record import RunFacts
     from rankeval_spark.schemas import Field
 
 

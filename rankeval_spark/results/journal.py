@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results.reading.table_readers import reader_of
-from rankeval_spark.results.run_facts import Failure, NightKey
+from rankeval_spark.results.run_record import Failure, NightKey
 from rankeval_spark.results.storage import delta_log, local_tables
 from rankeval_spark.results.storage.commits import lost, turn_for_runs
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.results.reading.table_readers import Reader
-    from rankeval_spark.results.run_facts import InputFact, RunFacts
+    from rankeval_spark.results.run_record import InputFact, RunFacts
     from rankeval_spark.results.storage.commits import Root
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.results.storage.locks import Lock

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from rankeval_spark.report.plots import PublishedPlots
+    from rankeval_spark.report.notebook_plots import PublishedPlots
     from rankeval_spark.results.query_choices import ChosenNight, UserSide
     from rankeval_spark.results.reading.table_readers import Requested
 
@@ -55,7 +55,7 @@ class Results(PublishedResults[Frame]):
 
         They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
         """
-        from rankeval_spark.report.plots import PublishedPlots  # noqa: PLC0415 - scipy takes a moment
+        from rankeval_spark.report.notebook_plots import PublishedPlots  # noqa: PLC0415 - scipy takes a moment
 
         return PublishedPlots(self)
 

@@ -11,7 +11,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.in_process.result_tables.leaderboard import to_leaderboard
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report.choices import is_lower_better, named
+from rankeval_spark.report.defaults import is_lower_better, named
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from rankeval_spark.apps import gates
 from rankeval_spark.config.request import request_of
 from rankeval_spark.in_process.evaluation import evaluate_in_process
 from rankeval_spark.results import journal
-from rankeval_spark.results.run_facts import NightKey, RunFacts, measure_facts
+from rankeval_spark.results.run_record import NightKey, RunFacts, measure_facts
 from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights

@@ -16,7 +16,7 @@ from rankeval_spark import Results, schemas
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.results import journal
-from rankeval_spark.results.run_facts import RunFacts
+from rankeval_spark.results.run_record import RunFacts
 from rankeval_spark.results.storage import local_tables
 from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights

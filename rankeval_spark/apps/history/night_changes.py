@@ -11,7 +11,7 @@ from rankeval_spark.apps.gates import Previous
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.result_rows.night_rows import NightChanges
+from rankeval_spark.result_rows.night_change_rows import NightChanges
 from rankeval_spark.results.storage.local_tables import to_rows
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def segments_by_slice(config: EvaluationConfig) -> dict[str, tuple[str, ...]]:
 def changes_between(
     now: NightSide, before: NightSide, config: EvaluationConfig, *, measures: Iterable[Measure], slices: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Compare each model with itself: rows of :mod:`rankeval_spark.result_rows.night_rows`.
+    """Compare each model with itself: rows of :mod:`rankeval_spark.result_rows.night_change_rows`.
 
     There are none of a measure that is no mean or was defined otherwise then, nor of a slice that one of the
     nights does not have.

@@ -79,7 +79,7 @@ class SparkHost(NightHost):
                 return
         # Facts of items are not published: where a measure reads them, the log is ranked once more.
         counts_rows = has_facts and self._seen is None
-        planned = plans.to_scored(inputs, request=request, are_kept=True, has_facts=counts_rows)
+        planned = plans.to_scored(inputs, request=request, is_cached=True, has_facts=counts_rows)
         computed = self._keep(with_text_ids(planned))
         self._scored = without_facts(computed)
         stage_users(run, self._scored, steps=steps)

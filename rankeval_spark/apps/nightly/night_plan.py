@@ -11,7 +11,7 @@ from rankeval_spark import __version__
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
 from rankeval_spark.results import RunFacts
-from rankeval_spark.results.run_facts import measure_facts
+from rankeval_spark.results.run_record import measure_facts
 
 if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig

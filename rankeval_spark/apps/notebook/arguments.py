@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Comparisons, Intervals, Policies, validate_model
-from rankeval_spark.config.evaluation import ItemSlice, RowsPerUser, Slice
+from rankeval_spark.config.evaluation_config import ItemSlice, RowsPerUser, Slice
 from rankeval_spark.config.measure_selection import model_faults, tie_faults, with_item_slices
 from rankeval_spark.config.reading.validation_faults import validation_faults
 from rankeval_spark.config.request import Request

@@ -140,7 +140,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
         if self._scored is not None:  # inside of another block
             yield self
             return
-        scored = plans.to_scored(self.inputs, request=self.request, are_kept=True)
+        scored = plans.to_scored(self.inputs, request=self.request, is_cached=True)
         scored.persist(StorageLevel.MEMORY_AND_DISK)  # read by each result of the block
         try:
             yield replace(self, _scored=scored, _named=self.inputs)

@@ -93,7 +93,7 @@ def with_night(
     Returns
     -------
     Compared
-        Rows of :mod:`rankeval_spark.result_rows.night_rows` with ``test``, ``correction``, ``family_size``,
+        Rows of :mod:`rankeval_spark.result_rows.night_change_rows` with ``test``, ``correction``, ``family_size``,
         ``p_adjusted``, ``reason`` and ``verdict`` as ``comparisons`` has them; the family is the requested rows.
 
     Raises

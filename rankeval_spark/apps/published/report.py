@@ -21,7 +21,7 @@ from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
 from rankeval_spark.report.night import MOST_NIGHTS, Night, chosen_run
 from rankeval_spark.report.page import report
-from rankeval_spark.report.tables import ReportTables, empty_table, keep, rows_of, to_arrow, whole
+from rankeval_spark.report.tables import ReportTables, all_users_rows, empty_table, keep, rows_of, to_arrow
 from rankeval_spark.results import results_of
 from rankeval_spark.results.journal import COMMITS
 
@@ -163,7 +163,7 @@ def _with_users(results: Results[Any], tables: ReportTables, night: Night) -> Re
     gone = results.deleted(**wanted).get((night.evaluation, night.day), ())
     if not night.metrics.num_rows or table in gone or table not in results.table_versions():
         return tables
-    n_users = pc.max(whole(night.metrics)["n_users"]).as_py() or 0
+    n_users = pc.max(all_users_rows(night.metrics)["n_users"]).as_py() or 0
     share = min(1.0, MOST_USERS / n_users) if n_users else 1.0
     scan = results.scan(table, **wanted, k=sorted({C.WHOLE_LIST, *(k for _, k in night.headlines)}))
     there = scan.schema.names

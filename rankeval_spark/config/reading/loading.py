@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from rankeval_spark.config.evaluation import EvaluationConfig
+from rankeval_spark.config.evaluation_config import EvaluationConfig
 from rankeval_spark.config.reading import overrides as overriding, yaml_reader
 from rankeval_spark.config.reading.validation_faults import Locate, validation_faults
 from rankeval_spark.config.sections.base import FOLDER_KEY, Model

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping
 
-    from rankeval_spark.config.evaluation import EvaluationConfig
+    from rankeval_spark.config.evaluation_config import EvaluationConfig
 
 SCHEMES: Final = ("file", "hdfs", "s3a", "abfss", "gs", "dbfs")
 """File systems that a path may name."""

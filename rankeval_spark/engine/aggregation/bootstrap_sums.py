@@ -33,9 +33,9 @@ WITH_STATES: Final = pa.schema([*KEY_FIELDS, *((name, pa.binary()) for name in (
 HELD_BYTES: Final = 1 << 27
 """Sums that a worker holds before it passes them on: 128 MB, enough for 80 groups of 16 measures at 6 cutoffs."""
 
-FEW: Final = 4
-"""Users are passed on as they are where there are fewer than replicates / FEW, so that sums are never larger than FEW
-times the values that they replace."""
+MAX_GROWTH: Final = 4
+"""How many times larger sums may be than the values that they replace: users are passed on as they are where there are
+fewer than replicates / MAX_GROWTH."""
 
 States: TypeAlias = dict[str, pa.Array]
 """Rows of GROUP and STATES, column by column."""
@@ -50,7 +50,7 @@ class Resampler:
 
     In addition to the rows it is given, a worker holds HELD_BYTES, three times while they are added up and passed on.
     This does not depend on the number of slices, groups, measures and replicates. What a partition passes on is at most
-    FEW times its values for each slice, and for a group at most one state each time that HELD_BYTES are full.
+    MAX_GROWTH times its values for each slice, and for a group at most one state each time that HELD_BYTES are full.
     """
 
     draws: Draws
@@ -73,7 +73,7 @@ class Resampler:
         groups: list[np.ndarray] = []
         for index, names in enumerate(self.slices):
             keys, group = groups_of(users.first_rows, names, self.ks)
-            is_few = np.bincount(group, minlength=len(keys)) * FEW < self.draws.replicates
+            is_few = np.bincount(group, minlength=len(keys)) * MAX_GROWTH < self.draws.replicates
             few = [(place, key) for place, key in enumerate(keys) if is_few[place]]
             if few:
                 yield _batch((index, key, k, None, state) for key, k, state in users.each(few, group, self.ks))

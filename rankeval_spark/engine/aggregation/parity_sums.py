@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 SUMS: Final = "_sums"
-"""Column of the sums: of each measure what is taken, then what that is taken of."""
+"""Column of the sums: of each measure the recommended items, then what they are a part of."""
 
 PARTIAL: Final = (
     f"{C.MODEL_ID} string, slice_index int, {C.SLICE_VALUES} array<string>, {GROUP} int, n_users bigint, "
@@ -85,7 +85,7 @@ class Parity:
         n_pairs = len(counts.starts)
         if not n_pairs:
             return
-        sums = [part for measure in self.measures for part in counts.of(measure)]
+        sums = [part for measure in self.measures for part in counts.counts_for(measure)]
         numbers = np.column_stack([np.ones(n_pairs), counts.n_lists, *sums])
         segments = segments_of(batch, replace(ranked.keys, user=counts.user, model=counts.model))
         table = pa.Table.from_pydict(
@@ -100,10 +100,10 @@ class Parity:
             keys, cell = groups_of(table, names, (0,))
             bucket = cell * N_GROUPS + group
             n_buckets = len(keys) * N_GROUPS
-            found = np.flatnonzero(np.bincount(bucket, minlength=n_buckets))
-            totals = (membership_of(bucket, n_buckets) @ numbers)[found]
-            cell, of_cell = np.divmod(found, N_GROUPS)
-            yield _to_batch(key_columns(index, [keys[one] for one in cell.tolist()]), of_cell, totals)
+            occupied = np.flatnonzero(np.bincount(bucket, minlength=n_buckets))
+            totals = (membership_of(bucket, n_buckets) @ numbers)[occupied]
+            cell, user_group = np.divmod(occupied, N_GROUPS)
+            yield _to_batch(key_columns(index, [keys[one] for one in cell.tolist()]), user_group, totals)
 
 
 def _to_batch(keys: Sequence[pa.Array], group: IntVector, totals: np.ndarray) -> pa.RecordBatch:
@@ -158,21 +158,22 @@ class _Counts:
         """Lists of each pair."""
         return np.diff(self.starts, append=len(self.listed))
 
-    def of(self, measure: Measure) -> list[np.ndarray]:
-        """Count for a measure what is taken, and what that is taken of: arrays with a row per pair."""
+    def counts_for(self, measure: Measure) -> list[np.ndarray]:
+        """Count for a measure the recommended items, and what they are a part of: arrays with a row per pair."""
         if is_disparity(measure):
             (slots_of, slots), (own_of, own) = self._slots(measure), self._profiles(measure)
             return [slots_of, own_of[self.user], slots, own[self.user]]
         is_of_relevant = N.GROUP_RELEVANT in measure.needs
         rel = cast("float", measure.options["rel"]) if is_of_relevant else 0.0
         possible = self._relevant(rel) if is_of_relevant else self._available
-        taken = self._taken(self._gain >= rel if is_of_relevant else self._is_known[self._item], measure.k)
-        return [taken, possible[self.user] * self.n_lists[:, None]]
+        counts = self._gain >= rel if is_of_relevant else self._is_in_catalogue[self._item]
+        recommended = self._recommended_by_group(counts, measure.k)
+        return [recommended, possible[self.user] * self.n_lists[:, None]]
 
-    def _taken(self, is_possible: BoolVector, k: int) -> np.ndarray:
+    def _recommended_by_group(self, is_possible: BoolVector, k: int) -> np.ndarray:
         """Count the items of each group that lists hold and that count: shape (n_pairs, 3)."""
         places = np.flatnonzero(is_possible & self._is_within(k))
-        places = places[~self._is_own[places]]
+        places = places[~self._is_in_train[places]]
         return self._by_popularity(self._pair[places], self._item[places], n=len(self.starts))
 
     def _relevant(self, rel: float) -> np.ndarray:
@@ -184,8 +185,8 @@ class _Counts:
     @cached_property
     def _available(self) -> np.ndarray:
         """Count the items of the catalogue in each group that the user does not have already: (n_users, 3)."""
-        user, item = self._owned
-        known = self._is_known[item]
+        user, item = self._train_pairs
+        known = self._is_in_catalogue[item]
         totals = fields(self.batch.constants[C.TOTALS])
         sizes = np.concatenate([to_numpy(totals[name]) for name in N.GROUP_SIZES])
         available: np.ndarray = sizes - self._by_popularity(user[known], item[known], n=self.batch.n_users)
@@ -199,12 +200,12 @@ class _Counts:
 
     def _profiles(self, measure: Measure) -> tuple[IntVector, IntVector]:
         """Count the distinct items of the training data, of the category and all: each of shape (n_users,)."""
-        user, item = self._owned
+        user, item = self._train_pairs
         has_it, n_users = self._has_category(measure)[item], self.batch.n_users
         return np.bincount(user[has_it], minlength=n_users), np.bincount(user, minlength=n_users)
 
     @cached_property
-    def _owned(self) -> tuple[IntVector, IntVector]:
+    def _train_pairs(self) -> tuple[IntVector, IntVector]:
         """Users and items of the training data, each pair once."""
         pairs = np.sort(self.batch.train.user * self.batch.n_items + self.batch.train.item)
         user, item = np.divmod(pairs[starts_of_runs(pairs)], max(self.batch.n_items, 1))
@@ -228,12 +229,12 @@ class _Counts:
         return gains
 
     @cached_property
-    def _is_own(self) -> BoolVector:
+    def _is_in_train(self) -> BoolVector:
         """Whether the user of each ranked item has it in the training data."""
         return is_in_train(self.batch, self.batch.log.user[self.ranked.row], self._item)
 
     @cached_property
-    def _is_known(self) -> BoolVector:
+    def _is_in_catalogue(self) -> BoolVector:
         """Whether the catalogue has each item of the batch."""
         is_known: BoolVector = to_numpy(self.batch.known_items[N.ITEM_KNOWN], null=0.0) > 0
         return is_known

@@ -67,7 +67,7 @@ class Batch:
         Names of all models of the evaluation; ``model`` holds positions in it.
     model : int64, shape (n_log_rows,)
         Model of each row of the log.
-    log, held_out, train, segments, familiarity, pairs : Table
+    log, held_out, train, segments, familiarity, pairs : CodedRows
         The inputs, see :mod:`row_kinds`; those that are not given have no rows.
     constants : mapping of str to pa.Array
         What is the same for all users, an array of one cell each, by its column.
@@ -168,18 +168,18 @@ def to_batch(
         Inputs whose rows have the facts of their items, where there is a column of these.
     """
     users, items = in_id_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
-    kind = to_numpy(table[row_kinds.KIND])
+    kinds = to_numpy(table[row_kinds.KIND])
     names = tuple(models)
-    of = {one: _places_of(kind, one) for one in COLUMNS_OF}
-    others = {one: table if one in described else _without_facts(table) for one in COLUMNS_OF}
+    rows_of_kind = {kind: _places_of(kinds, kind) for kind in COLUMNS_OF}
+    table_of_kind = {kind: table if kind in described else _without_facts(table) for kind in COLUMNS_OF}
     log, held_out, train, segments, familiarity, pairs = (
-        _table(others[one], of[one], one, users, items) for one in COLUMNS_OF
+        _coded_rows(table_of_kind[kind], rows_of_kind[kind], kind, users, items) for kind in COLUMNS_OF
     )
     return Batch(
         users.values,
         items.values,
         names,
-        _models_of(table, of[row_kinds.LOG], names),
+        _models_of(table, rows_of_kind[row_kinds.LOG], names),
         log,
         held_out,
         train,
@@ -190,8 +190,8 @@ def to_batch(
     )
 
 
-def _places_of(kind: np.ndarray, one: int) -> IntVector:
-    return np.flatnonzero(kind == one)
+def _places_of(kinds: np.ndarray, kind: int) -> IntVector:
+    return np.flatnonzero(kinds == kind)
 
 
 def _without_facts(table: pa.Table) -> pa.Table:
@@ -203,15 +203,17 @@ def fields(structs: pa.StructArray) -> dict[str, pa.Array]:
     return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))
 
 
-def _table(table: pa.Table, places: IntVector, kind: int, users: Codes, items: Codes) -> CodedRows:
+def _coded_rows(table: pa.Table, places: IntVector, kind: int, users: Codes, items: Codes) -> CodedRows:
     found = {name: name for name in COLUMNS_OF[kind] if name in table.column_names}
     if kind == row_kinds.HELD_OUT and C.SCORE in table.column_names:
         found.setdefault(C.GAIN, C.SCORE)
     item = items.code[places] if kind not in _WITHOUT_ITEMS else np.zeros(0, dtype=np.int64)
-    return CodedRows(users.code[places], item, {name: taken(table[column], places) for name, column in found.items()})
+    return CodedRows(
+        users.code[places], item, {name: take_rows(table[column], places) for name, column in found.items()}
+    )
 
 
-def taken(column: pa.ChunkedArray, places: IntVector) -> pa.Array:
+def take_rows(column: pa.ChunkedArray, places: IntVector) -> pa.Array:
     """Take the values of a column at ascending positions."""
     whole = in_one_piece(column)
     is_range = len(places) and places[-1] - places[0] + 1 == len(places)
@@ -221,7 +223,7 @@ def taken(column: pa.ChunkedArray, places: IntVector) -> pa.Array:
 def _models_of(table: pa.Table, places: IntVector, names: tuple[str, ...]) -> IntVector:
     if len(names) == 1:  # rows need not name it, and do not where only those of pairs have the column
         return np.zeros(len(places), dtype=np.int64)
-    codes = to_codes(taken(table[C.MODEL_ID], places))
+    codes = to_codes(take_rows(table[C.MODEL_ID], places))
     number = {name: place for place, name in enumerate(names)}
     by_code = np.array([number[name] for name in codes.values.to_pylist()], dtype=np.int64)
     return by_code[codes.code]

@@ -64,20 +64,20 @@ def in_buckets(
         If a user has more rows than ``most_rows``, with their id.
     """
     held: list[pa.RecordBatch] = []
-    n_bytes, n_rows, looks_at, rest, is_cut = 0, 0, most_rows, iter(batches), level < MOST_LEVELS
+    n_bytes, n_rows, next_check, rest, may_split = 0, 0, most_rows, iter(batches), level < MOST_LEVELS
     for batch in rest:
         if batch.num_rows:
             held.append(batch)
             n_bytes += batch.nbytes
             n_rows += batch.num_rows
-        if n_bytes > budget and is_cut:
-            is_cut = not (level and _is_mostly_one_user(held))
-            if is_cut:
+        if n_bytes > budget and may_split:
+            may_split = not (level and _is_mostly_one_user(held))
+            if may_split:
                 yield from _cut(chain(held, rest), most_rows, budget, level)
                 return
-        if n_rows > looks_at:
+        if n_rows > next_check:
             _refuse_many_rows(held, most_rows)
-            looks_at = 2 * n_rows
+            next_check = 2 * n_rows
     if n_rows > most_rows:
         _refuse_many_rows(held, most_rows)
     if held:

@@ -67,7 +67,7 @@ def to_judgements(
 
     Parameters
     ----------
-    held_out : Table
+    held_out : CodedRows
         Usable rows of the held-out table.
     duplicates : {"max", "sum", "last", "error"}
         Gain of a pair with several rows: the largest, their sum in ascending order, that of the newest

@@ -16,17 +16,17 @@ class ListRules:
     order : {"score", "rank"}
         Column that orders the lists: descending scores or ascending ranks.
     ties : str
-        What decides between items of equal score, see ``docs/policies.md``.
+        What decides between items of equal score: policy ``ties``, see ``docs/policies.md``.
     duplicates : {"best", "keep", "error"}
         What happens to an item with several rows in a list.
     held_out_duplicates : {"max", "sum", "last", "error"}
         The same for several rows of a judgement.
     keeps_gaps : bool
-        Whether items keep the rank of the log instead of being numbered from 1.
+        Whether items keep the rank of the log instead of being numbered from 1: policy ``rank_gaps``.
     judged_only : bool
         Whether items without a judgement leave the lists before ranks are given.
     drops_seen : bool
-        Whether items that the user has in the training data leave the lists first.
+        Whether items that the user has in the training data leave the lists first: policy ``seen_in_train``.
     checks_ranks : bool
         Whether ranks of the log are compared with those that are given.
     max_rows_per_user : int

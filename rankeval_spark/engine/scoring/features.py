@@ -160,12 +160,12 @@ def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ..
     columns = []
     for name in models:
         code = names.index(name) if name in names else -1
-        own = np.flatnonzero((keys.model == code) & has_items)
-        found = to_numpy(pc.index_in(to_arrow(same_user), value_set=to_arrow(same_user[own])), null=-1)
-        is_there = (found >= 0) & (keys.model != code) & has_items
+        lists_of_model = np.flatnonzero((keys.model == code) & has_items)
+        match = to_numpy(pc.index_in(to_arrow(same_user), value_set=to_arrow(same_user[lists_of_model])), null=-1)
+        has_other_list = (match >= 0) & (keys.model != code) & has_items
         place = np.zeros(keys.n_lists, dtype=np.int64)
-        place[is_there] = own[found[is_there]]
-        columns.append(pc.take(lists, to_arrow(place, is_null=~is_there)))
+        place[has_other_list] = lists_of_model[match[has_other_list]]
+        columns.append(pc.take(lists, to_arrow(place, is_null=~has_other_list)))
     return pa.StructArray.from_arrays(columns, names=list(models))
 
 

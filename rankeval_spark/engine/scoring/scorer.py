@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_numpy
-from rankeval_spark.engine.scoring.item_facts import to_item_facts
+from rankeval_spark.engine.scoring.item_facts_from_arrow import to_item_facts
 from rankeval_spark.measures import Lists
 from rankeval_spark.measures.item_groups import Groups
 from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders

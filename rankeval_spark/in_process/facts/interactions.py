@@ -75,10 +75,10 @@ def interactions_of(train: Train | None) -> Interactions:
     """Encode the training data if they are not yet; a ValueError where they are not there."""
     if isinstance(train, Interactions):
         return train
-    return Interactions.of(given(train))
+    return Interactions.of(require_input(train))
 
 
-def given(table: pa.Table | None) -> pa.Table:
+def require_input(table: pa.Table | None) -> pa.Table:
     """Return an input that is needed; a ValueError where it is not there."""
     if table is None:
         message = "an input is needed that is not there; requests are checked for that before they are computed"

@@ -13,7 +13,7 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.in_process.facts.catalogue import to_catalogue
-from rankeval_spark.in_process.facts.interactions import Interactions, Train, given, interactions_of
+from rankeval_spark.in_process.facts.interactions import Interactions, Train, interactions_of, require_input
 from rankeval_spark.in_process.facts.joins import full_join, places_in
 from rankeval_spark.in_process.facts.popularity import to_item_popularity
 from rankeval_spark.measures import required_facts as N
@@ -62,7 +62,7 @@ def to_item_table(
         tables.append(to_item_popularity(interactions_of(train), needs=needs, n_places=n_places))
     if needs & CATALOGUE_FACTS:
         of_items = needs & CATALOGUE_FACTS
-        tables.append(to_catalogue(given(items), needs=of_items, evaluation_date=evaluation_date))
+        tables.append(to_catalogue(require_input(items), needs=of_items, evaluation_date=evaluation_date))
     if N.ITEM_KNOWN in needs:
         ids = pc.unique(_catalogue_of(train, items).drop_null())
         tables.append(pa.Table.from_pydict({C.ITEM_ID: ids, N.ITEM_KNOWN: to_arrow(np.ones(len(ids)))}))
@@ -103,7 +103,7 @@ def _total(name: str, train: Train | None, items: pa.Table | None) -> int:
     if name == N.CATALOGUE_ITEMS:
         return to_codes(_catalogue_of(train, items)).n_values
     if name == N.TOTAL_CATEGORIES:
-        catalogue = to_catalogue(given(items), needs=[N.ITEM_CATEGORIES])
+        catalogue = to_catalogue(require_input(items), needs=[N.ITEM_CATEGORIES])
         return to_codes(catalogue[N.ITEM_CATEGORIES].combine_chunks().flatten()).n_values
     trained = interactions_of(train)
     if name == N.TOTAL_USERS:

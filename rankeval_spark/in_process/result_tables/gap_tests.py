@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
 
 
-def to_gap_tests(users: pa.Table, metrics: pa.Table, request: Request, wanted: GapTestRequest) -> pa.Table:
+def to_gap_tests(users: pa.Table, metrics: pa.Table, request: Request, gap_request: GapTestRequest) -> pa.Table:
     """Test each gap between groups, one family.
 
     Parameters
@@ -37,8 +37,8 @@ def to_gap_tests(users: pa.Table, metrics: pa.Table, request: Request, wanted: G
     """
     of_groups = metrics.filter(pc.not_equal(metrics[C.SLICE], C.ALL_USERS))
     of_groups = of_groups.append_column("is_compared", to_arrow(is_compared(of_groups)))
-    gaps = gaps_of([row for row in of_groups.to_pylist() if wanted.has(row)])
-    permutation = GapPermutation.of(gaps, request, wanted.draws)
+    gaps = gaps_of([row for row in of_groups.to_pylist() if gap_request.has(row)])
+    permutation = GapPermutation.of(gaps, request, gap_request.draws)
     partials = list(permutation.draw(iter(users.to_batches())))
     p_of: dict[int, float | None] = {}
     if partials:
@@ -51,8 +51,8 @@ def to_gap_tests(users: pa.Table, metrics: pa.Table, request: Request, wanted: G
     tested = pa.Table.from_pylist(rows, TESTED_SCHEMA)
     found = adjusted(
         iter(tested.to_batches()),
-        replicates=wanted.draws.replicates,
-        correction=wanted.correction,
+        replicates=gap_request.draws.replicates,
+        correction=gap_request.correction,
         alpha=1 - request.confidence,
     )
     return pa.Table.from_batches(found, ROW_SCHEMA)

@@ -178,9 +178,9 @@ class Usable:
             found[row_kinds.SEGMENTS] = to_segment_rows(self.segments, request.segments)
         if self.train is not None and reads_train(request, needs):
             found[row_kinds.TRAIN] = self.train.select([C.USER_ID, C.ITEM_ID])
-        return found | self._second_step(needs)
+        return found | self._cooccurrence_rows(needs)
 
-    def _second_step(self, needs: frozenset[str]) -> dict[int, pa.Table]:
+    def _cooccurrence_rows(self, needs: frozenset[str]) -> dict[int, pa.Table]:
         """Rows of co-occurrence, which are made of the ranked items."""
         if needs.isdisjoint(SECOND_STEP) or self.trained is None:
             return {}

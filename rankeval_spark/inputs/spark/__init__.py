@@ -1,7 +1,7 @@
 """Inputs: the only place where tables are read. The result has canonical columns."""
 
 from rankeval_spark.inputs.input_columns import check_id_types, segments_schema
-from rankeval_spark.inputs.spark.probes import estimated_bytes, is_wholly_empty, kept_partitions
+from rankeval_spark.inputs.spark.probes import cached_partitions, estimated_bytes, is_wholly_empty
 from rankeval_spark.inputs.spark.read_failures import explain
 from rankeval_spark.inputs.spark.reading import from_frame, read_all, read_input
 from rankeval_spark.inputs.spark.source import IS_UNPARSABLE, RAW, Source, Sources
@@ -11,12 +11,12 @@ __all__ = [
     "RAW",
     "Source",
     "Sources",
+    "cached_partitions",
     "check_id_types",
     "estimated_bytes",
     "explain",
     "from_frame",
     "is_wholly_empty",
-    "kept_partitions",
     "read_all",
     "read_input",
     "segments_schema",

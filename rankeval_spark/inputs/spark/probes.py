@@ -38,7 +38,7 @@ def estimated_bytes(source: Source) -> int:
     return sys.maxsize if plan is None else int(plan.queryExecution().optimizedPlan().stats().sizeInBytes())
 
 
-def kept_partitions(*sources: Source) -> int | None:
+def cached_partitions(*sources: Source) -> int | None:
     """Return the number of partitions of rows of inputs whose results are cached; None for Spark's default.
 
     Spark adapts the number to the size of the rows, but not in a cached plan. The result is never above the default.

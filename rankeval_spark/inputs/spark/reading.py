@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from rankeval_spark.config.evaluation import EvaluationConfig
+    from rankeval_spark.config.evaluation_config import EvaluationConfig
     from rankeval_spark.config.sections.inputs import Filter, InputConfig
     from rankeval_spark.inputs.spark.opening import Table
     from rankeval_spark.schemas import Schema

@@ -124,7 +124,7 @@ def styles(models: Sequence[str], palette: Palette, *, baseline: str | None = No
     """
     others = sorted(set(models) - {baseline})
     n_colours, n_shapes = len(palette.models), len(SHAPES)
-    found = {
+    styles_by_model = {
         name: Style(
             palette.models[place % n_colours],
             SHAPES[(place + place // n_colours) % n_shapes],
@@ -133,8 +133,8 @@ def styles(models: Sequence[str], palette: Palette, *, baseline: str | None = No
         for place, name in enumerate(others)
     }
     if baseline is not None and baseline in models:
-        found[baseline] = Style(palette.baseline, BASELINE_SHAPE, BASELINE_DASH)
-    return found
+        styles_by_model[baseline] = Style(palette.baseline, BASELINE_SHAPE, BASELINE_DASH)
+    return styles_by_model
 
 
 def library() -> Chart:
@@ -153,25 +153,25 @@ def library() -> Chart:
     return altair
 
 
-def by_model(found: Mapping[str, Style], look: Look) -> dict[str, Any]:
+def by_model(styles_by_model: Mapping[str, Style], look: Look) -> dict[str, Any]:
     """Encode models by colour and shape; their legend is one."""
     alt = library()
-    names = list(found)
+    names = list(styles_by_model)
     legend = (
         alt.Legend(title=None, orient="top", symbolSize=90, symbolOpacity=1, columns=4) if look.has_legend else None
     )
-    colours, shapes = ([getattr(one, what) for one in found.values()] for what in ("colour", "shape"))
+    colours, shapes = ([getattr(one, what) for one in styles_by_model.values()] for what in ("colour", "shape"))
     return {
         "color": alt.Color("model:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
         "shape": alt.Shape("model:N", scale=alt.Scale(domain=names, range=shapes), legend=legend),
     }
 
 
-def dashes(found: Mapping[str, Style]) -> Chart:
+def dashes(styles_by_model: Mapping[str, Style]) -> Chart:
     """Encode models by the dash of their lines."""
     alt = library()
-    ranges = [list(one.dash) for one in found.values()]
-    return alt.StrokeDash("model:N", scale=alt.Scale(domain=list(found), range=ranges), legend=None)
+    ranges = [list(one.dash) for one in styles_by_model.values()]
+    return alt.StrokeDash("model:N", scale=alt.Scale(domain=list(styles_by_model), range=ranges), legend=None)
 
 
 class _Rows:
@@ -223,7 +223,7 @@ def panel(layers: Sequence[Any], look: Look, *, height: int, title: str) -> Char
     return library().layer(*layers, title=title, width=look.width, height=height)
 
 
-def some(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
+def require_rows(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
     """Return rows of which there is at least one.
 
     Raises
@@ -278,7 +278,7 @@ def config_of(look: Look) -> dict[str, Any]:
     }
 
 
-def finish(panels: Sequence[Any], look: Look) -> Chart:
+def combine_panels(panels: Sequence[Any], look: Look) -> Chart:
     """Put panels below one another and set what they share; a page sets that itself, once for all of its charts."""
     chart = panels[0] if len(panels) == 1 else library().vconcat(*panels, spacing=26)
     if look.width != "container":

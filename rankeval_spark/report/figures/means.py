@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report import choices, wording
+from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
     Chart,
@@ -20,21 +20,21 @@ from rankeval_spark.report.figures.look import (
     Style,
     axis,
     by_model,
+    combine_panels,
     dashes,
-    finish,
     inline,
     layer,
     library,
     panel,
-    some,
+    require_rows,
     styles,
 )
-from rankeval_spark.report.tables import Row, demand_columns, rows_of, to_arrow, whole
+from rankeval_spark.report.tables import Row, all_users_rows, demand_columns, rows_of, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.report.choices import Named
+    from rankeval_spark.report.defaults import MeasureKey
 
 NEEDED: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, C.VALUE, "ci_low", "ci_high", "n_users")
 READ: Final = (*NEEDED, C.EVALUATION_DATE, "ci_level")
@@ -82,32 +82,33 @@ def leaderboard(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = choices.one_night(read_means(metrics), what="metrics")
+    table = defaults.one_night(read_means(metrics), what="metrics")
     wanted = chosen(table, measures)
     panels = [
-        _leaderboard(some(leaderboard_rows(table, one), with_cutoff(*one)), one, baseline, look) for one in wanted
+        _leaderboard(require_rows(leaderboard_rows(table, one), with_cutoff(*one)), one, baseline, look)
+        for one in wanted
     ]
-    return finish(panels, look)
+    return combine_panels(panels, look)
 
 
-def leaderboard_rows(metrics: pa.Table, measure: Named) -> list[dict[str, Any]]:
+def leaderboard_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
     """Give a row a model, best first; ``value`` is None where the measure is undefined for every user."""
-    found = rows_of(whole(metrics), READ, measure=measure[0], k=measure[1])
+    found = rows_of(all_users_rows(metrics), READ, measure=measure[0], k=measure[1])
     by_name = {row[C.MODEL_ID]: row for row in found}
     values = {name: row[C.VALUE] for name, row in by_name.items()}
     places = decimals_of(found)
     return [
         {**_estimate(by_name[name], places), "place": place}
-        for place, name in enumerate(choices.best_first(values, is_lower=choices.is_lower_better(measure[0])), 1)
+        for place, name in enumerate(defaults.best_first(values, is_lower=defaults.is_lower_better(measure[0])), 1)
     ]
 
 
-def _leaderboard(rows: Sequence[Row], measure: Named, baseline: str | None, look: Look) -> Chart:
+def _leaderboard(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, look: Look) -> Chart:
     alt = library()
     order = [row["model"] for row in rows]
-    found = styles(order, look.palette, baseline=baseline)
+    styles_by_model = styles(order, look.palette, baseline=baseline)
     known = [row for row in rows if row["value"] is not None]
-    encoded = {name: each.legend(None) for name, each in by_model(found, look).items()}
+    encoded = {name: each.legend(None) for name, each in by_model(styles_by_model, look).items()}
     y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=axis(labelColor=look.palette.ink))
     x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=14), axis=axis())
     data = inline(known)
@@ -142,30 +143,30 @@ def curves(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = choices.one_night(read_means(metrics), what="metrics")
-    labels = list(measures) or curve_labels(choices.measures_of(whole(table)))
-    panels = [_curve(some(curve_rows(table, label), label), label, baseline, look) for label in labels]
+    table = defaults.one_night(read_means(metrics), what="metrics")
+    labels = list(measures) or curve_labels(defaults.measures_of(all_users_rows(table)))
+    panels = [_curve(require_rows(curve_rows(table, label), label), label, baseline, look) for label in labels]
     if not panels:
         expected = "a measure at two cutoffs or more"
         raise NothingToDrawError(
             Fault("curves", "measures of one cutoff", expected, "request several, such as nDCG@5, @10")
         )
-    return finish(panels, look)
+    return combine_panels(panels, look)
 
 
-def curve_labels(known: Sequence[Named], requested: Sequence[Named] = ()) -> list[str]:
+def curve_labels(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[str]:
     """List the measures that have two cutoffs or more, in the order of the request."""
     labels = dict.fromkeys(label for label, _ in (requested or known))
     return [label for label in labels if len(_cutoffs(label, known)) >= LEAST_CURVE]
 
 
-def _cutoffs(label: str, known: Sequence[Named]) -> list[int]:
+def _cutoffs(label: str, known: Sequence[MeasureKey]) -> list[int]:
     return sorted(k for name, k in known if name == label and k != C.WHOLE_LIST)
 
 
 def curve_rows(metrics: pa.Table, label: str) -> list[dict[str, Any]]:
     """Give a row a model and cutoff at which the measure has a value."""
-    found = [row for row in rows_of(whole(metrics), READ, measure=label) if row[C.K] != C.WHOLE_LIST]
+    found = [row for row in rows_of(all_users_rows(metrics), READ, measure=label) if row[C.K] != C.WHOLE_LIST]
     places = decimals_of(found)
     rows = [{**_estimate(row, places), "k": row[C.K]} for row in found if row[C.VALUE] is not None]
     return sorted(rows, key=lambda row: (row["model"], row["k"]))
@@ -173,11 +174,11 @@ def curve_rows(metrics: pa.Table, label: str) -> list[dict[str, Any]]:
 
 def _curve(rows: Sequence[Row], label: str, baseline: str | None, look: Look) -> Chart:
     alt = library()
-    found = styles([row["model"] for row in rows], look.palette, baseline=baseline)
+    styles_by_model = styles([row["model"] for row in rows], look.palette, baseline=baseline)
     ks = sorted({row["k"] for row in rows})
     ticks = axis("k", values=ks, format="d", grid=False, labelOverlap="greedy")
     x = alt.X("k:Q", scale=alt.Scale(type="log", nice=False, padding=10), axis=ticks)
-    lines = _lines(rows, x, found, look, shown=[alt.Tooltip("k:Q"), *tooltips((label, C.WHOLE_LIST))])
+    lines = _lines(rows, x, styles_by_model, look, shown=[alt.Tooltip("k:Q"), *tooltips((label, C.WHOLE_LIST))])
     return panel(lines, look, height=PANEL_HEIGHT, title=label)
 
 
@@ -208,15 +209,15 @@ def history(
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
     wanted = chosen(table, measures)
     panels = [
-        _history(some(history_rows(table, one), with_cutoff(*one)), one, baseline, marks or Marks(), look)
+        _history(require_rows(history_rows(table, one), with_cutoff(*one)), one, baseline, marks or Marks(), look)
         for one in wanted
     ]
-    return finish(panels, look)
+    return combine_panels(panels, look)
 
 
-def history_rows(metrics: pa.Table, measure: Named) -> list[dict[str, Any]]:
+def history_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
     """Give a row a model and night on which the measure has a value."""
-    found = rows_of(whole(metrics), READ, measure=measure[0], k=measure[1])
+    found = rows_of(all_users_rows(metrics), READ, measure=measure[0], k=measure[1])
     places = decimals_of(found)
     rows = [
         {**_estimate(row, places), "date": row[C.EVALUATION_DATE].isoformat()}
@@ -226,14 +227,14 @@ def history_rows(metrics: pa.Table, measure: Named) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["model"], row["date"]))
 
 
-def _history(rows: Sequence[Row], measure: Named, baseline: str | None, marks: Marks, look: Look) -> Chart:
+def _history(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, marks: Marks, look: Look) -> Chart:
     alt, palette = library(), look.palette
-    found = styles([row["model"] for row in rows], palette, baseline=baseline)
+    styles_by_model = styles([row["model"] for row in rows], palette, baseline=baseline)
     # A day is a day everywhere: in the zone of the reader it could be the one before.
     ticks = axis(format="%-d %b %Y", grid=False, labelOverlap="greedy", values=_ticks({row["date"] for row in rows}))
     x = alt.X("date:T", scale=alt.Scale(type="utc", padding=12), axis=ticks)
     shown = [alt.Tooltip("date:N", title="night"), *tooltips(measure)]
-    lines = _lines(rows, x, found, look, shown=shown)
+    lines = _lines(rows, x, styles_by_model, look, shown=shown)
     layers = [*_bounds(marks.bounds, x, palette), *lines, *_events(marks, x, palette)]
     return panel(layers, look, height=PANEL_HEIGHT, title=with_cutoff(*measure))
 
@@ -286,14 +287,14 @@ def _events(marks: Marks, x: Chart, palette: Palette) -> list[Any]:
 def _lines(
     rows: Sequence[Row],
     x: Chart,
-    found: Mapping[str, Style],
+    styles_by_model: Mapping[str, Style],
     look: Look,
     *,
     shown: Sequence[Any],
 ) -> list[Any]:
     """Draw a line a model, with points and the band of its intervals."""
     alt = library()
-    encoded = by_model(found, look)
+    encoded = by_model(styles_by_model, look)
     y = alt.Y("value:Q", scale=alt.Scale(zero=False, nice=True), axis=axis())
     data, colour = inline(rows), encoded["color"]
     n_places = len({(row.get("date"), row.get("k")) for row in rows})
@@ -301,7 +302,7 @@ def _lines(
     low = alt.Y("low:Q", title=None)
     return [
         layer("area", data, {"opacity": 0.13}, x=x, y=low, y2="high:Q", color=colour),
-        layer("line", data, line, x=x, y=y, color=colour, strokeDash=dashes(found)),
+        layer("line", data, line, x=x, y=y, color=colour, strokeDash=dashes(styles_by_model)),
         layer(
             "point",
             data,
@@ -321,12 +322,12 @@ def read_means(metrics: object) -> Chart:
     return table
 
 
-def chosen(table: pa.Table, measures: Sequence[str]) -> list[Named]:
+def chosen(table: pa.Table, measures: Sequence[str]) -> list[MeasureKey]:
     """Find the measures that are named, or the one that is looked at first."""
-    known = choices.measures_of(whole(table))
+    known = defaults.measures_of(all_users_rows(table))
     if measures:
-        return [choices.named(text, known, where="measures") for text in measures]
-    first = choices.headline_measure(known)
+        return [defaults.named(text, known, where="measures") for text in measures]
+    first = defaults.headline_measure(known)
     if first is None:
         raise ConfigError(Fault("metrics", "no row over all users", "at least one"))
     return [first]
@@ -338,7 +339,7 @@ def decimals_of(rows: Sequence[Row]) -> int:
     return wording.decimals(halves, [row[C.VALUE] for row in rows])
 
 
-def tooltips(measure: Named) -> list[Any]:
+def tooltips(measure: MeasureKey) -> list[Any]:
     """Name what a point says."""
     alt = library()
     return [

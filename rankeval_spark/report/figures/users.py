@@ -14,14 +14,14 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of
-from rankeval_spark.report import choices, wording
+from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
     Chart,
     Look,
     NothingToDrawError,
     axis,
-    finish,
+    combine_panels,
     inline,
     layer,
     library,
@@ -29,12 +29,12 @@ from rankeval_spark.report.figures.look import (
     styles,
 )
 from rankeval_spark.report.figures.means import read_means as read_metrics
-from rankeval_spark.report.tables import demand_columns, distinct, keep, rows_of, to_arrow, whole
+from rankeval_spark.report.tables import all_users_rows, demand_columns, distinct, keep, rows_of, to_arrow
 from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
-    from rankeval_spark.report.choices import Named
+    from rankeval_spark.report.defaults import MeasureKey
 
 KEY: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 NEEDED: Final = (*KEY, C.K)
@@ -71,33 +71,33 @@ def pr_curve(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = choices.one_night(read_metrics(metrics), what="metrics")
+    table = defaults.one_night(read_metrics(metrics), what="metrics")
     means = curve_means(table)
     if not means:
         fix = "request IPrec@0, IPrec@0.1, ..., IPrec@1"
         raise NothingToDrawError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
-    users = None if user_metrics is None else choices.one_night(read_users(user_metrics), what="user_metrics")
+    users = None if user_metrics is None else defaults.one_night(read_users(user_metrics), what="user_metrics")
     everyone = sorted({row["model"] for row in means})
-    found = styles(everyone, look.palette, baseline=baseline)
+    styles_by_model = styles(everyone, look.palette, baseline=baseline)
     panels = []
     for model in list(models) or everyone:
         own = [row for row in means if row["model"] == model]
         sample = [] if users is None else user_curves(users, model)
         ceiling = None if users is None else mean_recall_ceiling(users, model)
-        panels.append(_pr_curve(_ModelCurve(model, own, sample, ceiling), found[model].colour, look))
-    return finish(panels, look)
+        panels.append(_pr_curve(_ModelCurve(model, own, sample, ceiling), styles_by_model[model].colour, look))
+    return combine_panels(panels, look)
 
 
 def level_of(label: str) -> float | None:
     """Read the level of recall of a measure; None where it is none of a curve."""
     measure = measure_of(label)
-    is_level = measure is not None and measure.name == choices.CURVE and measure.group is None
+    is_level = measure is not None and measure.name == defaults.CURVE and measure.group is None
     return float(str(measure.options["recall"])) if is_level and measure is not None else None
 
 
 def curve_means(metrics: pa.Table) -> list[dict[str, Any]]:
     """Give a row a model and level of recall: mean precision and its interval."""
-    everyone = whole(metrics)
+    everyone = all_users_rows(metrics)
     levels = {label: level_of(str(label)) for (label,) in distinct(everyone, C.MEASURE)}
     wanted = [label for label, level in levels.items() if level is not None]
     rows = [
@@ -225,18 +225,18 @@ def user_values(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = choices.one_night(read_users(user_metrics), what="user_metrics")
+    table = defaults.one_night(read_users(user_metrics), what="user_metrics")
     wanted = parsed(measure)
     values = values_of(table, wanted)
-    found = styles(list(values), look.palette, baseline=baseline)
+    styles_by_model = styles(list(values), look.palette, baseline=baseline)
     edges = bin_edges(list(values.values()))
     panels = [
-        _bars(model, value_bins(values[model], edges), found[model].colour, wanted, look)
+        _bars(model, value_bins(values[model], edges), styles_by_model[model].colour, wanted, look)
         for model in list(models) or sorted(values)
     ]
     if not panels:
         raise NothingToDrawError(Fault("user_metrics", f"no user with a value of {measure}", "at least one"))
-    return finish(panels, look)
+    return combine_panels(panels, look)
 
 
 def user_differences(
@@ -262,7 +262,7 @@ def user_differences(
     models : sequence of str
         All others where left out.
     """
-    table = choices.one_night(read_users(user_metrics), what="user_metrics")
+    table = defaults.one_night(read_users(user_metrics), what="user_metrics")
     wanted = parsed(measure)
     found = differences_of(table, wanted, baseline=baseline)
     if not found:
@@ -276,7 +276,7 @@ def user_differences(
         )
         for model in list(models) or sorted(found)
     ]
-    return finish(panels, look)
+    return combine_panels(panels, look)
 
 
 def read_users(user_metrics: object) -> pa.Table:
@@ -286,7 +286,7 @@ def read_users(user_metrics: object) -> pa.Table:
     return table
 
 
-def parsed(measure: str) -> Named:
+def parsed(measure: str) -> MeasureKey:
     """Read the name of a measure with its cutoff."""
     found = Measure.parse(measure, where="measure")
     return found.label, found.k
@@ -298,7 +298,7 @@ def column_of(label: str) -> str | None:
     return measure.column if measure is not None and measure.has_user_values else None
 
 
-def values_of(users: pa.Table, measure: Named) -> dict[str, Any]:
+def values_of(users: pa.Table, measure: MeasureKey) -> dict[str, Any]:
     """Give the value of each user by model, as numpy; a user with several lists has the mean of theirs."""
     averaged = _averaged(users, measure)
     models = averaged[C.MODEL_ID].to_numpy(zero_copy_only=False)
@@ -306,7 +306,7 @@ def values_of(users: pa.Table, measure: Named) -> dict[str, Any]:
     return {str(model): values[models == model] for model in sorted(set(models.tolist()))}
 
 
-def _averaged(users: pa.Table, measure: Named) -> pa.Table:
+def _averaged(users: pa.Table, measure: MeasureKey) -> pa.Table:
     """Give a row a model and user who has a value: ``model_id, user_id, value``."""
     column = column_of(measure[0])
     if column is None or column not in users.column_names:
@@ -320,7 +320,7 @@ def _averaged(users: pa.Table, measure: Named) -> pa.Table:
     return averaged.select([C.MODEL_ID, C.USER_ID, f"{C.VALUE}_mean"]).rename_columns([C.MODEL_ID, C.USER_ID, C.VALUE])
 
 
-def differences_of(users: pa.Table, measure: Named, *, baseline: str) -> dict[str, Any]:
+def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> dict[str, Any]:
     """Give the difference of each user who has a value under both models, by model, as numpy."""
     averaged = _averaged(users, measure)
     of_baseline = keep(averaged, **{C.MODEL_ID: baseline}).select([C.USER_ID, C.VALUE])
@@ -359,11 +359,11 @@ def value_bins(values: FloatVector, edges: FloatVector) -> list[dict[str, Any]]:
     return [{**_bin(0.0, 0.0, n_zero, n_users), "kind": "zero"}, *rows] if n_zero else rows
 
 
-def difference_bins(differences: FloatVector, edges: FloatVector, measure: Named) -> list[dict[str, Any]]:
+def difference_bins(differences: FloatVector, edges: FloatVector, measure: MeasureKey) -> list[dict[str, Any]]:
     """Count users with a difference by bin, and say whether it is a gain."""
     n_users = len(differences)
     counts, _ = np.histogram(differences[differences != 0], edges)
-    is_lower = choices.is_lower_better(measure[0])
+    is_lower = defaults.is_lower_better(measure[0])
     return [
         {**_bin(low, high, n, n_users), "kind": "better" if ((low + high) / 2 > 0) != is_lower else "worse"}
         for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
@@ -371,9 +371,9 @@ def difference_bins(differences: FloatVector, edges: FloatVector, measure: Named
     ]
 
 
-def spoken(differences: FloatVector, measure: Named) -> str:
+def spoken(differences: FloatVector, measure: MeasureKey) -> str:
     """Say for how many users the model is better."""
-    signs = np.sign(differences) * (-1 if choices.is_lower_better(measure[0]) else 1)
+    signs = np.sign(differences) * (-1 if defaults.is_lower_better(measure[0]) else 1)
     better, same, worse = (int((signs == sign).sum()) for sign in (1, 0, -1))
     return f"better for {better:,}, worse for {worse:,}, equal for {same:,} users"
 
@@ -385,7 +385,7 @@ def _bin(low: float, high: float, n: int, n_users: int) -> dict[str, Any]:
     return {"low": float(low), "high": float(high), "share": share, "kind": "some", **named}
 
 
-def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, measure: Named, look: Look) -> Chart:
+def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, measure: MeasureKey, look: Look) -> Chart:
     alt, palette = library(), look.palette
     x = alt.X("low:Q", bin="binned", axis=axis(with_cutoff(*measure), grid=False))
     y = alt.Y("share:Q", axis=axis("users", format=".0%", tickCount=3))
@@ -405,7 +405,7 @@ def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, measure: N
     return panel(layers, look, height=BAR_HEIGHT, title=model)
 
 
-def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], measure: Named, look: Look) -> Chart:
+def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], measure: MeasureKey, look: Look) -> Chart:
     alt, palette = library(), look.palette
     scale = alt.Scale(domain=["better", "worse"], range=[palette.better, palette.worse])
     channels = {
@@ -421,7 +421,7 @@ def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], measure: Nam
     return panel(layers, look, height=BAR_HEIGHT, title=title)
 
 
-def _tooltips(measure: Named) -> list[Any]:
+def _tooltips(measure: MeasureKey) -> list[Any]:
     alt = library()
     return [
         alt.Tooltip("range:N", title=with_cutoff(*measure)),

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rankeval_spark.report.sections.groups import groups_section, tradeoffs_section
+from rankeval_spark.report.sections.health_and_provenance import definitions_section, health_section, provenance_section
 from rankeval_spark.report.sections.means import (
     comparison_section,
     curves_section,
     history_section,
     leaderboard_section,
 )
-from rankeval_spark.report.sections.record import definitions_section, health_section, provenance_section
 from rankeval_spark.report.sections.users import distributions_section, precision_recall_section
 
 if TYPE_CHECKING:
-    from rankeval_spark.report.drawing import Drawer
     from rankeval_spark.report.night import Night
-    from rankeval_spark.report.views import Section
+    from rankeval_spark.report.page_charts import Drawer
+    from rankeval_spark.report.page_parts import Section
 
 Builder: TypeAlias = "Callable[[Night, Drawer], Section]"
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark import columns as C
 from rankeval_spark.measures import group_statistics, with_cutoff
 from rankeval_spark.report import figures, wording
-from rankeval_spark.report.drawing import Caption
-from rankeval_spark.report.figures.slicings import beyond_accuracy, group_rows, slicings, tradeoff_rows
+from rankeval_spark.report.figures.groups_and_tradeoffs import beyond_accuracy, group_rows, slicings, tradeoff_rows
+from rankeval_spark.report.page_charts import Caption
+from rankeval_spark.report.page_parts import Block, Cell, FigureView, Section, TableView
 from rankeval_spark.report.sections.means import NO_VALUES
 from rankeval_spark.report.tables import Row, rows_of
-from rankeval_spark.report.views import Block, Cell, FigureView, Section, TableView
 
 if TYPE_CHECKING:
-    from rankeval_spark.report.choices import Named
-    from rankeval_spark.report.drawing import Drawer
+    from rankeval_spark.report.defaults import MeasureKey
     from rankeval_spark.report.night import Night
+    from rankeval_spark.report.page_charts import Drawer
 
 MOST_SLICINGS: Final = 6
 MOST_TRADEOFFS: Final = 6
@@ -47,7 +47,7 @@ def groups_section(night: Night, drawer: Drawer) -> Section:
     return Section(id_, title, lead, [Block(figures=drawn), Block(tables=tables)])
 
 
-def _gaps(night: Night, measure: Named) -> TableView:
+def _gaps(night: Night, measure: MeasureKey) -> TableView:
     """Lay out gap, ratio and worst group of each slicing and model."""
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows_of(night.group_metrics, k=measure[1]):
@@ -80,7 +80,7 @@ def _cell(row: Row | None, note: str = "") -> Cell:
     return Cell("") if row is None else Cell(wording.number(row[C.VALUE]), row[C.VALUE], note)
 
 
-def _values(night: Night, measure: Named) -> TableView:
+def _values(night: Night, measure: MeasureKey) -> TableView:
     rows = [
         [
             wording.crossed(slicing),

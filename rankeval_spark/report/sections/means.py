@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report import choices, figures, wording
-from rankeval_spark.report.drawing import Caption
-from rankeval_spark.report.figures.compared import GAINS, forest_rows
+from rankeval_spark.report import defaults, figures, wording
+from rankeval_spark.report.figures.forest_plot import GAINS, forest_rows
 from rankeval_spark.report.figures.means import curve_labels, leaderboard_rows
-from rankeval_spark.report.tables import Row, rows_of, whole
-from rankeval_spark.report.views import Block, Cell, FigureView, Section, TableView, Tone
+from rankeval_spark.report.page_charts import Caption
+from rankeval_spark.report.page_parts import Block, Cell, FigureView, Section, TableView, Tone
+from rankeval_spark.report.tables import Row, all_users_rows, rows_of
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from rankeval_spark.report.choices import Named
-    from rankeval_spark.report.drawing import Drawer
+    from rankeval_spark.report.defaults import MeasureKey
     from rankeval_spark.report.night import Night
+    from rankeval_spark.report.page_charts import Drawer
 
 OPEN_FORESTS: Final = 2
 """Candidates whose forest is open, the best ones; others are folded."""
@@ -42,7 +42,7 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
         drawn += drawer.draw(
             figures.leaderboard, night.metrics, caption=caption, measures=[name], baseline=night.baseline
         )
-    level = next((row["ci_level"] for row in rows_of(whole(night.metrics), ["ci_level"])), 0.95)
+    level = next((row["ci_level"] for row in rows_of(all_users_rows(night.metrics), ["ci_level"])), 0.95)
     n_all = len(night.known)
     left = f" {len(drawn)} of {n_all} measures are drawn; the table below has all." if len(drawn) < n_all else ""
     lead = (
@@ -92,11 +92,11 @@ def _all_means(night: Night) -> TableView:
 def comparison_section(night: Night, drawer: Drawer) -> Section:
     """Show each candidate against the baseline, slice by slice."""
     id_, title = "comparison", "Candidate against baseline"
-    compared = choices.measures_of(night.comparisons)
+    compared = defaults.measures_of(night.comparisons)
     if night.first is None or night.baseline is None:
         hint = "No comparisons: set `comparisons.baseline` in the config and run the night again."
         return Section(id_, title, hint=hint)
-    first = night.first if night.first in compared else choices.headline_measure(compared, night.requested)
+    first = night.first if night.first in compared else defaults.headline_measure(compared, night.requested)
     if first is None:
         return Section(id_, title, hint="No comparisons: none of the measures is a mean over users.")
     blocks: list[Block] = []
@@ -109,7 +109,7 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:
     )
 
 
-def _about_forests(night: Night, first: Named) -> str:
+def _about_forests(night: Night, first: MeasureKey) -> str:
     row = rows_of(night.comparisons.slice(0, 1))[0]
     is_corrected = row["correction"] != "none"
     corrected = f"adjusted by {row['correction']} for {row['family_size']:,} tests" if is_corrected else "not adjusted"
@@ -120,7 +120,7 @@ def _about_forests(night: Night, first: Named) -> str:
     )
 
 
-def _forest(night: Night, drawer: Drawer, first: Named, model: str, *, is_folded: bool) -> list[Block]:
+def _forest(night: Night, drawer: Drawer, first: MeasureKey, model: str, *, is_folded: bool) -> list[Block]:
     """Show one candidate; nothing where no user has a difference."""
     name, title = with_cutoff(*first), f"{model} − {night.baseline}, {with_cutoff(*first)}"
     rows = forest_rows(night.comparisons, first, model=model, baseline=str(night.baseline))
@@ -140,7 +140,7 @@ def _forest(night: Night, drawer: Drawer, first: Named, model: str, *, is_folded
     return [Block(f"{title}: {said}" if is_folded else "", figures=drawn, is_folded=is_folded)]
 
 
-def _differences(night: Night, first: Named) -> TableView:
+def _differences(night: Night, first: MeasureKey) -> TableView:
     rows = [
         [
             with_cutoff(*one),
@@ -165,7 +165,7 @@ def _differences(night: Night, first: Named) -> TableView:
 def curves_section(night: Night, drawer: Drawer) -> Section:
     """Show measures over cutoffs."""
     id_, title = "curves", "Measures over k"
-    labels = [label for label in curve_labels(night.known, night.requested) if choices.one_of_many(label) is None]
+    labels = [label for label in curve_labels(night.known, night.requested) if defaults.parent_of(label) is None]
     if not labels:
         hint = "No curves: request a measure at two cutoffs or more, such as `cutoffs: [1, 5, 10, 20]`."
         return Section(id_, title, hint=hint)
@@ -183,8 +183,8 @@ def curves_section(night: Night, drawer: Drawer) -> Section:
 def history_section(night: Night, drawer: Drawer) -> Section:
     """Show the nights up to this one."""
     id_, title = "history", "History over nights"
-    known = choices.measures_of(night.history)
-    first = night.first or choices.headline_measure(known)
+    known = defaults.measures_of(night.history)
+    first = night.first or defaults.headline_measure(known)
     failed = [f"{day}: the night failed ({why})." for day, why in night.failures.items()]
     drawn: list[FigureView] = []
     changes: dict[tuple[date, str], list[str]] = {}

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import figures, wording
-from rankeval_spark.report.drawing import Caption
 from rankeval_spark.report.figures.users import N_CURVES, column_of, curve_means, differences_of, spoken, values_of
-from rankeval_spark.report.views import Block, FigureView, Section
+from rankeval_spark.report.page_charts import Caption
+from rankeval_spark.report.page_parts import Block, FigureView, Section
 
 if TYPE_CHECKING:
-    from rankeval_spark.report.choices import Named
-    from rankeval_spark.report.drawing import Drawer
+    from rankeval_spark.report.defaults import MeasureKey
     from rankeval_spark.report.night import Night
+    from rankeval_spark.report.page_charts import Drawer
 
 MOST_MODELS: Final = 8
 """Models of which single users are drawn."""
@@ -80,7 +80,7 @@ def distributions_section(night: Night, drawer: Drawer) -> Section:
     return Section(id_, title, lead, [Block(figures=drawn), *_differences(night, drawer, measure)])
 
 
-def _differences(night: Night, drawer: Drawer, measure: Named) -> list[Block]:
+def _differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list[Block]:
     if night.baseline is None:
         return []
     name = with_cutoff(*measure)

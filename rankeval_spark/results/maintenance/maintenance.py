@@ -21,10 +21,10 @@ from rankeval_spark.results import journal
 from rankeval_spark.results.maintenance import retention
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.publishing import quarantine, removal
-from rankeval_spark.results.publishing.failpoints import reach
+from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
-from rankeval_spark.results.run_facts import NightKey, RunFacts
+from rankeval_spark.results.run_record import NightKey, RunFacts
 from rankeval_spark.results.storage import delta_log, statements, tables
 from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
 
@@ -145,7 +145,7 @@ class Maintenance:
                 reason = f"{' and '.join(OF_USERS)} deleted: of dates before {before}"
                 intents = [self._intent(night, names, reason) for night, names in found.items()]
                 announced = journal.record_all(self._spark, self._storage, intents, after=state.last_recorded)
-                reach("after_maintaining")
+                failpoint("after_maintaining")
                 removal.finish_deletions(root, intents, after=announced)
         return DeletedNights(before, tuple(found))
 
@@ -166,7 +166,7 @@ class Maintenance:
                 n_rows[table] = self._count(table, rows)
                 if n_rows[table]:
                     removal.delete_rows(root, table, rows)
-                reach("after_erasure")
+                failpoint("after_erasure")
             for table, forget, named in (
                 (schemas.CHECKS.name, removal.forget_checks, removal.named_in_checks(user)),
                 (schemas.RUNS.name, removal.forget_errors, removal.named_in_errors(user)),
@@ -182,7 +182,7 @@ class Maintenance:
         with self._turn() as (root, state):
             with self._turn_for(table):
                 merged = retried(root, lambda: statements.compact_files(self._spark, self._storage, table))
-            reach("after_compaction")
+            failpoint("after_compaction")
             self._publish(root, state, [table], "small files merged")
         return Compacted(*merged)
 
@@ -222,7 +222,7 @@ class Maintenance:
         versions = {**state.versions, **latest}
         if versions == state.versions:
             return
-        reach("before_maintained")
+        failpoint("before_maintained")
         today = NightKey(journal.MAINTENANCE, datetime.now(timezone.utc).date())
         event = journal.RunEvent(
             self._facts(today, self._id), journal.MAINTAINED, reason=reason, table_versions=versions

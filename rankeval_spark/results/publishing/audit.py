@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
-from rankeval_spark.results.publishing.audited import Key, Summary
+from rankeval_spark.results.publishing.staged_rows import Key, Summary
 from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.results.publishing.audited import Audited, Summaries
-    from rankeval_spark.results.run_facts import MeasureFact
+    from rankeval_spark.results.publishing.staged_rows import StagedRows, Summaries
+    from rankeval_spark.results.run_record import MeasureFact
     from rankeval_spark.schemas import Schema
 
 TOLERANCE: Final = 1e-9
@@ -39,12 +39,12 @@ def failed_checks(checks: pa.Table) -> list[Fault]:
     ]
 
 
-def refused_rows(staged: Mapping[str, Audited], schemas: Sequence[Schema]) -> list[Fault]:
+def refused_rows(staged: Mapping[str, StagedRows], schemas: Sequence[Schema]) -> list[Fault]:
     """Find the rows of staged tables that the published ones would not take."""
     return [fault for schema in schemas if schema.name in staged for fault in staged[schema.name].refused(schema)]
 
 
-def user_metrics(rows: Audited, metrics: pa.Table | None, measures: Sequence[MeasureFact]) -> list[Fault]:
+def user_metrics(rows: StagedRows, metrics: pa.Table | None, measures: Sequence[MeasureFact]) -> list[Fault]:
     """Values that are not finite or out of range, and means in ``metrics`` that the per-user rows do not have.
 
     One pass over ``user_metrics``; a second where a user has several lists, whose value is the mean over them (of means

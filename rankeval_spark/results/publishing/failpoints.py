@@ -32,7 +32,7 @@ class FailpointError(RankevalError):
         super().__init__(f"failpoint {name!r} was armed")
 
 
-def reach(name: str) -> None:
+def failpoint(name: str) -> None:
     """Fail here if a test armed the failpoint ``name``."""
     action = {**_from_environment(), **_armed}.get(name)
     if action == "raise":

@@ -14,9 +14,9 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import first_line
 from rankeval_spark.results import journal
 from rankeval_spark.results.publishing import audit, removal
-from rankeval_spark.results.publishing.failpoints import reach
+from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.staging import Staging
-from rankeval_spark.results.run_facts import NightKey
+from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.commits import Root, is_local_root, lost, retried
 from rankeval_spark.schemas import Field, Schema
@@ -61,9 +61,9 @@ def publish(root: Root, event: journal.RunEvent, staging: Staging, *, on_intent:
     on_intent()
     intent = _with(event, journal.PUBLISHING, {})
     announced = journal.record(root.spark, root.storage, intent, after=last, held=[root.lock])
-    reach("after_intent")
+    failpoint("after_intent")
     versions = _write_tables(root, event.facts.night, event.facts.run_id, staging)
-    reach("before_marker")
+    failpoint("before_marker")
     commit = _with(event, journal.PUBLISHED, versions)
     journal.record(root.spark, root.storage, commit, after=announced, held=[root.lock])
     return versions
@@ -103,7 +103,7 @@ def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState,
 
 def _rolled_forward(root: Root, night: NightKey, intent: journal.Event, staging: Staging) -> journal.PublishOutcome:
     # Checked again: the files may have changed since the run announced them.
-    staged = {schema.name: staging.audited(schema.name) for schema in schemas.PUBLISHED if staging.has(schema.name)}
+    staged = {schema.name: staging.staged_rows(schema.name) for schema in schemas.PUBLISHED if staging.has(schema.name)}
     if faults := audit.refused_rows(staged, schemas.PUBLISHED):
         return journal.PublishOutcome(journal.MAINTAINED, f"rolled back: {first_line(str(faults[0]))}", {})
     try:
@@ -123,7 +123,7 @@ def _write_tables(root: Root, night: NightKey, run_id: str, staging: Staging) ->
         else:
             staged = staging.read(schema.name) if staging.has(schema.name) else None
             versions[schema.name] = _replace_night(root, schema, night, run_id, staged)
-        reach(f"after_{schema.name}")
+        failpoint(f"after_{schema.name}")
     return versions
 
 

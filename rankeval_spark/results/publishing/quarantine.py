@@ -14,7 +14,7 @@ from rankeval_spark.results.storage import tables
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from rankeval_spark.results.run_facts import NightKey
+    from rankeval_spark.results.run_record import NightKey
     from rankeval_spark.results.storage.file_store import Storage
 
 FOLDER: Final = "_quarantine"

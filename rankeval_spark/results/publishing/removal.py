@@ -18,8 +18,8 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results import journal
 from rankeval_spark.results.published_results import OF_USERS
-from rankeval_spark.results.publishing.failpoints import reach
-from rankeval_spark.results.run_facts import NightKey
+from rankeval_spark.results.publishing.failpoints import failpoint
+from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import delta_log, tables
 from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
 
@@ -45,7 +45,7 @@ def finish_deletions(root: Root, intents: Sequence[Mapping[str, Any]], *, after:
         nights = [NightKey(one[C.EVALUATION], one[C.EVALUATION_DATE]) for one in intents if table in one["n_rows"]]
         if nights:
             delete_rows(root, table, nights_condition(nights))
-            reach("after_deletion")
+            failpoint("after_deletion")
     versions = latest_versions(root.storage)
     done = [{**one, "status": journal.MAINTAINED, "table_versions": versions} for one in intents]
     return journal.record_all(root.spark, root.storage, done, after=after, held=[root.lock])

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark.errors import Fault, ResultsError, first_line, note, without_secrets
 from rankeval_spark.results import journal
 from rankeval_spark.results.publishing import staging
-from rankeval_spark.results.publishing.failpoints import reach
+from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import publish
 from rankeval_spark.results.publishing.staged_run import StagedRun
-from rankeval_spark.results.run_facts import Failure, InputFact, RunFacts
+from rankeval_spark.results.run_record import Failure, InputFact, RunFacts
 from rankeval_spark.results.storage.commits import Root
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Run(StagedRun):
         """Record that the run has started."""
         try:
             self._record(journal.RunEvent(self.facts, journal.RUNNING))
-            reach("before_staging")
+            failpoint("before_staging")
         except (Exception, KeyboardInterrupt) as error:
             self.fail("start", error)
             raise

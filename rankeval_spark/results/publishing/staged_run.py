@@ -15,16 +15,16 @@ from rankeval_spark.errors import ChecksFailedError, Fault, ResultsError
 from rankeval_spark.results import conformed_rows
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.publishing import audit, quarantine, staging
-from rankeval_spark.results.publishing.audited_files import RowsInProcess
-from rankeval_spark.results.publishing.failpoints import reach
+from rankeval_spark.results.publishing.failpoints import failpoint
+from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
 from rankeval_spark.results.storage import tables
 from rankeval_spark.results.storage.file_store import open_storage
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-    from rankeval_spark.results.publishing.audited import Audited
-    from rankeval_spark.results.run_facts import InputFact, RunFacts
+    from rankeval_spark.results.publishing.staged_rows import StagedRows
+    from rankeval_spark.results.run_record import InputFact, RunFacts
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.schemas import Field, Schema
 
@@ -127,8 +127,8 @@ class StagedRun(ABC):
 
     def audit(self) -> None:
         """Look at what was staged; :class:`ChecksFailedError` names all that is wrong."""
-        reach("after_staging")
-        staged = {table: self._audited(table) for table in self.n_rows}
+        failpoint("after_staging")
+        staged = {table: self._staged_rows(table) for table in self.n_rows}
         checks, metrics = (self._rows.get(schema.name) for schema in (schemas.CHECKS, schemas.METRICS))
         faults = [] if checks is None else audit.failed_checks(checks)
         faults += audit.refused_rows(staged, schemas.PUBLISHED)
@@ -139,8 +139,8 @@ class StagedRun(ABC):
         if faults:
             raise ChecksFailedError(*faults)
 
-    def _audited(self, table: str) -> Audited:
-        return RowsInProcess([self._rows[table]]) if table in self._rows else self._staging.audited(table)
+    def _staged_rows(self, table: str) -> StagedRows:
+        return RowsInProcess([self._rows[table]]) if table in self._rows else self._staging.staged_rows(table)
 
     @abstractmethod
     def publish(

@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C
-from rankeval_spark.results.publishing.audited_files import RowsInProcess
-from rankeval_spark.results.publishing.audited_frames import RowsOnSpark
+from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
+from rankeval_spark.results.publishing.staged_rows_spark import RowsOnSpark
 from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.file_store import inside
 from rankeval_spark.results.storage.local_tables import NewTable
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.publishing.audited import Audited
-    from rankeval_spark.results.run_facts import NightKey
+    from rankeval_spark.results.publishing.staged_rows import StagedRows
+    from rankeval_spark.results.run_record import NightKey
     from rankeval_spark.results.storage.file_store import LocalStorage, Storage
 
 STAGING_FOLDER: Final = "_staging"
@@ -119,7 +119,7 @@ class Staging:
     def _paths(self, table: str) -> list[Path]:
         return [Path(file["location"], file["path"]) for file in self.files(table)]
 
-    def audited(self, table: str) -> Audited:
+    def staged_rows(self, table: str) -> StagedRows:
         """Give the rows of a staged table to the audit: read here, where they are on this machine and not too many."""
         if local_tables.are_at(self._storage) and self.n_rows(table) <= MOST_ROWS_HERE:
             return RowsInProcess(self._paths(table))

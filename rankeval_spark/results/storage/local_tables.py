@@ -28,7 +28,7 @@ from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import ConfigError, Fault, first_line
-from rankeval_spark.results.run_facts import NightKey
+from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage.file_store import LocalStorage, Storage, inside
 from rankeval_spark.results.storage.row_filters import require_columns
 
@@ -80,21 +80,21 @@ def scan(storage: LocalStorage, table: str, *, version: int | None = None, where
     schema = pa.schema(opened.schema().to_arrow())
     require_columns(table, where, schema.names)
     is_of_nights = [name in PARTITIONS and bool(value) for name, _, value in where]
-    of_nights = [(name, how, _as_text(value)) for name, how, value in compress(where, is_of_nights)]
-    others = [
+    partition_filters = [(name, how, _as_text(value)) for name, how, value in compress(where, is_of_nights)]
+    row_filters = [
         _expression(schema, table, *one) for one, is_pruned in zip(where, is_of_nights, strict=True) if not is_pruned
     ]
     # By Arrow's own file system. That of deltalake is Python: threads of Arrow that still hold a file of it when Python
     # ends abort the process, one in three on a busy machine.
     files = fs.SubTreeFileSystem(inside(storage.root, table), fs.LocalFileSystem())
     try:
-        found = opened.to_pyarrow_dataset(filesystem=files, file_pruning_predicate=of_nights or None)
+        dataset = opened.to_pyarrow_dataset(filesystem=files, file_pruning_predicate=partition_filters or None)
     except DeltaProtocolError as error:
-        said = first_line(str(error))
-        raise _unreadable(storage, f"table {table}: {said}", "drop that feature of the table") from error
-    for condition in others:
-        found = found.filter(condition)
-    return found
+        message = first_line(str(error))
+        raise _unreadable(storage, f"table {table}: {message}", "drop that feature of the table") from error
+    for condition in row_filters:
+        dataset = dataset.filter(condition)
+    return dataset
 
 
 def _require_own_files(storage: LocalStorage, table: str, uris: Iterable[str]) -> None:
@@ -169,16 +169,16 @@ class NewTable:
         with self._adding:
             self._waiting.append(rows)
             self._n_waiting += rows.num_rows
-            ready = self._taken() if self._n_waiting >= ROWS_A_FILE else []
+            ready = self._drain_waiting() if self._n_waiting >= ROWS_A_FILE else []
         self._write(ready)
 
     def commit(self) -> None:
         """Write the rows that wait, and make the table."""
-        self._write(self._taken())
+        self._write(self._drain_waiting())
         schema = deltalake.Schema.from_arrow(self._schema)
         create_table_with_add_actions(self._path, schema, self._adds, mode="error", partition_by=PARTITIONS)
 
-    def _taken(self) -> list[pa.Table]:
+    def _drain_waiting(self) -> list[pa.Table]:
         ready, self._waiting, self._n_waiting = self._waiting, [], 0
         return ready
 

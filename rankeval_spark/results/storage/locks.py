@@ -195,13 +195,13 @@ class Lock:
         return ResultsBusyError(
             Fault(
                 f"{self._storage.root}, lock {self._folder.removeprefix(LOCKS_FOLDER + '/')}",
-                self._found(),
+                self._holder_text(),
                 "no other run on it",
                 "wait for it, or run again later; the lock of a run that died is taken over by itself",
             )
         )
 
-    def _found(self) -> str:
+    def _holder_text(self) -> str:
         try:
             return str(Holder.from_json(self._storage.read(self._file(self._highest()))) or "another run")
         except FileNotFoundError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
@@ -225,13 +226,13 @@ def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> 
     has_ties = has_judgements() & F.col(C.HAS_TIES)
     is_extra, is_missing = ~has_judgements(), has_judgements() & ~has_list()
     n_lists = F.count_if(has_list())
-    counted = {
-        DUPLICATES: (F.sum(C.N_DUPLICATES), F.sum(N_LISTED), F.col(C.N_DUPLICATES) > 0),
-        "short_lists": (F.count_if(is_short), n_lists, is_short),
-        "ties": (F.count_if(has_ties), F.count_if(has_judgements() & has_list()), has_ties),
-        "extra_users": (F.count_if(is_extra), n_lists, is_extra),
-        **{check: _of_ranks(lists, name) for check, name in _RANK_CHECKS.items()},
-        **({SEEN_IN_TRAIN: _of_seen()} if C.SEEN in lists.columns else {}),
+    checks = {
+        DUPLICATES: _CheckColumns(F.sum(C.N_DUPLICATES), F.sum(N_LISTED), F.col(C.N_DUPLICATES) > 0),
+        "short_lists": _CheckColumns(F.count_if(is_short), n_lists, is_short),
+        "ties": _CheckColumns(F.count_if(has_ties), F.count_if(has_judgements() & has_list()), has_ties),
+        "extra_users": _CheckColumns(F.count_if(is_extra), n_lists, is_extra),
+        **{check: _rank_check(lists, name) for check, name in _RANK_CHECKS.items()},
+        **({SEEN_IN_TRAIN: _seen_check()} if C.SEEN in lists.columns else {}),
     }
     user = F.concat_ws(" ", C.MODEL_ID, F.col(C.USER_ID).cast("string"))
     # All of it of each model first: of two aggregates of the lists, each would have them computed.
@@ -239,37 +240,46 @@ def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> 
         n_lists.alias(C.N_LISTS),
         F.count_if(is_missing).alias("n_missing"),
         F.count_if(has_judgements()).alias("n_judged"),
-        *(_of_model(check, *of_check, user) for check, of_check in counted.items()),
+        *(_count_per_model(check, columns, user) for check, columns in checks.items()),
     )
     facts = per_model.agg(
-        *map(_of_models, counted), *([] if baseline is None else [_baseline_fact(baseline)]), _missing_users()
+        *map(_sum_over_models, checks), *([] if baseline is None else [_baseline_fact(baseline)]), _missing_users()
     )
     return _stacked(facts)
+
+
+@dataclass(frozen=True)
+class _CheckColumns:
+    """A check of lists: how many it found, of how many it looked at, and its condition on one of them."""
+
+    count: Column
+    total: Column
+    flag: Column
 
 
 _RANK_CHECKS: Final = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
 
 
-def _of_ranks(lists: DataFrame, name: str) -> tuple[Column, Column, Column]:
+def _rank_check(lists: DataFrame, name: str) -> _CheckColumns:
     """Count the lists with a flag among those that were looked at: none where the log has no ranks."""
     flag = F.col(name) if name in lists.columns else F.lit(None).cast("boolean")
-    return F.count_if(flag), F.count(flag), flag
+    return _CheckColumns(F.count_if(flag), F.count(flag), flag)
 
 
-def _of_seen() -> tuple[Column, Column, Column]:
+def _seen_check() -> _CheckColumns:
     n_seen, n_items = F.col(f"{C.SEEN}.n_seen"), F.col(f"{C.SEEN}.n_items")
-    return F.sum(n_seen), F.sum(n_items), n_seen > 0
+    return _CheckColumns(F.sum(n_seen), F.sum(n_items), n_seen > 0)
 
 
-def _of_model(check: str, count: Column, total: Column, flag: Column, key: Column) -> Column:
+def _count_per_model(check: str, columns: _CheckColumns, key: Column) -> Column:
     """Count a check in the lists of a model, with the first and the last key concerned."""
-    concerned = F.when(flag, key)
+    concerned = F.when(columns.flag, key)
     ends = (F.min(concerned).alias("first"), F.max(concerned).alias("last"))
-    return F.struct(count.alias("n"), total.alias("total"), *ends).alias(check)
+    return F.struct(columns.count.alias("n"), columns.total.alias("total"), *ends).alias(check)
 
 
-def _of_models(check: str) -> Column:
-    """Add up what :func:`_of_model` counted of all models."""
+def _sum_over_models(check: str) -> Column:
+    """Add up what :func:`_count_per_model` counted, over all models."""
     n, total, first, last = (F.col(f"{check}.{name}") for name in ("n", "total", "first", "last"))
     return _struct(RECOMMENDATIONS, check, F.sum(n), F.sum(total), _samples(F.min(first), F.max(last)))
 

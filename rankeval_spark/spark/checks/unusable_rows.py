@@ -28,7 +28,7 @@ def or_fail_at_zero_rank(recommendations: DataFrame, *, has_zero_rank: Column) -
 def with_kind(frame: DataFrame, *, kind: int, rules: Mapping[str, Column]) -> DataFrame:
     """Give each row a number in :data:`row_kinds.KIND`: ``kind``, or the check that makes it unusable.
 
-    Unusable rows are counted by the workers. They get a user of their own each, so that they fill no partition.
+    Unusable rows are counted by the workers. Each gets a random user id, so that they spread over partitions.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ def with_kind(frame: DataFrame, *, kind: int, rules: Mapping[str, Column]) -> Da
     for place, (of, check) in enumerate(row_kinds.UNUSABLE):
         if of == kind and check in rules:
             number = F.when(rules[check], F.lit(row_kinds.FIRST_UNUSABLE + place)).otherwise(number)
-    own_user = F.xxhash64(*frame.columns).cast(frame.schema[C.USER_ID].dataType)
+    spread_user = F.xxhash64(*frame.columns).cast(frame.schema[C.USER_ID].dataType)
     return frame.withColumn(row_kinds.KIND, number.cast("tinyint")).withColumn(
-        C.USER_ID, F.when(F.col(row_kinds.KIND) < row_kinds.FIRST_UNUSABLE, F.col(C.USER_ID)).otherwise(own_user)
+        C.USER_ID, F.when(F.col(row_kinds.KIND) < row_kinds.FIRST_UNUSABLE, F.col(C.USER_ID)).otherwise(spread_user)
     )
 
 

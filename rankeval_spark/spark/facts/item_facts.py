@@ -33,7 +33,7 @@ _IS_TOP_FIFTH: Final = "_is_short_head"
 """Whether an item is among the fewest, most popular ones that hold at least 20 % of the interactions."""
 _IS_TOP_FOUR_FIFTHS: Final = "_is_head"
 """Whether it is among the fewest that hold at least 80 %: not in the long tail."""
-_FIFTHS: Final = {_IS_TOP_FIFTH: 1, _IS_TOP_FOUR_FIFTHS: 4}
+_HEAD_FLAGS: Final = {_IS_TOP_FIFTH: 1, _IS_TOP_FOUR_FIFTHS: 4}
 """Fifths of the interactions that the fewest items with the flag hold."""
 
 
@@ -59,7 +59,7 @@ class FactSources:
     @property
     def catalogue(self) -> DataFrame:
         """A frame whose ``item_id`` are all items: ``items`` or, where there is no such input, ``train``."""
-        return given(self.train if self.items is None else self.items)
+        return require_input(self.train if self.items is None else self.items)
 
 
 def to_item_table(knowledge: FactSources, *, needs: frozenset[str], n_places: int) -> DataFrame | None:
@@ -74,7 +74,7 @@ def to_item_table(knowledge: FactSources, *, needs: frozenset[str], n_places: in
     """
     frames = []
     if needs & COUNTED_FACTS:
-        frames.append(_to_counted(given(knowledge.train), needs=needs, n_places=n_places))
+        frames.append(_to_counted(require_input(knowledge.train), needs=needs, n_places=n_places))
     if knowledge.has_small_catalogue or knowledge.items is None:
         frames += _of_catalogue(knowledge, needs)
     return _joined(frames) if frames else None
@@ -129,7 +129,7 @@ def to_pairs(lists: DataFrame, *, knowledge: FactSources, depth: int) -> DataFra
         F.least(one[C.ITEM_ID], other[C.ITEM_ID]).alias("_low"),
         F.greatest(one[C.ITEM_ID], other[C.ITEM_ID]).alias("_high"),
     )
-    similar = in_lists.join(_to_similarities(given(knowledge.train)), on=["_low", "_high"], how="inner")
+    similar = in_lists.join(_to_similarities(require_input(knowledge.train)), on=["_low", "_high"], how="inner")
     pair = F.struct("later", "earlier", "similarity")
     return similar.groupBy(*key).agg(F.array_sort(F.collect_list(pair)).alias(C.PAIRS))
 
@@ -147,7 +147,7 @@ def to_familiarity(lists: DataFrame, *, knowledge: FactSources, depth: int) -> D
     lists, depth
         As for :func:`to_pairs`.
     """
-    train = given(knowledge.train)
+    train = require_input(knowledge.train)
     wanted = lists.select(C.USER_ID, F.explode(_down_to(depth)).alias("_item"))
     return train_facts.familiarity_of_pairs(
         wanted.select(C.USER_ID, f"_item.{C.ITEM_ID}").distinct(),
@@ -184,7 +184,7 @@ def to_totals(knowledge: FactSources, *, needs: frozenset[str]) -> DataFrame | N
         return None
     frames = []
     if not needs.isdisjoint(_COUNTED_TOTALS):
-        counts = _to_counts(given(knowledge.train))
+        counts = _to_counts(require_input(knowledge.train))
         frames.append(
             counts.agg(
                 F.sum(_N).alias(N.TOTAL_INTERACTIONS),
@@ -193,7 +193,7 @@ def to_totals(knowledge: FactSources, *, needs: frozenset[str]) -> DataFrame | N
             )
         )
     if N.TOTAL_USERS in needs:
-        users = _to_pairs(given(knowledge.train)).select(C.USER_ID).distinct()
+        users = _to_pairs(require_input(knowledge.train)).select(C.USER_ID).distinct()
         frames.append(users.agg(F.count("*").alias(N.TOTAL_USERS)))
     if N.CATALOGUE_ITEMS in needs:
         frames.append(_to_known(knowledge).agg(F.count("*").alias(N.CATALOGUE_ITEMS)))
@@ -216,7 +216,7 @@ def to_owned(train: DataFrame) -> DataFrame:
 def _to_group_sizes(knowledge: FactSources) -> DataFrame:
     """Count the items of the catalogue in each group of popularity: one row; what is not in `train` is in the tail."""
     needs = frozenset({N.ITEM_POPULARITY_GROUP})
-    of_train = _to_counted(given(knowledge.train), needs=needs, n_places=0)
+    of_train = _to_counted(require_input(knowledge.train), needs=needs, n_places=0)
     group = F.coalesce(N.ITEM_POPULARITY_GROUP, F.lit(float(BY_POPULARITY.index(TAIL))))
     sizes = (F.count_if(group == place).alias(name) for place, name in enumerate(N.GROUP_SIZES))
     return _to_known(knowledge).join(of_train, on=[C.ITEM_ID], how="left").agg(*sizes)
@@ -258,7 +258,7 @@ def _to_counted(train: DataFrame, *, needs: frozenset[str], n_places: int) -> Da
 
 
 def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
-    """Add ``_level``, ``_place`` (NULL where nothing depends on it) and the flags of :data:`_FIFTHS`.
+    """Add ``_level``, ``_place`` (NULL where nothing depends on it) and the flags of :data:`_HEAD_FLAGS`.
 
     Items are not sorted in one place: their levels of popularity are, and there are few different counts. Only items of
     the levels in which a flag ends, and those that may be among the first ``n_places``, are ordered by their ids.
@@ -282,17 +282,17 @@ def _with_places(counts: DataFrame, *, n_places: int) -> DataFrame:
     items = counts.join(levels, on=[_N], how="inner")
     before_last = F.col("_interactions_above") + (size - 1) * F.col(_N)
     is_split = reduce(
-        or_, (_is_within(F.col("_interactions_above"), n) & ~_is_within(before_last, n) for n in _FIFTHS.values())
+        or_, (_is_within(F.col("_interactions_above"), n) & ~_is_within(before_last, n) for n in _HEAD_FLAGS.values())
     )
-    matters = is_split | (F.col("_items_above") < n_places)
+    needs_order = is_split | (F.col("_items_above") < n_places)
     place_at_level = F.row_number().over(Window.partitionBy(_N).orderBy(C.ITEM_ID))
-    ordered = items.where(matters).withColumn("_at_level", place_at_level)
-    others = items.where(~matters).withColumn("_at_level", F.lit(None).cast("int"))
+    ordered = items.where(needs_order).withColumn("_at_level", place_at_level)
+    others = items.where(~needs_order).withColumn("_at_level", F.lit(None).cast("int"))
     # Where a head does not end within the level, its first item decides for all of them.
     before = F.col("_interactions_above") + (F.coalesce("_at_level", F.lit(1)) - 1) * F.col(_N)
     return ordered.unionByName(others).select(
         *(C.ITEM_ID, _N, _USERS, _LEVEL),
-        *(_is_within(before, n).alias(name) for name, n in _FIFTHS.items()),
+        *(_is_within(before, n).alias(name) for name, n in _HEAD_FLAGS.items()),
         (F.col("_items_above") + F.col("_at_level")).alias("_place"),
     )
 
@@ -304,7 +304,7 @@ def _is_within(interactions_before: Column, fifths: int) -> Column:
 
 def _to_catalogue(knowledge: FactSources, *, needs: Iterable[str]) -> DataFrame:
     """Make one row per item of the catalogue; an item that occurs twice fails the job: either row would be a guess."""
-    items = given(knowledge.items).where(F.col(C.ITEM_ID).isNotNull())
+    items = require_input(knowledge.items).where(F.col(C.ITEM_ID).isNotNull())
     facts = {
         N.ITEM_AGE: lambda: F.datediff(F.lit(knowledge.evaluation_date), F.col(C.PUBLISHED_AT)).cast("double"),
         N.ITEM_CATEGORIES: lambda: F.array_sort(F.array_distinct(F.array_compact(F.col(C.CATEGORIES)))),
@@ -334,7 +334,7 @@ def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
     return catalogue.crossJoin(F.broadcast(lengths)).where(is_equal).drop("_shortest", "_longest")
 
 
-def given(frame: DataFrame | None) -> DataFrame:
+def require_input(frame: DataFrame | None) -> DataFrame:
     """Return an input that is needed; a ValueError where it is not there."""
     if frame is None:
         message = "an input is needed that is not there; requests are checked for that before they are planned"

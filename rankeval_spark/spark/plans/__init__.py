@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rankeval_spark.spark.plans.evaluation import (
+from rankeval_spark.spark.plans.input_frames import InputFrames
+from rankeval_spark.spark.plans.result_frames import (
     Frames,
     can_be_summarised,
     has_groups,
@@ -16,15 +17,14 @@ from rankeval_spark.spark.plans.evaluation import (
     to_scored,
     to_scored_lists,
 )
-from rankeval_spark.spark.plans.input_frames import InputFrames
-from rankeval_spark.spark.plans.user_rows import are_lists_enough, can_number_log
+from rankeval_spark.spark.plans.user_rows import are_lists_enough, can_mark_unusable
 
 __all__ = [
     "Frames",
     "InputFrames",
     "are_lists_enough",
     "can_be_summarised",
-    "can_number_log",
+    "can_mark_unusable",
     "has_groups",
     "to_agreement",
     "to_comparisons",

@@ -28,7 +28,7 @@ class InputFrames:
     are_checked : bool
         Whether checks look at the inputs before anything is evaluated. Where they do not, the workers refuse an input
         that has rows and none that can be used.
-    kept_partitions : int or None
+    cached_partitions : int or None
         Partitions that the rows go into where what is made of them is kept; as Spark decides where it is None.
     model_names : tuple of str
         Names of the models that have usable rows in the log, where they were looked up because none are expected.
@@ -44,7 +44,7 @@ class InputFrames:
     band_facts: tuple[DataFrame, ...] = ()
     has_model_id: bool = True
     are_checked: bool = True
-    kept_partitions: int | None = None
+    cached_partitions: int | None = None
     model_names: tuple[str, ...] = ()
 
     @property

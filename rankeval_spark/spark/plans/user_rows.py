@@ -40,8 +40,8 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     request: Request,
     *,
     needs: frozenset[str] | None = None,
-    are_merged: bool = False,
-    are_kept: bool = False,
+    is_aggregated: bool = False,
+    is_cached: bool = False,
     counts_rows: bool = False,
 ) -> UserRows:
     """Plan the rows of all users and what the workers do with them.
@@ -50,36 +50,36 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     ----------
     needs : frozenset of str, optional
         Facts that are collected; those that measures with a value for each list read where left out.
-    are_merged : bool
-        Whether what the workers make of their rows meets in one place, where unusable rows are counted in the end. For
-        other results the first of them are counted before the inputs are read.
-    are_kept : bool
-        Whether what the workers make of their rows is kept, for several results.
+    is_aggregated : bool
+        Whether the results are aggregates, which meet in one place: unusable rows are counted there. For other results
+        the first of them are counted before the inputs are read.
+    is_cached : bool
+        Whether the results are cached or staged, so that several tables read them.
     counts_rows : bool
         Whether unusable rows reach the workers, who count them, although checks look at the inputs.
     """
     needs = needs_of(request, has_train=inputs.train is not None) if needs is None else needs
     knowledge = _knowledge(inputs, request)
     usable = _usable_log(inputs, request)
-    is_numbered = (counts_rows or not inputs.are_checked) and can_number_log(request)
-    log = _log_rows(_numbered_log(inputs, request) if is_numbered else usable, inputs, request)
+    marks_unusable = (counts_rows or not inputs.are_checked) and can_mark_unusable(request)
+    log = _log_rows(_marked_log(inputs, request) if marks_unusable else usable, inputs, request)
     names = _model_names(inputs, request)
     if len(names) == 1:
         log = log.drop(C.MODEL_ID)
-    judged = _held_out_rows(inputs, request, is_numbered=counts_rows or not inputs.are_checked)
+    judged = _held_out_rows(inputs, request, marks_unusable=counts_rows or not inputs.are_checked)
     if C.SCORE in log.columns and type_of(log, C.SCORE) == "double":  # one column less for every row to carry
         judged = judged.withColumnRenamed(C.GAIN, C.SCORE)
     by_kind = {row_kinds.LOG: log, row_kinds.HELD_OUT: judged}
-    by_kind |= _of_users(inputs, request, needs)
-    by_kind = _with_facts(by_kind, knowledge, needs) | _second_step(inputs, request, knowledge, needs)
-    counted = _counted_first(inputs, request, needs, are_merged=are_merged)
+    by_kind |= _segment_and_train_rows(inputs, request, needs)
+    by_kind = _with_facts(by_kind, knowledge, needs) | _cooccurrence_rows(inputs, request, knowledge, needs)
+    counted = _counted_first(inputs, request, needs, is_aggregated=is_aggregated)
     constants = _constants(knowledge, request, needs, counted)
     return UserRows(
         unite(
             by_kind,
             constants=constants,
             columns=_columns(by_kind),
-            n_partitions=inputs.kept_partitions if are_kept else None,
+            n_partitions=inputs.cached_partitions if is_cached else None,
         ),
         job_of(request, log.columns, needs=needs, models=names, has_lists=not inputs.has_one_list),
         {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)},
@@ -111,12 +111,12 @@ def _usable_log(inputs: InputFrames, request: Request) -> DataFrame:
     return log.transform(usable_rows.with_score_precision, precision=policies.score_precision)
 
 
-def can_number_log(request: Request) -> bool:
+def can_mark_unusable(request: Request) -> bool:
     """Return True if unusable rows can travel with the others: their items need not be known."""
     return request.policies.unknown_items == "keep"
 
 
-def _numbered_log(inputs: InputFrames, request: Request) -> DataFrame:
+def _marked_log(inputs: InputFrames, request: Request) -> DataFrame:
     """Mark the rows of the log that cannot be used."""
     policies = request.policies
     log = inputs.recommendations.transform(
@@ -127,16 +127,16 @@ def _numbered_log(inputs: InputFrames, request: Request) -> DataFrame:
 
 
 def _counted_first(
-    inputs: InputFrames, request: Request, needs: frozenset[str], *, are_merged: bool
+    inputs: InputFrames, request: Request, needs: frozenset[str], *, is_aggregated: bool
 ) -> dict[str, tuple[DataFrame, Mapping[str, Column]]]:
     """Collect the inputs whose unusable rows are counted before they are read, with the checks of their rows."""
     if inputs.are_checked:
         return {}
     log, held_out, segments = inputs.recommendations, inputs.held_out, inputs.segments
     found: dict[str, tuple[DataFrame, Mapping[str, Column]]] = {}
-    if not are_merged or not can_number_log(request):
+    if not is_aggregated or not can_mark_unusable(request):
         found[row_kinds.NAMES[row_kinds.LOG]] = (log, row_flags.flag_recommendations(log))
-    if not are_merged:
+    if not is_aggregated:
         found[row_kinds.NAMES[row_kinds.HELD_OUT]] = (held_out, row_flags.flag_held_out(held_out))
         if segments is not None and request.segments:
             found[row_kinds.NAMES[row_kinds.SEGMENTS]] = (segments, row_flags.flag_keys(usable_rows.SEGMENT_KEYS))
@@ -172,9 +172,9 @@ def _with_facts(by_kind: dict[int, DataFrame], knowledge: FactSources, needs: fr
     return by_kind | described
 
 
-def _held_out_rows(inputs: InputFrames, request: Request, *, is_numbered: bool) -> DataFrame:
+def _held_out_rows(inputs: InputFrames, request: Request, *, marks_unusable: bool) -> DataFrame:
     measures, judged = request.measures, inputs.held_out
-    if is_numbered:
+    if marks_unusable:
         judged = judged.transform(
             unusable_rows.with_kind, kind=row_kinds.HELD_OUT, rules=row_flags.flag_held_out(judged)
         )
@@ -182,11 +182,11 @@ def _held_out_rows(inputs: InputFrames, request: Request, *, is_numbered: bool) 
         judged = judged.transform(usable_rows.keep_usable_held_out)
     values = [C.VALUE] if N.VALUES in measures.needs else []
     when = [C.INTERACTED_AT] if request.policies.held_out_duplicates == "last" else []
-    kind = [row_kinds.KIND] if is_numbered else []
+    kind = [row_kinds.KIND] if marks_unusable else []
     return judged.select(C.USER_ID, C.ITEM_ID, C.GAIN, *values, *when, *kind)
 
 
-def _of_users(inputs: InputFrames, request: Request, needs: frozenset[str]) -> dict[int, DataFrame]:
+def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozenset[str]) -> dict[int, DataFrame]:
     """Rows of segments and training data, each only where something reads it."""
     found: dict[int, DataFrame] = {}
     if inputs.segments is not None and request.segments:
@@ -199,14 +199,14 @@ def _of_users(inputs: InputFrames, request: Request, needs: frozenset[str]) -> d
             rules = row_flags.flag_keys(usable_rows.SEGMENT_KEYS)
             found[row_kinds.SEGMENTS] = users.transform(unusable_rows.with_kind, kind=row_kinds.SEGMENTS, rules=rules)
     if reads_train(request, needs):
-        train = item_facts.given(inputs.train)
+        train = item_facts.require_input(inputs.train)
         found[row_kinds.TRAIN] = train.select(*usable_rows.TRAIN_KEYS).where(
             usable_rows.has_keys(usable_rows.TRAIN_KEYS)
         )
     return found
 
 
-def _second_step(
+def _cooccurrence_rows(
     inputs: InputFrames, request: Request, knowledge: FactSources, needs: frozenset[str]
 ) -> dict[int, DataFrame]:
     """Rows of co-occurrence, which are made of the ranked items: the log is ranked once more for them."""

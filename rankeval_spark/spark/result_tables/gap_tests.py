@@ -31,7 +31,7 @@ def to_gap_tests(
     tested: DataFrame,
     gaps: Sequence[ComparedGroups],
     request: Request,
-    wanted: GapTestRequest,
+    gap_request: GapTestRequest,
 ) -> DataFrame:
     """Test every gap: a row of ``SCHEMA`` each, one family.
 
@@ -45,7 +45,7 @@ def to_gap_tests(
         What is tested, with the groups that are compared. Of those without a gap there is a row, without a p.
     request : Request
         Its slices are those of the gaps; its confidence is one minus the level of the tests.
-    wanted : GapTestRequest
+    gap_request : GapTestRequest
         Draws, and the correction for the number of tests.
 
     Notes
@@ -54,7 +54,7 @@ def to_gap_tests(
     passes on, for each gap, the sums of every group in every replicate: 16 bytes times groups times replicates.
     """
     segments, _ = segments_of(request.slices)
-    permutation = GapPermutation.of(gaps, request, wanted.draws)
+    permutation = GapPermutation.of(gaps, request, gap_request.draws)
 
     def draw(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # Spark takes no method here
         return permutation.draw(batches)
@@ -72,8 +72,8 @@ def to_gap_tests(
     def adjust(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return adjusted(
             batches,
-            replicates=wanted.draws.replicates,
-            correction=wanted.correction,
+            replicates=gap_request.draws.replicates,
+            correction=gap_request.correction,
             alpha=1 - request.confidence,
         )
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregation.slices import PACKED, in_chunks, unpacked
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
-from rankeval_spark.result_rows.night_rows import EARLIER, GROUP, PARTIAL, ROW_TYPE, NightChanges, earlier
+from rankeval_spark.result_rows.night_change_rows import EARLIER, GROUP, PARTIAL, ROW_TYPE, NightChanges, earlier
 from rankeval_spark.spark.result_tables import mean_metrics
 from rankeval_spark.spark.rows.slice_columns import segments_of
 from rankeval_spark.spark.spark_types import with_columns
@@ -27,8 +27,9 @@ def to_changes(now: DataFrame, before: DataFrame, changes: NightChanges) -> Data
     """Make one row per (model, slice, slice values, measure, k) that has users on either night.
 
     ``n_users``, ``value`` are those of now, ``n_earlier_users``, ``earlier_value`` of before; ``n_common_users`` have a
-    value on both nights, in the same slice. The other numbers are those of :class:`night_changes.Shift` and of the
-    relative change; NULL where undefined, and there is no p where the slice is small on either night.
+    value on both nights, in the same slice. The other numbers are those of the relative change and of
+    :class:`rankeval_spark.statistics.comparisons.night_differences.Shift`; NULL where undefined, and there is no p
+    where the slice is small on either night.
 
     Parameters
     ----------
@@ -47,18 +48,20 @@ def to_changes(now: DataFrame, before: DataFrame, changes: NightChanges) -> Data
         return changes.finish(key, group)
 
     segments, sliced_by = segments_of(changes.reported.segments)
-    own, other = (
+    now_users, earlier_users = (
         frame.transform(_to_users, columns=columns, ks=changes.measures.ks).select(
             C.MODEL_ID, C.USER_ID, C.K, *segments, *columns, *denominators
         )
         for frame in (now, before)
     )
-    other = other.withColumnsRenamed({name: earlier(name) for name in (PACKED, *columns, *denominators)})
-    nothing = F.array_repeat(F.lit(None).cast("string"), len({name for one in sliced_by for name in one}))
+    earlier_users = earlier_users.withColumnsRenamed(
+        {name: earlier(name) for name in (PACKED, *columns, *denominators)}
+    )
+    null_segments = F.array_repeat(F.lit(None).cast("string"), len({name for one in sliced_by for name in one}))
     packed = [PACKED, earlier(PACKED)] if segments else []
     return (
-        own.join(other, on=[C.MODEL_ID, C.USER_ID, C.K], how="full")
-        .transform(with_columns, {name: F.coalesce(name, nothing) for name in packed})
+        now_users.join(earlier_users, on=[C.MODEL_ID, C.USER_ID, C.K], how="full")
+        .transform(with_columns, {name: F.coalesce(name, null_segments) for name in packed})
         .drop(C.USER_ID)
         .mapInArrow(aggregate, PARTIAL)
         .groupBy(*GROUP)

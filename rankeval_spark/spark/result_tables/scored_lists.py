@@ -34,19 +34,19 @@ def to_scored(lists: DataFrame, *, scoring: Scoring, has_partials: bool) -> Data
     """
     needs = scoring.measures.needs
     for_checks: list[str] = [name for name in (*C.OF_RANKS, C.SEEN) if name in lists.columns]
-    names = [*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES, *COMPACT, *for_checks]
-    names += [name for name in (C.EMPTY_RANKS,) if name in lists.columns]
-    names += [C.HIT_SCORES] if C.HIT_SCORES in needs else []
-    named = F.concat(F.lit("user "), quoted(F.col(C.USER_ID)), F.lit(" under model "), quoted(F.col(C.MODEL_ID)))
+    columns = [*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES, *COMPACT, *for_checks]
+    columns += [name for name in (C.EMPTY_RANKS,) if name in lists.columns]
+    columns += [C.HIT_SCORES] if C.HIT_SCORES in needs else []
+    list_name = F.concat(F.lit("user "), quoted(F.col(C.USER_ID)), F.lit(" under model "), quoted(F.col(C.MODEL_ID)))
     packed, _ = segments_of(scoring.slices)
-    known = lists.select(*names, *packed, *([named.alias(LIST_NAMES)] if LIST_NAMES in needs else []))
+    inputs = lists.select(*columns, *packed, *([list_name.alias(LIST_NAMES)] if LIST_NAMES in needs else []))
 
     def score(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            columns = {name: batch[name] for name in batch.schema.names}
-            yield scoring.to_scored_rows(columns, has_partials=has_partials)
+            arrays = {name: batch[name] for name in batch.schema.names}
+            yield scoring.to_scored_rows(arrays, has_partials=has_partials)
 
     types = scored_types(scoring.measures.stored, for_checks=for_checks, user=type_of(lists, C.USER_ID))
     if not has_partials:
         del types[C.PARTIALS]
-    return map_in_arrow(known, score, types)
+    return map_in_arrow(inputs, score, types)

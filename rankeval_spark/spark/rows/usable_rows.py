@@ -113,7 +113,7 @@ def keep_usable_held_out(held_out: DataFrame) -> DataFrame:
 
 
 def policy_failure(policy: str, what: str | Column, *, setting: str = "error") -> Column:
-    """Fail the job, when it runs, because a policy of 'error' met its case; the message is parsed by the shell."""
+    """Fail the job, when it runs, because a policy of 'error' met its case; ``apps.error_translation`` parses it."""
     case = F.lit(what) if isinstance(what, str) else what
     return F.raise_error(
         F.concat(F.lit(f"[rankeval:{policy}] "), case, F.lit(f", and the policy {policy} is '{setting}'"))
@@ -121,7 +121,7 @@ def policy_failure(policy: str, what: str | Column, *, setting: str = "error") -
 
 
 def input_failure(name: str, what: Column, *, expected: str, fix: str) -> Column:
-    """Fail the job, when it runs, because an input cannot be used, whatever the policies are; parsed by the shell."""
+    """Fail the job, when it runs, because no policy can use an input; ``apps.error_translation`` parses the message."""
     return F.raise_error(F.concat(F.lit(f"[rankeval:{name}] "), what, F.lit(f"; expected {expected}; fix: {fix}.")))
 
 

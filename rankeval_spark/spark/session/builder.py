@@ -28,9 +28,9 @@ from rankeval_spark.spark.runtime.cache import cache_dir
 from rankeval_spark.spark.runtime.java import Java, find_java
 from rankeval_spark.spark.runtime.spark_home import driver_environment, find_spark_home, spark_defaults
 from rankeval_spark.spark.session import secrets, settings as ours
-from rankeval_spark.spark.session.driver_end import leave_it_to_us
+from rankeval_spark.spark.session.accumulator_errors import silence_lost_driver_traceback
 from rankeval_spark.spark.session.jvm_classes import remember_classes
-from rankeval_spark.spark.session.launch import launched
+from rankeval_spark.spark.session.launch import launch_driver
 from rankeval_spark.spark.version import require_spark
 
 Settings = Mapping[str, str]
@@ -76,7 +76,7 @@ def build_session(
     require_spark()
     allowed_folders.require_allowed(*spark_settings.setting_files(settings or {}))
     try:
-        session = _built(app_name, master=master, chosen=dict(settings or {}), jars=jars, is_small=is_small)
+        session = _built(app_name, master=master, user_settings=dict(settings or {}), jars=jars, is_small=is_small)
     except (Py4JJavaError, IllegalArgumentException) as error:
         if _is_refusal(error):
             raise ConfigError(_refusal(error)) from error
@@ -86,15 +86,15 @@ def build_session(
 
 
 def _built(
-    app_name: str, *, master: str | None, chosen: Settings, jars: Sequence[Path] | None, is_small: bool
+    app_name: str, *, master: str | None, user_settings: Settings, jars: Sequence[Path] | None, is_small: bool
 ) -> SparkSession:
     if (active := SparkSession.getActiveSession()) is not None:
-        return _with_settings(active, chosen)
+        return _with_settings(active, user_settings)
     if os.environ.get("SPARK_REMOTE"):
-        return _with_settings(SparkSession.builder.getOrCreate(), chosen)
+        return _with_settings(SparkSession.builder.getOrCreate(), user_settings)
     if is_under_spark_submit():
-        return _submitted(app_name, master=master, chosen=chosen)
-    return _started(app_name, master=master, chosen=chosen, jars=jars, is_small=is_small)
+        return _submitted(app_name, master=master, user_settings=user_settings)
+    return _started(app_name, master=master, user_settings=user_settings, jars=jars, is_small=is_small)
 
 
 def is_under_spark_submit() -> bool:
@@ -130,13 +130,13 @@ def cores_of(master: str) -> int:
     return max(1, math.prod(int(number) for number in numbers.groups() if number))
 
 
-def _with_settings(session: SparkSession, chosen: Settings) -> SparkSession:
+def _with_settings(session: SparkSession, user_settings: Settings) -> SparkSession:
     """Make the settings that a running session still takes; what it was given on purpose is kept."""
     already = session.conf.getAll
     wanted = ours.job_settings()
     missing = {key: value for key, value in wanted.items() if key not in already}
-    secrets.refuse_late(session, chosen)
-    _set_modifiable(session, {**missing, **chosen})
+    secrets.refuse_late(session, user_settings)
+    _set_modifiable(session, {**missing, **user_settings})
     return session
 
 
@@ -150,7 +150,7 @@ def _set_modifiable(session: SparkSession, settings: Settings) -> None:
                 session.conf.set(key, value)
 
 
-def _submitted(app_name: str, *, master: str | None, chosen: Settings) -> SparkSession:
+def _submitted(app_name: str, *, master: str | None, user_settings: Settings) -> SparkSession:
     """Create the session of a driver that ``spark-submit`` started."""
     SparkContext._ensure_initialized()  # connects to that driver, as creating a context would; SparkConf then sees it
     given = dict(SparkConf().getAll())
@@ -159,8 +159,8 @@ def _submitted(app_name: str, *, master: str | None, chosen: Settings) -> SparkS
     target = master or given.get("spark.master", "")
     if is_local(target):
         wanted |= ours.local_settings(cache_dir() / "warehouse", cores=cores_of(target))
-        wanted |= ours.worker_settings({**given, **chosen})
-    return _create({"spark.app.name": app_name, **wanted, **given, **_master(master), **chosen})
+        wanted |= ours.worker_settings({**given, **user_settings})
+    return _create({"spark.app.name": app_name, **wanted, **given, **_master(master), **user_settings})
 
 
 def _demand_delta() -> None:
@@ -179,17 +179,17 @@ def _demand_delta() -> None:
 
 
 def _started(
-    app_name: str, *, master: str | None, chosen: Settings, jars: Sequence[Path] | None, is_small: bool
+    app_name: str, *, master: str | None, user_settings: Settings, jars: Sequence[Path] | None, is_small: bool
 ) -> SparkSession:
     """Start a driver on this machine and create its session."""
     java = find_java()
     given = spark_defaults()
-    target = master or chosen.get("spark.master") or given.get("spark.master") or "local[*]"
+    target = master or user_settings.get("spark.master") or given.get("spark.master") or "local[*]"
     wanted = ours.job_settings()
     if is_local(target):
         wanted |= ours.local_settings(cache_dir() / "warehouse", cores=cores_of(target))
-        wanted |= ours.worker_settings({**given, **chosen})
-    options = {"spark.app.name": app_name, **wanted, **given, **chosen, "spark.master": target}
+        wanted |= ours.worker_settings({**given, **user_settings})
+    options = {"spark.app.name": app_name, **wanted, **given, **user_settings, "spark.master": target}
     found = () if jars is not None or brings_delta(options) else delta.delta_jars(java)
     if is_alone(target):
         archive = class_archive.find_archive(class_archive.archive_name(java, found))
@@ -199,9 +199,9 @@ def _started(
     else:
         options |= _added_jars(options, found)
     options |= _added_jars(options, jars or ())
-    with driver_environment(java, is_local=is_local(target)), secrets.command_line(options) as of_command_line:
-        shown = _with_delta_extension(of_command_line)
-        return _create(options, of_command_line=shown, chosen={**given, **chosen})
+    with driver_environment(java, is_local=is_local(target)), secrets.command_line(options) as jvm_settings:
+        shown = _with_delta_extension(jvm_settings)
+        return _create(options, jvm_settings=shown, user_settings={**given, **user_settings})
 
 
 def is_alone(master: str) -> bool:
@@ -240,11 +240,11 @@ def _master(master: str | None) -> dict[str, str]:
 
 
 def _create(
-    options: Settings, *, of_command_line: Settings | None = None, chosen: Settings = MappingProxyType({})
+    options: Settings, *, jvm_settings: Settings | None = None, user_settings: Settings = MappingProxyType({})
 ) -> SparkSession:
     """Create the session; a driver that does not come up is a fault of the environment.
 
-    ``of_command_line`` are the settings that its JVM is started with, where that does not run yet; ``chosen`` those
+    ``jvm_settings`` are the settings that its JVM is started with, where that does not run yet; ``user_settings`` those
     that others than we wrote.
     """
     builder = SparkSession.builder
@@ -253,8 +253,8 @@ def _create(
             hide(value)
         builder = builder.config(key, value)
     try:
-        if of_command_line is not None and SparkContext._gateway is None:
-            SparkContext._ensure_initialized(gateway=launched(of_command_line, chosen=chosen))
+        if jvm_settings is not None and SparkContext._gateway is None:
+            SparkContext._ensure_initialized(gateway=launch_driver(jvm_settings, user_settings=user_settings))
         with _handled_as_before(signal.SIGINT):
             session = builder.getOrCreate()
             # Settings of queries that a session is created with are looked at by its first query: have it done now.
@@ -268,7 +268,7 @@ def _create(
                 fix="see the lines above, and run 'rankeval doctor'",
             )
         ) from error
-    leave_it_to_us(session)
+    silence_lost_driver_traceback(session)
     return session
 
 

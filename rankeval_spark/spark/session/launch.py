@@ -38,7 +38,7 @@ _SHORTEST_VALUE: Final = 3
 _SECONDS_TO_END: Final = 5
 
 
-class _Said:
+class _JvmOutput:
     """What a JVM says: kept until it is known whether it starts, then passed on as it comes."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class _Said:
             os.write(_STDERR, said)
 
 
-def launched(options: Mapping[str, str], *, chosen: Mapping[str, str]) -> Gateway:
+def launch_driver(options: Mapping[str, str], *, user_settings: Mapping[str, str]) -> Gateway:
     """Start the driver's JVM in a session of its own.
 
     A scheduler that ends our process group would end the JVM too, and the run could no longer record that in ``runs``.
@@ -88,7 +88,7 @@ def launched(options: Mapping[str, str], *, chosen: Mapping[str, str]) -> Gatewa
     ----------
     options : mapping
         Settings that it is started with.
-    chosen : mapping
+    user_settings : mapping
         Those of them that a user or an administrator wrote: one of these is at fault where it does not start.
 
     Raises
@@ -98,16 +98,16 @@ def launched(options: Mapping[str, str], *, chosen: Mapping[str, str]) -> Gatewa
     EnvironmentFaultError
         It does not start for another reason, such as a jar that cannot be fetched.
     """
-    said = _Said()
+    output = _JvmOutput()
     try:
         conf = SparkConf(loadDefaults=False).setAll([*options.items()])
-        process = {"start_new_session": True, "stdout": said.pipe, "stderr": said.pipe}
+        process = {"start_new_session": True, "stdout": output.pipe, "stderr": output.pipe}
         gateway = launch_gateway(conf, popen_kwargs=process)  # type: ignore[no-untyped-call]  # its own
     except PySparkRuntimeError as error:
-        os.close(said.pipe)
-        raise not_started(said.text(), chosen) from error
-    os.close(said.pipe)
-    said.pass_on()
+        os.close(output.pipe)
+        raise not_started(output.text(), user_settings) from error
+    os.close(output.pipe)
+    output.pass_on()
     return gateway
 
 
@@ -123,18 +123,18 @@ def end_driver(session: SparkSession) -> None:
     gateway.proc.wait()
 
 
-def not_started(said: str, chosen: Mapping[str, str]) -> FaultsError:
+def not_started(said: str, user_settings: Mapping[str, str]) -> FaultsError:
     """Say why a JVM did not start, and which settings are the likely cause.
 
     Parameters
     ----------
     said : str
         All that it wrote.
-    chosen : mapping
+    user_settings : mapping
         Settings that a user or an administrator wrote.
     """
-    named = [key for key, value in chosen.items() if _is_named(key, value, said)]
-    names = " or ".join(named or [key for key in chosen if key.startswith(OF_START)])
+    named = [key for key, value in user_settings.items() if _is_named(key, value, said)]
+    names = " or ".join(named or [key for key in user_settings if key.startswith(OF_START)])
     found = f"a driver that does not start: {_reason(said)}"
     where, fix = (f"spark.settings, {names}", f"correct or remove {names}") if names else ("Spark driver", "")
     if named or _REFUSED_OPTION.search(said):

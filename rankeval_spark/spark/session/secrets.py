@@ -86,7 +86,7 @@ def redacting(options: Settings) -> dict[str, str]:
     return {**options, **hidden}
 
 
-def refuse_late(session: SparkSession, chosen: Settings) -> None:
+def refuse_late(session: SparkSession, user_settings: Settings) -> None:
     """Refuse settings from the environment for a session that runs: its events would have them, as it hides too little.
 
     Raises
@@ -94,7 +94,7 @@ def refuse_late(session: SparkSession, chosen: Settings) -> None:
     ConfigError
         Those that the session would take.
     """
-    late = [key for key, value in chosen.items() if isinstance(value, Filled) and session.conf.isModifiable(key)]
+    late = [key for key, value in user_settings.items() if isinstance(value, Filled) and session.conf.isModifiable(key)]
     found, expected = "a value from the environment, for a session that runs", "settings before the session starts"
     fix = "stop the session first, or write the value out if it is no secret"
     if late:

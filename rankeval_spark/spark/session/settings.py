@@ -96,15 +96,15 @@ def java_settings(options: Mapping[str, str], ours: Sequence[str]) -> dict[str, 
     return {_DEFAULT_JAVA_OPTIONS: " ".join([*quoted, theirs]).strip()}
 
 
-def worker_settings(chosen: Mapping[str, str]) -> dict[str, str]:
+def worker_settings(user_settings: Mapping[str, str]) -> dict[str, str]:
     """Return what makes Python workers on this machine start with their libraries imported.
 
     Parameters
     ----------
-    chosen : mapping of str to str
+    user_settings : mapping of str to str
         Settings of the user; nothing is returned where they choose the workers or where these look for modules.
     """
-    if any(key in chosen for key in ("spark.python.daemon.module", "spark.python.use.daemon", _WORKER_PATH)):
+    if any(key in user_settings for key in ("spark.python.daemon.module", "spark.python.use.daemon", _WORKER_PATH)):
         return {}
     package = Path(__file__).parents[2]
     return {

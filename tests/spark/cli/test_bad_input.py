@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from rankeval_spark.results.run_facts import NightKey
+from rankeval_spark.results.run_record import NightKey
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
 from tests.support.nights import FIRST

@@ -13,7 +13,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.results import MeasureFact, Results
 from rankeval_spark.results.publishing import audit
-from rankeval_spark.results.publishing.audited_frames import RowsOnSpark
+from rankeval_spark.results.publishing.staged_rows_spark import RowsOnSpark
 from tests.spark.results import nights as small
 from tests.support import nights
 from tests.support.cli import rankeval

@@ -121,7 +121,7 @@ def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
     config = load_config(workspace.config)
     request = request_of(config, FIRST)
     inputs = with_model_names(inputs_of(read_all(spark, config, FIRST), request), request)
-    computed = plans.to_scored(inputs, request=request, are_kept=True, has_facts=True).persist()
+    computed = plans.to_scored(inputs, request=request, is_cached=True, has_facts=True).persist()
     plain = plans.to_scored(inputs, request=request)
 
     def facts(*frames: DataFrame) -> list[tuple[object, ...]]:

@@ -14,8 +14,8 @@ from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.results import MeasureFact, Results, ResultsStore
 from rankeval_spark.results.publishing import audit
-from rankeval_spark.results.publishing.audited_files import RowsInProcess
-from rankeval_spark.results.publishing.audited_frames import RowsOnSpark
+from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
+from rankeval_spark.results.publishing.staged_rows_spark import RowsOnSpark
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.errors import Fault
-    from rankeval_spark.results.publishing.audited import Audited
+    from rankeval_spark.results.publishing.staged_rows import StagedRows
 
 Look: TypeAlias = "Callable[[list[nights.Row]], list[Fault]]"
 
@@ -33,10 +33,10 @@ TABLES = {schema.name: schema for schema in (schemas.USER_METRICS, schemas.METRI
 
 
 @pytest.fixture(params=["on Spark", "here", "here, in parts"])
-def audited(request: pytest.FixtureRequest) -> Callable[[DataFrame], Audited]:
+def audited(request: pytest.FixtureRequest) -> Callable[[DataFrame], StagedRows]:
     """Give the audit the rows of a frame: by Spark, by this process, and in parts that split users."""
 
-    def rows_of(frame: DataFrame) -> Audited:
+    def rows_of(frame: DataFrame) -> StagedRows:
         if request.param == "on Spark":
             return RowsOnSpark(frame)
         rows = frame.toArrow()
@@ -48,7 +48,7 @@ def audited(request: pytest.FixtureRequest) -> Callable[[DataFrame], Audited]:
 
 
 @pytest.fixture
-def look(spark: SparkSession, audited: Callable[[DataFrame], Audited]) -> Look:
+def look(spark: SparkSession, audited: Callable[[DataFrame], StagedRows]) -> Look:
     """Audit user rows against the metrics of the standard night."""
 
     def found(rows: list[nights.Row]) -> list[Fault]:
@@ -82,7 +82,7 @@ def test_a_missing_user_is_found(look: Look) -> None:
 
 @pytest.mark.parametrize("n_lists", [3, 2, None])
 def test_a_user_with_several_lists_counts_once_with_their_mean_and_his_lists_are_counted(
-    spark: SparkSession, audited: Callable[[DataFrame], Audited], n_lists: int | None
+    spark: SparkSession, audited: Callable[[DataFrame], StagedRows], n_lists: int | None
 ) -> None:
     rows = [
         {**row, "list_id": list_id, "rr": value}
@@ -110,7 +110,7 @@ def test_a_user_with_several_lists_counts_once_with_their_mean_and_his_lists_are
     ("unit", "mean", "ratio"), [("user", 5 / 8, (2 + 2 / 4) / (2 + 13 / 4)), ("list", 2 / 5, (2 + 2) / (2 + 13))]
 )
 def test_means_over_lists_are_recomputed_from_all_lists(
-    spark: SparkSession, audited: Callable[[DataFrame], Audited], unit: str, mean: float, ratio: float
+    spark: SparkSession, audited: Callable[[DataFrame], StagedRows], unit: str, mean: float, ratio: float
 ) -> None:
     """Lists 1 of ann, of 2 of 2 items; 1, 0, 0, 0 of bob, 2 of 4, 0 of 3, 0 of 3, 0 of 3 items."""
     lists = [("ann", "1", 1.0, 2 / 2, 2.0)]
@@ -137,7 +137,7 @@ def test_means_over_lists_are_recomputed_from_all_lists(
     ("ratio", "mean", "wrong"), [(1 / 2, 1 / 4, []), (3 / 4, 1 / 4, ["P"]), (1 / 2, log(1 / 4), ["GMAP"])]
 )
 def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_they_are_published(
-    spark: SparkSession, audited: Callable[[DataFrame], Audited], ratio: float, mean: float, wrong: list[str]
+    spark: SparkSession, audited: Callable[[DataFrame], StagedRows], ratio: float, mean: float, wrong: list[str]
 ) -> None:
     """Ann hits 2 of 2 and 0 of 4, on average 1 of 3; Bob 1 of 1: (1 + 1) / (3 + 1)."""
     lists = [("ann", "am", 1.0, 2.0, 1 / 2), ("ann", "pm", 0.0, 4.0, 1 / 2), ("bob", "", 1.0, 1.0, 1 / 8)]
@@ -158,7 +158,7 @@ def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_they_are_pub
     ]
 
 
-def test_a_key_that_occurs_twice_is_named(spark: SparkSession, audited: Callable[[DataFrame], Audited]) -> None:
+def test_a_key_that_occurs_twice_is_named(spark: SparkSession, audited: Callable[[DataFrame], StagedRows]) -> None:
     rows = nights.user_rows(nights.RANKS)
     frames = {
         "user_metrics": audited(nights.frame(spark, schemas.USER_METRICS, [*rows, rows[0]])),
@@ -180,7 +180,7 @@ def test_a_key_that_occurs_twice_is_named(spark: SparkSession, audited: Callable
 )
 def test_a_row_that_its_table_would_refuse_is_named(  # noqa: PLR0913, PLR0917 - the cases of one parameter set
     spark: SparkSession,
-    audited: Callable[[DataFrame], Audited],
+    audited: Callable[[DataFrame], StagedRows],
     table: str,
     column: str,
     value: float | None,

@@ -9,7 +9,7 @@ import pytest
 from rankeval_spark.config import Policies
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.measures import Measure, MeasureSet, UnknownMeasureError
-from rankeval_spark.results.run_facts import measure_facts
+from rankeval_spark.results.run_record import measure_facts
 
 RECORDED: Final = (
     *("P@5", "AP", "nDCG(gains={1:1,2:3})@10", "R(rel=2)@10", "IPrec@0.1", "nDCG(dcg='exp-log2')@10"),

@@ -17,7 +17,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.report.night import Night
 from rankeval_spark.results import journal
-from rankeval_spark.results.run_facts import Failure, RunFacts
+from rankeval_spark.results.run_record import Failure, RunFacts
 from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 from tests.support import nights
 from tests.support.cli import rankeval

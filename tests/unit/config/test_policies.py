@@ -12,7 +12,7 @@ from rankeval_spark.config.sections.policies import HANDLINGS, Missing, Populati
 from rankeval_spark.config.sections.presets import options_of, with_preset
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.results.run_facts import measure_facts
+from rankeval_spark.results.run_record import measure_facts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from rankeval_spark.in_process.result_tables.night_changes import to_changes
 from rankeval_spark.in_process.result_tables.paired_comparisons import to_published_comparisons
 from rankeval_spark.in_process.result_tables.published_users import packed_segments, users_in_parts
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.result_rows.night_rows import NightChanges
+from rankeval_spark.result_rows.night_change_rows import NightChanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from rankeval_spark.report.choices import measures_of
-from rankeval_spark.report.figures import compared, means, slicings, users
+from rankeval_spark.report.defaults import measures_of
+from rankeval_spark.report.figures import forest_plot, groups_and_tradeoffs, means, users
 from rankeval_spark.report.figures.look import LIGHT, styles
 from rankeval_spark.report.tables import keep, rows_of
 
@@ -91,19 +91,19 @@ def test_a_history_has_a_row_a_model_and_night(nights: ReportTables) -> None:
 
 def test_a_forest_begins_with_all_users_then_the_greatest_gain() -> None:
     rows = [comparison("DE", 0.01), comparison("FR", None), comparison("", -0.5), comparison("IT", 0.03)]
-    found = compared.forest_rows(pa.Table.from_pylist(rows), ("nDCG", 10), model="als", baseline="popular")
+    found = forest_plot.forest_rows(pa.Table.from_pylist(rows), ("nDCG", 10), model="als", baseline="popular")
     assert [row["slice"] for row in found] == ["all users", "country = IT", "country = DE", "country = FR"]
 
 
 def test_where_lower_is_better_the_greatest_gain_is_the_least_difference() -> None:
     rows = [comparison("DE", 0.01, measure="RMSE", k=0), comparison("IT", -0.03, measure="RMSE", k=0)]
-    found = compared.forest_rows(pa.Table.from_pylist(rows), ("RMSE", 0), model="als", baseline="popular")
+    found = forest_plot.forest_rows(pa.Table.from_pylist(rows), ("RMSE", 0), model="als", baseline="popular")
     assert [row["slice"] for row in found] == ["country = IT", "country = DE"]
 
 
 def test_only_the_test_that_verdicts_go_by_is_in_a_forest() -> None:
     rows = [comparison("", 0.01), comparison("", 0.01, test="sign", verdict=None)]
-    assert len(compared.forest_rows(pa.Table.from_pylist(rows), ("nDCG", 10), model="als", baseline="popular")) == 1
+    assert len(forest_plot.forest_rows(pa.Table.from_pylist(rows), ("nDCG", 10), model="als", baseline="popular")) == 1
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_verdict_is_a_sign_and_a_number_in_addition_to_a_colour(
     verdict: str | None, p: float | None, reason: str | None, outcome: str, note: str
 ) -> None:
     row = comparison("", 0.01, verdict=verdict, p_adjusted=p, reason=reason)
-    (found,) = compared.forest_rows(pa.Table.from_pylist([row]), ("nDCG", 10), model="als", baseline="popular")
+    (found,) = forest_plot.forest_rows(pa.Table.from_pylist([row]), ("nDCG", 10), model="als", baseline="popular")
     assert (found["outcome"], found["note"]) == (outcome, note)
 
 
@@ -216,7 +216,7 @@ def test_groups_that_are_small_or_unknown_are_no_end_of_the_range() -> None:
         return metrics("a", mean, slice="country", slice_value=name, slice_values=[value], **changes)
 
     rows = [group("DE", 0.5), group("FR", 0.3), group("IT", 0.9, is_small=True), group(None, 0.1)]
-    found = slicings.group_rows(pa.Table.from_pylist(rows), ("nDCG", 10), "country")
+    found = groups_and_tradeoffs.group_rows(pa.Table.from_pylist(rows), ("nDCG", 10), "country")
     assert {row["group"]: (row["is_small"], row["is_end"]) for row in found} == {
         "(unknown)": (True, False),
         "FR": (False, True),
@@ -226,18 +226,18 @@ def test_groups_that_are_small_or_unknown_are_no_end_of_the_range() -> None:
 
 
 def test_slicings_by_one_segment_come_first(nights: ReportTables) -> None:
-    assert slicings.slicings(nights.metrics) == ["country", "device", "country*device"]
+    assert groups_and_tradeoffs.slicings(nights.metrics) == ["country", "device", "country*device"]
 
 
 def test_a_tradeoff_has_the_models_with_both_values(nights: ReportTables) -> None:
     table = keep(nights.metrics, **NEWEST)
-    assert slicings.beyond_accuracy(measures_of(table)) == [
+    assert groups_and_tradeoffs.beyond_accuracy(measures_of(table)) == [
         *(("ARP", 10), ("CatalogCoverage", 10), ("MIUF", 10), ("Personalization", 10)),
     ]
-    rows = slicings.tradeoff_rows(table, ("nDCG", 10), ("MIUF", 10))
+    rows = groups_and_tradeoffs.tradeoff_rows(table, ("nDCG", 10), ("MIUF", 10))
     assert [row["model"] for row in rows] == ["als", "item_knn", "popular"]
     without = table.filter(pc.invert(pc.and_(pc.equal(table["model_id"], "als"), pc.equal(table["measure"], "MIUF"))))
-    assert [row["model"] for row in slicings.tradeoff_rows(without, ("nDCG", 10), ("MIUF", 10))] == [
+    assert [row["model"] for row in groups_and_tradeoffs.tradeoff_rows(without, ("nDCG", 10), ("MIUF", 10))] == [
         *("item_knn", "popular"),
     ]
 

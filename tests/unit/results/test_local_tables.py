@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from rankeval_spark import schemas
-from rankeval_spark.results.run_facts import NightKey
+from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.file_store import LocalStorage
 

@@ -12,7 +12,7 @@ from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import published_results
 from rankeval_spark.results.maintenance.maintenance import Compacted, DeletedNights, Staged
 from rankeval_spark.results.maintenance.retention import length_of, require_enough
-from rankeval_spark.results.run_facts import NightKey
+from rankeval_spark.results.run_record import NightKey
 from tests.support.cli import rankeval
 
 DAY = date(2026, 1, 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark.results.publishing import quarantine
-from rankeval_spark.results.run_facts import NightKey
+from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage.file_store import LocalStorage
 
 DAYS = (date(2026, 1, 1), date(2026, 1, 2))

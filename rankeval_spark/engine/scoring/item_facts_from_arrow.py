@@ -1,4 +1,8 @@
-"""From Arrow to numpy: the facts of items and users, as :mod:`item_facts` collected them, of one batch of lists."""
+"""Facts of items and users of one batch of lists, from Arrow to numpy.
+
+``spark.facts.item_facts`` or ``in_process.facts.item_facts`` collects them; the kernels read them as
+``measures.kernel_inputs.item_facts.ItemFacts``.
+"""
 
 from __future__ import annotations
 
@@ -42,30 +46,31 @@ def to_item_facts(
     others : struct of struct<length, ranks, items> or None
         By the name of each model that a measure looks at, its list for the user of each list; NULL where it gave none.
     """
-    in_total = {name: _floats(values) for name, values in (_fields(totals) if totals is not None else {}).items()}
+    totals_by_name = {name: _floats(values) for name, values in (_fields(totals) if totals is not None else {}).items()}
     if items is None:
-        return ItemFacts(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {}, in_total)
+        return ItemFacts(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {}, totals_by_name)
     n_items, facts = _lengths(items), _fields(items.flatten())
     owner, rank = np.repeat(np.arange(len(items)), n_items), to_numpy(facts[C.RANK])
     profiles = _fields(profile) if profile is not None else {}
-    of_profiles, of_judged = (
-        profiles.get(name) for name in (required_facts.PROFILE_CATEGORIES, required_facts.JUDGED_CATEGORIES)
+    (item_labels, profile_labels, judged_labels), n_categories = _to_labels(
+        facts.get(required_facts.ITEM_CATEGORIES),
+        profiles.get(required_facts.PROFILE_CATEGORIES),
+        profiles.get(required_facts.JUDGED_CATEGORIES),
     )
-    labels, n_categories = _to_labels(facts.get(required_facts.ITEM_CATEGORIES), of_profiles, of_judged)
     return ItemFacts(
         owner,
         rank,
         {name: _floats(facts[name]) for name in required_facts.ITEM_VALUES if name in facts},
-        in_total,
-        labels[0],
-        _to_matrix(facts.get(required_facts.ITEM_VECTORS)),
-        labels[1],
-        _to_matrix(profiles.get(required_facts.PROFILE_VECTORS)),
-        n_categories,
-        _to_pairs(pairs, (owner, rank)) if pairs is not None else None,
-        _zero_where_unknown(profiles.get(required_facts.PROFILE_INTERACTIONS)),
-        labels[2],
-        None if others is None else _to_shared(others, owner, facts),
+        totals_by_name,
+        categories=item_labels,
+        vectors=_to_matrix(facts.get(required_facts.ITEM_VECTORS)),
+        profile_categories=profile_labels,
+        profile_vectors=_to_matrix(profiles.get(required_facts.PROFILE_VECTORS)),
+        n_categories=n_categories,
+        pairs=_to_pairs(pairs, (owner, rank)) if pairs is not None else None,
+        profile_interactions=_zero_where_unknown(profiles.get(required_facts.PROFILE_INTERACTIONS)),
+        judged=judged_labels,
+        shared=None if others is None else _to_shared(others, owner, facts),
     )
 
 

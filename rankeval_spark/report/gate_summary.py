@@ -1,4 +1,4 @@
-"""May it ship: the gates of a night in words, and the few numbers that belong next to them."""
+"""The summary at the top of the page: the gates of a night in words, with the numbers that belong to them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import wording
-from rankeval_spark.report.figures.compared import forest_rows
+from rankeval_spark.report.figures.forest_plot import forest_rows
 from rankeval_spark.report.figures.means import leaderboard_rows
 from rankeval_spark.report.night import Night, failure_of
-from rankeval_spark.report.tables import rows_of, whole
-from rankeval_spark.report.views import Answer, Rule, Sentence, Tone
+from rankeval_spark.report.page_parts import Answer, Rule, Sentence, Tone
+from rankeval_spark.report.tables import all_users_rows, rows_of
 
 FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
 """Verdicts that keep a model from shipping, as ``rankeval gate`` has them."""
@@ -108,7 +108,7 @@ def _without_verdict(explanation: str) -> str:
 
 def _facts(night: Night) -> list[tuple[str, str]]:
     """Name the numbers by which a reader judges how much there is behind the answer."""
-    users = max((row["n_users"] for row in rows_of(whole(night.metrics), ["n_users"])), default=0)
+    users = max((row["n_users"] for row in rows_of(all_users_rows(night.metrics), ["n_users"])), default=0)
     facts = [("models", wording.count(len(night.models))), ("users", wording.count(users))]
     facts.append(("nights", wording.count(night.n_nights)))
     warned = [row for row in night.checks if row["verdict"] != "ok"]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rankeval_spark.report.answer import answer
+from rankeval_spark.report.gate_summary import answer
 from rankeval_spark.report.night import Night
 from tests.support.report_tables import EVALUATION, FIRST_NIGHT, Plan, failed, published, runs
 
 if TYPE_CHECKING:
+    from rankeval_spark.report.page_parts import Answer
     from rankeval_spark.report.tables import ReportTables
-    from rankeval_spark.report.views import Answer
 
 MORE_CASES = 6
 

@@ -1,4 +1,4 @@
-"""Staged rows as the audit asks about them, of tables that this process can read: no Spark job."""
+"""Queries that the audit runs on staged rows, with Arrow: for tables that this process reads, without Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.errors import Fault
-from rankeval_spark.results.publishing.audited import Audited, Key, Summaries, Summary, key_of, plain_columns
+from rankeval_spark.results.publishing.staged_rows import Key, StagedRows, Summaries, Summary, key_of, plain_columns
 from rankeval_spark.results.storage.constraints import CONSTRAINTS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _COUNT: Final = "count_all"
 
 
 @dataclass(frozen=True)
-class RowsInProcess(Audited):
+class RowsInProcess(StagedRows):
     """Rows of a table in memory, or in Parquet files of this machine, which are read one after another.
 
     Attributes

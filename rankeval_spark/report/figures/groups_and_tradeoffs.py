@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report import choices, wording
+from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
     Chart,
@@ -16,21 +16,21 @@ from rankeval_spark.report.figures.look import (
     NothingToDrawError,
     axis,
     by_model,
-    finish,
+    combine_panels,
     inline,
     layer,
     library,
     panel,
-    some,
+    require_rows,
     styles,
 )
 from rankeval_spark.report.figures.means import chosen, decimals_of, read_means
-from rankeval_spark.report.tables import distinct, rows_of, whole
+from rankeval_spark.report.tables import all_users_rows, distinct, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.report.choices import Named
+    from rankeval_spark.report.defaults import MeasureKey
 
 ROW_HEIGHT: Final = 44
 POINT_HEIGHT: Final = 230
@@ -60,7 +60,7 @@ def groups(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = choices.one_night(read_means(metrics), what="metrics")
+    table = defaults.one_night(read_means(metrics), what="metrics")
     (wanted,) = chosen(table, [] if measure is None else [measure])
     known = slicings(table)
     unknown = [name for name in slices if name not in known]
@@ -69,10 +69,10 @@ def groups(
         fix = nearest(unknown[0], known) if known else "evaluate(..., segments=, slices=)"
         raise ConfigError(Fault("groups(slices=)", ", ".join(unknown) or "none", expected, fix))
     panels = [
-        _groups(some(group_rows(table, wanted, name), with_cutoff(*wanted)), name, wanted, baseline, look)
+        _groups(require_rows(group_rows(table, wanted, name), with_cutoff(*wanted)), name, wanted, baseline, look)
         for name in list(slices) or known
     ]
-    return finish(panels, look)
+    return combine_panels(panels, look)
 
 
 def slicings(metrics: pa.Table) -> list[str]:
@@ -81,7 +81,7 @@ def slicings(metrics: pa.Table) -> list[str]:
     return sorted(names, key=lambda name: (name.count(C.CROSSING), name))
 
 
-def group_rows(metrics: pa.Table, measure: Named, slicing: str) -> list[dict[str, Any]]:
+def group_rows(metrics: pa.Table, measure: MeasureKey, slicing: str) -> list[dict[str, Any]]:
     """Give a row a model and group that has a value; ``is_end`` marks the least and the greatest of the model."""
     columns = (C.MODEL_ID, C.SLICE_VALUE, C.VALUE, "ci_low", "ci_high", "n_users", "is_small", C.SLICE_VALUES)
     found = rows_of(metrics, columns, slice=slicing, measure=measure[0], k=measure[1])
@@ -107,11 +107,13 @@ def group_rows(metrics: pa.Table, measure: Named, slicing: str) -> list[dict[str
     return sorted(rows, key=lambda row: (row["model"], row["value"], row["group"]))
 
 
-def _groups(rows: Sequence[dict[str, Any]], slicing: str, measure: Named, baseline: str | None, look: Look) -> Chart:
+def _groups(
+    rows: Sequence[dict[str, Any]], slicing: str, measure: MeasureKey, baseline: str | None, look: Look
+) -> Chart:
     alt, palette = library(), look.palette
     order = sorted({row["model"] for row in rows})
-    found = styles(order, palette, baseline=baseline)
-    encoded = {name: each.legend(None) for name, each in by_model(found, look).items()}
+    styles_by_model = styles(order, palette, baseline=baseline)
+    encoded = {name: each.legend(None) for name, each in by_model(styles_by_model, look).items()}
     y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=axis(labelColor=palette.ink))
     x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=52), axis=axis(with_cutoff(*measure)))
     shown = [alt.Tooltip("model:N"), alt.Tooltip("group:N"), alt.Tooltip("text:N", title=with_cutoff(*measure))]
@@ -166,31 +168,31 @@ def tradeoffs(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = choices.one_night(read_means(metrics), what="metrics")
+    table = defaults.one_night(read_means(metrics), what="metrics")
     (accuracy,) = chosen(table, [] if measure is None else [measure])
-    known = choices.measures_of(whole(table))
-    others = [choices.named(text, known, where="against") for text in against] or beyond_accuracy(known)
+    known = defaults.measures_of(all_users_rows(table))
+    others = [defaults.named(text, known, where="against") for text in against] or beyond_accuracy(known)
     if not others:
         fix = "request measures such as CatalogCoverage@10 or MIUF@10, with train="
         raise NothingToDrawError(Fault("tradeoffs", "no measure beyond accuracy", "at least one", fix))
     panels = [
-        _tradeoff(some(tradeoff_rows(table, accuracy, one), with_cutoff(*one)), accuracy, one, baseline, look)
+        _tradeoff(require_rows(tradeoff_rows(table, accuracy, one), with_cutoff(*one)), accuracy, one, baseline, look)
         for one in others
     ]
-    return finish(panels, look)
+    return combine_panels(panels, look)
 
 
-def beyond_accuracy(known: Sequence[Named], requested: Sequence[Named] = ()) -> list[Named]:
+def beyond_accuracy(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[MeasureKey]:
     """Choose one cutoff, near 10, of each measure that is not about accuracy."""
     labels = dict.fromkeys(label for label, _ in (requested or known))
-    wanted = [label for label in labels if choices.family_of(label) in choices.BEYOND_ACCURACY]
+    wanted = [label for label in labels if defaults.family_of(label) in defaults.BEYOND_ACCURACY]
     cutoffs = {label: [k for name, k in known if name == label] for label in wanted}
-    return [(label, min(ks, key=lambda k: (abs(k - choices.USUAL_CUTOFF), k))) for label, ks in cutoffs.items() if ks]
+    return [(label, min(ks, key=lambda k: (abs(k - defaults.USUAL_CUTOFF), k))) for label, ks in cutoffs.items() if ks]
 
 
-def tradeoff_rows(metrics: pa.Table, accuracy: Named, other: Named) -> list[dict[str, Any]]:
+def tradeoff_rows(metrics: pa.Table, accuracy: MeasureKey, other: MeasureKey) -> list[dict[str, Any]]:
     """Give a row a model that has a value of both measures."""
-    everyone = whole(metrics)
+    everyone = all_users_rows(metrics)
     of_both = [
         {row[C.MODEL_ID]: row for row in rows_of(everyone, measure=label, k=k) if row[C.VALUE] is not None}
         for label, k in (accuracy, other)
@@ -213,10 +215,12 @@ def tradeoff_rows(metrics: pa.Table, accuracy: Named, other: Named) -> list[dict
     ]
 
 
-def _tradeoff(rows: Sequence[dict[str, Any]], accuracy: Named, other: Named, baseline: str | None, look: Look) -> Chart:
+def _tradeoff(
+    rows: Sequence[dict[str, Any]], accuracy: MeasureKey, other: MeasureKey, baseline: str | None, look: Look
+) -> Chart:
     alt = library()
-    found = styles([row["model"] for row in rows], look.palette, baseline=baseline)
-    encoded = by_model(found, look)
+    styles_by_model = styles([row["model"] for row in rows], look.palette, baseline=baseline)
+    encoded = by_model(styles_by_model, look)
     names = with_cutoff(*accuracy), with_cutoff(*other)
     x = alt.X("x:Q", scale=alt.Scale(zero=False, padding=16), axis=axis(names[0]))
     y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=16), axis=axis())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rankeval_spark.report.figures.look import BASELINE_SHAPE, PAGE, Look, NothingToDrawError, library, styles
-from rankeval_spark.report.views import FigureView, Swatch
+from rankeval_spark.report.page_parts import FigureView, Swatch
 
 DEFAULT_HEIGHT: Final = 220
 _PATHS: Final = {
@@ -26,7 +26,7 @@ _PATHS: Final = {
 
 @dataclass(frozen=True)
 class Caption:
-    """What stands next to a figure as text: its title, a note, and what it shows for those who do not see it."""
+    """The text next to a figure: its title, a note, and what it shows for those who do not see it."""
 
     title: str
     summary: str
@@ -68,14 +68,14 @@ def unchecked() -> Iterator[None]:
 
 def swatches(models: Sequence[str], *, baseline: str | None) -> list[Swatch]:
     """Describe each model for the legend."""
-    found = styles(models, PAGE.palette, baseline=baseline)
+    styles_by_model = styles(models, PAGE.palette, baseline=baseline)
     return [
         Swatch(
             name,
-            own.colour,
-            _PATHS[own.shape],
-            ",".join(map(str, own.dash)),
-            role="baseline" if own.shape == BASELINE_SHAPE else "",
+            style.colour,
+            _PATHS[style.shape],
+            ",".join(map(str, style.dash)),
+            role="baseline" if style.shape == BASELINE_SHAPE else "",
         )
-        for name, own in found.items()
+        for name, style in styles_by_model.items()
     ]

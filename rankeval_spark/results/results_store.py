@@ -1,4 +1,4 @@
-"""The results root as a run sees it: open it, lock the night, start the run."""
+"""The results root for writing: open it, lock the night, start the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankeval_spark.results.maintenance.maintenance import Maintenance
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.run import Run
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
-from rankeval_spark.results.run_facts import NightKey, RunFacts
+from rankeval_spark.results.run_record import NightKey, RunFacts
 from rankeval_spark.results.storage import local_tables, roots, tables
 from rankeval_spark.results.storage.commits import Root
 from rankeval_spark.results.storage.file_store import LocalStorage, Storage, normalise, open_storage, scheme_of

@@ -1,4 +1,4 @@
-"""From usable inputs to scored rows, and from scored rows to the results; plans only."""
+"""Frames of results: from usable inputs to scored rows, and from scored rows to the result tables; plans only."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class Frames:
             return None
         return _comparisons(self._users, self.request, has_one_list=self.has_one_list)
 
-    def gap_tests(self, tested: DataFrame, gaps: Sequence[ComparedGroups], wanted: GapTestRequest) -> DataFrame:
+    def gap_tests(self, tested: DataFrame, gaps: Sequence[ComparedGroups], gap_request: GapTestRequest) -> DataFrame:
         """Test gaps between groups of users, all of slices of the request; ``tested`` has their rows."""
-        return gap_tests.to_gap_tests(self._users, tested, gaps, self.request, wanted)
+        return gap_tests.to_gap_tests(self._users, tested, gaps, self.request, gap_request)
 
     @property
     def _has_values(self) -> bool:
@@ -94,11 +94,11 @@ def to_lists(inputs: InputFrames, *, request: Request, has_facts: bool = False) 
     has_facts : bool
         As for :func:`to_scored`.
     """
-    rows = to_user_rows(inputs, request, needs=frozenset(), are_kept=has_facts, counts_rows=has_facts)
+    rows = to_user_rows(inputs, request, needs=frozenset(), is_cached=has_facts, counts_rows=has_facts)
     return rows.to_lists(has_facts=has_facts)
 
 
-def to_scored(inputs: InputFrames, *, request: Request, are_kept: bool = False, has_facts: bool = False) -> DataFrame:
+def to_scored(inputs: InputFrames, *, request: Request, is_cached: bool = False, has_facts: bool = False) -> DataFrame:
     """Score every list at every cutoff and mark who belongs to the population.
 
     Where every user has one list of a model, and users are not drawn, the rows carry the moments that means are made
@@ -106,13 +106,13 @@ def to_scored(inputs: InputFrames, *, request: Request, are_kept: bool = False, 
 
     Parameters
     ----------
-    are_kept : bool
+    is_cached : bool
         Whether the rows are kept, for several results.
     has_facts : bool
         Whether rows without a model say what the inputs have, see :mod:`engine.checks.input_facts`.
     """
     has_partials = _carries_partials(request, has_one_list=inputs.has_one_list)
-    rows = to_user_rows(inputs, request, are_kept=are_kept, counts_rows=has_facts)
+    rows = to_user_rows(inputs, request, is_cached=is_cached, counts_rows=has_facts)
     return rows.to_scored(has_partials=has_partials, has_facts=has_facts)
 
 
@@ -132,7 +132,7 @@ def to_metrics(inputs: InputFrames, *, request: Request, exposures: DataFrame | 
     exposures : DataFrame, optional
         The rows of :func:`to_exposures`.
     """
-    partials = to_user_rows(inputs, request, are_merged=True).to_partials()
+    partials = to_user_rows(inputs, request, is_aggregated=True).to_partials()
     metrics = mean_metrics.to_metrics_of_partials(
         partials, measures=request.measures, reported=request.reported, draws=request.draws
     )
@@ -144,7 +144,7 @@ def to_comparisons(inputs: InputFrames, *, request: Request) -> DataFrame | None
     if request.comparisons is None:
         return None
     finisher = comparison_finisher(request.measures, request.reported, request.comparisons)
-    partials = to_user_rows(inputs, request, are_merged=True).to_differences(finisher.aggregator)
+    partials = to_user_rows(inputs, request, is_aggregated=True).to_differences(finisher.aggregator)
     return paired_comparisons.to_comparisons_of_partials(partials, finisher)
 
 

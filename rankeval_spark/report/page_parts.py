@@ -1,4 +1,4 @@
-"""What a page shows, ready for its template: text, never markup."""
+"""The parts of a page as its template takes them: text, never markup."""
 
 from __future__ import annotations
 

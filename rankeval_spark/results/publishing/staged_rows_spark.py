@@ -1,4 +1,4 @@
-"""Staged rows as the audit asks about them, of a frame of Spark: for stores that this process does not read."""
+"""Queries that the audit runs on staged rows, with Spark: for stores that this process does not read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
-from rankeval_spark.results.publishing.audited import Audited, Summaries, Summary, key_of, plain_columns
+from rankeval_spark.results.publishing.staged_rows import StagedRows, Summaries, Summary, key_of, plain_columns
 from rankeval_spark.results.storage.constraints import CONSTRAINTS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ MOST_SUSPECTS: Final = 100
 
 
 @dataclass(frozen=True)
-class RowsOnSpark(Audited):
+class RowsOnSpark(StagedRows):
     """Rows of a frame."""
 
     frame: DataFrame

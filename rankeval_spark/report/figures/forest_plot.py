@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report import choices, wording
+from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.look import (
     NOTEBOOK,
     Chart,
@@ -17,19 +17,19 @@ from rankeval_spark.report.figures.look import (
     NothingToDrawError,
     Palette,
     axis,
-    finish,
+    combine_panels,
     inline,
     layer,
     library,
     panel,
-    some,
+    require_rows,
 )
 from rankeval_spark.report.tables import PAIRED, Row, demand_columns, distinct, keep, rows_of, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.report.choices import Named
+    from rankeval_spark.report.defaults import MeasureKey
 
 NEEDED: Final = (
     *(C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, "n_users", "delta"),
@@ -65,10 +65,10 @@ def forest(
     model, baseline : str, optional
         What is compared with what; where left out the only pair, or each of several models in a panel of its own.
     """
-    table = keep(choices.one_night(read_comparisons(comparisons), what="comparisons"), test=PAIRED)
+    table = keep(defaults.one_night(read_comparisons(comparisons), what="comparisons"), test=PAIRED)
     pairs = _pairs(table, model, baseline)
-    known = choices.measures_of(table)
-    first = choices.headline_measure(known) if measure is None else choices.named(measure, known)
+    known = defaults.measures_of(table)
+    first = defaults.headline_measure(known) if measure is None else defaults.named(measure, known)
     if first is None or not pairs:
         raise NothingToDrawError(
             Fault("comparisons", "no row", "at least one", "compare with evaluate(..., baseline=...)")
@@ -76,7 +76,7 @@ def forest(
     panels = [
         _forest(forest_rows(table, first, model=one, baseline=other), first, (one, other), look) for other, one in pairs
     ]
-    return finish(panels, look)
+    return combine_panels(panels, look)
 
 
 def read_comparisons(comparisons: object) -> Chart:
@@ -99,14 +99,14 @@ def _pairs(table: pa.Table, model: str | None, baseline: str | None) -> list[tup
     return found
 
 
-def forest_rows(table: pa.Table, measure: Named, *, model: str, baseline: str) -> list[dict[str, Any]]:
+def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: str) -> list[dict[str, Any]]:
     """Give a row a slice: all users first, then the greatest gain first; a loss is a gain below 0.
 
     Differences that are undefined come last. ``outcome`` is ``better``, ``worse``, ``undecided`` or ``not tested``.
     """
     wanted = {C.BASELINE_MODEL_ID: baseline, C.MODEL_ID: model, C.MEASURE: measure[0], C.K: measure[1]}
     found = rows_of(table, NEEDED, test=PAIRED, **wanted)
-    sign = -1 if choices.is_lower_better(measure[0]) else 1
+    sign = -1 if defaults.is_lower_better(measure[0]) else 1
     halves = [(row["ci_high"] - row["ci_low"]) / 2 for row in found if row["ci_high"] is not None]
     places = wording.decimals(halves)
 
@@ -139,10 +139,10 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
     }
 
 
-def _forest(rows: Sequence[dict[str, Any]], measure: Named, pair: tuple[str, str], look: Look) -> Chart:
+def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str, str], look: Look) -> Chart:
     alt, palette = library(), look.palette
     order = [row["slice"] for row in rows]
-    known = some([row for row in rows if row["delta"] is not None], f"difference of {with_cutoff(*measure)}")
+    known = require_rows([row for row in rows if row["delta"] is not None], f"difference of {with_cutoff(*measure)}")
     ticks = axis(labelColor=palette.ink, labelFontSize=11.5, labelFontWeight=_bold_first())
     y = alt.Y("slice:N", sort=order, scale=alt.Scale(domain=order), axis=ticks)
     name = f"{pair[0]} − {pair[1]}"
@@ -205,7 +205,7 @@ def _colours(palette: Palette) -> list[str]:
     return [palette.better, palette.worse, palette.muted, palette.muted]
 
 
-def _tooltips(measure: Named) -> list[Any]:
+def _tooltips(measure: MeasureKey) -> list[Any]:
     alt = library()
     names = {
         "slice": "slice",

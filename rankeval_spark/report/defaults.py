@@ -1,4 +1,4 @@
-"""What is drawn where nothing else is said: one night, the measure that the eye meets first, models in one order."""
+"""Defaults of figures: the newest night, the measure shown first, and the order of models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.report.tables import distinct, keep
 
-Named: TypeAlias = tuple[str, int]
+MeasureKey: TypeAlias = tuple[str, int]
 """Label and cutoff of a measure."""
 
 USUAL_CUTOFF: Final = 10
@@ -44,12 +44,12 @@ def one_night(table: pa.Table, *, what: str) -> pa.Table:
     return table
 
 
-def measures_of(table: pa.Table) -> list[Named]:
+def measures_of(table: pa.Table) -> list[MeasureKey]:
     """List the measures of a frame at their cutoffs, sorted by name."""
     return [(str(label), int(k)) for label, k in distinct(table, C.MEASURE, C.K)]
 
 
-def named(text: str, known: Sequence[Named], *, where: str = "measure") -> Named:
+def named(text: str, known: Sequence[MeasureKey], *, where: str = "measure") -> MeasureKey:
     """Find a measure by its name with the cutoff, such as ``nDCG@10``.
 
     Raises
@@ -71,7 +71,7 @@ def named(text: str, known: Sequence[Named], *, where: str = "measure") -> Named
     raise ConfigError(Fault(where, repr(text), expected, nearest(text, written)))
 
 
-def headline_measure(known: Sequence[Named], requested: Sequence[Named] = ()) -> Named | None:
+def headline_measure(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> MeasureKey | None:
     """Choose the measure that is looked at first: of the first label that was requested, the cutoff nearest to 10.
 
     Examples
@@ -84,12 +84,14 @@ def headline_measure(known: Sequence[Named], requested: Sequence[Named] = ()) ->
     return None if first is None else _usual_cutoff(first[0], candidates)
 
 
-def headlines(known: Sequence[Named], requested: Sequence[Named], *, first: Named, at_most: int) -> list[Named]:
+def headlines(
+    known: Sequence[MeasureKey], requested: Sequence[MeasureKey], *, first: MeasureKey, at_most: int
+) -> list[MeasureKey]:
     """Choose one cutoff of each of several measures: that of the first one, where a measure has it.
 
     Levels of precision-recall curves and values within groups of items are left out: they have figures of their own.
     """
-    labels = dict.fromkeys([first[0], *(label for label, _ in requested if one_of_many(label) is None)])
+    labels = dict.fromkeys([first[0], *(label for label, _ in requested if parent_of(label) is None)])
     chosen = []
     for label in labels:
         own = [one for one in known if one[0] == label]
@@ -98,8 +100,8 @@ def headlines(known: Sequence[Named], requested: Sequence[Named], *, first: Name
     return chosen[:at_most]
 
 
-def one_of_many(label: str) -> str | None:
-    """Name the whole that a measure is a part of: a curve, or the measure without its group of items."""
+def parent_of(label: str) -> str | None:
+    """Name what a measure is a part of: a curve, or the measure over all items; None where it is no part."""
     measure = measure_of(label)
     if measure is None:
         return None
@@ -117,7 +119,7 @@ def family_of(label: str) -> str | None:
 
 def is_accuracy(label: str) -> bool:
     """Say whether a measure is about the held-out interactions."""
-    return family_of(label) not in BEYOND_ACCURACY and one_of_many(label) is None
+    return family_of(label) not in BEYOND_ACCURACY and parent_of(label) is None
 
 
 def is_lower_better(label: str) -> bool:
@@ -136,11 +138,11 @@ def best_first(values: Mapping[str, float | None], *, is_lower: bool) -> list[st
     return sorted(values, key=place)
 
 
-def _usual_order(known: Iterable[Named]) -> list[Named]:
+def _usual_order(known: Iterable[MeasureKey]) -> list[MeasureKey]:
     rank = {label: place for place, label in enumerate(USUAL_FIRST)}
     return sorted(known, key=lambda one: (rank.get(one[0], len(rank)), one))
 
 
-def _usual_cutoff(label: str, known: Sequence[Named]) -> Named:
+def _usual_cutoff(label: str, known: Sequence[MeasureKey]) -> MeasureKey:
     cutoffs = [k for name, k in known if name == label]
     return label, min(cutoffs, key=lambda k: (k == C.WHOLE_LIST, abs(k - USUAL_CUTOFF), k))

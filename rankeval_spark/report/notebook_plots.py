@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.report import choices, figures
+from rankeval_spark.report import defaults, figures
 from rankeval_spark.report.figures.look import NOTEBOOK, Chart, Look
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parsed
 from rankeval_spark.report.night import MOST_NIGHTS
@@ -59,44 +59,48 @@ class Plots:
     """
 
     def __init__(self, evaluation: Evaluated, look: Look = NOTEBOOK) -> None:
-        self._of = evaluation
+        self._evaluation = evaluation
         self._look = look
 
     def with_look(self, look: Look) -> Plots:
         """Return the same figures in another look."""
-        return Plots(self._of, look)
+        return Plots(self._evaluation, look)
 
     def leaderboard(self, *measures: str) -> Chart:
         """Draw each model's mean with its interval, best first; of the first measure where none is named."""
         named = measures or (self._first(),)
-        return figures.leaderboard(self._of.metrics, measures=named, baseline=self._baseline, look=self._look)
+        return figures.leaderboard(self._evaluation.metrics, measures=named, baseline=self._baseline, look=self._look)
 
     def curves(self, *labels: str) -> Chart:
         """Draw means over cutoffs, a line a model; of every measure with two cutoffs or more where none is named."""
-        return figures.curves(self._of.metrics, measures=labels, baseline=self._baseline, look=self._look)
+        return figures.curves(self._evaluation.metrics, measures=labels, baseline=self._baseline, look=self._look)
 
     def forest(self, measure: str | None = None, *, model: str | None = None) -> Chart:
         """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
         named = measure or self._first(is_compared=True)
-        return figures.forest(self._of.comparisons, measure=named, model=model, look=self._look)
+        return figures.forest(self._evaluation.comparisons, measure=named, model=model, look=self._look)
 
     def groups(self, measure: str | None = None, *, slices: Sequence[str] = ()) -> Chart:
         """Draw the means of the groups of each slicing, so that the gaps between them are seen."""
         named = measure or self._first()
-        return figures.groups(self._of.metrics, measure=named, slices=slices, baseline=self._baseline, look=self._look)
+        return figures.groups(
+            self._evaluation.metrics, measure=named, slices=slices, baseline=self._baseline, look=self._look
+        )
 
     def tradeoffs(self, measure: str | None = None, *, against: Sequence[str] = ()) -> Chart:
         """Draw accuracy against coverage, novelty, popularity and whatever else was measured."""
         named = measure or self._first()
         return figures.tradeoffs(
-            self._of.metrics, measure=named, against=against, baseline=self._baseline, look=self._look
+            self._evaluation.metrics, measure=named, against=against, baseline=self._baseline, look=self._look
         )
 
     def pr_curve(self, *models: str) -> Chart:
         """Draw precision over recall, the mean over the curves of some users; a panel a model."""
         columns = [*KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *curve_columns()]
-        users = pruned(self._of.user_metrics, columns, k=C.WHOLE_LIST)
-        return figures.pr_curve(self._of.metrics, users, models=models, baseline=self._baseline, look=self._look)
+        users = pruned(self._evaluation.user_metrics, columns, k=C.WHOLE_LIST)
+        return figures.pr_curve(
+            self._evaluation.metrics, users, models=models, baseline=self._baseline, look=self._look
+        )
 
     def user_values(self, measure: str | None = None, *, models: Sequence[str] = ()) -> Chart:
         """Draw how the values of single users are spread; a panel a model."""
@@ -119,11 +123,11 @@ class Plots:
         """Give the few columns of the rows of users that a measure is in."""
         label, k = parsed(measure)
         column = column_of(label)
-        return pruned(self._of.user_metrics, [*KEY, C.K, *([column] if column else [])], k=k)
+        return pruned(self._evaluation.user_metrics, [*KEY, C.K, *([column] if column else [])], k=k)
 
     def _first(self, *, is_of_users: bool = False, is_compared: bool = False) -> str:
         """Name the measure that is looked at first: of the first one requested, the cutoff nearest to 10."""
-        measures = self._of.request.measures
+        measures = self._evaluation.request.measures
         comparable = set(measures.comparable)
         wanted = [
             one
@@ -131,14 +135,14 @@ class Plots:
             if not is_compared or one.column in comparable
         ]
         by_name = {(one.label, one.k): str(one) for one in wanted}
-        found = choices.headline_measure(list(by_name), list(by_name))
+        found = defaults.headline_measure(list(by_name), list(by_name))
         if found is None:
             raise ConfigError(Fault("plot", "no such measure among those requested", "at least one, such as nDCG@10"))
         return by_name[found]
 
     @property
     def _baseline(self) -> str | None:
-        compared = self._of.request.comparisons
+        compared = self._evaluation.request.comparisons
         return None if compared is None else compared.baseline
 
 

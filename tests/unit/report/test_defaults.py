@@ -6,55 +6,55 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.report import choices
+from rankeval_spark.report import defaults
 
 
 def test_the_first_label_requested_is_looked_at_first_at_the_cutoff_nearest_to_10() -> None:
     known = [("P", 1), ("P", 5), ("P", 20), ("nDCG", 10)]
-    assert choices.headline_measure(known, known) == ("P", 5)
+    assert defaults.headline_measure(known, known) == ("P", 5)
 
 
 def test_accuracy_is_looked_at_before_coverage_and_levels_of_recall() -> None:
     known = [("CatalogCoverage", 10), ("IPrec(recall=0.1)", 0), ("RR", 10)]
-    assert choices.headline_measure(known, known) == ("RR", 10)
+    assert defaults.headline_measure(known, known) == ("RR", 10)
 
 
 def test_without_accuracy_whatever_there_is_comes_first() -> None:
-    assert choices.headline_measure([("MIUF", 5)], [("MIUF", 5)]) == ("MIUF", 5)
-    assert choices.headline_measure([]) is None
+    assert defaults.headline_measure([("MIUF", 5)], [("MIUF", 5)]) == ("MIUF", 5)
+    assert defaults.headline_measure([]) is None
 
 
 def test_the_whole_list_comes_after_any_cutoff() -> None:
-    assert choices.headline_measure([("nDCG", 0), ("nDCG", 100)]) == ("nDCG", 100)
-    assert choices.headline_measure([("nDCG", 0)]) == ("nDCG", 0)
+    assert defaults.headline_measure([("nDCG", 0), ("nDCG", 100)]) == ("nDCG", 100)
+    assert defaults.headline_measure([("nDCG", 0)]) == ("nDCG", 0)
 
 
 def test_headlines_have_the_cutoff_of_the_first_where_they_are_computed_at_it() -> None:
     known = [("nDCG", 5), ("nDCG", 20), ("P", 5), ("P", 10), ("IPrec(recall=0)", 0), ("P(group='tail')", 5), ("RR", 0)]
-    found = choices.headlines(known, known, first=("nDCG", 5), at_most=6)
+    found = defaults.headlines(known, known, first=("nDCG", 5), at_most=6)
     assert found == [("nDCG", 5), ("P", 5), ("RR", 0)]
 
 
 def test_a_measure_is_found_by_its_name_and_by_another_spelling_of_it() -> None:
     known = [("nDCG", 10), ("IPrec(recall=0.1)", 0), ("Success", 5)]
-    assert choices.named("nDCG@10", known) == ("nDCG", 10)
-    assert choices.named("ndcg@10", known) == ("nDCG", 10)
-    assert choices.named("HR@5", known) == ("Success", 5)
-    assert choices.named("IPrec@0.1", known) == ("IPrec(recall=0.1)", 0)
+    assert defaults.named("nDCG@10", known) == ("nDCG", 10)
+    assert defaults.named("ndcg@10", known) == ("nDCG", 10)
+    assert defaults.named("HR@5", known) == ("Success", 5)
+    assert defaults.named("IPrec@0.1", known) == ("IPrec(recall=0.1)", 0)
 
 
 def test_a_measure_that_is_not_there_is_an_error_that_names_those_that_are() -> None:
     with pytest.raises(ConfigError, match=r"found 'nDCG@5'; expected one of: nDCG@10; did you mean 'nDCG@10'\?"):
-        choices.named("nDCG@5", [("nDCG", 10)])
+        defaults.named("nDCG@5", [("nDCG", 10)])
 
 
 def test_models_are_ordered_by_their_values_and_those_without_one_come_last() -> None:
     values = {"a": None, "b": 0.2, "c": 0.4, "d": 0.4}
-    assert choices.best_first(values, is_lower=False) == ["c", "d", "b", "a"]
-    assert choices.best_first(values, is_lower=True) == ["b", "c", "d", "a"]
+    assert defaults.best_first(values, is_lower=False) == ["c", "d", "b", "a"]
+    assert defaults.best_first(values, is_lower=True) == ["b", "c", "d", "a"]
 
 
 def test_rows_of_several_evaluations_are_refused() -> None:
     table = pa.table({"evaluation": ["a", "b"], "evaluation_date": ["2026-01-01", "2026-01-01"]})
     with pytest.raises(ConfigError, match="found rows of 2 evaluations; expected those of one"):
-        choices.one_night(table, what="metrics")
+        defaults.one_night(table, what="metrics")

@@ -1,4 +1,4 @@
-"""Staged rows as the audit asks about them, wherever they are."""
+"""Queries that the audit runs on staged rows, whichever reads them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Summaries: TypeAlias = Mapping[Key, Mapping[str, Summary]]
 """Summaries of columns by model and cutoff."""
 
 
-class Audited(ABC):
+class StagedRows(ABC):
     """Rows of a staged table."""
 
     @abstractmethod

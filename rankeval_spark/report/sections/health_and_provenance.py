@@ -1,4 +1,4 @@
-"""Sections of what is behind the numbers: checks and health, definitions, provenance."""
+"""Sections on the health of a night, the definitions of its measures, and the provenance of its numbers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.recorded_definitions import recorded_definitions
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.measures.names import measure_of
-from rankeval_spark.report import choices, wording
+from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.users import level_of
-from rankeval_spark.report.tables import rows_of, whole
-from rankeval_spark.report.views import Block, Cell, Section, TableView, Term, Tone
+from rankeval_spark.report.page_parts import Block, Cell, Section, TableView, Term, Tone
+from rankeval_spark.report.tables import all_users_rows, rows_of
 
 if TYPE_CHECKING:
-    from rankeval_spark.report.choices import Named
-    from rankeval_spark.report.drawing import Drawer
+    from rankeval_spark.report.defaults import MeasureKey
     from rankeval_spark.report.night import Night
+    from rankeval_spark.report.page_charts import Drawer
 
 _COUNTS: Final = {
     "n_users": "in the mean",
@@ -68,7 +68,7 @@ def _checks(night: Night) -> TableView:
     return TableView.of("checks-table", "Checks of the inputs", headings, rows, numbers=numbers)
 
 
-def _health(night: Night, measure: Named) -> TableView:
+def _health(night: Night, measure: MeasureKey) -> TableView:
     """Lay out who is in the mean of the measure that is looked at first."""
     rows = [
         [
@@ -76,7 +76,7 @@ def _health(night: Night, measure: Named) -> TableView:
             *(Cell(wording.count(row[name]), row[name]) for name in _COUNTS),
             Cell(wording.percent(row["tie_share"]), row["tie_share"]),
         ]
-        for row in rows_of(whole(night.metrics), measure=measure[0], k=measure[1])
+        for row in rows_of(all_users_rows(night.metrics), measure=measure[0], k=measure[1])
     ]
     numbers = (*_COUNTS.values(), "lists with ties")
     return TableView.of("health", f"Users behind {with_cutoff(*measure)}", ["model", *numbers], rows, numbers=numbers)
@@ -104,7 +104,7 @@ def _term(label: str, recorded: str | None, n_levels: int) -> Term:
     facts = [f"Range {entry.range}", f"undefined: {definition.undefined}", f"source: {definition.source}"]
     facts += ["lower is better"] if definition.better == "lower" else []
     is_level = n_levels > 1 and level_of(label) is not None
-    name = f"{choices.CURVE} at {n_levels} levels of recall" if is_level else label
+    name = f"{defaults.CURVE} at {n_levels} levels of recall" if is_level else label
     return Term(name, [entry.summary, f"{'; '.join(facts)}.", *recorded_as], definition.formula)
 
 

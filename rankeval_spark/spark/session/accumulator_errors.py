@@ -1,4 +1,4 @@
-"""What is said when the JVM of the driver is gone: our own message, and nothing before it."""
+"""Errors of the accumulator server of pyspark when the JVM of the driver is gone: only our own message is shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def leave_it_to_us(session: SparkSession) -> None:
+def silence_lost_driver_traceback(session: SparkSession) -> None:
     """Keep pyspark's server of accumulators from printing a traceback when its connection to the JVM ends.
 
     Its other errors are reported as before. The next call to the JVM fails, and that failure is explained.
@@ -17,10 +17,10 @@ def leave_it_to_us(session: SparkSession) -> None:
     server = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is None:
         return
-    tell = server.handle_error
+    report = server.handle_error
 
-    def handle_error(*of_request: Any) -> None:  # noqa: ANN401 - a socket and its address, handed on
+    def handle_error(*request_arguments: Any) -> None:  # noqa: ANN401 - a socket and its address, handed on
         if not isinstance(sys.exc_info()[1], EOFError):
-            tell(*of_request)
+            report(*request_arguments)
 
     server.handle_error = handle_error

@@ -200,7 +200,7 @@ def list_facts(log: DataFrame, *, train: DataFrame | None = None) -> dict[str, t
     """Count in lists that come of a log, at the cutoff 3; nobody but Ann is judged."""
     request = Request(MeasureSet.parse(["RR@3"]), Policies(), counts_seen=train is not None)
     judged = held_out(log.sparkSession, "user_id item_id", ("ann", "b"))
-    inputs = InputFrames(log, judged, has_one_list=True, train=train)
+    inputs = InputFrames(log, judged, has_one_list=True, train=train, model_names=("m",))
     facts = input_checks.to_list_facts(evaluation_plans.to_scored(inputs, request=request), k=3)
     return {str(name): tuple(rest) for name, *rest in facts_of(facts)}
 

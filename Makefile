@@ -19,7 +19,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --requi
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
-.PHONY: help setup setup-test demo doctor test test-version test-versions test-cluster test-faults test-peers test-peers-torch test-versions lint types unit pytest format docs bench bench-peers lock clean
+.PHONY: help setup setup-test demo doctor test test-version test-versions test-cluster test-faults test-peers test-peers-torch test-versions lint types unit pytest format docs site notebooks bench bench-peers lock clean
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
@@ -157,6 +157,13 @@ format: setup-test  ## Let ruff rewrite what it can
 docs: setup-test  ## Regenerate the pages that are made from the code
 	@$(IN_VENV) docs/generate.py $(ARGS)
 
+site: $(VENV)-docs/.has-peers  ## Build the documentation as a site into build/site; warnings are errors
+	@echo "==> mkdocs"
+	@NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict $(ARGS) && echo "==> build/site/index.html"
+
+notebooks: setup-test  ## Run the notebooks of docs, and store what they show; ARGS=quickstart for one
+	@$(IN_VENV) -m tests.support.notebooks $(ARGS)
+
 bench: setup-test  ## Time the whole evaluation against its floor, on 10 million rows
 	@$(IN_VENV) -m benchmarks.bench $(ARGS)
 
@@ -188,6 +195,7 @@ lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS
 	  $(COMPILE) $(ARGS) --extra java --extra spark --output-file requirements/spark-$$spark.txt pyproject.toml requirements/spark-$$spark.in; \
 	done
 	@$(COMPILE) $(ARGS) --output-file requirements/test-peers.txt requirements/test-peers.in
+	@$(COMPILE) $(ARGS) --output-file requirements/docs.txt requirements/docs.in
 	@$(COMPILE) $(ARGS) --override requirements/test-peers-torch-overrides.in --output-file requirements/test-peers-torch.txt requirements/test-peers-torch.in
 
 $(VENV)-lock/.made:
@@ -196,5 +204,5 @@ $(VENV)-lock/.made:
 	@touch $@
 
 clean:  ## Remove the environments and everything that was generated; fetched files stay in the cache
-	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-test-peers-torch $(SPARKS:%=$(VENV)-spark-%) $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-test-peers-torch $(VENV)-docs $(SPARKS:%=$(VENV)-spark-%) $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

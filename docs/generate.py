@@ -1,4 +1,4 @@
-"""Write the pages that are made from the code: ``docs/measures.md``, ``docs/tables.md`` and ``docs/presets.md``.
+"""Write the pages that are made from the code: measures, tables, presets and configuration.
 
 ``python docs/generate.py`` writes them; ``--check`` only says whether they are current.
 """
@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from config_reference import configuration_page
 
 from rankeval_spark import schemas
 from rankeval_spark.config import PRESETS
@@ -257,6 +259,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "measures.md": measures_page,
     "tables.md": tables_page,
     "presets.md": presets_page,
+    "configuration.md": configuration_page,
 }
 
 

@@ -40,8 +40,8 @@ class Schema:
 
 
 _SLICE_VALUE: Final = (
-    "slice_values as text, joined by *; '' for the slice 'all'. NULL is written (unknown), and a value that could be "
-    "misread is in double quotes"
+    "slice_values joined by * as text, with (unknown) for NULL and double quotes around a value that could be misread; "
+    "'' for the slice 'all'"
 )
 
 
@@ -138,18 +138,19 @@ RUNS: Final = Schema(
         Field(
             "inputs",
             "array<struct<name:string,location:string,format:string,version:bigint,n_rows:bigint>>",
-            "Inputs with the Delta version that was read and the number of rows",
+            "Inputs that were read: name, place, format, Delta version (NULL: no Delta table) and number of rows",
         ),
         Field(
             "input_columns",
             "map<string,string>",
             "Columns and types of each input's table, such as 'user_id string, day date'",
         ),
+        Field("policies", "map<string,string>", "Value of every policy of the run"),
         Field(
             "measures",
-            "array<struct<measure:string,k:int,column:string,definition:string>>",
-            "Requested measures: name, cutoff (0 = whole list), column in user_metrics (NULL: none), and the full "
-            "definition with options, policies and the rule of a group of items",
+            "array<struct<measure:string,k:int,column:string,name:string,options:map<string,string>,group_rule:string>>",
+            "Requested measures: name in the tables, cutoff (0 = whole list), column in user_metrics (NULL: none), "
+            "canonical name, value of every option, and which items its item group has (NULL: all items)",
         ),
         Field("table_versions", "map<string,bigint>", "Published Delta version of every table"),
         Field("timings", "map<string,double>", "Seconds of each stage"),
@@ -189,7 +190,8 @@ LISTS: Final = Schema(
         Field(
             C.IS_OUT_OF_ORDER,
             "boolean",
-            "True if a lower score has a better rank in the log; NULL as has_rank_gaps, and without scores",
+            "True if a lower score has a better rank in the log; NULL where has_rank_gaps is NULL, and without "
+            "scores in the log",
         ),
     ),
 )
@@ -208,7 +210,7 @@ USER_METRICS: Final = Schema(
         Field(
             C.N_RECOMMENDED,
             "int",
-            "Recommended items at ranks up to k, with rank_gaps 'keep' also empty ranks; 0 = no list",
+            "Recommended items at ranks up to k, and empty ranks where rank_gaps is 'keep'; 0 = no list",
             nullable=False,
         ),
         Field(C.N_HITS, "int", "Recommended items at ranks up to k with gain >= 1", nullable=False),
@@ -270,7 +272,8 @@ METRICS: Final = Schema(
         Field(
             "ci_method",
             "string",
-            "Method of the interval: t, wilson, delta (ratio of sums, mean over lists), bootstrap, jackknife or none",
+            "Method of the interval: t, wilson, delta (for ratios of sums and means over lists), bootstrap, jackknife "
+            "or none",
             nullable=False,
         ),
     ),
@@ -283,12 +286,12 @@ GROUP_METRICS: Final = Schema(
     (
         *_RUN,
         _key(C.MODEL_ID, "string", "Model"),
-        _key(C.SLICE, "string", "Segment or crossing whose groups are compared; for ItemMAD the slice of users"),
+        _key(C.SLICE, "string", "Segment or crossing whose groups are compared, or the slice of users for ItemMAD"),
         _key(C.SLICE_VALUE, "string", _SLICE_VALUE),
         _key(
             C.SLICE_VALUES,
             "array<string>",
-            "Segment values: for WorstGroup of that group, for ItemMAD of the slice, else empty",
+            "Segment values of the worst group for WorstGroup and of the slice for ItemMAD, else empty",
         ),
         _key(
             C.MEASURE,
@@ -300,7 +303,7 @@ GROUP_METRICS: Final = Schema(
         Field(
             "n_users",
             "bigint",
-            "Users of the compared groups; for WorstGroup of that group, for ItemMAD of the smallest group",
+            "Users of the compared groups, of the worst group for WorstGroup and of the smallest group for ItemMAD",
             nullable=False,
         ),
         Field(C.N_LISTS, "bigint", "Lists of these users for which the measure is defined"),
@@ -344,8 +347,8 @@ COMPARISONS: Final = Schema(
         Field(
             "ci_low",
             "double",
-            "Lower end of the confidence interval of delta: for bootstrap and tukey their own, for other tests that of "
-            "t; NULL for randomized_tukey",
+            "Lower end of the confidence interval of delta, of the test for bootstrap and tukey and of t for the "
+            "others; NULL for randomized_tukey",
         ),
         Field("ci_high", "double", "Upper end of the confidence interval of delta"),
         Field("ci_level", "double", "Nominal coverage of the intervals, such as 0.95", nullable=False),
@@ -370,13 +373,13 @@ COMPARISONS: Final = Schema(
         Field(
             "method",
             "string",
-            "How p_value was computed: t, delta (ratio of sums, or means over lists), exact (all signs), equal (equal "
+            "Method of p_value: t, delta (for ratios of sums and means over lists), exact (all signs), equal (equal "
             "differences), monte_carlo, wilcox, pratt, binomial or studentized_range",
             nullable=False,
         ),
         Field("replicates", "int", "Random draws of the test; NULL where it needs none"),
         Field("seed", "bigint", "Seed of the random draws; NULL where the test needs none"),
-        Field("p_value", "double", "Two-sided p-value; NULL where there is none, see reason"),
+        Field("p_value", "double", "Two-sided p-value; NULL where reason says why there is none"),
         Field("p_adjusted", "double", "p_value corrected for the number of tests in the family"),
         Field("correction", "string", "Correction: holm, bonferroni, benjamini-hochberg or none", nullable=False),
         Field("family_size", "bigint", "Number of p-values in the family: all of this test in the run", nullable=False),

@@ -137,7 +137,7 @@ def can_be_seen(request: Request) -> bool:
 def with_model_names(inputs: InputFrames, request: Request) -> InputFrames:
     """Look up which models the log names, where none are expected: one job that reads one column.
 
-    A model none of whose rows can be used is one of them: it has a list for nobody, and its users are missing.
+    A model none of whose rows can be used is one of them: it has no list, and all of its users are missing.
     """
     if request.models is not None or not inputs.has_model_id:
         return inputs
@@ -147,7 +147,7 @@ def with_model_names(inputs: InputFrames, request: Request) -> InputFrames:
 
 def computed_facts(*frames: DataFrame) -> list[Fact]:
     """Compute facts of the checks: some thirty rows."""
-    return [check_rows.whole(Fact(*row)) for row in input_checks.union(*frames).collect()]
+    return [check_rows.joined_fact(Fact(*row)) for row in input_checks.union(*frames).collect()]
 
 
 def row_facts(inputs: InputFrames, request: Request, seen: SeenInputs | None = None) -> list[DataFrame]:
@@ -218,7 +218,7 @@ def _counted(tallies: Iterable[Tally]) -> list[Fact]:
 
 
 def unreadable_of(items: DataFrame) -> str | None:
-    """Name the column that tells whether a cell of the row could not be read; None where every one could."""
+    """Name the column that is true where a cell of the row could not be read; None where every one could."""
     return IS_UNPARSABLE if IS_UNPARSABLE in items.columns else None
 
 

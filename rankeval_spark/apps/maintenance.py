@@ -11,7 +11,7 @@ from rankeval_spark import __version__
 from rankeval_spark.apps.progress import Progress, Silent, Steps
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import ResultsStore
-from rankeval_spark.results.maintenance.maintenance import ALL, Compacted, Deleted, Staged
+from rankeval_spark.results.maintenance.maintenance import ALL, Compacted, DeletedNights, Staged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +67,7 @@ class Maintained:
     ----------
     staging : Staged or None
         Folders that were removed, and those of live runs.
-    deleted : Deleted or None
+    deleted : DeletedNights or None
         Nights whose rows of single users are gone.
     erased : mapping
         Rows of each table that named the user.
@@ -78,7 +78,7 @@ class Maintained:
     """
 
     staging: Staged | None = None
-    deleted: Deleted | None = None
+    deleted: DeletedNights | None = None
     erased: Mapping[str, int] = field(default_factory=dict)
     compacted: dict[str, Compacted] = field(default_factory=dict)
     unneeded: dict[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a long run tells of itself while it works, and the seconds each stage took."""
+"""What a long run reports while it works, and the seconds each stage took."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Nobody listens."""
+    """A listener that shows nothing."""
 
     def say(self, text: str) -> None:
         """Do nothing."""

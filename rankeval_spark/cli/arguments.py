@@ -100,9 +100,8 @@ def backfill(  # noqa: PLR0913, PLR0917 - the options of the command
     """Evaluate several dates, in any order; one that fails does not stop the others."""
     from rankeval_spark.cli.commands import run_dates  # noqa: PLC0415 - imports pyspark
 
-    run_dates.backfill_command(
-        config, first, last, date_ or [], overrides or [], sample_share=sample_users, only_missing=missing
-    )
+    written = run_dates.WrittenDates(first, last, date_ or [])
+    run_dates.backfill_command(config, overrides or [], written, sample_share=sample_users, only_missing=missing)
 
 
 @_command(
@@ -278,7 +277,7 @@ def score(
     """Score the published lists of past dates with further measures."""
     from rankeval_spark.cli import scoring  # noqa: PLC0415 - imports pyspark
 
-    scoring.score(results, measures, date_ or [], evaluation)
+    scoring.score_command(results, measures, date_ or [], evaluation)
 
 
 @_command("rankeval reproduce /data/results --run-id 20260103T041500-1a2b3c4d")

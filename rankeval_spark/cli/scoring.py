@@ -14,7 +14,7 @@ from rankeval_spark.measures import MeasureSet
 from rankeval_spark.results import results_of
 
 
-def score(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None) -> None:
+def score_command(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None) -> None:
     """Add measures to published dates and show their means."""
     asked = MeasureSet.parse(measures, where="--measures")
     days = [parse_date(text, where="--date") for text in dates]
@@ -28,4 +28,4 @@ def score(root: str, measures: Sequence[str], dates: Sequence[str], evaluation: 
         with progress(f"{name} {day}") as listener:
             score_night(spark, root, night, asked, progress=listener)
         rows = selected_rows(results_of(spark, root), RowSelection(str(day), name, (), asked.labels, (), asked.ks))
-        out.print(tables.leaderboard(rows, f"{name}, {day}"))
+        out.print(tables.leaderboard(rows, f"{name}, {day}", width=out.width))

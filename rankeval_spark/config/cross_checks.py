@@ -58,7 +58,7 @@ def measure_faults(item_slices: Sequence[str], keys: Keys) -> list[Fault]:
     if not _has(_OF_MEASURES, keys):
         return []
     try:
-        measures = measures_of({**keys, "item_slices": item_slices})
+        measures = requested_measures({**keys, "item_slices": item_slices})
     except ConfigError as error:  # the measures themselves are valid, so the fault is in the item slices
         return [replace(fault, where="") for fault in error.faults]
     faults = []
@@ -110,7 +110,9 @@ def comparison_faults(comparisons: object, keys: Keys) -> list[Fault]:
     if "models" in keys and isinstance(baseline, str):
         faults += [replace(fault, where=".baseline") for fault in inference.baseline_faults(baseline, keys["models"])]
     if _has(_OF_ALL_MEASURES, keys):
-        faults += [replace(fault, where="/measures") for fault in inference.measure_faults(measures_of(keys))]
+        faults += [
+            replace(fault, where="/measures") for fault in inference.comparison_measure_faults(requested_measures(keys))
+        ]
     return faults
 
 
@@ -118,7 +120,7 @@ def gate_faults(gate: Gate, keys: Keys) -> list[Fault]:
     """Find rules about a measure, slice, baseline or model that the evaluation does not have; called at each gate."""
     faults = []
     if _has(_OF_ALL_MEASURES, keys):
-        faults += gating.gate_measure_faults(gate, keys["preset"], measures_of(keys))
+        faults += gating.gate_measure_faults(gate, keys["preset"], requested_measures(keys))
     if "slices" in keys:
         faults += gating.gate_slice_faults(gate, [C.CROSSING.join(one) for one in keys["slices"]])
     if "comparisons" in keys:
@@ -129,7 +131,7 @@ def gate_faults(gate: Gate, keys: Keys) -> list[Fault]:
     return faults
 
 
-def measures_of(keys: Keys) -> MeasureSet:
+def requested_measures(keys: Keys) -> MeasureSet:
     """Every measure at every requested cutoff, each once, in order of first mention, then in item slices."""
     defaults = options_of(keys["preset"])
     whole = measure_selection.measure_set(keys["measures"], keys["cutoffs"], defaults=defaults)

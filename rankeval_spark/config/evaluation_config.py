@@ -35,7 +35,7 @@ from rankeval_spark.config.sections.base import (
     Number,
     Whole,
     fault_error,
-    refuse,
+    refuse_faults,
     repeated_faults,
     some_models_once,
     with_faults,
@@ -80,7 +80,7 @@ def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - a file can hold anything
 
 
 def _measure(text: str, info: ValidationInfo) -> str:
-    refuse(measure_selection.check(text, defaults=options_of(info.data.get("preset"))))
+    refuse_faults(measure_selection.check(text, defaults=options_of(info.data.get("preset"))))
     return text
 
 
@@ -91,7 +91,7 @@ def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold 
         for index, name in enumerate(names)
         for expected in _segment_name_faults(name, names[:index])
     ]
-    refuse(faults if names else [Fault("", "an empty list", "one or more segment names")])
+    refuse_faults(faults if names else [Fault("", "an empty list", "one or more segment names")])
     return names
 
 
@@ -143,7 +143,7 @@ SettingValue = Annotated[str, PlainValidator(_setting), WithJsonSchema({"type": 
 
 
 def _gate(gate: Gate, info: ValidationInfo) -> Gate:
-    refuse(cross_checks.gate_faults(gate, info.data))
+    refuse_faults(cross_checks.gate_faults(gate, info.data))
     return gate
 
 
@@ -203,7 +203,7 @@ class SparkConfig(Model):
         ]
         faults += [_secret_fault(key) for key, value in settings.items() if redaction.is_written_out(key, value)]
         shown = [key for key, value in settings.items() if redaction.is_reference(value) and is_shown(key)]
-        refuse([*faults, *(_shown_fault(key, settings[key]) for key in shown)])
+        refuse_faults([*faults, *(_shown_fault(key, settings[key]) for key in shown)])
         return settings
 
     def resolved_settings(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -281,7 +281,7 @@ class EvaluationConfig(Model):
     @field_validator("cutoffs")
     @classmethod
     def _cutoffs_once(cls, cutoffs: tuple[int | str, ...]) -> tuple[int | str, ...]:
-        refuse(repeated_faults(cutoffs, "cutoff"))
+        refuse_faults(repeated_faults(cutoffs, "cutoff"))
         return cutoffs
 
     @field_validator("policies")
@@ -289,13 +289,13 @@ class EvaluationConfig(Model):
     def _policies_fit(cls, policies: Policies, info: ValidationInfo) -> Policies:
         gaps = rank_gap_faults(policies, info.data.get("preset"))
         faults = [replace(fault, where=".rank_gaps") for fault in gaps]
-        refuse([*faults, *cross_checks.policy_faults(policies, info.data)])
+        refuse_faults([*faults, *cross_checks.policy_faults(policies, info.data)])
         return policies
 
     @field_validator("slices")
     @classmethod
     def _slices_once(cls, slices: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-        refuse(repeated_faults([C.CROSSING.join(sorted(names)) for names in slices], "slice"))
+        refuse_faults(repeated_faults([C.CROSSING.join(sorted(names)) for names in slices], "slice"))
         return slices
 
     # The validators below read several keys. Each is attached to the last key that it reads, and skips its check if
@@ -316,13 +316,13 @@ class EvaluationConfig(Model):
     @field_validator("bands")
     @classmethod
     def _bands_and_slices_have_their_inputs(cls, bands: Mapping[str, Band], info: ValidationInfo) -> Mapping[str, Band]:
-        refuse(cross_checks.segment_faults(bands, info.data))
+        refuse_faults(cross_checks.segment_faults(bands, info.data))
         return bands
 
     @field_validator("item_slices")
     @classmethod
     def _measures_have_what_they_need(cls, item_slices: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        refuse(repeated_faults(item_slices, "item slice") or cross_checks.measure_faults(item_slices, info.data))
+        refuse_faults(repeated_faults(item_slices, "item slice") or cross_checks.measure_faults(item_slices, info.data))
         return item_slices
 
     @field_validator("comparisons", mode="wrap")
@@ -338,12 +338,12 @@ class EvaluationConfig(Model):
             comparisons: Comparisons | None = handler(value)
         except ValidationError as error:
             raise with_faults(error, faults) from None
-        refuse(faults)
+        refuse_faults(faults)
         return comparisons
 
     def measure_set(self) -> MeasureSet:
         """Return every measure at every requested cutoff, each once, in order of first mention, then in item slices."""
-        return cross_checks.measures_of(dict(self))
+        return cross_checks.requested_measures(dict(self))
 
     def segment_names(self) -> tuple[str, ...]:
         """Return the segment columns to read: those of `inputs.segments.columns`, then other segments of `slices`.

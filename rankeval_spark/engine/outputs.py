@@ -16,7 +16,7 @@ from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregat
 from rankeval_spark.engine.aggregation.slices import PACKED, USER_HASH, encoded, segment_columns, unpacked
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import hashes_of
-from rankeval_spark.engine.comparisons.value_cubes import Values
+from rankeval_spark.engine.comparisons.value_cubes import ListValues
 from rankeval_spark.engine.scoring.population import IS_EVALUATED, Members, members_of
 from rankeval_spark.engine.scoring.scorer import COUNTS, Scored, Scorer, n_empty
 
@@ -97,15 +97,15 @@ class Scoring:
         pa.RecordBatch
             Rows of ``comparison_state.PARTIAL``.
         """
-        yield from aggregator.aggregate_lists(self._values_of(part, aggregator.asked.stored) for part in parts)
+        yield from aggregator.aggregate_lists(self._values_of(part, aggregator.requested.stored) for part in parts)
 
-    def _values_of(self, part: Mapping[str, pa.Array], columns: Sequence[str]) -> Values:
+    def _values_of(self, part: Mapping[str, pa.Array], columns: Sequence[str]) -> ListValues:
         """Score the lists of the population."""
         scored, members = self._scored(part)
         names = [name for name in (C.MODEL_ID, C.USER_ID, PACKED) if name in part]
         table = pa.Table.from_pydict({name: part[name] for name in names}).filter(to_arrow(members.is_evaluated))
         values = np.stack([scored.values[name][members.is_evaluated] for name in columns], axis=-1)
-        return Values(table.append_column(USER_HASH, to_arrow(hashes_of(table[C.USER_ID]))), values)
+        return ListValues(table.append_column(USER_HASH, to_arrow(hashes_of(table[C.USER_ID]))), values)
 
     def to_scored_rows(self, lists: Mapping[str, pa.Array], *, has_partials: bool) -> pa.RecordBatch:
         """Score lists: a row per list and cutoff.

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from typing_extensions import override
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import columns as C
 from rankeval_spark.config.sections.check_thresholds import Checks
-from rankeval_spark.errors import ConfigError, Fault, InputError
+from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.evaluation import Evaluation, no_comparisons
 from rankeval_spark.in_process.checks.input_checks import to_checks
 from rankeval_spark.in_process.exposure.all_lists import to_exposures
@@ -23,11 +23,10 @@ from rankeval_spark.in_process.result_tables.leaderboard import to_leaderboard
 from rankeval_spark.in_process.result_tables.mean_metrics import to_metrics
 from rankeval_spark.in_process.result_tables.paired_comparisons import to_comparisons
 from rankeval_spark.in_process.rows.assembly import Usable
-from rankeval_spark.inputs.arrow.input_tables import Source, Tables
+from rankeval_spark.inputs.arrow.input_tables import Tables
 from rankeval_spark.inputs.arrow.memory_limit import refuse_large
 from rankeval_spark.inputs.arrow.reading import to_source
-from rankeval_spark.inputs.input_columns import check_id_types, refuse_missing, segments_schema
-from rankeval_spark.result_rows.check_rows import Fact
+from rankeval_spark.inputs.input_columns import read_given, refuse_missing
 from rankeval_spark.result_rows.groups.gap_rows import to_gaps
 from rankeval_spark.result_rows.groups.group_rows import to_group_table
 
@@ -56,8 +55,8 @@ def evaluate_in_process(
     if threads is not None and (type(threads) is not int or threads < 1):
         raise ConfigError(Fault("evaluate(threads=)", repr(threads), "a whole number of at least 1"))
     refuse_large(frames)
-    tables = _tables(frames, request, ranks_from=ranks_from)
-    check_id_types(tables.all(), is_call=True)
+    read = partial(to_source, ranks_from=ranks_from)
+    tables = Tables(**read_given(frames, request, read, expected="a table"))
     refuse_missing({one.name: one.given for one in tables.all()}, request)
     return ArrowEvaluation(request, Usable(tables, request, threads or os.cpu_count() or 1))
 
@@ -111,7 +110,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @cached_property
     @override
     def checks(self) -> pa.Table:
-        facts = [Fact(**fact) for fact in self.usable.segments_and_facts[1]]
+        facts = self.usable.segments_and_facts[1]
         return to_checks(self.usable.tables, self._scored, self.request, Checks(), facts)
 
     @override
@@ -151,28 +150,3 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     def _users(self) -> pa.Table:
         """One row per (model, user, k); made only where aggregates are not made of lists at once."""
         return self._averaged
-
-
-def _tables(frames: Mapping[str, object], request: Request, *, ranks_from: int) -> Tables:
-    """Bring the inputs into canonical columns; what is wrong with all of them is reported at once."""
-    names = tuple(name for name in request.segments if name not in request.absent)
-    read = {
-        "recommendations": partial(to_source, schema=schemas.RECOMMENDATIONS),
-        "held_out": partial(to_source, schema=schemas.HELD_OUT),
-        "segments": partial(to_source, schema=segments_schema(names, numbers=request.bands)),
-        "train": partial(to_source, schema=schemas.TRAIN),
-        "items": partial(to_source, schema=schemas.ITEMS),
-    }
-    faults: list[Fault] = []
-    found: dict[str, Source] = {}
-    for name, frame in frames.items():
-        if frame is None and name in {"recommendations", "held_out"}:
-            faults.append(Fault(f"evaluate({name}=)", "None", "a table"))
-        elif frame is not None:
-            try:
-                found[name] = read[name](name, frame, ranks_from=ranks_from)
-            except InputError as error:
-                faults.extend(error.faults)
-    if faults:
-        raise InputError(*faults)
-    return Tables(**found)

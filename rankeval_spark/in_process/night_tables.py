@@ -105,7 +105,7 @@ class NightTables:
                 scored = pa.Table.from_batches([batch])
                 partials = _partials(batch) if has_partials else None
                 add_users(with_text_ids(scored_rows.keep_population(scored, request)))
-                yield _Part(list_checks.rows_of(scored, request), partials, scored if are_kept else None)
+                yield _Part(list_checks.counted_rows(scored, request), partials, scored if are_kept else None)
             done.add(sum(batch.num_rows for batch in rows))
 
         self._parts = self.usable.user_rows.run(lambda job: lambda rows: on_bucket(job, rows))
@@ -114,7 +114,7 @@ class NightTables:
         """Count what the checks ask of the lists."""
         checked = [part.checked for part in self._parts]
         if not checked:  # the columns are there without a row too
-            checked = [list_checks.rows_of(scored_rows.to_scored(self.usable.user_rows), self._request)]
+            checked = [list_checks.counted_rows(scored_rows.to_scored(self.usable.user_rows), self._request)]
         return list_checks.list_facts(pa.concat_tables(checked), self._request)
 
     @cached_property

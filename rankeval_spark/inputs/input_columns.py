@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest
 from rankeval_spark.schemas import Field, Schema
 
@@ -42,6 +42,9 @@ class HasIds(Protocol):
         """Type of each id, ``string`` or ``bigint``, by canonical column."""
 
 
+Read = TypeVar("Read", bound=HasIds)
+
+
 def segments_schema(names: tuple[str, ...], *, numbers: Collection[str] = ()) -> Schema:
     """Return the schema of the segments input: ``user_id``, and one column of text or numbers per segment."""
     user = Field(C.USER_ID, "string", "User", nullable=False)
@@ -50,6 +53,53 @@ def segments_schema(names: tuple[str, ...], *, numbers: Collection[str] = ()) ->
         for name in names
     )
     return Schema("segments", "one user", (C.USER_ID,), (user, *segments))
+
+
+def input_schemas(segments: tuple[str, ...], *, numbers: Collection[str] = ()) -> dict[str, Schema]:
+    """Return the schema of every input by its name; ``numbers`` are the segments that become bands."""
+    others = {
+        schema.name: schema for schema in (schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS)
+    }
+    return {**others, "segments": segments_schema(segments, numbers=numbers)}
+
+
+def read_given(
+    frames: Mapping[str, object], request: Request, read: Callable[[str, object, Schema], Read], *, expected: str
+) -> dict[str, Read]:
+    """Read the inputs of a call of ``evaluate``, by their names; what is wrong with all of them is reported at once.
+
+    Parameters
+    ----------
+    frames : mapping
+        Each input; None where it is not given.
+    read : callable
+        Brings an input, by its name, into the columns of a schema.
+    expected : str
+        What an input is, for messages.
+
+    Raises
+    ------
+    InputError
+        An input is missing or cannot be read.
+    ChecksFailedError
+        As :func:`check_id_types`.
+    """
+    names = tuple(name for name in request.segments if name not in request.absent)
+    by_name = input_schemas(names, numbers=request.bands)
+    faults: list[Fault] = []
+    found: dict[str, Read] = {}
+    for name, frame in frames.items():
+        if frame is None and name in (LOG, HELD_OUT):
+            faults.append(Fault(f"evaluate({name}=)", "None", expected))
+        elif frame is not None:
+            try:
+                found[name] = read(name, frame, by_name[name])
+            except InputError as error:
+                faults.extend(error.faults)
+    if faults:
+        raise InputError(*faults)
+    check_id_types(list(found.values()), is_call=True)
+    return found
 
 
 def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = "") -> Fault:

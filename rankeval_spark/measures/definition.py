@@ -60,14 +60,14 @@ class Cutoff:
 
 
 @dataclass(frozen=True)
-class Rule:
+class OptionRule:
     """A combination of options that has no meaning."""
 
     text: str  # what holds instead, as the user reads it
     is_broken: Callable[[Options], bool]  # whether a full set of options breaks the rule
 
 
-def only_with(option: str, default: OptionValue, other: str, *values: str) -> Rule:
+def only_with(option: str, default: OptionValue, other: str, *values: str) -> OptionRule:
     """Refuse an option that has no effect, unless another option has one of some values.
 
     Examples
@@ -77,7 +77,7 @@ def only_with(option: str, default: OptionValue, other: str, *values: str) -> Ru
     ("days only with stat='share'", True, False)
     """
     allowed = " and ".join(map(option_text, values))
-    return Rule(
+    return OptionRule(
         f"{option} only with {other}={allowed}",
         lambda options: options[option] != default and options[other] not in values,
     )
@@ -109,7 +109,7 @@ class Aggregation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ties:
+class TieHandling:
     """What a measure can do about tied items."""
 
     # Whether the kernel gives the mean over all orders of tied items for lists of
@@ -121,13 +121,13 @@ class Ties:
     bounded_by_gains: OfOptions[bool] = lambda group=None, **_: group is None
 
 
-MEAN_OVER_TIES: Final = Ties(has_mean=True)
+MEAN_OVER_TIES: Final = TieHandling(has_mean=True)
 """The mean over all orders of tied items is known, and their gains bound the value."""
 
-ANY_ORDER_OF_TIES: Final = Ties(bounded_by_gains=True)
+ANY_ORDER_OF_TIES: Final = TieHandling(bounded_by_gains=True)
 """No order of tied items changes the value."""
 
-NOT_BOUNDED_BY_GAINS: Final = Ties(bounded_by_gains=False)
+NOT_BOUNDED_BY_GAINS: Final = TieHandling(bounded_by_gains=False)
 """The order of tied items matters, and not by their gains."""
 
 
@@ -153,7 +153,7 @@ class Definition:
     # Other names that are read, each with the options it implies
     aliases: Mapping[str, Options] = field(default_factory=dict)
     cutoff: Cutoff = Cutoff("optional")  # whether a cutoff is required, optional or forbidden
-    rules: tuple[Rule, ...] = ()  # combinations of options that are refused
+    rules: tuple[OptionRule, ...] = ()  # combinations of options that are refused
     # Facts that the kernel reads beyond ranks and gains, such as :data:`columns.HIT_SCORES`; see :mod:`required_facts`.
     # They are collected only where a requested measure needs them.
     needs: OfOptions[tuple[str, ...]] = ()
@@ -162,7 +162,7 @@ class Definition:
     # See the classes above
     naming: Naming = Naming()
     aggregation: Aggregation = Aggregation()
-    ties: Ties = Ties()
+    ties: TieHandling = TieHandling()
     restrictions: Restrictions = Restrictions()
 
     def __call__(self, kernel: K) -> K:

@@ -42,7 +42,7 @@ class GroupStatistic:
 
         Examples
         --------
-        >>> find("GroupGap").way
+        >>> find_statistic("GroupGap").way
         'with slices the table group_metrics has it of every measure, as GroupGap(nDCG); docs/slices.md'
         """
         return (
@@ -102,19 +102,19 @@ ALL: Final = (
 )
 
 
-def find(text: str) -> GroupStatistic | None:
+def find_statistic(text: str) -> GroupStatistic | None:
     """Look one up, in any case, with a measure in brackets and a cutoff or without; None where there is none.
 
     Examples
     --------
-    >>> find("groupgap(nDCG)@10").name, find("nDCG")
+    >>> find_statistic("groupgap(nDCG)@10").name, find_statistic("nDCG")
     ('GroupGap', None)
     """
     name = text.partition("(")[0].partition("@")[0].strip().casefold()
     return next((one for one in ALL if one.name.casefold() == name), None)
 
 
-def names() -> tuple[str, ...]:
+def statistic_names() -> tuple[str, ...]:
     """Names of all of them."""
     return tuple(one.name for one in ALL)
 
@@ -139,7 +139,7 @@ def parts_of(text: str) -> tuple[str, str] | None:
     (('GroupGap', 'ndcg'), None)
     """
     found = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*(?:@.*)?", text, re.DOTALL)
-    statistic = find(found[1]) if found else None
+    statistic = find_statistic(found[1]) if found else None
     return None if found is None or statistic is None else (statistic.name, found[2].strip())
 
 

@@ -31,9 +31,6 @@ RULES: Final = {
 
 RULE_OF_CATEGORIES: Final = "category of inputs.items"
 
-OF_GROUP: Final = "; group: "
-"""Between a recorded definition and the rule of its group."""
-
 MAX_GROUPS: Final = 62
 """Groups of one run: as many bits as a whole number of 64 bits holds without its sign, and one to spare."""
 

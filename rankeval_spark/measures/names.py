@@ -23,7 +23,7 @@ from rankeval_spark.measures.shared_options import AGG, GROUP, JUDGED_ONLY, MODE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rankeval_spark.measures.definition import Link, Rule
+    from rankeval_spark.measures.definition import Link, OptionRule
     from rankeval_spark.measures.entry import Entry
     from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.registry import Match
@@ -32,6 +32,9 @@ MAX_CUTOFF: Final = 10_000
 """Largest cutoff that is read."""
 
 _AS_DEFINED: Final[Mapping[str, Mapping[str, OptionValue]]] = MappingProxyType({})
+
+_RECORDED: Final = "runs.measures"
+"""Place of measures that a run recorded, for messages."""
 
 _GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
 _NAME = re.compile(r"\s*(?P<name>[^\s()@]+)\s*(?:\((?P<options>.*)\)\s*)?(?:@(?P<cutoff>.*))?", re.DOTALL)
@@ -94,6 +97,28 @@ class Measure:
         inside = ",".join(f"{option}={option_text(value)}" for option, value in options.items() if value is not None)
         return cls.parse(with_cutoff(f"{name}({inside})", k), where="Measure.of")
 
+    @classmethod
+    def recorded(cls, name: str, options: Mapping[str, str], k: int) -> Measure:
+        """Make a measure of what is recorded of it: its name, its :attr:`recorded_options` and its cutoff.
+
+        Raises
+        ------
+        UnknownMeasureError, ConfigError
+            As :meth:`parse`, at ``runs.measures``: another version recorded it.
+
+        Examples
+        --------
+        >>> str(Measure.recorded("P", {"rel": "2", "denom": "k"}, 5))
+        'P(rel=2)@5'
+        """
+        match = registry.find(name)
+        if match is None:
+            raise UnknownMeasureError(_unknown(name, _RECORDED))
+        reader = _Reader(f"{_RECORDED}, {name}", match, {})
+        texts = {option.name for option in match.entry.options if option.takes_text}
+        pairs = [(one, option_text(value) if one in texts else value) for one, value in options.items()]
+        return reader.measure(pairs, [] if k == WHOLE_LIST else [str(k)])
+
     @property
     def entry(self) -> Entry:
         """What the registry knows of the measure."""
@@ -103,6 +128,21 @@ class Measure:
     def options(self) -> Mapping[str, OptionValue]:
         """Value of every option, ``rel`` first and then by name."""
         return MappingProxyType(dict(self._options))
+
+    @property
+    def recorded_options(self) -> Mapping[str, str]:
+        """Every option that has a value, as text without quotes.
+
+        Examples
+        --------
+        >>> Measure.parse("P@5").recorded_options
+        {'rel': '1', 'agg': 'macro', 'denom': 'k'}
+        """
+        return {
+            name: value if isinstance(value, str) else option_text(value)
+            for name, value in self._options
+            if value is not None
+        }
 
     @property
     def label(self) -> str:
@@ -291,8 +331,11 @@ class _Reader:
         self.faults: list[Fault] = []
 
     def read(self, options_text: str, cutoff_text: str | None) -> Measure:
-        pairs = self._pairs(options_text)
         after_at = [text.strip() for text in (self.match.cutoff, cutoff_text) if text is not None]
+        return self.measure(self._pairs(options_text), after_at)
+
+    def measure(self, pairs: list[tuple[str, str]], after_at: list[str]) -> Measure:
+        """Make the measure of its options and of what follows ``@``."""
         after_at_option = self.entry.definition.naming.after_at
         if after_at_option:
             pairs += [(after_at_option, text) for text in after_at]
@@ -346,7 +389,7 @@ class _Reader:
             self.faults.append(self._fault(f"cutoff {texts[0]!r}", f"a whole number from 1 to {MAX_CUTOFF}", fix))
         return int(texts[0]) if is_number else WHOLE_LIST
 
-    def _broken_rules(self, options: Mapping[str, OptionValue]) -> list[Rule]:
+    def _broken_rules(self, options: Mapping[str, OptionValue]) -> list[OptionRule]:
         return [rule for rule in self.entry.definition.rules if rule.is_broken(options)]
 
     def _left_out(self, options: Mapping[str, OptionValue]) -> list[Option]:
@@ -383,12 +426,12 @@ class _Reader:
 
 def _unknown(name: str, where: str) -> Fault:
     """Say how to obtain a number of several groups, or suggest the nearest name."""
-    other = group_statistics.find(name)
+    other = group_statistics.find_statistic(name)
     if other is not None:
         found = f"{other.name!r}, which is not requested as a measure"
         return Fault(where, found, "a measure of the lists of a model", other.fix)
     known = f"one of the {len(registry.names())} that 'rankeval measures' lists"
-    all_names = (*registry.all_names(), *group_statistics.names())
+    all_names = (*registry.all_names(), *group_statistics.statistic_names())
     return Fault(where, f"unknown measure {name!r}", known, nearest(name, all_names))
 
 

@@ -78,11 +78,11 @@ class Example:
     @property
     def expected(self) -> tuple[Fraction | float, ...]:
         """Value of each list: a fraction, a float where the expression holds a logarithm, NaN where undefined."""
-        return tuple(math.nan if value == UNDEFINED else evaluate(value) for value in self.values)
+        return tuple(math.nan if value == UNDEFINED else evaluate_expression(value) for value in self.values)
 
 
 @dataclass(frozen=True)
-class Page:
+class ExamplePage:
     """What the YAML file says of one measure."""
 
     notes: str
@@ -99,10 +99,10 @@ def examples_of(entry: Entry) -> tuple[Example, ...]:
     >>> first.measure, first.given, first.values, first.note
     ('P@5', '- 1 - 1 - (missed 1 1)', ('2/5',), '2 hits in the top 5')
     """
-    return page_of(entry).examples
+    return example_page_of(entry).examples
 
 
-def page_of(entry: Entry) -> Page:
+def example_page_of(entry: Entry) -> ExamplePage:
     """Return notes and worked examples of a measure; ValueError where its module's file does not have them."""
     pages = pages_of(entry.kernel.__module__)
     if entry.name not in pages:
@@ -112,7 +112,7 @@ def page_of(entry: Entry) -> Page:
 
 
 @cache
-def pages_of(module: str) -> Mapping[str, Page]:
+def pages_of(module: str) -> Mapping[str, ExamplePage]:
     """Read the file next to a module, given its dotted name: notes and examples by measure."""
     package, _, stem = module.rpartition(".")
     text = resources.files(package).joinpath(f"{stem}.yaml").read_text(encoding="utf-8")
@@ -127,8 +127,8 @@ def pages_of(module: str) -> Mapping[str, Page]:
     return pages
 
 
-def _page(written: Mapping[str, Any], named: Mapping[str, Given]) -> Page:
-    return Page(written["notes"].strip(), tuple(_example(one, named) for one in written["examples"]))
+def _page(written: Mapping[str, Any], named: Mapping[str, Given]) -> ExamplePage:
+    return ExamplePage(written["notes"].strip(), tuple(_example(one, named) for one in written["examples"]))
 
 
 def _example(written: Mapping[str, Any], named: Mapping[str, Given]) -> Example:
@@ -169,12 +169,12 @@ def _input(written: Any) -> Given:  # noqa: ANN401 - as the file has it
     return Ranking(**fields)
 
 
-def evaluate(expression: str) -> Fraction | float:
+def evaluate_expression(expression: str) -> Fraction | float:
     """Compute an arithmetic expression of numbers, ``+ - * / **``, ``ln``, ``log2`` and ``sqrt``.
 
     Examples
     --------
-    >>> evaluate("(1 + 2/4 + 3/5) / 3"), evaluate("1 / log2(4)")
+    >>> evaluate_expression("(1 + 2/4 + 3/5) / 3"), evaluate_expression("1 / log2(4)")
     (Fraction(7, 10), 0.5)
     """
     return _value(ast.parse(expression, mode="eval").body)

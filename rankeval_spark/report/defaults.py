@@ -71,12 +71,12 @@ def named(text: str, known: Sequence[MeasureKey], *, where: str = "measure") -> 
     raise ConfigError(Fault(where, repr(text), expected, nearest(text, written)))
 
 
-def headline(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> MeasureKey | None:
+def headline_measure(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> MeasureKey | None:
     """Choose the measure that is looked at first: of the first label that was requested, the cutoff nearest to 10.
 
     Examples
     --------
-    >>> headline([("P", 5), ("nDCG", 5), ("nDCG", 20)]), headline([("P", 5), ("nDCG", 5)], [("P", 5)])
+    >>> headline_measure([("P", 5), ("nDCG", 5), ("nDCG", 20)]), headline_measure([("P", 5), ("nDCG", 5)], [("P", 5)])
     (('nDCG', 5), ('P', 5))
     """
     candidates = [one for one in (requested or _usual_order(known)) if one in known]

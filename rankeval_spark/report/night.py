@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -11,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest
 from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.means import Marks
@@ -28,8 +28,6 @@ MOST_HEADLINES: Final = 6
 
 MOST_NIGHTS: Final = 60
 """Nights of a history."""
-
-_OF_A_DEFINITION: Final = re.compile(r"[(),;]\s*")
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,7 @@ class Night:
         """The measure that the eye meets first: that of the first gate, or the first one requested."""
         of_gates = [(row[C.MEASURE], row[C.K]) for row in sorted(self.gates, key=lambda row: row["gate"])]
         judged = next((one for one in of_gates if one in self.known), None)
-        return judged or defaults.headline(self.known, self.requested)
+        return judged or defaults.headline_measure(self.known, self.requested)
 
     @cached_property
     def headlines(self) -> list[MeasureKey]:
@@ -212,11 +210,10 @@ class Night:
     def _redefined(self, measure: MeasureKey) -> dict[date, str]:
         """Find the nights from which on the definition is another one."""
         found: dict[date, str] = {}
-        before: str | None = None
+        before: RecordedDefinition | None = None
         for day, run in self._nights.items():
-            of_measure = [one for one in run["measures"] or () if (one["measure"], one["k"]) == measure]
-            if of_measure:
-                definition = of_measure[0]["definition"] or ""
+            definition = recorded_definitions(run).get(measure)
+            if definition is not None:
                 if before is not None and definition != before:
                     found[day] = _difference(before, definition)
                 before = definition
@@ -276,12 +273,9 @@ def _config_of(run: Row) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _difference(before: str, after: str) -> str:
+def _difference(before: RecordedDefinition, after: RecordedDefinition) -> str:
     """Say which options and policies of a definition are other ones."""
-    was, now = ([part for part in _OF_A_DEFINITION.split(text) if part] for text in (before, after))
-    gone, new = [part for part in was if part not in now], [part for part in now if part not in was]
-    if not gone and not new:
-        return "its options are written otherwise"
+    gone, new = before.without(after), after.without(before)
     return "; ".join(
         [*([f"was {wording.listed(gone)}"] if gone else []), *([f"is {wording.listed(new)}"] if new else [])]
     )

@@ -135,7 +135,7 @@ class Plots:
             if not is_compared or one.column in comparable
         ]
         by_name = {(one.label, one.k): str(one) for one in wanted}
-        found = defaults.headline(list(by_name), list(by_name))
+        found = defaults.headline_measure(list(by_name), list(by_name))
         if found is None:
             raise ConfigError(Fault("plot", "no such measure among those requested", "at least one, such as nDCG@10"))
         return by_name[found]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 MOST_ROWS: Final = 1000
@@ -57,7 +57,7 @@ class TableView:
     is_folded: bool = False
 
     @classmethod
-    def of(  # noqa: PLR0913 - what a table is made of
+    def of(
         cls,
         id_: str,
         caption: str,
@@ -65,7 +65,6 @@ class TableView:
         rows: Iterable[Sequence[Cell | str]],
         *,
         numbers: Collection[str] = (),
-        is_folded: bool = False,
     ) -> TableView:
         """Make a table of cells and plain texts; of a very long one the first 1,000 rows are kept.
 
@@ -76,7 +75,12 @@ class TableView:
         """
         found = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
         columns = [Heading(name, is_number=name in numbers) for name in headings]
-        return cls(id_, caption, columns, found[:MOST_ROWS], len(found), is_folded)
+        return cls(id_, caption, columns, found[:MOST_ROWS], len(found))
+
+    @property
+    def folded(self) -> TableView:
+        """The same table, which is opened by a click."""
+        return replace(self, is_folded=True)
 
     @property
     def n_left_out(self) -> int:

@@ -149,7 +149,7 @@ _OF_PARTS: Final[Mapping[str, Callable[..., Fact]]] = {
 }
 
 
-def whole(fact: Fact) -> Fact:
+def joined_fact(fact: Fact) -> Fact:
     """Make a fact that came in parts, each a JSON object in its sample keys, from these; others stay as they are."""
     make = _OF_PARTS.get(fact.check)
     return fact if make is None else make(tuple(json.loads(part).values()) for part in fact.sample_keys)
@@ -157,7 +157,7 @@ def whole(fact: Fact) -> Fact:
 
 def judged(batches: Iterable[pa.RecordBatch], checks: Checks) -> Iterator[pa.RecordBatch]:
     """Make rows of ``schemas.CHECKS`` from ``input`` on, of facts that may come in parts."""
-    facts = [whole(Fact(**row)) for batch in batches for row in batch.to_pylist()]
+    facts = [joined_fact(Fact(**row)) for batch in batches for row in batch.to_pylist()]
     yield from to_check_rows(facts, checks).to_batches()
 
 

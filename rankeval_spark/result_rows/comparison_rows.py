@@ -68,7 +68,7 @@ def comparison_finisher(
     compared = measures.comparable
     labels = dict(zip(measures.columns, measures.labels, strict=True))
     weights = measures.weights if weights is None else weights
-    asked = ComparisonRequest(
+    requested = ComparisonRequest(
         columns=compared,
         weights=tuple(weights.get(column) for column in compared),
         over_lists=tuple(weights.get(column) != measures.weights.get(column) for column in compared),
@@ -82,7 +82,7 @@ def comparison_finisher(
         all_pairs=comparisons.all_pairs,
     )
     return ComparisonRows(
-        asked=asked,
+        requested=requested,
         labels=tuple(labels[column] for column in compared),
         direction=np.array([-1 if column in measures.lower_is_better else 1 for column in compared]),
         reported=reported,
@@ -96,7 +96,7 @@ class ComparisonRows:
 
     Attributes
     ----------
-    asked : ComparisonRequest
+    requested : ComparisonRequest
         What is compared.
     labels : tuple of str
         Name of each measure that is.
@@ -106,7 +106,7 @@ class ComparisonRows:
         The slices.
     """
 
-    asked: ComparisonRequest
+    requested: ComparisonRequest
     labels: tuple[str, ...]
     direction: np.ndarray
     reported: ReportedSlices
@@ -115,7 +115,7 @@ class ComparisonRows:
     @property
     def aggregator(self) -> DifferenceAggregator:
         """What the workers do with the values of users, so that :meth:`finish` can take it."""
-        return DifferenceAggregator(self.asked, tuple(segment_columns(self.reported.segments)))
+        return DifferenceAggregator(self.requested, tuple(segment_columns(self.reported.segments)))
 
     def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Merge the aggregates of one (baseline, model, slice, values, k) and test its measures.
@@ -136,33 +136,33 @@ class ComparisonRows:
         return pa.concat_tables([_SCHEMA.empty_table(), *rows])
 
     def _of_pair(self, pair: tuple[str, str], where: Where, group: pa.Table) -> Iterator[pa.Table]:
-        wanted, means = self.asked.at(where[2]), self.asked.means_at(where[2])
+        wanted, means = self.requested.at(where[2]), self.requested.means_at(where[2])
         tests = PairTests(
             states_of(group),
             wanted,
-            self.asked.of_sums,
-            [self.asked.over_lists[position] for position in self.asked.of_sums],
+            self.requested.of_sums,
+            [self.requested.over_lists[position] for position in self.requested.of_sums],
             self.reported.confidence,
             self.reported.min_size,
-            self.asked.replicates,
-            self.asked.wilcoxon_zeros,
+            self.requested.replicates,
+            self.requested.wilcoxon_zeros,
         )
-        for test in self.asked.tests:
+        for test in self.requested.tests:
             measures = wanted if test == "t" else means
             if test not in OF_ALL_MODELS and measures:
                 yield self._rows(pair, where, test, measures, tests.numbers(test))
 
     def _of_models(self, where: Where, group: pa.Table) -> Iterator[pa.Table]:
-        means = self.asked.means_at(where[2])
+        means = self.requested.means_at(where[2])
         found = {tuple(models) for models in group["models"].to_pylist()}
-        models = models_in_order({name for names in found for name in names}, self.asked.baseline)
+        models = models_in_order({name for names in found for name in names}, self.requested.baseline)
         # A chunk of users without one of the models has no user with values under all of them.
         is_own = pa.array([tuple(names) == models for names in group["models"].to_pylist()])
         states = states_of(group.filter(is_own))
         tests = ModelTests(
-            states, len(models), len(means), self.reported.confidence, self.reported.min_size, self.asked.replicates
+            states, len(models), len(means), self.reported.confidence, self.reported.min_size, self.requested.replicates
         )
-        for test in (one for one in self.asked.tests if one in OF_ALL_MODELS and len(models) > 1):
+        for test in (one for one in self.requested.tests if one in OF_ALL_MODELS and len(models) > 1):
             for pair, numbers in zip(combinations(models, 2), tests.numbers(test), strict=True):
                 yield self._rows(pair, where, test, means, numbers)
 
@@ -188,8 +188,8 @@ class ComparisonRows:
             C.SLICE_VALUE: readable(names),
             C.SLICE_VALUES: names,
             C.MEASURE: pa.array([self.labels[position] for position in measures], pa.string()),
-            "replicates": pa.array(np.full(n_rows, self.asked.replicates, dtype=np.int32), mask=~is_drawn),
-            "seed": pa.array(np.full(n_rows, self.asked.seed, dtype=np.int64), mask=~is_drawn),
+            "replicates": pa.array(np.full(n_rows, self.requested.replicates, dtype=np.int32), mask=~is_drawn),
+            "seed": pa.array(np.full(n_rows, self.requested.seed, dtype=np.int64), mask=~is_drawn),
             "is_small": pa.array(found["n_users"] < self.reported.min_size),
             **{name: _nullable(values) for name, values in found.items()},
         }

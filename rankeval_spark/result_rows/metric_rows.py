@@ -42,12 +42,12 @@ def metric_finisher(measures: MeasureSet, state: AggregateLayout, reported: Repo
     reported : ReportedSlices
         The slices, by ``slice_index``.
     """
-    asked = np.column_stack([measures.is_requested_at(column) for column in measures.columns])
+    requested = np.column_stack([measures.is_requested_at(column) for column in measures.columns])
     return MetricRows(
         state=state,
         labels=tuple(measures.labels),
         reported=reported,
-        asked=frozenset((measures.ks[row], index) for row, index in np.argwhere(asked).tolist()),
+        requested=frozenset((measures.ks[row], index) for row, index in np.argwhere(requested).tolist()),
         is_proportion=np.array([column in measures.proportions for column in measures.columns]),
         is_ratio=np.isin(np.arange(state.n_measures), state.weighted),
         links=tuple(measures.links[column] for column in measures.columns),
@@ -81,7 +81,7 @@ class MetricRows:
     state: AggregateLayout
     labels: tuple[str, ...]
     reported: ReportedSlices
-    asked: frozenset[tuple[int, int]]
+    requested: frozenset[tuple[int, int]]
     is_proportion: np.ndarray
     is_ratio: np.ndarray
     links: tuple[str, ...]
@@ -103,8 +103,8 @@ class MetricRows:
             return
         rows = self.state.pool(partials)
         pairs = zip(rows[C.K].to_pylist(), rows["measure_index"].to_pylist(), strict=True)
-        asked = rows.filter(pa.array([pair in self.asked for pair in pairs], pa.bool_()))
-        yield metric_batch(self._columns(with_ratios(asked, self.is_ratio[asked["measure_index"].to_numpy()])))
+        requested = rows.filter(pa.array([pair in self.requested for pair in pairs], pa.bool_()))
+        yield metric_batch(self._columns(with_ratios(requested, self.is_ratio[requested["measure_index"].to_numpy()])))
 
     def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
         n = rows["n"].to_numpy()

@@ -17,7 +17,7 @@ from rankeval_spark.statistics.comparisons.paired_differences import Differences
 from rankeval_spark.statistics.comparisons.paired_ratios import RatioPairs
 from rankeval_spark.statistics.moments import Moments
 from rankeval_spark.statistics.resampling import bootstrap
-from rankeval_spark.statistics.resampling.bootstrap import Replicates
+from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.sections.inference import TestName
@@ -79,7 +79,7 @@ class PairTests:
 
     def by_bootstrap(self, of_t: Numbers) -> Numbers:
         """Replace interval and p of t by those of the bootstrap; where all differences are equal they stay."""
-        replicates = Replicates(*self._sums(comparison_state.WEIGHTS)[:, None])
+        replicates = ReplicateSums(*self._sums(comparison_state.WEIGHTS)[:, None])
         low, high = bootstrap.percentile_interval(replicates.means[0], self.level)
         p = bootstrap.studentized_p(self._of_means.moments.numerator, replicates)[0]
         is_equal = of_t["method"] == "equal"

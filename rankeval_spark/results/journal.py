@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results.reading.table_readers import reader_of
-from rankeval_spark.results.run_record import Failure, Night
+from rankeval_spark.results.run_record import Failure, NightKey
 from rankeval_spark.results.storage import delta_log, local_tables
 from rankeval_spark.results.storage.commits import lost, turn_for_runs
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results.reading.table_readers import Reader
     from rankeval_spark.results.run_record import InputFact, RunFacts
+    from rankeval_spark.results.storage.commits import Root
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.results.storage.locks import Lock
     from rankeval_spark.results.storage.row_filters import Filters
@@ -81,8 +82,12 @@ class RunEvent:
                 for fact in self.inputs
             ],
             "input_columns": {fact.name: fact.columns for fact in self.inputs if fact.columns is not None},
+            "policies": dict(facts.policies),
             "measures": [
-                {name: getattr(fact, name) for name in ("measure", "k", "column", "definition")}
+                {
+                    **{name: getattr(fact, name) for name in ("measure", "k", "column")},
+                    **{name: getattr(fact.definition, name) for name in ("name", "options", "group_rule")},
+                }
                 for fact in facts.measures
             ],
             "table_versions": dict(self.table_versions),
@@ -138,15 +143,7 @@ class PublishOutcome:
     table_versions: Mapping[str, int]
 
 
-def record_outcome(  # noqa: PLR0913 - options by keyword
-    spark: SparkSession,
-    storage: Storage,
-    intent: Event,
-    outcome: PublishOutcome,
-    *,
-    after: datetime,
-    held: Sequence[Lock] = (),
-) -> datetime:
+def record_outcome(root: Root, intent: Event, outcome: PublishOutcome, *, after: datetime) -> datetime:
     """Append the outcome of a recovered run: the row of its intent with what became of it; return the time."""
     values = {
         **intent,
@@ -154,7 +151,7 @@ def record_outcome(  # noqa: PLR0913 - options by keyword
         "reason": "; ".join(filter(None, (intent["reason"], outcome.reason))),
         "table_versions": dict(outcome.table_versions),
     }
-    return record_all(spark, storage, [values], after=after, held=held)
+    return record_all(root.spark, root.storage, [values], after=after, held=[root.lock])
 
 
 def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by: str, holder: str) -> None:
@@ -267,7 +264,7 @@ def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for event in events:
         if event[C.RUN_ID] not in ended:
-            found.setdefault(Night(event[C.EVALUATION], event[C.EVALUATION_DATE]).slug, []).append(event[C.RUN_ID])
+            found.setdefault(NightKey(event[C.EVALUATION], event[C.EVALUATION_DATE]).slug, []).append(event[C.RUN_ID])
     return found
 
 

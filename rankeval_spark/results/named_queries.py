@@ -109,7 +109,7 @@ class Results(PublishedResults[Frame]):
     def worst_users(
         self, measure: str, *, model: str, n: int = 20, date: Day | None = None, evaluation: str | None = None
     ) -> Frame:
-        """Users for whom a model is worst on one night; of equal ones, those who had the most to find come first.
+        """Users with the lowest values of a model on one night; among equal ones, those with more relevant items first.
 
         Parameters
         ----------

@@ -156,8 +156,8 @@ class PublishedResults(Generic[Frame]):
     def table_versions(self) -> Mapping[str, int]:
         """Delta version of every table as last published."""
         if self._versions is None:
-            told = ("status", "in", (PUBLISHED, MAINTAINING, MAINTAINED))
-            events = self._events(where=[told], columns=[*C.RUN_KEY, "status", "n_rows", "table_versions"])
+            is_known = ("status", "in", (PUBLISHED, MAINTAINING, MAINTAINED))
+            events = self._events(where=[is_known], columns=[*C.RUN_KEY, "status", "n_rows", "table_versions"])
             commits = [place for place, event in enumerate(events) if event["status"] in COMMITS]
             if not commits:
                 raise self._nothing_published()

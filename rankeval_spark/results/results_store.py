@@ -14,7 +14,7 @@ from rankeval_spark.results.maintenance.maintenance import Maintenance
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.run import Run
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
-from rankeval_spark.results.run_record import Night, RunFacts
+from rankeval_spark.results.run_record import NightKey, RunFacts
 from rankeval_spark.results.storage import local_tables, roots, tables
 from rankeval_spark.results.storage.commits import Root
 from rankeval_spark.results.storage.file_store import LocalStorage, Storage, normalise, open_storage, scheme_of
@@ -41,7 +41,7 @@ class ResultsStore:
         self._spark = spark
         self._storage = storage
         self._times = times or LockTimes()
-        self._run_locks: dict[Night, Lock] = {}
+        self._run_locks: dict[NightKey, Lock] = {}
 
     @classmethod
     def open(
@@ -88,7 +88,7 @@ class ResultsStore:
 
         :class:`ResultsBusyError` says who holds it, at once or after ``wait_seconds``.
         """
-        night = Night(evaluation, evaluation_date)
+        night = NightKey(evaluation, evaluation_date)
         patience = wait_seconds if on_busy == "wait" else 0.0
         with self._lock(f"run-{night.slug}", run_id, patience) as lock:
             self._run_locks[night] = lock

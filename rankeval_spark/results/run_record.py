@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.schemas import Field
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+    from rankeval_spark.config import Policies
+    from rankeval_spark.measures import Measure, MeasureSet
+
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _MEASURE_COLUMN: Final = re.compile(r"[a-z][a-z0-9_]{0,99}")
 
 
 @dataclass(frozen=True)
-class Night:
+class NightKey:
     """What a run is about: one evaluation on one date; the rows that it replaces in every table."""
 
     evaluation: str
@@ -63,8 +68,8 @@ class MeasureFact:
         Cutoff; 0 = whole list.
     column : str or None
         Its column in ``user_metrics``; None for a measure of all lists together, which has none.
-    definition : str
-        Name with every option printed, the policies, and how its item group is drawn.
+    definition : RecordedDefinition
+        How it is computed.
     low, high : float, optional
         Range that every value must lie in, for the audit; None where there is no bound.
     weight : str, optional
@@ -78,7 +83,7 @@ class MeasureFact:
     measure: str
     k: int
     column: str | None
-    definition: str
+    definition: RecordedDefinition
     low: float | None = None
     high: float | None = None
     weight: str | None = None
@@ -90,6 +95,26 @@ class MeasureFact:
         if self.column is not None and not _MEASURE_COLUMN.fullmatch(self.column):
             expected = "lower-case letters, digits and underscores"
             raise ConfigError(Fault(f"measure {self.measure}", f"the column {self.column!r}", expected))
+
+
+def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureFact, ...]:
+    """Describe every measure for ``runs`` and for the audit."""
+    return tuple(_measure_fact(measure, policies) for measure in measures.measures)
+
+
+def _measure_fact(measure: Measure, policies: Policies) -> MeasureFact:
+    low, high = measure.entry.definition.bounds
+    return MeasureFact(
+        measure.label,
+        measure.k,
+        measure.column if measure.has_user_values else None,
+        RecordedDefinition.of(measure, policies),
+        low,
+        high,
+        measure.weight_column,
+        measure.link,
+        policies.unit,
+    )
 
 
 @dataclass(frozen=True)
@@ -132,9 +157,19 @@ class RunFacts:
             raise ConfigError(Fault("run_id", repr(self.run_id), "letters, digits, '_' and '-', at most 100"))
 
     @property
-    def night(self) -> Night:
+    def night(self) -> NightKey:
         """The evaluation and the date it is about."""
-        return Night(self.evaluation, self.evaluation_date)
+        return NightKey(self.evaluation, self.evaluation_date)
+
+    @property
+    def policies(self) -> Mapping[str, str]:
+        """Policies that the measures are computed under; none without measures."""
+        return self.measures[0].definition.policies if self.measures else {}
+
+    @property
+    def definitions(self) -> dict[tuple[str, int], RecordedDefinition]:
+        """How each measure is computed, by its name in the tables and the cutoff."""
+        return {(one.measure, one.k): one.definition for one in self.measures}
 
     def measure_fields(self) -> tuple[Field, ...]:
         """Measure columns of ``user_metrics`` in order of first mention, then the denominators."""
@@ -142,7 +177,7 @@ class RunFacts:
         weights: dict[str, Field] = {}
         for measure in self.measures:
             if measure.column is not None:
-                fields.setdefault(measure.column, Field(measure.column, "double", measure.definition))
+                fields.setdefault(measure.column, Field(measure.column, "double", str(measure.definition)))
             if measure.weight is not None:
                 weights.setdefault(measure.weight, Field(measure.weight, "double", f"Denominator of {measure.column}"))
         return (*fields.values(), *weights.values())

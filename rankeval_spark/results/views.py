@@ -35,6 +35,8 @@ class Dialect:
         The function that makes a row of each element of an array.
     joined : str
         The function that writes an array of texts as one text.
+    pairs : str
+        An array of texts ``key=value`` of a map of texts, which replaces ``{}``.
     """
 
     table: str
@@ -42,11 +44,30 @@ class Dialect:
     without: str
     rows_of: str
     joined: str
+    pairs: str
+
+    def text_of(self, values: str) -> str:
+        """Write a map of texts as one text."""
+        return f"{self.joined}({self.pairs.format(values)}, ', ')"
 
 
 DIALECTS: Final = {
-    "duckdb": Dialect("delta_scan('{}')", "'", "EXCLUDE", "unnest", "array_to_string"),
-    "spark": Dialect("delta.`{}`", "`", "EXCEPT", "explode", "array_join"),
+    "duckdb": Dialect(
+        table="delta_scan('{}')",
+        quote="'",
+        without="EXCLUDE",
+        rows_of="unnest",
+        joined="array_to_string",
+        pairs="[one.key || '=' || one.value for one in map_entries({})]",
+    ),
+    "spark": Dialect(
+        table="delta.`{}`",
+        quote="`",
+        without="EXCEPT",
+        rows_of="explode",
+        joined="array_join",
+        pairs="transform(map_entries({}), one -> one.key || '=' || one.value)",
+    ),
 }
 
 
@@ -93,7 +114,7 @@ def selects(root: str, dialect: Dialect) -> dict[str, str]:
         "run_inputs": _exploded(
             runs, "inputs", "each.name AS input, each.location, each.format, each.version, each.n_rows", dialect
         ),
-        "run_measures": _exploded(runs, "measures", "each.measure, each.k, each.definition", dialect),
+        "run_measures": _exploded(runs, "measures", _definition(dialect), dialect),
     }
 
 
@@ -143,10 +164,16 @@ def _nights(runs: str, dialect: Dialect) -> str:
     )
 
 
+def _definition(dialect: Dialect) -> str:
+    """Write how a measure was computed with plain columns."""
+    options, policies = dialect.text_of("each.options"), dialect.text_of("policies")
+    return f"each.measure, each.k, each.name,\n  {options} AS options,\n  {policies} AS policies, each.group_rule"
+
+
 def _exploded(runs: str, array: str, columns: str, dialect: Dialect) -> str:
     """Write a row for each element of an array of the runs that ended."""
     ended = f"FROM {runs} WHERE status IN ('{PUBLISHED}', '{FAILED}')"
     return (
         f"SELECT {_RUN}, status, recorded_at, {columns}\n"
-        f"FROM (SELECT {_RUN}, status, recorded_at, {dialect.rows_of}({array}) AS each {ended}) AS elements"
+        f"FROM (SELECT {_RUN}, status, recorded_at, policies, {dialect.rows_of}({array}) AS each {ended}) AS elements"
     )

@@ -55,7 +55,7 @@ def adjust(
     -----
     Of the sorted p of a family of f: Holm (1979) ``max_{j <= i} (f - j + 1) p_(j)``, Bonferroni ``f p``, Benjamini &
     Hochberg (1995) ``min_{j >= i} f p_(j) / j``, all at most 1. A p-value from B replicates is at least 1 / (B + 1).
-    Where ``f / (B + 1) > alpha`` no single p-value could be significant, so it is left out with its reason.
+    Where ``f / (B + 1) > alpha`` no single p-value could be significant: it is left out with its reason.
 
     Examples
     --------

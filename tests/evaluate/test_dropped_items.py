@@ -62,7 +62,7 @@ def test_a_list_of_which_nothing_is_left_is_none_as_where_all_scores_are_null() 
 
 
 @pytest.mark.parametrize("by_catalogue", [True, False], ids=["items", "items of train"])
-def test_items_that_nobody_knows_leave_the_lists(by_catalogue: bool) -> None:
+def test_unknown_items_leave_the_lists(by_catalogue: bool) -> None:
     """Of x, a, y, b only a and b stand in the catalogue, once or twice; a row of it without an item is none."""
     lists = ranking({"ann": "x a y b", "bob": "x"})
     held_out = judgements({"ann": {"b": 1}, "bob": {"x": 1}})

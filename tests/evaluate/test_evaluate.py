@@ -362,7 +362,7 @@ def test_all_faults_of_the_arguments_are_reported_at_once() -> None:
     assert len(raised.value.faults) == len(parts)
 
 
-def test_unknown_baseline_is_told_beside_what_is_wrong_with_other_arguments() -> None:
+def test_unknown_baseline_is_reported_with_the_faults_of_other_arguments() -> None:
     with pytest.raises(ConfigError) as raised:
         evaluate(*inputs(), measures=["P@1"], models=["als"], baseline="asl", replicates=99, confidence=2)
     assert [fault.where for fault in raised.value.faults] == [

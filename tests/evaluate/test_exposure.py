@@ -167,7 +167,7 @@ def parity_of(measure: Measure, lists: dict[str, list[str]], group: dict[str, in
     return value(lists), naive_exposures.error_without_groups(value, list(lists), group)
 
 
-def test_they_stand_beside_the_means_and_leave_user_metrics_alone(lists: Lists) -> None:
+def test_they_are_next_to_the_means_and_leave_user_metrics_unchanged(lists: Lists) -> None:
     held_out = judgements({user: {"i7": 1, "i5": 2} for user in ("u1", "u2", "u3")})
     alone = evaluate(log_of(lists), held_out, measures=["P@3"])
     both = evaluate(log_of(lists), held_out, measures=["P@3", "ItemCoverage@10"])

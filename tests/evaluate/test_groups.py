@@ -75,7 +75,7 @@ def test_values_and_gains_that_do_not_count_are_checked_where_a_measure_reads_th
     assert checked["low_gains"] == (n_low, n_low / len(held), "warn")
 
 
-def test_what_a_measure_lacks_is_told_before_anything_is_computed() -> None:
+def test_what_a_measure_lacks_is_reported_before_anything_is_computed() -> None:
     inputs = Case(seed=11).tables()
     log, held_out = inputs["recommendations"], inputs["held_out"].drop_columns("value")
     with pytest.raises(InputError, match=r"found no column 'value'; expected the column, for R\(gains='value'\)"):

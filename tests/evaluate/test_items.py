@@ -165,7 +165,7 @@ def test_rows_and_chunks_in_any_order_give_the_same_bits() -> None:
     assert values_of(evaluated(**in_any_order)) == plain
 
 
-def test_item_that_stands_twice_fails_with_a_readable_message() -> None:
+def test_repeated_item_fails_with_a_readable_message() -> None:
     items = inputs()["items"]
     twice = pa.concat_tables([items, where(items, item_id="a")])
     result = evaluated(measures=["ILD@2"], items=twice)

@@ -148,7 +148,7 @@ def statement_of_surprise() -> tuple[str, pa.Table, float]:
     return statement, result.user_metrics, right / (right + wrong)
 
 
-def test_number_of_surprise_is_had_of_the_counts_of_users_as_the_docs_say() -> None:
+def test_surprise_is_computed_from_the_counts_of_users_as_the_docs_say() -> None:
     statement, of_users, expected = statement_of_surprise()
     with duckdb.connect() as database:
         database.register("user_metrics", of_users.drop_columns("segments"))
@@ -156,7 +156,7 @@ def test_number_of_surprise_is_had_of_the_counts_of_users_as_the_docs_say() -> N
     assert found == pytest.approx(expected, rel=0, abs=1e-12)
 
 
-def test_nobody_with_a_value_leaves_ratio_and_interval_empty() -> None:
+def test_ratio_and_interval_are_empty_without_a_user_with_a_value() -> None:
     held_out = table("user_id item_id gain", ("ann", "z", 1.0), ("bob", "z", 1.0))
     result = evaluate(hits({("ann", ""): "ab"}), held_out, measures=["RMSE(agg='micro')", "GMAP", "R@1"])
     rows = {row[0]: row[1:] for row in tuples(result.metrics, "measure", *DELTA)}

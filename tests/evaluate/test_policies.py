@@ -95,7 +95,7 @@ def test_ties_can_be_bounded_and_averaged() -> None:
         assert mean[key] == pytest.approx(fmean(each), rel=0, abs=1e-12), key
 
 
-def test_counts_beside_expected_values_are_whole() -> None:
+def test_counts_next_to_expected_values_are_whole() -> None:
     log = table("user_id item_id score", ("u", "a", 0.5), ("u", "b", 0.5))
     result = evaluate(log, judgements({"u": {"b": 1}}), measures=["P@1"], ties="expected")
     assert tuples(result.user_metrics, "p", "n_hits", "has_ties") == [(1 / 2, 0, True)]

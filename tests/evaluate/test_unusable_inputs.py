@@ -75,7 +75,7 @@ def test_ranks_from_0_that_are_kept_count_from_1_too(options: dict[str, str]) ->
         _ = evaluated(log(), held_out(), measures=["RR@4"], **options).metrics
 
 
-def test_ranks_from_0_beside_scores_change_no_number() -> None:
+def test_ranks_from_0_next_to_scores_change_no_number() -> None:
     """The score orders the lists; the check of gaps sees the ranks."""
     frame = table("user_id item_id rank score", *((*row, 10.0 - row[-1]) for row in FROM_0))
     for options, n_gaps in (({}, 2), ({"ranks_from": 0}, 0)):

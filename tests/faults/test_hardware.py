@@ -40,7 +40,7 @@ on_a_disk_of_its_own = pytest.mark.skipif(
 
 
 @on_a_disk_of_its_own
-def test_a_full_disk_changes_nothing_and_is_told_as_one(own_copy: Workspace, tmp_path: Path) -> None:
+def test_a_full_disk_changes_nothing_and_is_reported_as_one(own_copy: Workspace, tmp_path: Path) -> None:
     before = published_rows(own_copy)
 
     done = run_on_a_mount(own_copy, tmp_path, f"size={size_kb(own_copy.root) + ROOM_KB}k", "true")
@@ -54,7 +54,7 @@ def test_a_full_disk_changes_nothing_and_is_told_as_one(own_copy: Workspace, tmp
 
 
 @on_a_disk_of_its_own
-def test_a_root_that_is_mounted_read_only_is_told_as_such(own_copy: Workspace, tmp_path: Path) -> None:
+def test_a_root_that_is_mounted_read_only_is_reported_as_such(own_copy: Workspace, tmp_path: Path) -> None:
     before = published_rows(own_copy)
 
     done = run_on_a_mount(own_copy, tmp_path, "size=50m", "mount -o remount,ro {root}")

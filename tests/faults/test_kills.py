@@ -82,7 +82,7 @@ def kill_at(point: str, folder: Path, *, before: Path) -> str:
 @pytest.mark.parametrize(
     "point", [pytest.param(point, marks=pytest.mark.in_ci) if point in IN_CI else point for point in POINTS]
 )
-def test_a_publish_that_was_killed_shows_whole_runs_and_is_mended(
+def test_a_publish_that_was_killed_shows_whole_runs_and_is_repaired(
     spark: SparkSession, roots: Path, killed: Mapping[str, Future[str]], point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = killed[point].result()

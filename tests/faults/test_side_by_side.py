@@ -50,7 +50,7 @@ def test_two_first_runs_of_one_date_publish_one_after_the_other(
     assert_one_run_a_date(spark, workspace.root, {FIRST: second})
 
 
-def test_beside_a_run_others_refuse_publish_maintain_or_wait_until_it_dies(
+def test_during_a_run_others_refuse_publish_maintain_or_wait_until_it_dies(
     spark: SparkSession, workspace: Workspace, tmp_path: Path
 ) -> None:
     command = rankeval_command("run", workspace.config, "--date", FIRST)

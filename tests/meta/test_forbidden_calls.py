@@ -207,7 +207,7 @@ def outside(allowed: Mapping[str, str], finder: Finder) -> list[str]:
         pytest.param(PANDAS_ALLOWED, imports_of_pandas, id="pandas"),
     ],
 )
-def test_it_stands_only_where_it_is_meant_to(allowed: Mapping[str, str], finder: Finder) -> None:
+def test_it_is_used_only_where_it_is_allowed(allowed: Mapping[str, str], finder: Finder) -> None:
     assert outside(allowed, finder) == []
 
 
@@ -263,7 +263,7 @@ def _vague_joins(module: Module) -> Iterator[str]:
             yield f"{module.place}:{call.lineno}"
 
 
-def test_assert_stands_in_tests_only() -> None:
+def test_assert_is_used_in_tests_only() -> None:
     """It vanishes under ``python -O``, and it explains nothing to a user."""
     asserts = [
         f"{module.place}:{node.lineno}"

@@ -37,7 +37,7 @@ def colour(opened: Opened, selector: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["usual", "hostile"])
-def test_it_opens_without_a_word_on_the_console_and_asks_nothing_of_anyone(open_page: Opener, name: str) -> None:
+def test_it_opens_with_an_empty_console_and_without_a_network_request(open_page: Opener, name: str) -> None:
     opened = open_page(name).wait_until_drawn()
     assert opened.console == []
     assert opened.dialogs == []

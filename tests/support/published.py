@@ -11,11 +11,10 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps import gates
-from rankeval_spark.apps.nightly.night import measure_facts
 from rankeval_spark.config.request import request_of
 from rankeval_spark.in_process.evaluation import evaluate_in_process
 from rankeval_spark.results import journal
-from rankeval_spark.results.run_record import Night, RunFacts
+from rankeval_spark.results.run_record import NightKey, RunFacts, measure_facts
 from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights
@@ -104,7 +103,7 @@ class Root:
         files = [
             {**file, "location": f"{self.root}/{staged}"} for file in delta_log.files_written(self._storage, staged, 0)
         ]
-        night = Night(facts.evaluation, facts.evaluation_date)
+        night = NightKey(facts.evaluation, facts.evaluation_date)
         local_tables.replace_night(self._storage, table, night, files=files, tag=facts.run_id)
 
 

@@ -28,7 +28,7 @@ THIRD: Final = date(2026, 1, 3)
 FAILED: Final = date(2026, 1, 4)
 """A night of which a check does not let anything be published."""
 
-MEASURES: Final = ("nDCG", "AP", "RR", "Personalization")
+MEASURES: Final = ("nDCG", "AP", "R", "RR", "Personalization")
 RULES: Final = ({"measure": "nDCG@10", "least_gain": 0.01}, {"measure": "nDCG@10", "at_least": 0.1})
 
 

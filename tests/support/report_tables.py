@@ -19,14 +19,17 @@ from rankeval_spark.report.tables import ReportTables, empty_table
 
 FIRST_NIGHT: Final = date(2026, 1, 1)
 EVALUATION: Final = "nightly"
-POLICIES: Final = "population=truth, ties=item_asc"
+POLICIES: Final = {"population": "truth", "ties": "item_asc"}
 ACCURACY: Final = ("nDCG", "P", "R", "RR")
 BEYOND: Final = ("CatalogCoverage", "MIUF", "ARP", "Personalization")
 CURVE: Final = tuple(f"IPrec@{level / 10:g}" for level in range(11))
 CUTOFFS: Final = (1, 5, 10, 20)
 
 MEASURE_STRUCT: Final = pa.struct(
-    [("measure", pa.string()), ("k", pa.int32()), ("column", pa.string()), ("definition", pa.string())]
+    [
+        *(("measure", pa.string()), ("k", pa.int32()), ("column", pa.string()), ("name", pa.string())),
+        *(("options", pa.map_(pa.string(), pa.string())), ("group_rule", pa.string())),
+    ]
 )
 INPUT_STRUCT: Final = pa.struct(
     [
@@ -146,7 +149,9 @@ def published(plan: Plan, run: Mapping[str, Any], **changes: object) -> dict[str
             "measure": one.label,
             "k": one.k,
             "column": one.column if one.has_user_values else None,
-            "definition": f"{one.definition}; {POLICIES}",
+            "name": one.name,
+            "options": one.recorded_options,
+            "group_rule": None,
         }
         for one in MeasureSet.parse(plan.measures).measures
     ]

@@ -46,7 +46,7 @@ def test_facts_that_come_in_parts_are_put_together_whatever_their_order(order: i
     values = [{"segment": "c", "value": value} for value in ("DE", " de", "FR", "Fr", "AT")]
 
     def whole(check: str, parts: Sequence[Mapping[str, object]]) -> tuple[int, int, list[str]]:
-        fact = check_rows.whole(Fact("", check, 0, 0, [json.dumps(part) for part in parts[::order]]))
+        fact = check_rows.joined_fact(Fact("", check, 0, 0, [json.dumps(part) for part in parts[::order]]))
         return fact.count, fact.total, [*fact.sample_keys]
 
     assert whole(check_rows.MISSING_USERS, models) == (2, 2, ["z"])

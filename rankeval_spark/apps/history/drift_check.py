@@ -44,13 +44,13 @@ def to_fact(
     """
     if len(recent) < LEAST_NIGHTS:
         return None
-    definitions = {(one.measure, one.k): one.definition for one in facts.measures}
+    definitions = facts.definitions
     defined_then = {night.evaluation_date: night.definitions for night in recent}
     rows = [
         row
         for row in earlier
         if defined_then.get(row[C.EVALUATION_DATE], {}).get((row[C.MEASURE], row[C.K]))
-        == definitions.get((row[C.MEASURE], row[C.K]), "")
+        == definitions.get((row[C.MEASURE], row[C.K]))
     ]
     return fact_of(tonight, rows, linked={one.measure for one in facts.measures if one.link != "identity"})
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import EvaluationConfig, validate_model
+from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
 from rankeval_spark.errors import Fault, FaultsError, InputError
-from rankeval_spark.measures import with_cutoff
+from rankeval_spark.measures import MeasureSet
 from rankeval_spark.results import Event, event_frame, results_of
 from rankeval_spark.results.storage.local_tables import to_rows
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from rankeval_spark.results import RunFacts
 
-Definitions: TypeAlias = Mapping[tuple[str, int], str]
-"""Definition of a measure by its name and cutoff."""
+Definitions: TypeAlias = Mapping[tuple[str, int], RecordedDefinition]
+"""How measures were computed, by their names in the tables and cutoffs."""
 
 _PUBLISHED: Final = ("status", "=", "PUBLISHED")
 
@@ -57,12 +58,12 @@ class PastNight:
     @property
     def was_scored_again(self) -> bool:
         """Whether its measures are more than its config asks for."""
-        return {str(one) for one in self.config.measure_set().measures} != set(self.measures)
+        return set(self.config.measure_set().measures) != set(self.measures.measures)
 
     @property
-    def measures(self) -> tuple[str, ...]:
-        """What it computed, as text."""
-        return tuple(with_cutoff(one["measure"], one["k"]) for one in self.row["measures"])
+    def measures(self) -> MeasureSet:
+        """What it computed."""
+        return MeasureSet.of([definition.measure(k) for (_, k), definition in self.definitions.items()])
 
     @property
     def is_empty(self) -> bool:
@@ -82,8 +83,8 @@ class PastNight:
 
     @property
     def definitions(self) -> Definitions:
-        """How each measure and cutoff was defined: all options and policies, and the rule of its item group."""
-        return {(one["measure"], one["k"]): one["definition"] for one in self.row["measures"]}
+        """How each measure was computed, by its name in the tables and the cutoff."""
+        return recorded_definitions(self.row)
 
     @property
     def evaluation(self) -> str:
@@ -157,7 +158,7 @@ def _key(event: Event) -> tuple[object, ...]:
 
 
 def kept_nights(spark: SparkSession, config: EvaluationConfig, evaluation: str) -> dict[date, str]:
-    """Say of every published date of an evaluation what stands there; nothing where there is no root yet.
+    """Describe the run of every published date of an evaluation; none where there is no root yet.
 
     Published is published: a date that ran with another config, or found no rows, is among them, and its text says so.
     """

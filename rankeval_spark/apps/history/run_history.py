@@ -74,10 +74,9 @@ class RunHistory:
         """Compare the users of a run with those of the last night, as far as rules ask for it."""
         if not night_changes.rules_of(self.config) or schemas.USER_METRICS.name not in run.n_rows:
             return None
-        definitions = {(one.measure, one.k): one.definition for one in self.facts.measures}
         users = run.scan(schemas.USER_METRICS.name)
         tonight = night_changes.NightSide(
-            definitions, night_changes.segments_by_slice(self.config), users, self.config.policies.unit
+            self.facts.definitions, night_changes.segments_by_slice(self.config), users, self.config.policies.unit
         )
         results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)
         return night_changes.since_previous(results, self.config, tonight, self._nights)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
 from typing import TYPE_CHECKING
 
 from rankeval_spark.apps.inputs import inputs_of, with_model_names
 from rankeval_spark.apps.nightly.night_size import cost_of
-from rankeval_spark.config import check_roots
-from rankeval_spark.config.request import request_of
 from rankeval_spark.inputs.spark import read_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.config import Cost, EvaluationConfig
+    from rankeval_spark.apps.nightly.night_plan import NightPlan
+    from rankeval_spark.config import Cost
     from rankeval_spark.inputs.spark import Source
 
 COUNTED_CHEAPLY = ("delta", "parquet")
@@ -35,23 +33,19 @@ class PlannedInput:
     n_files: int | None
 
 
-def planned_inputs(
-    spark: SparkSession, config: EvaluationConfig, evaluation_date: date, *, sample_share: float = 1.0
-) -> tuple[list[PlannedInput], Cost]:
+def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[PlannedInput], Cost]:
     """Open every input, check its columns and types, count its rows where that is cheap, and what multiplies.
 
     Raises
     ------
     ConfigError
-        A path is not allowed, or the night comes to more rows than it may.
+        The night has more rows than it may.
     """
-    check_roots(config, evaluation_date)
-    sources = read_all(spark, config, evaluation_date)
-    request = request_of(config, evaluation_date)
-    inputs = with_model_names(inputs_of(sources, request, sample_share=sample_share), request)
-    cost = cost_of(config, inputs)
-    cost.require_at_most(config.results.most_rows)
-    return [_planned(source, sample_share) for source in sources.all()], cost
+    sources = read_all(spark, plan.config, plan.evaluation_date)
+    inputs = inputs_of(sources, plan.request, sample_share=plan.sample_share)
+    cost = cost_of(plan.config, with_model_names(inputs, plan.request))
+    cost.require_at_most(plan.config.results.most_rows)
+    return [_planned(source, plan.sample_share) for source in sources.all()], cost
 
 
 def _planned(source: Source, sample_share: float) -> PlannedInput:

@@ -17,30 +17,26 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.host_on_spark import SparkHost
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.config import Cost, least_cost
-from rankeval_spark.in_process.checks.input_checks import InputFacts
+from rankeval_spark.in_process.checks.input_checks import RowFacts
 from rankeval_spark.in_process.night_tables import NightTables
 from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
-from rankeval_spark.result_rows.check_rows import Fact
 from rankeval_spark.results import can_be_written_here
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from pyspark.sql import DataFrame, SparkSession
 
+    from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
-    from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
     from rankeval_spark.inputs.arrow.file_inputs import FileInput
     from rankeval_spark.inputs.arrow.input_tables import Tables
+    from rankeval_spark.result_rows.check_rows import Fact
     from rankeval_spark.results import StagedRun
 
 
-def host_here(
-    spark: SparkSession, config: EvaluationConfig, request: Request, day: date, *, sample_share: float
-) -> ProcessHost | None:
+def process_host(spark: SparkSession, plan: NightPlan) -> ProcessHost | None:
     """Return the host of a night that this process can read, compute and publish; None where it takes Spark.
 
     Parameters
@@ -48,34 +44,22 @@ def host_here(
     spark : SparkSession
         One that starts when something is asked of it: rows that cannot be used are written out by Spark.
     """
-    if not can_be_written_here(config.results.location):
+    if not can_be_written_here(plan.config.results.location):
         return None
     try:
-        inputs = open_inputs(config, request, day)
+        inputs = open_inputs(plan.config, plan.request, plan.evaluation_date)
     except ForSparkError:
         return None
-    return ProcessHost(spark, config, request, day, inputs, sample_share=sample_share)
+    return ProcessHost(spark, plan, inputs)
 
 
 class ProcessHost(NightHost):
     """Arrow tables, computed once."""
 
-    def __init__(  # noqa: PLR0913 - as of SparkHost, and the inputs
-        self,
-        spark: SparkSession,
-        config: EvaluationConfig,
-        request: Request,
-        day: date,
-        inputs: Sequence[FileInput],
-        *,
-        sample_share: float,
-    ) -> None:
+    def __init__(self, spark: SparkSession, plan: NightPlan, inputs: Sequence[FileInput]) -> None:
         self._spark = spark
-        self._config = config
-        self._request = request
-        self._day = day
+        self._plan = plan
         self._opened = inputs
-        self._sample_share = sample_share
 
     def __exit__(self, *_: object) -> None:
         """Let go of the rows: the process may live on."""
@@ -85,13 +69,13 @@ class ProcessHost(NightHost):
     @override
     def read(self) -> Cost:
         self.inputs = self._opened
-        least = least_cost(self._config)
-        n_models = least.n_models if self._config.models else max(1, len(self._usable.models))
+        least = least_cost(self._plan.config)
+        n_models = least.n_models if self._plan.config.models else max(1, len(self._usable.models))
         return replace(least, n_models=n_models, slice_values=self._slice_values, is_counted=True)
 
     @override
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
-        has_lists = self._config.results.lists
+        has_lists = self._plan.config.results.lists
         with steps.step("match" if has_lists else "score") as step, ExitStack() as staging:
             add_users = staging.enter_context(run.staged_in_parts(schemas.USER_METRICS.name))
             add_lists = staging.enter_context(run.staged_in_parts(schemas.LISTS.name)) if has_lists else None
@@ -104,8 +88,8 @@ class ProcessHost(NightHost):
 
     @override
     def input_facts(self) -> list[Fact]:
-        facts = InputFacts(self._tables, self._with_invalid_scores_dropped)
-        return [*facts.all([Fact(**fact) for fact in self._usable.segments_and_facts[1]]), *facts.of_segment_rows()]
+        facts = RowFacts(self._tables, self._with_invalid_scores_dropped)
+        return [*facts.all(self._usable.segments_and_facts[1]), *facts.of_segment_rows()]
 
     @override
     def list_facts(self) -> list[Fact]:
@@ -139,11 +123,11 @@ class ProcessHost(NightHost):
 
     @cached_property
     def _tables(self) -> Tables:
-        return read_tables(self._opened, sample_share=self._sample_share)
+        return read_tables(self._opened, sample_share=self._plan.sample_share)
 
     @cached_property
     def _usable(self) -> Usable:
-        return Usable(self._tables, self._request, os.cpu_count() or 1)
+        return Usable(self._tables, self._plan.request, os.cpu_count() or 1)
 
     @cached_property
     def _night(self) -> NightTables:
@@ -157,15 +141,15 @@ class ProcessHost(NightHost):
             return {}
         counts = {
             C.CROSSING.join(names): segments.group_by(list(names)).aggregate([]).num_rows
-            for names in self._config.slices
+            for names in self._plan.config.slices
         }
         return {name: max(1, count) for name, count in counts.items()}
 
     @property
     def _with_invalid_scores_dropped(self) -> Request:
         """Count scores that the policy refuses, instead of failing at them."""
-        policies = self._request.policies.model_copy(update={"invalid_scores": "drop"})
-        return replace(self._request, policies=policies)
+        policies = self._plan.request.policies.model_copy(update={"invalid_scores": "drop"})
+        return replace(self._plan.request, policies=policies)
 
     @property
     def _on_spark(self) -> SparkHost:
@@ -175,5 +159,5 @@ class ProcessHost(NightHost):
             for one in self._opened
             if one.version is not None
         }
-        config = self._config.model_copy(update={"inputs": self._config.inputs.model_copy(update=inputs)})
-        return SparkHost(self._spark, config, self._request, self._day, sample_share=self._sample_share)
+        read, config = self._plan.config.inputs.model_copy(update=inputs), self._plan.config
+        return SparkHost(self._spark, replace(self._plan, config=config.model_copy(update={"inputs": read})))

@@ -31,12 +31,10 @@ from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.spark_types import with_columns
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from rankeval_spark.apps.inputs import SeenInputs
+    from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
-    from rankeval_spark.config import Cost, EvaluationConfig
-    from rankeval_spark.config.request import Request
+    from rankeval_spark.config import Cost
     from rankeval_spark.result_rows.check_rows import Fact
     from rankeval_spark.results import StagedRun
     from rankeval_spark.spark.plans import InputFrames
@@ -47,14 +45,9 @@ IDS = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 class SparkHost(NightHost):
     """Plans of Spark; rows of users are computed once and kept until the block ends."""
 
-    def __init__(
-        self, spark: SparkSession, config: EvaluationConfig, request: Request, day: date, *, sample_share: float
-    ) -> None:
+    def __init__(self, spark: SparkSession, plan: NightPlan) -> None:
         self._spark = spark
-        self._config = config
-        self._request = request
-        self._day = day
-        self._sample_share = sample_share
+        self._plan = plan
         self._kept = ExitStack()
         self._seen: SeenInputs | None = None
         self._scored: DataFrame | None = None
@@ -66,12 +59,12 @@ class SparkHost(NightHost):
     @override
     def read(self) -> Cost:
         self.inputs = self._sources.all()
-        return cost_of(self._config, self._usable)
+        return cost_of(self._plan.config, self._usable)
 
     @override
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
-        request, inputs, has_facts = self._request, self._usable, can_be_seen(self._request)
-        if self._config.results.lists:
+        request, inputs, has_facts = self._plan.request, self._usable, can_be_seen(self._plan.request)
+        if self._plan.config.results.lists:
             with steps.step("match") as step:
                 lists = with_text_ids(plans.to_lists(inputs, request=request, has_facts=has_facts))
                 lists = self._keep(lists) if has_facts else lists
@@ -96,11 +89,11 @@ class SparkHost(NightHost):
     def input_facts(self) -> list[Fact]:
         segments = self._sources.segments
         of_segments = [input_checks.to_segment_facts(segments.frame)] if segments else []
-        return computed_facts(*row_facts(self._usable, self._request, self._seen), *of_segments)
+        return computed_facts(*row_facts(self._usable, self._plan.request, self._seen), *of_segments)
 
     @override
     def list_facts(self) -> list[Fact]:
-        return computed_facts(list_facts(self._frames.scored, self._request))
+        return computed_facts(list_facts(self._frames.scored, self._plan.request))
 
     @property
     @override
@@ -114,7 +107,7 @@ class SparkHost(NightHost):
 
     @override
     def refused_rows(self) -> DataFrame:
-        return quarantine.to_refused_rows(self._sources, self._request, sample_share=self._sample_share)
+        return quarantine.to_refused_rows(self._sources, self._plan.request, sample_share=self._plan.sample_share)
 
     @override
     def has_no_row(self, name: str) -> bool:
@@ -128,20 +121,20 @@ class SparkHost(NightHost):
 
     @cached_property
     def _sources(self) -> Sources:
-        return read_all(self._spark, self._config, self._day)
+        return read_all(self._spark, self._plan.config, self._plan.evaluation_date)
 
     @cached_property
     def _usable(self) -> InputFrames:
-        inputs = inputs_of(self._sources, self._request, sample_share=self._sample_share)
-        return with_model_names(inputs, self._request)
+        inputs = inputs_of(self._sources, self._plan.request, sample_share=self._plan.sample_share)
+        return with_model_names(inputs, self._plan.request)
 
     @cached_property
     def _frames(self) -> plans.Frames:
         if self._scored is None:
             message = "the rows of users are staged first"
             raise RuntimeError(message)
-        exposures = exposures_of(self._usable, self._request)
-        return plans.Frames(self._scored, self._request, self._usable.has_one_list, exposures)
+        exposures = exposures_of(self._usable, self._plan.request)
+        return plans.Frames(self._scored, self._plan.request, self._usable.has_one_list, exposures)
 
     def _source(self, name: str) -> Source:
         return next(source for source in self._sources.all() if source.name == name)

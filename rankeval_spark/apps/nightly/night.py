@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import date, datetime, timezone
+from datetime import date
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from typing_extensions import override
 
-from rankeval_spark import __version__, schemas
+from rankeval_spark import schemas
 from rankeval_spark.apps import gates
-from rankeval_spark.apps.error_translation import translated, translated_errors
+from rankeval_spark.apps.error_translation import translated_errors
 from rankeval_spark.apps.history.run_history import RunHistory
 from rankeval_spark.apps.nightly import quarantine
-from rankeval_spark.apps.nightly.host_in_process import host_here
+from rankeval_spark.apps.nightly.host_in_process import process_host
 from rankeval_spark.apps.nightly.host_on_spark import SparkHost
+from rankeval_spark.apps.nightly.night_plan import NightPlan, new_run_id
+from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import stage_results
 from rankeval_spark.apps.progress import Progress, Silent, Steps
-from rankeval_spark.config import check_roots, least_cost
-from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.checks.unusable_rows import EXPECTED, FIX
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, interruption, nearest, visible
-from rankeval_spark.measures.item_groups import OF_GROUP, rule_of
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.check_rows import Fact
-from rankeval_spark.results import InputFact, MeasureFact, Rehearsal, ResultsStore, RunFacts, StagedRun
+from rankeval_spark.results import InputFact, Rehearsal, ResultsStore
 from rankeval_spark.spark.session.on_demand import is_on_demand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.apps.nightly.night_host import NightHost, ReadInput
-    from rankeval_spark.config import EvaluationConfig, Policies
-    from rankeval_spark.config.request import Request
-    from rankeval_spark.measures import Measure, MeasureSet
+    from rankeval_spark.config import EvaluationConfig
 
 _MODELS_SHOWN: Final = 20
 
@@ -53,7 +50,7 @@ _OF_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
 MOST_COLUMNS: Final = 3
 """Columns that a check names."""
 
-Check: TypeAlias = Mapping[str, Any]
+CheckRow: TypeAlias = Mapping[str, Any]
 """A row of ``schemas.CHECKS``."""
 
 
@@ -88,11 +85,6 @@ class NightResult:
         return bool(gates.failed(self.gates))
 
 
-def evaluation_name(config: EvaluationConfig, sample_share: float) -> str:
-    """Name the evaluation; a sample is an evaluation of its own, so that it can never replace the whole."""
-    return config.evaluation if sample_share >= 1 else f"{config.evaluation}.sample-{sample_share:g}"
-
-
 def run_night(
     spark: SparkSession,
     config: EvaluationConfig,
@@ -120,17 +112,12 @@ def run_night(
     ConfigError
         A path lies outside the folders that the environment allows.
     """
-    return prepare_night(spark, config, evaluation_date, sample_share=sample_share, progress=progress).publish()
+    plan = NightPlan.of(config, evaluation_date, sample_share=sample_share)
+    return prepare_night(spark, plan, progress=progress).publish()
 
 
-def prepare_night(  # noqa: PLR0913 - as of run_night, and the night before
-    spark: SparkSession,
-    config: EvaluationConfig,
-    evaluation_date: date,
-    *,
-    sample_share: float = 1.0,
-    progress: Progress | None = None,
-    after: PreparedNight | None = None,
+def prepare_night(
+    spark: SparkSession, plan: NightPlan, *, progress: Progress | None = None, after: PreparedNight | None = None
 ) -> PreparedNight:
     """Do all of :func:`run_night` but the publish; the night stays locked until that.
 
@@ -139,35 +126,21 @@ def prepare_night(  # noqa: PLR0913 - as of run_night, and the night before
     after : PreparedNight, optional
         A night that is being published meanwhile: what depends on published nights waits for it.
     """
-    check_roots(config, evaluation_date)
-    least_cost(config).require_at_most(config.results.most_rows)
-    request = request_of(config, evaluation_date)
-    facts = RunFacts(
-        evaluation_name(config, sample_share),
-        evaluation_date,
-        new_run_id(),
-        config=config.public_json(),
-        config_hash=config.config_hash,
-        code_version=__version__,
-        sample_share=sample_share,
-        measures=measure_facts(request.measures, request.policies),
-    )
-    results = config.results
+    facts, results = plan.run(new_run_id()), plan.config.results
     with translated_errors(), ExitStack() as held:
         store = ResultsStore.open(spark, results.location, one_run_per_root=results.one_run_per_root)
         held.enter_context(
             store.run_lock(
                 facts.evaluation,
-                evaluation_date,
+                facts.evaluation_date,
                 facts.run_id,
                 on_busy=results.on_busy,
                 wait_seconds=results.wait_seconds,
             )
         )
         recorded = store.start(facts, publishing=() if after is None else (after.run_id,))
-        host = _host(spark, config, request, evaluation_date, sample_share=sample_share)
-        before = RunHistory(spark, config, facts, wait=None if after is None else after.wait)
-        night = _Night(host, config, request, recorded, Steps(progress or Silent()), before)
+        before = RunHistory(spark, plan.config, facts, wait=None if after is None else after.wait)
+        night = _Night(recorded, Steps(progress or Silent()), plan, _host(spark, plan), before)
         night.compute()
         return PreparedNight(night, held.pop_all())
 
@@ -198,94 +171,45 @@ class PreparedNight:
         self._is_over.wait()
 
 
-def _host(
-    spark: SparkSession, config: EvaluationConfig, request: Request, day: date, *, sample_share: float
-) -> NightHost:
+def _host(spark: SparkSession, plan: NightPlan) -> NightHost:
     """Let this process compute a night where it can, unless a session was started on purpose."""
-    here = host_here(spark, config, request, day, sample_share=sample_share) if is_on_demand(spark) else None
-    return here or SparkHost(spark, config, request, day, sample_share=sample_share)
+    return (process_host(spark, plan) if is_on_demand(spark) else None) or SparkHost(spark, plan)
 
 
 def rehearse_night(
-    spark: SparkSession, config: EvaluationConfig, request: Request, rehearsal: Rehearsal, *, progress: Progress | None
+    spark: SparkSession, plan: NightPlan, rehearsal: Rehearsal, *, progress: Progress | None
 ) -> NightResult:
     """Compute a night as :func:`run_night` does, and publish nothing.
 
-    The nights before it are not asked, so there is none of the checks that do (:data:`check_rows.OF_NIGHTS`), and rules
-    against the previous night are not judged.
+    The nights before it are not read, so there is none of the checks that need them (:data:`check_rows.OF_NIGHTS`), and
+    rules against the previous night are not judged.
 
     Raises
     ------
     ChecksFailedError, InputError
         As :func:`run_night`.
     """
-    facts = rehearsal.facts
-    host = SparkHost(spark, config, request, facts.evaluation_date, sample_share=facts.sample_share)
-    before = RunHistory(spark, config, facts, is_alone=True)
-    night = _Night(host, config, request, rehearsal, Steps(progress or Silent()), before)
+    before = RunHistory(spark, plan.config, rehearsal.facts, is_alone=True)
+    night = _Night(rehearsal, Steps(progress or Silent()), plan, SparkHost(spark, plan), before)
     night.compute()
     return night.publish()
 
 
-def new_run_id() -> str:
-    """Make an id that sorts by time and that no other run has."""
-    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
-
-
-def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureFact, ...]:
-    """Describe every measure for ``runs`` and for the audit.
-
-    Its definition holds all options and policies, and how its item group is drawn.
-    """
-    rules = ", ".join(f"{name}={value}" for name, value in policies.model_dump().items())
-    return tuple(_measure_fact(measure, rules, policies.unit) for measure in measures.measures)
-
-
-def _measure_fact(measure: Measure, rules: str, unit: str) -> MeasureFact:
-    low, high = measure.entry.definition.bounds
-    column = measure.column if measure.has_user_values else None
-    of_group = "" if measure.group is None else f"{OF_GROUP}{rule_of(measure.group)}"
-    return MeasureFact(
-        measure.label,
-        measure.k,
-        column,
-        f"{measure.definition}; {rules}{of_group}",
-        low,
-        high,
-        measure.weight_column,
-        measure.link,
-        unit,
-    )
-
-
 @dataclass
-class _Night:
-    """The steps of one night; what they share."""
+class _Night(RunLife):
+    """A night that is computed from its inputs."""
 
+    plan: NightPlan
     host: NightHost
-    config: EvaluationConfig
-    request: Request
-    recorded: StagedRun
-    steps: Steps
     before: RunHistory
     facts: list[Fact] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     checks: pa.Table | None = None
     gates: list[dict[str, Any]] = field(default_factory=list)
 
-    reason: str | None = None
-
-    def compute(self) -> None:
-        """Stage the tables and look at them; what fails is recorded."""
-        with self._recorded(), self.host:
-            self.reason = self._compute()
-            with self.steps.step("audit"):
-                self.recorded.audit()
-
     def publish(self) -> NightResult:
-        """Publish what was staged; likewise."""
-        with self._recorded(), self.steps.step("publish"):
-            self.recorded.publish(inputs=self._input_facts(), timings=self.steps.seconds, reason=self.reason)
+        """Publish what was staged."""
+        self.publish_staged()
         facts = self.recorded.facts
         return NightResult(
             facts.evaluation,
@@ -298,20 +222,18 @@ class _Night:
             tuple(self.gates),
         )
 
-    @contextmanager
-    def _recorded(self) -> Iterator[None]:
-        """Record what goes wrong within the block, and raise it as it is told to people."""
-        try:
-            yield
-        except KeyboardInterrupt as stopped:
-            self._record_failure(stopped)
-            raise
-        except Exception as error:
-            wish = interruption(error)
-            if wish is not None:
-                self._record_failure(wish)
-                raise wish from error
-            raise self._failed(error) from error
+    @override
+    def stage(self) -> str | None:
+        """Compute the night, and let go of its rows."""
+        with self.host:
+            return self._compute()
+
+    @override
+    def inputs(self) -> Sequence[InputFact]:
+        return [
+            InputFact(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_columns)
+            for one in self.host.inputs
+        ]
 
     def _compute(self) -> str | None:
         """Fill the staging area; return why there is nothing to measure, if so.
@@ -322,7 +244,7 @@ class _Night:
         with self.steps.step("read"):
             cost = self.host.read()
             self.steps.listener.say(str(cost))
-            cost.require_at_most(self.config.results.most_rows)
+            cost.require_at_most(self.plan.config.results.most_rows)
         try:
             self.host.stage_users(self.recorded, self.steps)
         except Exception as error:
@@ -356,13 +278,13 @@ class _Night:
 
     def _quarantine(self) -> None:
         """Keep what cannot be used before anything is refused for it."""
-        is_needed = self.config.results.quarantine and quarantine.is_needed(self.facts)
+        is_needed = self.plan.config.results.quarantine and quarantine.is_needed(self.facts)
         self.recorded.quarantine(self.host.refused_rows() if is_needed else None)
 
     def _measure(self) -> None:
         """Look at the lists, and stage what follows from the rows of users."""
         self.facts += self.host.list_facts()
-        stage_results(self.recorded, self.host, self.request, steps=self.steps)
+        stage_results(self.recorded, self.host, self.plan.request, steps=self.steps)
         metrics = self.recorded.rows(schemas.METRICS.name)
         with self.steps.step("drift"):
             self.facts += [] if metrics is None else self.before.of_means(metrics)
@@ -370,35 +292,35 @@ class _Night:
         self._judge()
 
     def _judge(self) -> None:
-        """Hold what is staged against the rules of the config; the results are published whatever comes of it."""
-        if not self.config.gates:
+        """Compare what is staged with the rules of the config; the results are published in any case."""
+        if not self.plan.config.gates:
             return
         with self.steps.step("gate") as step:
             names = (schemas.METRICS.name, schemas.GROUP_METRICS.name, schemas.COMPARISONS.name)
             metrics, group_metrics, comparisons = map(self.recorded.rows, names)
             previous = self.before.previous(self.recorded)
-            self.gates = gates.judge(self.config, metrics, group_metrics, comparisons, previous)
+            self.gates = gates.judge(self.plan.config, metrics, group_metrics, comparisons, previous)
             rows = pa.Table.from_pylist(self.gates, schema=arrow_schema(schemas.GATES))
             self.recorded.stage(schemas.GATES.name, rows)
             step.n_rows = len(self.gates)
 
     def _verdicts(self) -> pa.Table:
-        return check_rows.to_check_rows(self.facts, self.config.checks)
+        return check_rows.to_check_rows(self.facts, self.plan.config.checks)
 
     def _refuse(self, *unusable_inputs: Fault) -> None:
         """Stop where a check says so, or an input cannot be used."""
         self.checks = self._verdicts()
         failed = self._of_verdict("error")
         if failed or unusable_inputs:
-            kept = self.recorded.quarantine_path if self.config.results.quarantine else ""
+            kept = self.recorded.quarantine_path if self.plan.config.results.quarantine else ""
             of_checks = (self._without_lists(row) or _check_fault(row, kept) for row in failed)
             raise ChecksFailedError(*unusable_inputs, *of_checks)
 
-    def _of_verdict(self, verdict: str) -> list[Check]:
+    def _of_verdict(self, verdict: str) -> list[CheckRow]:
         """Take the rows of the checks with a verdict."""
         if self.checks is None:
             return []
-        rows: list[Check] = self.checks.filter(pc.field("verdict") == verdict).to_pylist()
+        rows: list[CheckRow] = self.checks.filter(pc.field("verdict") == verdict).to_pylist()
         return rows
 
     def _unusable(self) -> list[Fault]:
@@ -413,7 +335,7 @@ class _Night:
                 faults.append(Fault(f"inputs.{name}", text, EXPECTED[name], FIX))
         return faults
 
-    def _without_lists(self, row: Check) -> Fault | None:
+    def _without_lists(self, row: CheckRow) -> Fault | None:
         """Say that a model has no list at all, and which ones have: its name may be misspelt."""
         if row["check"] != check_rows.MISSING_USERS or row["share"] < 1:
             return None
@@ -438,40 +360,18 @@ class _Night:
             raise InputError(*(Fault(f"inputs.{one.name}", f"no row in {one.location}", "rows", fix) for one in wholly))
         if not empty:
             return None
-        day = self.recorded.facts.evaluation_date.isoformat()
+        day = self.plan.evaluation_date.isoformat()
         return f"no rows for {day} in {' and '.join(one.name for one in empty)}{self._narrowed()}"
 
     def _narrowed(self) -> str:
         """Say what the rows were narrowed down to: a reader must not take a small sample for a missing log."""
-        share, models = self.recorded.facts.sample_share, self.request.models
+        share, models = self.plan.sample_share, self.plan.request.models
         limits = [f"models {', '.join(models)}"] if models else []
         limits += [f"{share:.4g} of the users"] if share < 1 else []
         return f" (looked for: {'; '.join(limits)})" if limits else ""
 
-    def _input_facts(self) -> Sequence[InputFact]:
-        return [
-            InputFact(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_columns)
-            for one in self.host.inputs
-        ]
-
     def _warnings(self) -> Sequence[str]:
         return [f"{row['input']}, {row['check']}: {_counted(row)}" for row in self._of_verdict("warn")]
-
-    def _failed(self, error: Exception) -> Exception:
-        """Record the failure with its stage and cause; return the cause as it is told to people."""
-        cause = translated(error, {one.name: one.location for one in self.host.inputs})
-        self._record_failure(cause)
-        return cause
-
-    def _record_failure(self, cause: BaseException) -> None:
-        checks = [fault.where for fault in cause.faults] if isinstance(cause, ChecksFailedError) else ()
-        self.recorded.fail(
-            self.steps.current,
-            cause,
-            failed_checks=checks,
-            inputs=self._input_facts(),
-            timings=self.steps.seconds,
-        )
 
 
 def column_facts(inputs: Iterable[ReadInput]) -> list[Fact]:
@@ -482,7 +382,7 @@ def column_facts(inputs: Iterable[ReadInput]) -> list[Fact]:
     ]
 
 
-def _check_fault(row: Check, quarantined: str) -> Fault:
+def _check_fault(row: CheckRow, quarantined: str) -> Fault:
     """Say what was refused, and where its rows are kept, if they are."""
     expected = f"at most {row['threshold']:.2%}"
     kept = f", whose rows are in {quarantined}" if quarantined and row["check"] in check_rows.REFUSALS else ""
@@ -497,7 +397,7 @@ def _check_fault(row: Check, quarantined: str) -> Fault:
     return Fault(f"{row['input']}, {row['check']}", _counted(row), expected, fix)
 
 
-def _counted(row: Check) -> str:
+def _counted(row: CheckRow) -> str:
     """Write how often a check met its case, with a few of the keys concerned."""
     examples = f", for example {'; '.join(map(visible, row['sample_keys']))}" if row["sample_keys"] else ""
     return f"{row['count']:,} ({row['share']:.2%}){examples}"

@@ -29,7 +29,7 @@ def stage_users(run: StagedRun, scored: DataFrame, *, steps: Steps) -> None:
         step.n_rows = run.n_rows[schemas.USER_METRICS.name]
 
 
-class Tables(Protocol):
+class ResultTables(Protocol):
     """What follows from the rows of users, each computed when it is used."""
 
     @property
@@ -41,7 +41,7 @@ class Tables(Protocol):
         """As ``schemas.COMPARISONS``, likewise; None where nothing is compared."""
 
 
-def stage_results(run: StagedRun, tables: Tables, request: Request, *, steps: Steps) -> None:
+def stage_results(run: StagedRun, tables: ResultTables, request: Request, *, steps: Steps) -> None:
     """Stage what follows from the rows of users: means, statistics of groups and comparisons."""
     with steps.step("summarise") as step:
         run.stage(schemas.METRICS.name, tables.metrics)

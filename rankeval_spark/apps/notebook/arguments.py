@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Annotated, Any, Final, TypeVar
 
@@ -16,8 +16,8 @@ from rankeval_spark.config.measure_selection import model_faults, tie_faults, wi
 from rankeval_spark.config.reading.validation_faults import validation_faults
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.sections.bands import Band, band_faults, segments_from_train
-from rankeval_spark.config.sections.base import Model, Number, Whole, refuse, repeated_faults, some_models_once
-from rankeval_spark.config.sections.inference import ModelName, baseline_faults, measure_faults
+from rankeval_spark.config.sections.base import Model, Number, Whole, refuse_faults, repeated_faults, some_models_once
+from rankeval_spark.config.sections.inference import ModelName, baseline_faults, comparison_measure_faults
 from rankeval_spark.config.sections.inputs import RanksFrom
 from rankeval_spark.config.sections.policies import lacking_inputs
 from rankeval_spark.config.sections.presets import (
@@ -66,7 +66,7 @@ class Arguments(Model):
     @field_validator("slices")
     @classmethod
     def _slices_once(cls, slices: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-        refuse(repeated_faults([C.CROSSING.join(sorted(names)) for names in slices], "slice"))
+        refuse_faults(repeated_faults([C.CROSSING.join(sorted(names)) for names in slices], "slice"))
         return slices
 
 
@@ -75,7 +75,7 @@ _NOTHING_COMPARED: Final = {"baseline": (None,), "pairs": ("baseline",), "tests"
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenInputs:
     """Arguments that only some measures need."""
 
     train: object = None
@@ -83,18 +83,41 @@ class Given:
     evaluation_date: date | None = None
 
 
-def request_of_call(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by the rules that they are validated by
-    asked: Mapping[str, Any],
-    policies: Mapping[str, Any],
-    compared: Mapping[str, Any],
-    intervals: Mapping[str, Any],
-    segments: Sequence[str] | None,
-    given: Given,
-) -> Request:
-    """Build the request of a call of ``evaluate``.
+@dataclass(frozen=True)
+class Call:
+    """The arguments of a call of ``evaluate``, by the rules that they are validated by.
 
-    ``segments`` are the columns of that input. Nothing is compared where ``compared`` names no baseline and asks
-    neither for all pairs nor for tests.
+    Attributes
+    ----------
+    asked : mapping
+        Those of :class:`Arguments`.
+    policies : mapping
+        Those of the policies; None where one is left out.
+    compared : mapping
+        Those of the comparisons.
+    intervals : mapping
+        Those of the intervals.
+    segments : sequence of str or None
+        Columns of the input ``segments``; None where it is not given.
+    given : GivenInputs
+        The others.
+    """
+
+    asked: Mapping[str, Any]
+    policies: Mapping[str, Any]
+    compared: Mapping[str, Any]
+    intervals: Mapping[str, Any]
+    segments: Sequence[str] | None = None
+    given: GivenInputs = field(default_factory=GivenInputs)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether models are compared: a baseline is named, or all pairs or tests are requested."""
+        return any(self.compared[name] not in defaults for name, defaults in _NOTHING_COMPARED.items())
+
+
+def request_of_call(call: Call) -> Request:
+    """Build the request of a call of ``evaluate``.
 
     Raises
     ------
@@ -110,29 +133,29 @@ def request_of_call(  # noqa: PLR0913, PLR0917 - the arguments of `evaluate`, by
             faults.extend(error.faults)
             return None
 
+    asked, compared, given = call.asked, call.compared, call.given
     day = given.evaluation_date
     if day is not None and type(day) is not date:  # a datetime is one too, and Spark would compare times with it
         faults.append(Fault(_place(("evaluation_date",)), repr(day), "a date, such as date(2026, 1, 31)"))
     arguments, unsound = _sound(asked, faults)
     preset = asked["preset"] if isinstance(asked["preset"], str) else None
-    chosen = attempt(lambda: _policies(policies, preset))
-    is_compared = any(compared[name] not in defaults for name, defaults in _NOTHING_COMPARED.items())
-    # What is misspelt is told also where nothing is compared yet.
-    of_comparisons = compared if is_compared else {**compared, "pairs": "all"}
+    chosen = attempt(lambda: _policies(call.policies, preset))
+    # What is misspelt is reported even where nothing is compared yet.
+    of_comparisons = compared if call.is_compared else {**compared, "pairs": "all"}
     valid = attempt(lambda: validate_model(Comparisons, of_comparisons, locate=_place))
-    comparisons = valid if is_compared else None
-    drawn = attempt(lambda: validate_model(Intervals, intervals, locate=_place_of_intervals))
+    comparisons = valid if call.is_compared else None
+    drawn = attempt(lambda: validate_model(Intervals, call.intervals, locate=_place_of_intervals))
     measures = None if "measures" in unsound else attempt(lambda: _measures(arguments, preset))
     if measures:
         faults += _missing(measures, given)
         faults += (replace(fault, where=_place(("measures",))) for fault in model_faults(measures, arguments.models))
     if unsound.isdisjoint(("slices", "bands")):
-        faults += _unknown_segments(arguments, segments)
-        there = [name for name, frame in (("segments", segments), ("train", given.train)) if frame is not None]
+        faults += _unknown_segments(arguments, call.segments)
+        there = [name for name, frame in (("segments", call.segments), ("train", given.train)) if frame is not None]
         found = band_faults(arguments.bands, slices=arguments.slices, given=there)
         faults += (replace(fault, where=_place(("bands",))) for _, fault in found)
-    if is_compared and measures:
-        faults += (replace(fault, where=_place(("measures",))) for fault in measure_faults(measures))
+    if call.is_compared and measures:
+        faults += (replace(fault, where=_place(("measures",))) for fault in comparison_measure_faults(measures))
     if isinstance(compared["baseline"], str) and "models" not in unsound:
         unknown = baseline_faults(compared["baseline"], arguments.models)
         faults += (replace(fault, where=_place(("baseline",))) for fault in unknown)
@@ -163,7 +186,9 @@ def _policies(written: Mapping[str, Any], preset: str | None) -> Policies:
     return chosen
 
 
-def _policy_faults(policies: Policies, measures: MeasureSet | None, given: Given, preset: str | None) -> list[Fault]:
+def _policy_faults(
+    policies: Policies, measures: MeasureSet | None, given: GivenInputs, preset: str | None
+) -> list[Fault]:
     """Name what a policy leaves items out by and is not there, and the measures that do not go with a policy."""
     there = [name for name, value in vars(given).items() if value is not None]
     lacking = [
@@ -181,7 +206,7 @@ def _policy_faults(policies: Policies, measures: MeasureSet | None, given: Given
     return [*lacking, *(replace(fault, where=_place(("measures",))) for fault in unfit)]
 
 
-def _missing(measures: MeasureSet, given: Given) -> list[Fault]:
+def _missing(measures: MeasureSet, given: GivenInputs) -> list[Fault]:
     """Name the arguments that are left out although a measure needs them."""
     there = ["held_out", *(name for name, value in vars(given).items() if value is not None)]
     return [

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.apps.notebook.arguments import Given, request_of_call
+from rankeval_spark.apps.notebook.arguments import Call, GivenInputs, request_of_call
 from rankeval_spark.apps.notebook.hosts import column_names, is_on_spark, opened
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
@@ -110,7 +110,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Whether items without a judgement, or with a negative gain, are left out before lists are ranked; not by
         default.
     held_out_duplicates : {"max", "sum", "last", "error"}, optional
-        Gain of a judgement that stands twice; ``max`` by default, ``last`` goes by ``interacted_at``.
+        Gain of a judgement that occurs twice; ``max`` by default, ``last`` goes by ``interacted_at``.
     invalid_scores : {"drop", "error"}, optional
         A recommendation with a NULL, NaN or infinite score; ``drop`` by default.
     seen_in_train : {"keep", "drop"}, optional
@@ -119,8 +119,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     unknown_items : {"keep", "drop"}, optional
         The same of recommended items that the catalogue does not have: `items` or, where it is not given, `train`.
     unit : {"user", "list"}, optional
-        Whether means are over users, each with the mean of his lists, or over lists with users as clusters; ``user`` by
-        default. The same where each user has one list.
+        Whether means are over users, each with the mean of their lists, or over lists with users as clusters; ``user``
+        by default. The same where each user has one list.
     min_slice_size : int
         Slices with fewer users, 30 by default, are marked ``is_small``, and comparisons of fewer have no p-value.
     confidence : float in (0, 1)
@@ -213,9 +213,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     segments = opened(segments)
     frames = {"recommendations": recommendations, "held_out": held_out}
     frames |= {"segments": segments, "train": train, "items": items}
-    request = request_of_call(
-        asked_for, policies, compared, drawn, column_names(segments), Given(train, items, evaluation_date)
-    )
+    given = GivenInputs(train, items, evaluation_date)
+    request = request_of_call(Call(asked_for, policies, compared, drawn, column_names(segments), given))
     if not is_on_spark(frames):
         from rankeval_spark.in_process.evaluation import evaluate_in_process  # noqa: PLC0415 - one host is loaded
 

@@ -12,7 +12,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, functions as F
 from typing_extensions import override
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import columns as C
 from rankeval_spark.apps.inputs import (
     exposures_of,
     inputs_of,
@@ -25,7 +25,7 @@ from rankeval_spark.apps.notebook.gap_tests import gap_tests
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.evaluation import Evaluation, no_comparisons
-from rankeval_spark.inputs.input_columns import check_id_types, segments_schema
+from rankeval_spark.inputs.input_columns import read_given
 from rankeval_spark.inputs.spark import Source, Sources, from_frame
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
@@ -88,7 +88,7 @@ class SparkEvaluation(Evaluation[DataFrame]):
     @property
     @override
     def user_values(self) -> DataFrame:
-        return long_view.to_user_values(self.user_metrics, asked=requested_columns(self.request.measures))
+        return long_view.to_user_values(self.user_metrics, requested=requested_columns(self.request.measures))
 
     @property
     @override
@@ -194,36 +194,16 @@ def _mean_of(measure: Measure) -> Any:  # noqa: ANN401 - Column has two classes,
 
 
 def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int) -> Sources:
-    """Bring the frames into canonical columns; what is wrong with all of them is reported at once."""
-    faults: list[Fault] = []
-    names = tuple(name for name in request.segments if name not in request.absent)
+    """Bring the frames into canonical columns."""
+    expected = "a DataFrame of Spark"
 
-    def attempt(name: str, schema: Schema, *, is_needed: bool = False) -> Source | None:
-        frame = frames[name]
-        if frame is None:
-            if is_needed:
-                faults.append(Fault(f"evaluate({name}=)", "None", "a DataFrame of Spark"))
-            return None
+    def read(name: str, frame: object, schema: Schema) -> Source:
         if not isinstance(frame, DataFrame):
             fix = "spark.createDataFrame makes one of a pandas DataFrame, spark.read of files"
-            faults.append(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
-            return None
-        try:
-            return from_frame(name, frame, schema, ranks_from=ranks_from)
-        except InputError as error:
-            faults.extend(error.faults)
-            return None
+            raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", expected, fix))
+        return from_frame(name, frame, schema, ranks_from=ranks_from)
 
-    log = attempt("recommendations", schemas.RECOMMENDATIONS, is_needed=True)
-    judged = attempt("held_out", schemas.HELD_OUT, is_needed=True)
-    users = attempt("segments", segments_schema(names, numbers=request.bands))
-    trained = attempt("train", schemas.TRAIN)
-    catalogue = attempt("items", schemas.ITEMS)
-    if log is None or judged is None or faults:
-        raise InputError(*faults)
-    sources = Sources(log, judged, users, trained, catalogue)
-    check_id_types(sources.all(), is_call=True)
-    return sources
+    return Sources(**read_given(frames, request, read, expected=expected))
 
 
 def _quoted(name: str) -> str:

@@ -50,10 +50,9 @@ class ComparisonSelection:
 
     def measures_of(self, night: PastNight) -> list[Measure]:
         """Choose from what a night computed."""
-        asked = MeasureSet.parse(night.measures, where="runs.measures").measures
         return [
             one
-            for one in asked
+            for one in night.measures.measures
             if (not self.measures or one.label in self.measures) and (not self.ks or one.k in self.ks)
         ]
 

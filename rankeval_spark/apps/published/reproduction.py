@@ -5,25 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark import __version__, allowed_folders, columns as C
+from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.apps.history.published_runs import PastNight
-from rankeval_spark.apps.nightly.night import measure_facts, new_run_id, rehearse_night
+from rankeval_spark.apps.nightly.night import rehearse_night
+from rankeval_spark.apps.nightly.night_plan import new_run_id
+from rankeval_spark.apps.published.recorded_plan import plan_again
 from rankeval_spark.apps.published.table_comparison import RecordedRun, TableComparison, compare_tables, left_out
 from rankeval_spark.config import EvaluationConfig, validate_model
-from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
-from rankeval_spark.measures import MeasureSet
-from rankeval_spark.results import Event, Rehearsal, RunFacts, event_frame
+from rankeval_spark.results import Event, Rehearsal, event_frame
 from rankeval_spark.spark.session.builder import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Progress
-    from rankeval_spark.config.request import Request
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,11 @@ def reproduce_run(
         If executors are on other machines and there is no ``scratch``.
     """
     night = run.night
-    config = pinned(night.row)
-    request = _request(night, config)
+    plan = _plan(night)
     with _folder(spark, scratch) as folder:
-        rehearsal = Rehearsal(spark, folder, _facts(night, request))
+        rehearsal = Rehearsal(spark, folder, plan.run(new_run_id()))
         try:
-            rehearse_night(spark, config, request, rehearsal, progress=progress)
+            rehearse_night(spark, plan, rehearsal, progress=progress)
             return Reproduction(
                 run, _inputs(night, rehearsal), compare_tables(spark, root, run, rehearsal), left_out(run)
             )
@@ -139,25 +138,10 @@ def _pinned(given: Mapping[str, object], fact: Mapping[str, Any]) -> dict[str, o
     return {**place, **version}
 
 
-def _request(night: PastNight, config: EvaluationConfig) -> Request:
-    """Request what the run computed: `rankeval score` may have added measures to those of the config."""
-    request = request_of(config, night.evaluation_date)
-    if not night.was_scored_again:
-        return request
-    return replace(request, measures=MeasureSet.parse(night.measures, where="runs.measures"))
-
-
-def _facts(night: PastNight, request: Request) -> RunFacts:
-    return RunFacts(
-        night.evaluation,
-        night.evaluation_date,
-        new_run_id(),
-        config=night.row["config"],
-        config_hash=night.row["config_hash"],
-        code_version=__version__,
-        sample_share=night.sample_share,
-        measures=measure_facts(request.measures, request.policies),
-    )
+def _plan(night: PastNight) -> NightPlan:
+    """Plan what the run computed."""
+    config = pinned(night.row)
+    return plan_again(night, config, night.measures)
 
 
 @contextmanager

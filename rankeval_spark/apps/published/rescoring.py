@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
+from typing_extensions import override
 
 from rankeval_spark import __version__, columns as C, schemas
 from rankeval_spark.apps.history.published_runs import PastNight, published_nights
-from rankeval_spark.apps.nightly.night import NightResult, measure_facts, new_run_id
+from rankeval_spark.apps.nightly.night import NightResult
+from rankeval_spark.apps.nightly.night_plan import new_run_id
+from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import cached, stage_results, stage_users
 from rankeval_spark.apps.progress import Progress, Silent, Steps
+from rankeval_spark.apps.published.recorded_plan import plan_again
 from rankeval_spark.config.measure_selection import tie_faults
 from rankeval_spark.config.request import request_of
 from rankeval_spark.config.sections.presets import measure_gap_faults
@@ -22,11 +26,12 @@ from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.results import InputFact, Results, ResultsStore, Run, RunFacts, results_of
+from rankeval_spark.results import InputFact, Results, ResultsStore, results_of
 from rankeval_spark.results.published_results import DELETED, FIX
 from rankeval_spark.spark import plans
 
 if TYPE_CHECKING:
+    from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
 
@@ -55,7 +60,7 @@ def past_nights(
 def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequence[date]) -> set[date]:
     """Find the dates that a run would publish again just as they are: same config, same code, same input versions.
 
-    Only versioned inputs can be told to be the same; with others, no date is.
+    Only versioned inputs are known to be the same; with others, no date is.
     """
     versions = _versions(spark, config, max(dates))
     if None in versions.values():
@@ -94,13 +99,19 @@ def score_night(
     """
     _refuse_exposures(measures)
     steps = Steps(progress or Silent())
-    results = night.config.results
     run_id = new_run_id()
-    store = ResultsStore.open(spark, root, create=False, one_run_per_root=results.one_run_per_root)
+    one_run_per_root = night.config.results.one_run_per_root
+    store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)
     with store.run_lock(night.evaluation, night.evaluation_date, run_id):
         store.finish_pending(run_id)
         now = _as_it_is_now(spark, root, night, measures)
-        return _score(spark, root, now, measures, store=store, run_id=run_id, steps=steps)
+        plan = _plan(now, measures)
+        _refuse_inputs(now, plan.request.measures)
+        run = store.start(plan.run(run_id))
+        scoring = _Rescoring(run, steps, now, plan.request, Results(spark, root))
+        scoring.compute()
+        scoring.publish_staged()
+    return NightResult(now.evaluation, now.evaluation_date, run_id, run.n_rows, steps.seconds)
 
 
 def _as_it_is_now(spark: SparkSession, root: str, night: PastNight, measures: MeasureSet) -> PastNight:
@@ -111,48 +122,63 @@ def _as_it_is_now(spark: SparkSession, root: str, night: PastNight, measures: Me
     return now
 
 
-def _score(  # noqa: PLR0913 - options by keyword
-    spark: SparkSession,
-    root: str,
-    night: PastNight,
-    measures: MeasureSet,
-    *,
-    store: ResultsStore,
-    run_id: str,
-    steps: Steps,
-) -> NightResult:
-    row = night.row
-    then = request_of(night.config, night.evaluation_date)
-    request = replace(then, measures=MeasureSet.of((*_asked_then(night), *measures.measures)))
-    faults = [
-        *tie_faults(measures, request.policies.ties),
-        *measure_gap_faults(measures, request.policies, night.config.preset),
-    ]
+def _plan(night: PastNight, measures: MeasureSet) -> NightPlan:
+    """Plan a night with its own measures and some more.
+
+    Raises
+    ------
+    ConfigError
+        Measures that do not go with the policies of the night.
+    """
+    config = night.config
+    plan = plan_again(night, config, MeasureSet.of((*_asked_then(night), *measures.measures)))
+    policies = plan.request.policies
+    faults = [*tie_faults(measures, policies.ties), *measure_gap_faults(measures, policies, config.preset)]
     if faults:
         raise ConfigError(*(replace(fault, where="--measures") for fault in faults))
-    facts = RunFacts(
-        night.evaluation,
-        night.evaluation_date,
-        run_id,
-        config=row["config"],
-        config_hash=row["config_hash"],
-        code_version=__version__,
-        sample_share=row["sample_share"],
-        measures=measure_facts(request.measures, request.policies),
-    )
-    _refuse_inputs(night, request.measures)
-    run = store.start(facts)
-    try:
-        _restage(run, Results(spark, root), request, steps)
-        with steps.step("audit"):
-            run.audit()
-        with steps.step("publish"):
-            inputs = [InputFact(**one, columns=night.input_columns.get(one["name"])) for one in row["inputs"]]
-            run.publish(inputs=inputs, timings=steps.seconds, reason=f"scored again, after run {row[C.RUN_ID]}")
-    except (Exception, KeyboardInterrupt) as error:
-        run.fail(steps.current, error, timings=steps.seconds)
-        raise
-    return NightResult(facts.evaluation, facts.evaluation_date, facts.run_id, run.n_rows, steps.seconds)
+    return plan
+
+
+@dataclass
+class _Rescoring(RunLife):
+    """A night whose published lists are scored again; what does not follow from its measures stays as it was."""
+
+    night: PastNight
+    request: Request
+    results: Results
+
+    @override
+    def stage(self) -> str:
+        """Stage the lists as they were, and everything that follows from them again."""
+        with self.steps.step("match") as step:
+            self._keep(schemas.LISTS.name)
+            step.n_rows = self.recorded.n_rows[schemas.LISTS.name]
+            lists = self.recorded.frame(schemas.LISTS.name)
+            has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
+        metrics = self._published(schemas.METRICS.name)
+        labels = {one.label for one in self.request.measures.exposures}
+        exposures = metrics.where(F.col(C.MEASURE).isin(*labels)) if labels else None
+        scored = plans.to_scored_lists(lists, request=self.request, has_one_list=has_one_list)
+        with cached(scored) as kept:
+            stage_users(self.recorded, kept, steps=self.steps)
+            frames = plans.Frames(kept, request=self.request, has_one_list=has_one_list, exposures=exposures)
+            stage_results(self.recorded, frames, self.request, steps=self.steps)
+        for table in (schemas.GATES.name, schemas.CHECKS.name):  # what is not staged would have no rows afterwards
+            self._keep(table)
+        return f"scored again, after run {self.night.row[C.RUN_ID]}"
+
+    @override
+    def inputs(self) -> Sequence[InputFact]:
+        columns = self.night.input_columns
+        return [InputFact(**one, columns=columns.get(one["name"])) for one in self.night.row["inputs"]]
+
+    def _keep(self, table: str) -> None:
+        self.recorded.stage(table, self._published(table))
+
+    def _published(self, table: str) -> DataFrame:
+        night = {"date": self.night.evaluation_date, "evaluation": self.night.evaluation}
+        published: DataFrame = getattr(self.results, table)(**night)
+        return published.drop(*C.RUN_KEY)
 
 
 def _refuse_without_lists(nights: Sequence[PastNight], deleted: Mapping[tuple[str, date], frozenset[str]]) -> None:
@@ -208,29 +234,4 @@ def _refuse_inputs(night: PastNight, measures: MeasureSet) -> None:
 
 
 def _asked_then(night: PastNight) -> tuple[Measure, ...]:
-    return MeasureSet.parse(night.measures, where="runs.measures").measures
-
-
-def _restage(run: Run, results: Results, request: Request, steps: Steps) -> None:
-    """Stage the lists and checks as they were, and everything that follows from the lists again."""
-    day, evaluation = run.facts.evaluation_date, run.facts.evaluation
-    with steps.step("match") as step:
-        run.stage(schemas.LISTS.name, _without_run(results.lists(date=day, evaluation=evaluation)))
-        step.n_rows = run.n_rows[schemas.LISTS.name]
-        lists = run.frame(schemas.LISTS.name)
-        has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
-    metrics = _without_run(results.metrics(date=day, evaluation=evaluation))
-    labels = {one.label for one in request.measures.exposures}
-    exposures = metrics.where(F.col(C.MEASURE).isin(*labels)) if labels else None
-    scored = plans.to_scored_lists(lists, request=request, has_one_list=has_one_list)
-    with cached(scored) as kept:
-        stage_users(run, kept, steps=steps)
-        frames = plans.Frames(kept, request=request, has_one_list=has_one_list, exposures=exposures)
-        stage_results(run, frames, request, steps=steps)
-    # What does not follow from the measures stays as it was; a table that is not staged would lose the night's rows.
-    run.stage(schemas.GATES.name, _without_run(results.gates(date=day, evaluation=evaluation)))
-    run.stage(schemas.CHECKS.name, _without_run(results.checks(date=day, evaluation=evaluation)))
-
-
-def _without_run(published: DataFrame) -> DataFrame:
-    return published.drop(*C.RUN_KEY)
+    return night.measures.measures

@@ -83,7 +83,7 @@ class TableComparison:
 
 
 def left_out(run: RecordedRun) -> tuple[str, ...]:
-    """Say what is not compared: what hangs on more than the inputs and the config of the run."""
+    """Say what is not compared: what depends on more than the inputs and the config of the run."""
     if run.night.was_scored_again:
         return (f"{' and '.join(CARRIED)}, which `rankeval score` took over from the run before",)
     rules = ", ".join(map(str, _previous_rules(run.night)))

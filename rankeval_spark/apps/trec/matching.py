@@ -130,7 +130,7 @@ def _rows_of(qrels: Qrels, run: TrecRun) -> pa.Table:
 
 
 def refuse_repeated_documents(path: Path, file: Qrels | TrecRun) -> None:
-    """Stop where a document stands twice for a topic.
+    """Stop where a topic has a document twice.
 
     Raises
     ------

@@ -90,7 +90,7 @@ _WHOLE: Final[Mapping[str, str]] = {
 """Measures of the whole list that take no parameter: ours of the same value."""
 
 _GEOMETRIC: Final[Mapping[str, str]] = {"gm_map": "AP", "gm_bpref": "Bpref"}
-"""Those of which only the geometric mean is told: the measure that it is a mean of."""
+"""Names that report only a geometric mean: the measure that it is a mean of."""
 
 _AT_CUTOFFS: Final[Mapping[str, tuple[str, Sequence[int]]]] = {
     "P": ("P", _CUTOFFS),

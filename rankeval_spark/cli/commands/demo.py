@@ -66,9 +66,8 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     everyone = [row for row in rows if row[C.SLICE] == C.ALL_USERS]
     users = max(row["n_users"] for row in everyone)
     out.print()
-    out.print(
-        tables.leaderboard(everyone, f"{newest}: models x measures at k = {SHOWN_K}, {users:,} users, 95 % intervals")
-    )
+    title = f"{newest}: models x measures at k = {SHOWN_K}, {users:,} users, 95 % intervals"
+    out.print(tables.leaderboard(everyone, title, width=out.width))
     out.print()
     compared = comparison_rows_of(results, RowSelection(newest, config.evaluation, (), (), (), (SHOWN_K,)))
     title = f"{newest}: models against the baseline on the same users"

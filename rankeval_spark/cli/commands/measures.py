@@ -12,7 +12,7 @@ from rankeval_spark.cli.display.layout import print_facts, print_heading
 from rankeval_spark.cli.display.tables import headed
 from rankeval_spark.cli.display.terminal import console
 from rankeval_spark.measures import Measure, group_statistics, options as measure_options, registry
-from rankeval_spark.measures.worked_examples import UNDEFINED, page_of
+from rankeval_spark.measures.worked_examples import UNDEFINED, example_page_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +41,7 @@ def list_or_explain(name: str | None) -> None:
         out.print(_EXPLAINED_BY, markup=False, soft_wrap=True)
         return
     # A bare name is enough, also of a measure that is not computed without an option or a cutoff.
-    found, other = registry.find(name), group_statistics.find(name)
+    found, other = registry.find(name), group_statistics.find_statistic(name)
     if found is None and other is not None:
         _explain_statistic(other)
         return
@@ -106,7 +106,7 @@ def _ends(one: GroupStatistic) -> list[Fact]:
 
 
 def _facts(entry: Entry) -> Iterator[Fact]:
-    definition, page = entry.definition, page_of(entry)
+    definition, page = entry.definition, example_page_of(entry)
     yield "formula", definition.formula
     for option in entry.options:
         yield "option", f"{_default(option)} ({option.expected})\n{option.meaning.replace('`', '')}"

@@ -17,7 +17,8 @@ from rankeval_spark.apps.gates import failed
 from rankeval_spark.apps.history.published_runs import kept_nights
 from rankeval_spark.apps.nightly import backfill as filling, dry_run
 from rankeval_spark.apps.nightly.expected_host import wants_spark
-from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, evaluation_name, prepare_night, run_night
+from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night, run_night
+from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
 from rankeval_spark.cli.config_and_dates import config_and_dates
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, headline, is_quiet, progress, say_done
@@ -46,21 +47,27 @@ def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share:
         raise typer.Exit(filling.GATE_FAILED)
 
 
-def backfill_command(  # noqa: PLR0913 - the options of the command
-    path: Path,
-    first: str | None,
-    last: str | None,
-    days: Sequence[str],
-    overrides: Sequence[str],
-    *,
-    sample_share: float,
-    only_missing: bool,
+@dataclass(frozen=True)
+class WrittenDates:
+    """The dates of a backfill, as they are written on the command line."""
+
+    first: str | None
+    last: str | None
+    days: Sequence[str]
+
+    def read(self, path: Path, overrides: Sequence[str]) -> tuple[EvaluationConfig, list[date]]:
+        """Read them with the config, so that all faults are reported at once."""
+        ends = [(where, text) for where, text in (("--from", self.first), ("--to", self.last)) if text]
+        config, read = config_and_dates(path, overrides, [*ends, *(("--date", day) for day in self.days)])
+        of_range = dict(zip((where for where, _ in ends), read, strict=False))
+        return config, filling.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
+
+
+def backfill_command(
+    path: Path, overrides: Sequence[str], written: WrittenDates, *, sample_share: float, only_missing: bool
 ) -> None:
     """Evaluate dates in turn, say what became of each, and end with the exit code of the first that failed."""
-    ends = [(where, text) for where, text in (("--from", first), ("--to", last)) if text]
-    config, read = config_and_dates(path, overrides, [*ends, *(("--date", day) for day in days)])
-    of_range = dict(zip((where for where, _ in ends), read, strict=False))
-    dates = filling.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
+    config, dates = written.read(path, overrides)
     spark = session_of_nights(config, is_small=_are_inputs_small(config, dates))
     kept = kept_nights(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
     outcomes: list[filling.DateOutcome] = []
@@ -89,9 +96,8 @@ class _InTurn:
         """Evaluate one date and show how far it is."""
         title = f"{self.config.evaluation} {day.isoformat()}"
         with progress(title, self.console) as listener:
-            self.last = prepare_night(
-                *(self.spark, self.config, day), sample_share=self.sample_share, progress=listener, after=self.last
-            )
+            plan = NightPlan.of(self.config, day, sample_share=self.sample_share)
+            self.last = prepare_night(self.spark, plan, progress=listener, after=self.last)
         return self.last
 
 
@@ -168,7 +174,8 @@ def _status(one: filling.DateOutcome) -> tuple[str, str, str]:
 
 
 def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float) -> None:
-    inputs, cost = dry_run.planned_inputs(spark, config, evaluation_date, sample_share=sample_share)
+    plan = NightPlan.of(config, evaluation_date, sample_share=sample_share)
+    inputs, cost = dry_run.planned_inputs(spark, plan)
     table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")
     for one in inputs:
         numbers = ("-" if value is None else f"{value:,}" for value in (one.version, one.n_files, one.n_rows))
@@ -177,11 +184,10 @@ def _show_plan(spark: SparkSession, config: EvaluationConfig, evaluation_date: d
     out.print(table)
     asked = config.measure_set()
     cutoffs = ", ".join(str(k) if k else "whole list" for k in asked.ks)
-    name = evaluation_name(config, sample_share)
     for line in (
         f"would compute {len(asked.measures)} values a list: {', '.join(asked.labels)}; at {cutoffs}",
         f"cost: {cost}",
         f"slices: {', '.join('*'.join(one) for one in config.slices) or 'none'}, and everyone",
-        f"would publish {name}, {evaluation_date} to {config.results.location}; nothing was changed",
+        f"would publish {plan.evaluation}, {evaluation_date} to {config.results.location}; nothing was changed",
     ):
         out.print(line, markup=False, soft_wrap=True)

@@ -39,22 +39,29 @@ def measure_label(row: Mapping[str, Any]) -> str:
     return with_cutoff(row[C.MEASURE], row[C.K])
 
 
-def leaderboard(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+def leaderboard(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) -> Table:
     """Lay out models x measures: a line a measure, a column a model, the best mean of each line in bold.
 
-    Intervals are those of each mean by itself; overlapping ones do not say that two models are alike.
+    Intervals are those of each mean by itself; overlapping ones do not say that two models are alike. They are below
+    their means where the terminal has too few columns: no number is cut off.
     """
     by_cell = {(measure_label(row), row[C.MODEL_ID]): row for row in rows}
     measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
     table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
-    table.add_column("measure", no_wrap=True)
+    table.add_column("measure", overflow="fold")
     for model in models:
-        table.add_column(escape(model), justify="right", no_wrap=True)
+        table.add_column(escape(model), justify="right", overflow="fold")
+    columns = [max(map(len, measures)), *(max(len(model), _MEAN_AND_INTERVAL) for model in models)]
+    before_interval = " " if sum(one + _BETWEEN for one in columns) <= width else "\n"
     for measure in measures:
         cells = [by_cell.get((measure, model)) for model in models]
         values = [row[C.VALUE] for row in cells if row and row[C.VALUE] is not None]
-        table.add_row(escape(measure), *(_cell(row, _best(measure, values)) for row in cells))
+        table.add_row(escape(measure), *(_cell(row, _best(measure, values), before_interval) for row in cells))
     return table
+
+
+_MEAN_AND_INTERVAL: Final = len("0.1234 [0.1234, 0.1234]")
+_BETWEEN: Final = len(" │ ")
 
 
 def _title(text: str | None) -> str | None:
@@ -331,12 +338,12 @@ def to_json(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     return json.dumps([{name: row[name] for name in columns} for row in rows], default=str, indent=2) + "\n"
 
 
-def _cell(row: Mapping[str, Any] | None, best: float | None) -> str:
+def _cell(row: Mapping[str, Any] | None, best: float | None, before_interval: str = " ") -> str:
     if row is None or row[C.VALUE] is None:
         return "-"
     text = f"{row[C.VALUE]:.4f}"
     shown = f"[bold green]{text}[/bold green]" if row[C.VALUE] == best else text
-    return f"{shown} [dim]{_interval(row)}[/dim]"
+    return f"{shown}{before_interval}[dim]{_interval(row)}[/dim]"
 
 
 def _interval(row: Mapping[str, Any]) -> str:

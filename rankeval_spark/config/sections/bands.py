@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from rankeval_spark.config.sections.base import Model, Number, Whole, refuse
+from rankeval_spark.config.sections.base import Model, Number, Whole, refuse_faults
 from rankeval_spark.errors import Fault, nearest
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Band(Model):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Band:
-        refuse([*self._rule_faults(), *self._edge_faults()] or self._label_faults())
+        refuse_faults([*self._rule_faults(), *self._edge_faults()] or self._label_faults())
         return self
 
     def _rule_faults(self) -> list[Fault]:

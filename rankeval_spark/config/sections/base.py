@@ -56,7 +56,7 @@ def fault_error(*faults: Fault) -> PydanticCustomError:
     return PydanticCustomError("faults", "not valid", {"faults": faults})
 
 
-def refuse(faults: Sequence[Fault]) -> None:
+def refuse_faults(faults: Sequence[Fault]) -> None:
     """Raise the faults, if there are any."""
     if faults:
         raise fault_error(*faults)
@@ -87,5 +87,5 @@ def some_models_once(models: tuple[str, ...] | None, *, every: str) -> tuple[str
     """Refuse an empty list of models, or a model that occurs twice; ``every`` says how to request all models."""
     if models == ():
         raise fault_error(Fault("", "an empty list", "at least one model", every))
-    refuse(repeated_faults(models or (), "model"))
+    refuse_faults(repeated_faults(models or (), "model"))
     return models

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.base import Flag, Model, Number, refuse, some_models_once
+from rankeval_spark.config.sections.base import Flag, Model, Number, refuse_faults, some_models_once
 from rankeval_spark.config.sections.inference import ModelName
 from rankeval_spark.config.sections.presets import options_of
 from rankeval_spark.errors import ConfigError, Fault, nearest
@@ -74,8 +74,8 @@ class Gate(Model):
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len({KINDS[name] for name in given}) != 1:
             expected = "one of: at_least and at_most, least_gain, margin, alpha"
-            refuse([Fault("", f"a rule with {' and '.join(given) or 'no bound'}", expected)])
-        refuse([*self._key_faults(given[0])][:1])
+            refuse_faults([Fault("", f"a rule with {' and '.join(given) or 'no bound'}", expected)])
+        refuse_faults([*self._key_faults(given[0])][:1])
         return self
 
     def _key_faults(self, rule: str) -> Iterator[Fault]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
-from rankeval_spark.config.sections.base import Model, Whole, fault_error, refuse, repeated_faults
+from rankeval_spark.config.sections.base import Model, Whole, fault_error, refuse_faults, repeated_faults
 from rankeval_spark.errors import Fault, nearest
 from rankeval_spark.statistics.resampling.replicate_sums import Draws
 
@@ -73,7 +73,7 @@ class Comparisons(Model):
         if of_all and info.data.get("pairs") == "baseline":
             found = f"{' and '.join(of_all)}, but pairs: baseline"
             faults.append(Fault("", found, "tests of a model against the baseline", "set pairs to all"))
-        refuse(faults)
+        refuse_faults(faults)
         return tests
 
     @model_validator(mode="after")
@@ -95,7 +95,7 @@ def baseline_faults(baseline: str, models: Sequence[str] | None) -> list[Fault]:
     return [Fault("", repr(baseline), f"one of the models: {', '.join(models)}", nearest(baseline, models))]
 
 
-def measure_faults(measures: MeasureSet) -> list[Fault]:
+def comparison_measure_faults(measures: MeasureSet) -> list[Fault]:
     """Find comparisons without a measure that can be compared."""
     if measures.comparable:
         return []

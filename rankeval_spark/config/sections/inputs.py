@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.sections.base import Model, ModelWithPaths, Whole, fault_error, refuse
+from rankeval_spark.config.sections.base import Model, ModelWithPaths, Whole, fault_error, refuse_faults
 from rankeval_spark.config.sections.locations import PathText, TableName, check_placeholders, fill_date, resolve_path
 from rankeval_spark.errors import Fault, nearest
 
@@ -171,7 +171,7 @@ class InputConfig(ModelWithPaths):
 
     @model_validator(mode="after")
     def _fits_its_format(self) -> InputConfig:
-        refuse([*self._place_faults(), *self._delta_faults()])
+        refuse_faults([*self._place_faults(), *self._delta_faults()])
         return self
 
     def _place_faults(self) -> list[Fault]:
@@ -272,7 +272,7 @@ class Inputs(Model):
 
 def refuse_unknown(given: Mapping[str, object], known: tuple[str, ...]) -> None:
     """Raise one fault for every unknown key."""
-    refuse(
+    refuse_faults(
         [
             Fault(f".{name}", f"unknown key {name!r}", f"one of {', '.join(known)}", nearest(name, known))
             for name in given

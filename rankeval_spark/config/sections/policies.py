@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from pydantic import model_validator
 
-from rankeval_spark.config.sections.base import Flag, Model, refuse
+from rankeval_spark.config.sections.base import Flag, Model, refuse_faults
 from rankeval_spark.errors import Fault
 
 Population = Literal["truth", "judged", "intersection", "intersection_judged", "run"]
@@ -103,7 +103,7 @@ class Policies(Model):
     @model_validator(mode="after")
     def _fits_the_population(self) -> Policies:
         handling = HANDLINGS[self.population]._asdict()
-        refuse(
+        refuse_faults(
             [
                 Fault(
                     f".{name}",

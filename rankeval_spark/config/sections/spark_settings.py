@@ -66,7 +66,7 @@ def is_shown(key: str) -> bool:
     return _SHOWN.fullmatch(key) is not None
 
 
-def files_of(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def setting_files(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """List the files and folders that settings name, each with the place of its setting."""
     for key, value in settings.items():
         if not _HARMLESS.fullmatch(key):

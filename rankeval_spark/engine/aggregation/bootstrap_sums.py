@@ -21,7 +21,7 @@ from rankeval_spark.engine.aggregation.slices import USER_HASH, Key, groups_of, 
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.statistics.moments import membership_of
 from rankeval_spark.statistics.resampling.bootstrap import Parts, ratio_sums
-from rankeval_spark.statistics.resampling.replicate_sums import Draws, Groups
+from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups
 
 STATES: Final = ("drawn_sums", "drawn_users")
 """What the users of a group amount to in each replicate, for all measures: sums of numerators and denominators (2,
@@ -97,7 +97,7 @@ class Resampler:
     def _draw(self, users: Users, slots: list[_Slot], groups: list[np.ndarray]) -> Iterator[States]:
         if not slots:
             return
-        drawn = Groups(np.array(groups), len(slots))
+        drawn = SliceGroups(np.array(groups), len(slots))
         sums = ratio_sums(users.numerators, users.denominators, users.hashes, self.draws, drawn)
         for slot, added in zip(slots, sums, strict=True):
             self._held[slot] = self._held[slot] + added if slot in self._held else added.copy()

@@ -18,7 +18,7 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
 )
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.comparisons.comparison_state import ROWS, Key
+from rankeval_spark.engine.comparisons.comparison_state import ROWS, ComparisonKey
 from rankeval_spark.engine.failures import refuse_input
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class RowCounts:
 
     def to_partial(self) -> Partial:
         """Make an aggregate of comparisons of the counts."""
-        return Key(None, None, OF_INPUTS, (), 0), ROWS, self.by_kind.astype(np.float64).tobytes()
+        return ComparisonKey(None, None, OF_INPUTS, (), 0), ROWS, self.by_kind.astype(np.float64).tobytes()
 
     def to_batch(self) -> pa.RecordBatch:
         """Make a row of ``aggregate_state.PARTIAL`` of the counts."""

@@ -37,7 +37,7 @@ _BATCH: Final = 1 << 24
 """Bytes of states from which on a batch is closed."""
 
 
-class Key(NamedTuple):
+class ComparisonKey(NamedTuple):
     """The models, slice and cutoff that an aggregate is about."""
 
     baseline: str | None
@@ -48,7 +48,7 @@ class Key(NamedTuple):
     models: tuple[str, ...] | None = None
 
 
-Partial: TypeAlias = tuple[Key, str, bytes]
+Partial: TypeAlias = tuple[ComparisonKey, str, bytes]
 """What it is about, its kind, and the aggregate."""
 
 
@@ -56,10 +56,10 @@ Partial: TypeAlias = tuple[Key, str, bytes]
 class HeldSums:
     """Sums of replicates, added up over the chunks of a partition as long as they fit."""
 
-    _sums: dict[tuple[Key, str], np.ndarray] = field(default_factory=dict)
+    _sums: dict[tuple[ComparisonKey, str], np.ndarray] = field(default_factory=dict)
     _n_bytes: int = 0
 
-    def add(self, key: Key, kind: str, sums: np.ndarray) -> Iterator[Partial]:
+    def add(self, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
         """Add to the sums held; yield all of them where they have become too large."""
         before = self._sums.get((key, kind))
         if before is None:

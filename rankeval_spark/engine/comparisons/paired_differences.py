@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rankeval_spark.engine.comparisons import comparison_state
-from rankeval_spark.engine.comparisons.comparison_state import HeldSums, Key, Partial
-from rankeval_spark.engine.comparisons.value_cubes import Cube, Slicing, Values, gathered, slicings_of, whole_users
+from rankeval_spark.engine.comparisons.comparison_state import ComparisonKey, HeldSums, Partial
+from rankeval_spark.engine.comparisons.value_cubes import Cube, ListValues, Slicing, gathered, slicings_of, whole_users
 from rankeval_spark.statistics import moments
 from rankeval_spark.statistics.comparisons import (
     paired_differences,
@@ -26,7 +26,7 @@ from rankeval_spark.statistics.comparisons import (
 from rankeval_spark.statistics.comparisons.paired_differences import PairedValues
 from rankeval_spark.statistics.moments import membership_of
 from rankeval_spark.statistics.resampling import bootstrap
-from rankeval_spark.statistics.resampling.replicate_sums import Draws, Groups, members
+from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups, members
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,33 +115,33 @@ class ComparisonRequest:
 class DifferenceAggregator:
     """What the workers need to aggregate their users."""
 
-    asked: ComparisonRequest
+    requested: ComparisonRequest
     slices: tuple[tuple[str, ...], ...]
 
     def aggregate_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of ``comparison_state.PARTIAL``."""
-        asked = self.asked
-        options: dict[str, Any] = {"columns": asked.stored, "ks": asked.ks, "baseline": asked.baseline}
+        requested = self.requested
+        options: dict[str, Any] = {"columns": requested.stored, "ks": requested.ks, "baseline": requested.baseline}
         yield from self._aggregate(Cube.of_rows(table, **options) for table in whole_users(batches))
 
-    def aggregate_lists(self, parts: Iterable[Values]) -> Iterator[pa.RecordBatch]:
-        """Aggregate lists with the values of ``asked.stored``, all those of some users at a time: the same rows."""
-        yield from self._aggregate(Cube.of_lists(part, baseline=self.asked.baseline) for part in gathered(parts))
+    def aggregate_lists(self, parts: Iterable[ListValues]) -> Iterator[pa.RecordBatch]:
+        """Aggregate lists with the values of ``requested.stored``, all those of some users at a time: the same rows."""
+        yield from self._aggregate(Cube.of_lists(part, baseline=self.requested.baseline) for part in gathered(parts))
 
     def _aggregate(self, cubes: Iterable[Cube]) -> Iterator[pa.RecordBatch]:
         yield from comparison_state.to_batches(self._partials(cubes))
 
     def _partials(self, cubes: Iterable[Cube]) -> Iterator[Partial]:
         """Give sums of replicates added up over the chunks of the partition, all else chunk by chunk."""
-        asked, held = self.asked, HeldSums()
+        requested, held = self.requested, HeldSums()
         for cube in cubes:
-            chunk = _Chunk(asked, cube, slicings_of(cube.users, self.slices))
+            chunk = _Chunk(requested, cube, slicings_of(cube.users, self.slices))
             yield from chunk.of_pairs()
-            if asked.has_any("wilcoxon"):
+            if requested.has_any("wilcoxon"):
                 yield from chunk.values()
-            if asked.has_any("bootstrap", "randomization"):
+            if requested.has_any("bootstrap", "randomization"):
                 yield from chunk.drawn(held)
-            if asked.has_any("tukey", "randomized_tukey"):
+            if requested.has_any("tukey", "randomized_tukey"):
                 yield from chunk.of_all_models(held)
         yield from held.release()
 
@@ -150,19 +150,19 @@ class DifferenceAggregator:
 class _Chunk:
     """Some users, all of their values and all of their slices."""
 
-    asked: ComparisonRequest
+    requested: ComparisonRequest
     cube: Cube
     slicings: list[Slicing]
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
-        return self.cube.pairs(all_pairs=self.asked.all_pairs)
+        return self.cube.pairs(all_pairs=self.requested.all_pairs)
 
     def of_pairs(self) -> Iterator[Partial]:
         """Aggregate the differences, and the parts of ratios of sums."""
-        n, of_sums, n_ks = len(self.asked.columns), self.asked.of_sums, len(self.asked.ks)
+        n, of_sums, n_ks = len(self.requested.columns), self.requested.of_sums, len(self.requested.ks)
         for pair in self.pairs:
-            first, values = (self.cube.values[each].reshape(-1, len(self.asked.stored)) for each in pair)
+            first, values = (self.cube.values[each].reshape(-1, len(self.requested.stored)) for each in pair)
             pairs = PairedValues.of(values[:, :n], first[:, :n])
             model, baseline = ((each[:, of_sums] * each[:, n:], each[:, n:]) for each in (values, first))
             for slicing in self.slicings:
@@ -179,7 +179,7 @@ class _Chunk:
                     ).to_bytes()
                 for one in np.flatnonzero(self._is_shown(pair, slicing)).tolist():
                     key = self._key(pair, slicing, one)
-                    for place, k in enumerate(self.asked.ks):
+                    for place, k in enumerate(self.requested.ks):
                         for kind, of_groups in states.items():
                             yield key._replace(k=k), kind, of_groups[place * n_groups + one]
 
@@ -191,8 +191,8 @@ class _Chunk:
                 is_shown = self._is_shown(pair, slicing)
                 for group, users in members(slicing.group):
                     key = self._key(pair, slicing, group)
-                    for place, k in enumerate(self.asked.ks):
-                        columns = self.asked.means_at(k)
+                    for place, k in enumerate(self.requested.ks):
+                        columns = self.requested.means_at(k)
                         if is_shown[group] and columns:
                             own = difference[place][users][:, columns]
                             yield key._replace(k=k), comparison_state.VALUES, rank_tests.magnitudes_to_bytes(own)
@@ -203,14 +203,14 @@ class _Chunk:
         The draws of a user serve all pairs, measures, cutoffs and slices, unless there are so many sums that pairs and
         groups of users have to take turns.
         """
-        n_of_pair = self.asked.slots[0].size * _ARRAYS_A_COLUMN
+        n_of_pair = self.requested.slots[0].size * _ARRAYS_A_COLUMN
         at_once = max(1, self._n_columns // n_of_pair)
         for start in range(0, len(self.pairs), at_once):
             pairs = self.pairs[start : start + at_once]
             shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in pairs}
             difference = np.concatenate([self._differences(pair) for pair in pairs]).T
             for groups, meaning in self._blocks(len(pairs) * n_of_pair):
-                sums = self._sums(difference, Groups(groups, len(meaning)))
+                sums = self._sums(difference, SliceGroups(groups, len(meaning)))
                 for local, (index, group) in enumerate(meaning):
                     of_group = {kind: np.split(each[local], len(pairs), axis=1) for kind, each in sums.items()}
                     for number, pair in enumerate(pairs):
@@ -221,23 +221,23 @@ class _Chunk:
 
     def _differences(self, pair: tuple[int, int]) -> np.ndarray:
         """Take the differences of the means: shape (n_slots, n_users)."""
-        place, position = self.asked.slots
+        place, position = self.requested.slots
         of_means: np.ndarray = (self.cube.values[pair[1]] - self.cube.values[pair[0]])[place, :, position]
         return of_means
 
     @property
     def _n_columns(self) -> int:
         """Columns of sums that fit at a time."""
-        return MOST_SUMMED // (8 * self.asked.replicates)
+        return MOST_SUMMED // (8 * self.requested.replicates)
 
-    def _sums(self, difference: np.ndarray, groups: Groups) -> dict[str, np.ndarray]:
+    def _sums(self, difference: np.ndarray, groups: SliceGroups) -> dict[str, np.ndarray]:
         """Add up with random factors: by kind, shape (n_groups, n_parts, n_columns, replicates)."""
-        asked, hashes, sums = self.asked, self.cube.hashes, {}
-        if "bootstrap" in asked.tests:
-            found = bootstrap.weighted_sums(difference, hashes, asked.draws, groups, with_squares=True)
+        requested, hashes, sums = self.requested, self.cube.hashes, {}
+        if "bootstrap" in requested.tests:
+            found = bootstrap.weighted_sums(difference, hashes, requested.draws, groups, with_squares=True)
             sums[comparison_state.WEIGHTS] = np.stack([found.weights, found.sums, *_known(found.squares)], axis=1)
-        if "randomization" in asked.tests:
-            sums[comparison_state.SIGNS] = sign_randomization.sign_sums(difference, hashes, asked.draws, groups)[
+        if "randomization" in requested.tests:
+            sums[comparison_state.SIGNS] = sign_randomization.sign_sums(difference, hashes, requested.draws, groups)[
                 :, None
             ]
         return sums
@@ -251,7 +251,7 @@ class _Chunk:
 
     def _of_models(self, models: np.ndarray, own: Sequence[np.ndarray], held: HeldSums) -> Iterator[Partial]:
         """Aggregate some models over the groups that have them, by slice, and no others."""
-        place, position = self.asked.slots
+        place, position = self.requested.slots
         names = tuple(self.cube.models[each] for each in models)
         values = self.cube.values[models][:, place, :, position].transpose(2, 1, 0)  # users, models, slots
         centred = tukey.row_centred(values)
@@ -264,11 +264,11 @@ class _Chunk:
             parts = np.concatenate([found.n, found.mean, found.m2, absolute], axis=1)
             states = parts.reshape(n_groups, -1, len(place))
             for one in np.flatnonzero(is_own).tolist():
-                key = Key(None, None, slicing.index, slicing.values[one], 0, names)
+                key = ComparisonKey(None, None, slicing.index, slicing.values[one], 0, names)
                 yield from (
                     (each, comparison_state.CENTRED, state.tobytes()) for each, state in self._by_k(key, states[one])
                 )
-        if "randomized_tukey" in self.asked.tests:
+        if "randomized_tukey" in self.requested.tests:
             yield from self._orders(names, centred, own, held)
 
     def _orders(
@@ -276,31 +276,33 @@ class _Chunk:
     ) -> Iterator[Partial]:
         """Add up users whose models are in random order."""
         for groups, meaning in self._blocks(centred[0].size):
-            sums = tukey.permuted_sums(centred, self.cube.hashes, self.asked.draws, Groups(groups, len(meaning)))
+            sums = tukey.permuted_sums(
+                centred, self.cube.hashes, self.requested.draws, SliceGroups(groups, len(meaning))
+            )
             for local, (index, group) in enumerate(meaning):
                 if own[index][group]:
-                    key = Key(None, None, index, self.slicings[index].values[group], 0, names)
+                    key = ComparisonKey(None, None, index, self.slicings[index].values[group], 0, names)
                     yield from self._held(held, key, comparison_state.ORDERS, sums[local])
 
-    def _held(self, held: HeldSums, key: Key, kind: str, sums: np.ndarray) -> Iterator[Partial]:
+    def _held(self, held: HeldSums, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
         for each, own in self._by_k(key, sums):
             yield from held.add(each, kind, own)
 
-    def _by_k(self, key: Key, parts: np.ndarray) -> Iterator[tuple[Key, np.ndarray]]:
+    def _by_k(self, key: ComparisonKey, parts: np.ndarray) -> Iterator[tuple[ComparisonKey, np.ndarray]]:
         """Split parts of shape (n_parts, n_slots, ...) by cutoff."""
-        for place, k in enumerate(self.asked.ks):
-            is_own = self.asked.slots[0] == place
+        for place, k in enumerate(self.requested.ks):
+            is_own = self.requested.slots[0] == place
             if is_own.any():
                 yield key._replace(k=k), parts[:, is_own]
 
-    def _key(self, pair: tuple[int, int], slicing: Slicing, group: int) -> Key:
+    def _key(self, pair: tuple[int, int], slicing: Slicing, group: int) -> ComparisonKey:
         first, model = (self.cube.models[each] for each in pair)
-        return Key(first, model, slicing.index, slicing.values[group], 0)
+        return ComparisonKey(first, model, slicing.index, slicing.values[group], 0)
 
     def _is_shown(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
         """Return which groups have rows: those with a user of the model, and of both where neither is the baseline."""
         first, model = pair
-        is_of_baseline = self.cube.models[first] == self.asked.baseline
+        is_of_baseline = self.cube.models[first] == self.requested.baseline
         return slicing.has_any(self.cube.is_there[model] & (self.cube.is_there[first] | is_of_baseline))
 
     def _blocks(self, n_columns: int) -> Iterator[tuple[np.ndarray, list[tuple[int, int]]]]:

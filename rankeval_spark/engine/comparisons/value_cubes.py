@@ -16,10 +16,10 @@ from rankeval_spark.engine.aggregation.slices import USER_HASH, doubles, groups_
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 
 LEAST_BYTES: Final = 1 << 25
-"""Values that are aggregated in one go: 32 MB, for each chunk hands on an aggregate a pair, slice and cutoff."""
+"""Values that are aggregated in one go: 32 MB, because each chunk sends one aggregate per pair, slice and cutoff."""
 
 
-class Values(NamedTuple):
+class ListValues(NamedTuple):
     """Values of lists of a (model, user) each; those of a user follow one another.
 
     Attributes
@@ -62,7 +62,7 @@ class Cube:
         return cls._laid_out(table, values, positions_of(table, tuple(ks)), len(ks), baseline)
 
     @classmethod
-    def of_lists(cls, lists: Values, *, baseline: str | None) -> Cube:
+    def of_lists(cls, lists: ListValues, *, baseline: str | None) -> Cube:
         """Lay out lists of a (model, user) each, with all of their cutoffs; no key occurs twice."""
         return cls._laid_out(lists.table, lists.values, slice(None), lists.values.shape[1], baseline)
 
@@ -126,23 +126,23 @@ def slicings_of(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slic
     return [Slicing(index, [key[1] for key in keys], group) for index, (keys, group) in enumerate(found)]
 
 
-def gathered(parts: Iterable[Values]) -> Iterator[Values]:
+def gathered(parts: Iterable[ListValues]) -> Iterator[ListValues]:
     """Join lists to chunks of about LEAST_BYTES of values that cut no user's lists in two."""
-    held: list[Values] = []
+    held: list[ListValues] = []
     for part in parts:
         held.append(part)
         if sum(one.values.nbytes for one in held) >= LEAST_BYTES:
             whole = _joined(held)
             n_before_last = _n_before_last(whole.table[C.USER_ID])
             if n_before_last:
-                yield Values(whole.table.slice(0, n_before_last), whole.values[:n_before_last])
-            held = [Values(whole.table.slice(n_before_last), whole.values[n_before_last:])]
+                yield ListValues(whole.table.slice(0, n_before_last), whole.values[:n_before_last])
+            held = [ListValues(whole.table.slice(n_before_last), whole.values[n_before_last:])]
     if any(len(one.values) for one in held):
         yield _joined(held)
 
 
-def _joined(parts: Sequence[Values]) -> Values:
-    return Values(pa.concat_tables([one.table for one in parts]), np.concatenate([one.values for one in parts]))
+def _joined(parts: Sequence[ListValues]) -> ListValues:
+    return ListValues(pa.concat_tables([one.table for one in parts]), np.concatenate([one.values for one in parts]))
 
 
 def _n_before_last(ids: pa.ChunkedArray) -> int:

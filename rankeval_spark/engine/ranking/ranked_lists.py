@@ -33,7 +33,7 @@ NO_RANK = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
-class Entries:
+class LogEntries:
     """What decides about the rows of the log; all arrays of shape (n_rows,), in the order of the log.
 
     Attributes
@@ -89,7 +89,7 @@ class RankedLists:
     ----------
     keys : ListKeys
         The lists.
-    entries : Entries
+    entries : LogEntries
         The rows, in the order of the log.
     copies : Copies
         Items with several rows in a list.
@@ -104,7 +104,7 @@ class RankedLists:
     """
 
     keys: ListKeys
-    entries: Entries
+    entries: LogEntries
     copies: Copies
     row: IntVector
     list_code: IntVector
@@ -179,7 +179,7 @@ def _is_judged(judgement: IntVector, judgements: Judgements) -> BoolVector:
     return kept
 
 
-def _entries(batch: Batch, judgement: IntVector, list_code: IntVector, rules: ListRules) -> Entries:
+def _entries(batch: Batch, judgement: IntVector, list_code: IntVector, rules: ListRules) -> LogEntries:
     columns = batch.log.columns
     logged = _logged_ranks(columns[C.RANK]) if C.RANK in columns else None
     if not len(batch.log):
@@ -188,14 +188,14 @@ def _entries(batch: Batch, judgement: IntVector, list_code: IntVector, rules: Li
         best_first = logged.astype(np.uint64) << np.uint64(32)  # ranks have 32 bits: in the upper ones they stay whole
     else:
         best_first = descending_key(columns[C.SCORE])
-    return Entries(batch, list_code, judgement, best_first, logged)
+    return LogEntries(batch, list_code, judgement, best_first, logged)
 
 
 def _logged_ranks(column: pa.Array) -> IntVector:
     return to_numpy(column.cast(pa.int64()), null=NO_RANK)
 
 
-def _copies(entries: Entries, rules: ListRules) -> Copies:
+def _copies(entries: LogEntries, rules: ListRules) -> Copies:
     """Find the items with several rows in a list, and the best row of each; only these rows are sorted."""
     none = np.zeros(0, dtype=np.int64)
     if rules.duplicates == "keep":
@@ -216,7 +216,9 @@ def _copies(entries: Entries, rules: ListRules) -> Copies:
     return Copies(rows[is_best], n_copies, rows[~is_best])
 
 
-def _ordered(keys: ListKeys, entries: Entries, copies: Copies, judgements: Judgements, rules: ListRules) -> RankedLists:
+def _ordered(
+    keys: ListKeys, entries: LogEntries, copies: Copies, judgements: Judgements, rules: ListRules
+) -> RankedLists:
     """Sort by one key of 64 bits; rows whose keys are equal are sorted exactly, by all that decides."""
     key, n_bits = packed(entries.list_code, entries.best_first, n_high=keys.n_lists)
     order = np.argsort(key)
@@ -231,7 +233,7 @@ def _ordered(keys: ListKeys, entries: Entries, copies: Copies, judgements: Judge
 
 
 def _settle(
-    order: IntVector, in_order: UintVector, entries: Entries, judgements: Judgements, rules: ListRules
+    order: IntVector, in_order: UintVector, entries: LogEntries, judgements: Judgements, rules: ListRules
 ) -> IntVector:
     """Sort, in place, the rows of ``order`` whose keys are equal; return the places of those that tie."""
     is_equal = in_order[1:] == in_order[:-1]
@@ -252,7 +254,7 @@ def _settle(
     return tied
 
 
-def _tie_breakers(entries: Entries, rows: IntVector, judgements: Judgements, rules: ListRules) -> list[np.ndarray]:
+def _tie_breakers(entries: LogEntries, rows: IntVector, judgements: Judgements, rules: ListRules) -> list[np.ndarray]:
     """Return what decides between rows of equal score, the first criterion first; smaller is better."""
     ids = entries.batch.items
     place = bytes_descending(ids) if rules.ties == "item_desc" else ascending(ids)

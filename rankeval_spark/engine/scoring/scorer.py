@@ -19,7 +19,7 @@ from rankeval_spark.engine.scoring.item_facts_from_arrow import to_item_facts
 from rankeval_spark.measures import Lists
 from rankeval_spark.measures.item_groups import Groups
 from rankeval_spark.measures.kernel_inputs.expected_ties import over_all_orders
-from rankeval_spark.measures.kernel_inputs.lists import Empty
+from rankeval_spark.measures.kernel_inputs.lists import Empty, RaggedGains, RaggedHits
 from rankeval_spark.measures.kernel_inputs.mixed_ties import has_mixed_ties
 from rankeval_spark.measures.required_facts import LIST_NAMES
 
@@ -114,7 +114,8 @@ def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists
     gains = to_numpy(columns[C.HIT_GAINS].values)
     scores = to_numpy(columns[C.HIT_SCORES].values) if C.HIT_SCORES in columns else None
     lengths = to_numpy(columns[C.N_RECOMMENDED])
-    lists = Lists.from_ragged(lengths, hit_offsets, ranks, gains, judged_offsets, judged, scores)
+    hits = RaggedHits(hit_offsets, ranks, gains, scores)
+    lists = Lists.from_ragged(lengths, hits, RaggedGains(judged_offsets, judged))
     if C.EMPTY_RANKS in columns:
         lists = replace(lists, empty=_to_empty(columns[C.EMPTY_RANKS]))
     return _with_facts(lists, columns, groups)

@@ -18,7 +18,8 @@ from rankeval_spark.engine.batch.codes import Codes, starts_of_runs, to_codes
 from rankeval_spark.engine.ranking.judgements import to_judgements
 from rankeval_spark.engine.scoring.scorer import RELEVANT
 from rankeval_spark.in_process.checks import row_flags, sample_keys
-from rankeval_spark.in_process.checks.list_checks import list_facts, rows_of
+from rankeval_spark.in_process.checks.list_checks import counted_rows, list_facts
+from rankeval_spark.in_process.checks.sample_keys import sample_value_keys
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import HELD_OUT, ITEMS, RECOMMENDATIONS, Fact
@@ -56,12 +57,12 @@ def to_checks(
     RefusedError
         As :func:`row_flags.usable_recommendations`.
     """
-    facts = [*InputFacts(tables, request).all(band_facts), *list_facts(rows_of(scored, request), request)]
+    facts = [*RowFacts(tables, request).all(band_facts), *list_facts(counted_rows(scored, request), request)]
     return check_rows.to_check_rows(facts, checks)
 
 
 @dataclass(frozen=True)
-class InputFacts:
+class RowFacts:
     """What can be seen in the rows of the inputs; tables that several checks read are made once."""
 
     tables: Tables
@@ -125,9 +126,10 @@ class InputFacts:
         np.maximum.at(best, user, gain)
         is_repeated, has_none = n_rows > n_pairs, best < RELEVANT
         n_copies = len(users.code) - len(user)
+        repeated, without = (sample_value_keys(users.values, of) for of in (is_repeated, has_none))
         return (
-            _fact(HELD_OUT, check_rows.DUPLICATES, n_copies, len(users.code), users.values, is_repeated),
-            _fact(HELD_OUT, "zero_relevant", np.count_nonzero(has_none), users.n_values, users.values, has_none),
+            _fact(HELD_OUT, check_rows.DUPLICATES, n_copies, len(users.code), repeated),
+            _fact(HELD_OUT, "zero_relevant", np.count_nonzero(has_none), users.n_values, without),
         )
 
     def _unmatched_items(self) -> Fact:
@@ -135,8 +137,8 @@ class InputFacts:
         items = self._judged_items
         is_unmatched: BoolVector = ~to_numpy(pc.is_in(items.values, value_set=self._listed))
         n_rows = np.bincount(items.code, minlength=items.n_values)
-        count = n_rows[is_unmatched].sum()
-        return _fact(HELD_OUT, check_rows.UNMATCHED_ITEMS, count, len(items.code), items.values, is_unmatched)
+        count, unmatched = n_rows[is_unmatched].sum(), sample_value_keys(items.values, is_unmatched)
+        return _fact(HELD_OUT, check_rows.UNMATCHED_ITEMS, count, len(items.code), unmatched)
 
     def _of_catalogue(self) -> Iterator[Fact]:
         """Count the recommended items that the catalogue lacks and, where they are dropped, their rows.
@@ -150,11 +152,12 @@ class InputFacts:
         known = in_one_piece(catalogue.table[C.ITEM_ID])
         items = self._listed
         is_unknown: BoolVector = ~to_numpy(pc.is_in(items, value_set=known))
-        yield _fact(RECOMMENDATIONS, "unknown_items", np.count_nonzero(is_unknown), len(items), items, is_unknown)
+        unknown = sample_value_keys(items, is_unknown)
+        yield _fact(RECOMMENDATIONS, "unknown_items", np.count_nonzero(is_unknown), len(items), unknown)
         if is_dropped:
             is_of_unknown = pc.is_in(self._log[C.ITEM_ID], value_set=items.filter(to_arrow(is_unknown)))
             count, total = np.count_nonzero(to_numpy(is_of_unknown)), self._log.num_rows
-            yield _fact(RECOMMENDATIONS, check_rows.UNKNOWN_ROWS, count, total, items, is_unknown)
+            yield _fact(RECOMMENDATIONS, check_rows.UNKNOWN_ROWS, count, total, unknown)
 
     def _of_segments(self) -> Iterator[Fact]:
         """Look for values that are alike among the segments that are text in the table."""
@@ -172,10 +175,8 @@ def _row_facts(source: Source, flags: row_flags.Flags, keys: Sequence[str]) -> I
         yield Fact(source.name, check, int(np.count_nonzero(flag)), n_rows, samples)
 
 
-def _fact(  # noqa: PLR0913, PLR0917 - the parts of one fact, in their order
-    name: str, check: str, count: SupportsInt, total: SupportsInt, ids: pa.Array, is_concerned: BoolVector
-) -> Fact:
-    return Fact(name, check, int(count), int(total), sample_keys.sample_value_keys(ids, is_concerned))
+def _fact(name: str, check: str, count: SupportsInt, total: SupportsInt, samples: list[str]) -> Fact:
+    return Fact(name, check, int(count), int(total), samples)
 
 
 def _gains(held_out: pa.Table) -> dict[str, pa.Array]:
@@ -201,7 +202,7 @@ def _item_facts(items: Source, *, has_vectors: bool) -> Iterator[Fact]:
     named = row_flags.usable_keys(items, schemas.ITEMS.key)
     codes = to_codes(named[C.ITEM_ID])
     more = np.bincount(codes.code, minlength=codes.n_values) - 1
-    yield _fact(ITEMS, check_rows.DUPLICATES, more.sum(), len(codes.code), codes.values, more > 0)
+    yield _fact(ITEMS, check_rows.DUPLICATES, more.sum(), len(codes.code), sample_value_keys(codes.values, more > 0))
     if has_vectors:
         yield _vector_fact(named)
 
@@ -213,7 +214,7 @@ def _vector_fact(items: pa.Table) -> Fact:
     length = to_numpy(pc.list_value_length(vectors), null=0)[has_vector]
     ids = in_one_piece(items[C.ITEM_ID]).filter(to_arrow(has_vector))
     lengths, n_items = (each.tolist() for each in np.unique(length, return_counts=True))
-    first = [sample_keys.sample_value_keys(ids, length == each)[0] for each in lengths]
+    first = [sample_value_keys(ids, length == each)[0] for each in lengths]
     return check_rows.vector_lengths(zip(lengths, n_items, first, strict=True))
 
 

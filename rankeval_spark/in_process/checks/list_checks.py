@@ -36,7 +36,7 @@ def list_facts(rows: pa.Table, request: Request) -> Iterator[Fact]:
     Parameters
     ----------
     rows : pa.Table
-        Of every list, outside the population too, as of :func:`rows_of`.
+        Of every list, outside the population too, as of :func:`counted_rows`.
     """
     lists = _Lists(rows)
     yield from lists.of_rows(_cutoff(request))
@@ -52,7 +52,7 @@ def _cutoff(request: Request) -> int:
     return max((k for k in request.measures.ks if k != C.WHOLE_LIST), default=C.WHOLE_LIST)
 
 
-def rows_of(scored: pa.Table, request: Request) -> pa.Table:
+def counted_rows(scored: pa.Table, request: Request) -> pa.Table:
     """Take what is counted of scored rows: some columns of those at the largest cutoff, or of whole lists."""
     k = _cutoff(request)
     names = (C.MODEL_ID, C.USER_ID, *_COUNTS, *_RANK_CHECKS.values(), C.SEEN)

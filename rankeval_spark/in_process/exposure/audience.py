@@ -78,7 +78,7 @@ def _changes(ids: pa.Array) -> BoolVector:
 
 
 @dataclass(frozen=True)
-class Slice:
+class UserSlice:
     """One way to divide the users, with a cell for each model and each combination of segment values.
 
     Attributes
@@ -129,7 +129,7 @@ class UserSegments:
     absent: Mapping[str, str]
 
 
-def to_slices(audience: Audience, segments: UserSegments, *, slices: Sequence[Sequence[str]]) -> list[Slice]:
+def to_slices(audience: Audience, segments: UserSegments, *, slices: Sequence[Sequence[str]]) -> list[UserSlice]:
     """Divide the users by each of the slices.
 
     Parameters
@@ -151,7 +151,7 @@ def to_slices(audience: Audience, segments: UserSegments, *, slices: Sequence[Se
     columns[C.K] = to_arrow(np.zeros(len(user), dtype=np.int32))
     table, group = encoded(pa.Table.from_pydict(columns), [C.MODEL_ID, *names]), np.tile(audience.group, n_models)
     found = (groups_of(table, one, (0,)) for one in by)
-    return [Slice(index, cell, group, keys) for index, (keys, cell) in enumerate(found)]
+    return [UserSlice(index, cell, group, keys) for index, (keys, cell) in enumerate(found)]
 
 
 def _values(users: pa.Array, segments: UserSegments, *, names: Sequence[str]) -> dict[str, pa.Array]:

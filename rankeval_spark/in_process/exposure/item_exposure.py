@@ -16,7 +16,7 @@ from rankeval_spark import schemas
 from rankeval_spark.engine.batch.arrays import to_arrow
 from rankeval_spark.engine.batch.codes import starts_of_runs
 from rankeval_spark.engine.batch.user_hashes import N_GROUPS
-from rankeval_spark.in_process.exposure.audience import Slice, UserSegments, to_audience, to_slices
+from rankeval_spark.in_process.exposure.audience import UserSegments, UserSlice, to_audience, to_slices
 from rankeval_spark.in_process.exposure.shown_items import ShownItems, to_list_counts, to_shown_items
 from rankeval_spark.measures import required_facts
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
@@ -75,7 +75,7 @@ def to_exposure_rows(
     return pa.Table.from_batches(found, arrow_schema(schemas.METRICS))
 
 
-def _to_entries(shown: ShownItems, one: Slice) -> Iterator[pa.RecordBatch]:
+def _to_entries(shown: ShownItems, one: UserSlice) -> Iterator[pa.RecordBatch]:
     """Count the items that are in so many lists, at each cutoff."""
     times = to_list_counts(shown, one)
     n_lists = _by_bucket(one, shown.list_pair, shown.list_band, n_bands=shown.n_bands)
@@ -102,14 +102,14 @@ def _first_bands(shown: ShownItems) -> tuple[IntVector, IntVector]:
     return pair[is_first], band[is_first]
 
 
-def _by_bucket(one: Slice, pair: IntVector, band: IntVector, *, n_bands: int) -> IntVector:
+def _by_bucket(one: UserSlice, pair: IntVector, band: IntVector, *, n_bands: int) -> IntVector:
     """Count lists, or users, by cell, group of users and cutoff."""
     shape = (one.n_cells, N_GROUPS, n_bands)
     found = np.bincount(one.bucket[pair] * n_bands + band, minlength=one.n_cells * N_GROUPS * n_bands)
     return np.cumsum(found.reshape(shape), axis=2)
 
 
-def _by_length(shown: ShownItems, one: Slice, *, k: int) -> ByLength:
+def _by_length(shown: ShownItems, one: UserSlice, *, k: int) -> ByLength:
     within = np.flatnonzero(shown.band <= shown.ks.index(k))
     pair, item = shown.pair[within], shown.item[within]
     return ByLength.of(one.cell[pair] * shown.n_items + item, shown.lengths[k][within], one.group[pair])

@@ -19,7 +19,7 @@ from rankeval_spark.result_rows.counting import counted, lengths_of
 from rankeval_spark.result_rows.exposure.histograms import Times
 
 if TYPE_CHECKING:
-    from rankeval_spark.in_process.exposure.audience import Slice
+    from rankeval_spark.in_process.exposure.audience import UserSlice
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 
 
@@ -162,7 +162,7 @@ class AllTimes(NamedTuple):
         return Times(self.holder[kept], self.group[kept], times[kept])
 
 
-def to_list_counts(shown: ShownItems, one: Slice) -> AllTimes:
+def to_list_counts(shown: ShownItems, one: UserSlice) -> AllTimes:
     """Count the lists of each group of users that hold an item, for each cell of a slice, at all cutoffs."""
     n_bands, width = shown.n_bands, N_GROUPS * shown.n_bands
     base = one.cell * (shown.n_items * width) + one.group * n_bands

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def to_agreement(usable: Usable, *, baseline: str, k: int, p: float) -> pa.Table:
     """Compare the first k items of each list with those of the baseline: ``overlap``, ``jaccard`` and ``rbo``.
 
-    One row per list of another model whose user got one of the baseline too, whoever is in the population.
+    One row per list of another model whose user got one of the baseline too, in the population or not.
     """
     request, measures = agreement_request(usable.request, baseline=baseline, k=k, p=p)
     scored = to_scored(Usable(usable.tables, request, usable.n_threads).user_rows)

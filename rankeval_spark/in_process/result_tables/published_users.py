@@ -83,7 +83,7 @@ def packed_segments(segments: pa.Array, names: Sequence[str]) -> pa.ListArray:
 
 
 def _to_users(rows: pa.Table, measures: MeasureSet, unit: Unit, *, has_segments: bool) -> pa.Table:
-    """Average the lists of each user; whoever is published belongs to the population."""
+    """Average the lists of each user; published users belong to the population."""
     evaluated = rows.append_column(IS_EVALUATED, to_arrow(np.ones(rows.num_rows, dtype=np.bool_)))
     users = to_user_means(evaluated, measures=measures.columns, weights=measures.weights, unit=unit)
     if not has_segments:

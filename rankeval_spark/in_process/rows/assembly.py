@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.aggregation.parity_sums import Parity
     from rankeval_spark.inputs.arrow.input_tables import Tables
+    from rankeval_spark.result_rows.check_rows import Fact
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class Usable:
         return self.train if self.items is None else self.items
 
     @cached_property
-    def segments_and_facts(self) -> tuple[pa.Table | None, list[dict[str, Any]]]:
+    def segments_and_facts(self) -> tuple[pa.Table | None, list[Fact]]:
         """Segments of the users as text, numbers in bands; and what the checks count of the bands."""
         source = self.tables.segments
         segments = None if source is None else source.table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +16,11 @@ from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy,
 from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.in_process.facts.joins import places_in, taken_or_null
 from rankeval_spark.result_rows.bands import edges_of, labels_of, number_text
+from rankeval_spark.result_rows.check_rows import Fact
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.config.sections.bands import Band
-
-Fact = dict[str, Any]
-"""What a check found: ``input``, ``check``, ``count``, ``total`` and ``sample_keys``."""
 
 
 def to_segments(
@@ -44,7 +42,7 @@ def to_segments(
     table : pa.Table or None
         The columns of ``segments``, all of them text, and one for each band of ``train``; None without any segment.
         A user of ``segments`` without an interaction is :data:`bands.NO_INTERACTION`.
-    facts : list of dict
+    facts : list of Fact
         Edges of each band as ``sample_keys``, and how many of all users (``total``) have no number (``count``).
     """
     counted, facts = segments_from_train(request.bands), list[Fact]()
@@ -92,15 +90,8 @@ def _with_bands(users: pa.Table, bands: Mapping[str, Band], name: str) -> tuple[
         edges = edges_of(numbers, band)
         labels = labels_of(numbers, edges, band)
         users = users.set_column(users.column_names.index(column), column, labels)
-        facts.append(
-            {
-                "input": name,
-                "check": f"bands.{column}",
-                "count": int(np.isnan(numbers).sum()),
-                "total": len(numbers),
-                "sample_keys": [number_text(edge) for edge in edges.tolist()],
-            }
-        )
+        sample_keys = [number_text(edge) for edge in edges.tolist()]
+        facts.append(Fact(name, f"bands.{column}", int(np.isnan(numbers).sum()), len(numbers), sample_keys))
     return users, facts
 
 

@@ -138,7 +138,7 @@ def _ranks(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     except pa.ArrowInvalid:
         numbers = to_numpy(column.cast(pa.float64(), safe=False), null=0)
         is_rank = (numbers >= -_MAX_RANK - 1) & (numbers <= _MAX_RANK)
-        return texts.keep(column, to_arrow(is_rank)).cast(pa.int32())
+        return texts.null_unless(column, to_arrow(is_rank)).cast(pa.int32())
 
 
 def _counted_from_1(ranks: pa.ChunkedArray) -> pa.ChunkedArray:

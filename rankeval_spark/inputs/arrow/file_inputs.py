@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import columns as C
 from rankeval_spark.config.sections.inputs import ItemsInput, RecommendationsInput
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.user_hashes import hashes_of
@@ -23,7 +23,7 @@ from rankeval_spark.inputs.arrow.input_tables import CheckedTables, Source, Tabl
 from rankeval_spark.inputs.arrow.memory_limit import BYTES_A_ROW, physical_bytes
 from rankeval_spark.inputs.arrow.reading import source_of
 from rankeval_spark.inputs.arrow.texts import to_text
-from rankeval_spark.inputs.input_columns import check_id_types, missing_faults, refuse_missing, segments_schema
+from rankeval_spark.inputs.input_columns import check_id_types, input_schemas, missing_faults, refuse_missing
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -162,17 +162,11 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
         Spark reads them: one of them is not a plain table on this machine, something is wrong with one, which Spark
         reports, or all together are too large for this process.
     """
-    by_name: Mapping[str, Schema] = {
-        "recommendations": schemas.RECOMMENDATIONS,
-        "held_out": schemas.HELD_OUT,
-        "segments": segments_schema(config.segment_names(), numbers=config.bands),
-        "train": schemas.TRAIN,
-        "items": schemas.ITEMS,
-    }
+    by_name = input_schemas(config.segment_names(), numbers=config.bands)
     found = []
     for name, given in config.inputs:
         if given is not None:
-            table = files.opened(given, date)
+            table = files.open_files(given, date)
             condition = file_filters.condition(given.filters, table.schema, date)
             found.append(FileInput(name, given, table, by_name[name], condition))
     _refuse_what_spark_refuses(found, request)

@@ -102,7 +102,7 @@ class FileTable:
         return self.dataset.to_table(columns=list(columns), filter=condition)
 
 
-def opened(config: InputConfig, date: dt.date) -> FileTable:
+def open_files(config: InputConfig, date: dt.date) -> FileTable:
     """Open the table of an input for an evaluation date; no row is read.
 
     Raises

@@ -39,7 +39,7 @@ def trimmed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.ascii_trim(texts, characters=_BLANKS)
 
 
-def keep(column: pa.ChunkedArray, is_kept: pa.ChunkedArray) -> pa.ChunkedArray:
+def null_unless(column: pa.ChunkedArray, is_kept: pa.ChunkedArray) -> pa.ChunkedArray:
     """Make NULL of the values that are not kept."""
     return pc.if_else(is_kept, column, pa.nulls(1, column.type)[0])
 
@@ -60,7 +60,7 @@ def to_doubles(texts: pa.ChunkedArray) -> pa.ChunkedArray:
         if not pc.any(pc.is_nan(numbers)).as_py():  # Arrow reads nan(1) too
             return numbers
     texts = trimmed(texts)
-    numbers = keep(texts, pc.match_substring_regex(texts, pattern=_NUMBER))
+    numbers = null_unless(texts, pc.match_substring_regex(texts, pattern=_NUMBER))
     return pc.replace_substring_regex(numbers, pattern=_SUFFIX, replacement=r"\1").cast(pa.float64())
 
 
@@ -73,7 +73,7 @@ def to_whole(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     [7, 7, -1, None, None]
     """
     texts = trimmed(texts)
-    digits = keep(texts, pc.match_substring_regex(texts, pattern=_WHOLE))
+    digits = null_unless(texts, pc.match_substring_regex(texts, pattern=_WHOLE))
     return pc.replace_substring_regex(digits, pattern=_SIGN_AND_DIGITS, replacement=r"\1\2").cast(pa.int64())
 
 

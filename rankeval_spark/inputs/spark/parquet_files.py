@@ -40,7 +40,7 @@ def faults(spark: SparkSession, table: Table, names: Iterable[str], where: str, 
     Only the columns ``names`` are checked. If names of files or folders contain the date, only those files are read.
     """
     files = table.frame.inputFiles()
-    looked_at = chosen(sorted(files), date)
+    looked_at = chosen_files(sorted(files), date)
     schemas: dict[str, T.StructType] = {}
     for file in looked_at:
         try:
@@ -52,7 +52,7 @@ def faults(spark: SparkSession, table: Table, names: Iterable[str], where: str, 
     return [fault for name in dict.fromkeys(names) for fault in _faults_of(name, types, schemas, where)]
 
 
-def chosen(files: Sequence[str], date: dt.date) -> list[str]:
+def chosen_files(files: Sequence[str], date: dt.date) -> list[str]:
     """Choose the files to read: the first, whose columns Spark uses, and the last ones of the date, or of all.
 
     Examples

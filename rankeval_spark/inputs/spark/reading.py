@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankeval_spark import schemas
 from rankeval_spark.config.sections.inputs import ItemsInput, RecommendationsInput
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
-from rankeval_spark.inputs.input_columns import check_id_types, column_fault, segments_schema
+from rankeval_spark.inputs.input_columns import check_id_types, column_fault, input_schemas
 from rankeval_spark.inputs.spark import filters, parquet_files
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
 from rankeval_spark.inputs.spark.opening import CORRUPT, open_table
@@ -39,23 +38,17 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
     """
     faults: list[FaultsError] = []
 
-    def attempt(name: str, given: InputConfig, schema: Schema) -> Source | None:
-        try:
-            return read_input(spark, name, given, schema, date)
-        except FaultsError as error:
-            faults.append(error)
-            return None
-
-    inputs = config.inputs
-    recommendations = attempt("recommendations", inputs.recommendations, schemas.RECOMMENDATIONS)
-    held_out = attempt("held_out", inputs.held_out, schemas.HELD_OUT)
-    schema = segments_schema(config.segment_names(), numbers=config.bands)
-    segments = attempt("segments", inputs.segments, schema) if inputs.segments else None
-    train = attempt("train", inputs.train, schemas.TRAIN) if inputs.train else None
-    items = attempt("items", inputs.items, schemas.ITEMS) if inputs.items else None
-    if recommendations is None or held_out is None or faults:
+    by_name = input_schemas(config.segment_names(), numbers=config.bands)
+    found: dict[str, Source] = {}
+    for name, given in config.inputs:
+        if given is not None:
+            try:
+                found[name] = read_input(spark, name, given, by_name[name], date)
+            except FaultsError as error:
+                faults.append(error)
+    if faults:
         raise _merged(faults)
-    sources = Sources(recommendations, held_out, segments, train, items)
+    sources = Sources(**found)
     check_id_types(sources.all())
     return sources
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, ratio, where_defined
-from rankeval_spark.measures.definition import MEAN_OVER_TIES, Aggregation, Cutoff, Definition, Naming, Ties
+from rankeval_spark.measures.definition import MEAN_OVER_TIES, Aggregation, Cutoff, Definition, Naming, TieHandling
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Above, Below, Meaning
 from rankeval_spark.measures.shared_options import Level
@@ -35,7 +35,7 @@ def _log_of_floor(*, floor: float, **_: object) -> float:
     "recommender systems: do we calculate metrics consistently?",
     aliases={"MAP": {}, "map_cut": {}, "AveragePrecision": {}},
     cutoff=Cutoff("optional").but("required", denom="k"),
-    ties=Ties(
+    ties=TieHandling(
         has_mean=lambda denom, **_: denom != "hits",
         bounded_by_gains=lambda denom, group, **_: denom != "hits" and group is None,
     ),

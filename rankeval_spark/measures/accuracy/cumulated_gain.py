@@ -7,7 +7,7 @@ from typing import Final
 
 from rankeval_spark.measures.accuracy.gains_and_discounts import Dcg, Gains, Ideal, Unjudged, Weighting
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
-from rankeval_spark.measures.definition import Cutoff, Definition, Rule, Ties, only_with
+from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule, TieHandling, only_with
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import GainMap
 from rankeval_spark.measures.required_facts import VALUES
@@ -20,19 +20,19 @@ _JARVELIN = "Järvelin & Kekäläinen (2002), Cumulated gain-based evaluation of
 _BURGES = "Burges et al. (2005), Learning to rank using gradient descent"
 
 _REL_IS_BINARY: Final = only_with("rel", 1, "gains", "binary")
-_ONES_ARE_BINARY: Final = Rule(
+_ONES_ARE_BINARY: Final = OptionRule(
     "ideal='k_ones' only with gains='binary'",
     lambda options: options["ideal"] == "k_ones" and options["gains"] != "binary",
 )
-_VALUES_ARE_NOT_RAISED: Final = Rule(
+_VALUES_ARE_NOT_RAISED: Final = OptionRule(
     "dcg='exp-log2' not with gains='value': 2 to the power of an amount says nothing",
     lambda options: options["dcg"] == "exp-log2" and options["gains"] == "value",
 )
-_UNJUDGED_IN_IDEAL: Final = Rule(
+_UNJUDGED_IN_IDEAL: Final = OptionRule(
     "unjudged='mean' and 'median' only with ideal='judged' and 'len'",
     lambda options: options["unjudged"] != "zero" and options["ideal"] not in {"judged", "len"},
 )
-_NONE_IS_LEFT: Final = Rule(
+_NONE_IS_LEFT: Final = OptionRule(
     "judged_only=True not with unjudged='mean' or 'median': the lists then hold no item without a judgement",
     lambda options: options["judged_only"] is True and options["unjudged"] != "zero",
 )
@@ -58,8 +58,10 @@ def _is_bounded_by_gains(  # every other option leaves the better item the one w
     return gains != "value" and unjudged == "zero" and ideal != "retrieved" and group is None
 
 
-_TIES: Final = Ties(has_mean=True, bounded_by_gains=_is_bounded_by_gains)
-_NORMALISED_TIES: Final = Ties(has_mean=lambda ideal, **_: ideal != "retrieved", bounded_by_gains=_is_bounded_by_gains)
+_TIES: Final = TieHandling(has_mean=True, bounded_by_gains=_is_bounded_by_gains)
+_NORMALISED_TIES: Final = TieHandling(
+    has_mean=lambda ideal, **_: ideal != "retrieved", bounded_by_gains=_is_bounded_by_gains
+)
 
 
 @Definition(

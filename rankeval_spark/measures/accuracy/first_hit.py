@@ -16,7 +16,7 @@ from rankeval_spark.measures.definition import (
     Aggregation,
     Cutoff,
     Definition,
-    Rule,
+    OptionRule,
 )
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Meaning
@@ -101,11 +101,11 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     undefined=f"{NO_RELEVANT}; with gains='grade' and denom='none' or 'ideal': no positive gain",
     source="Deshpande & Karypis (2004), Item-based top-N recommendation algorithms; denom='ideal' as cornac NCRR",
     rules=(
-        Rule(
+        OptionRule(
             "rel only with gains='binary' or denom='R'",
             lambda options: options["rel"] != 1 and options["gains"] == "grade" and options["denom"] != "R",
         ),
-        Rule(
+        OptionRule(
             "agg='micro' only with denom='R' or 'ideal': without a denominator the micro average is the mean",
             lambda options: options["agg"] == "micro" and options["denom"] == "none",
         ),

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankeval_spark.measures.accuracy.precision_recall import NO_RELEVANT
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, max_by_list, where_defined
-from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Cutoff, Definition, Naming, Rule
+from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Cutoff, Definition, Naming, OptionRule
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Between, Meaning
 from rankeval_spark.measures.shared_options import Level
@@ -35,7 +35,7 @@ RecallLevels: TypeAlias = Annotated[
     float, Between(2, 1001), Meaning("Number of levels of recall, a whole one: 0, 1 / (levels - 1), ..., 1.")
 ]
 
-_WHOLE_LEVELS: Final = Rule(
+_WHOLE_LEVELS: Final = OptionRule(
     "levels a whole number", lambda options: isinstance(options["levels"], float) and options["levels"] % 1 != 0
 )
 

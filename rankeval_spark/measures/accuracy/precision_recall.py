@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 import numpy as np
 
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, sum_by_list, where_defined
-from rankeval_spark.measures.definition import MEAN_OVER_TIES, Cutoff, Definition, Naming, Rule, Ties
+from rankeval_spark.measures.definition import MEAN_OVER_TIES, Cutoff, Definition, Naming, OptionRule, TieHandling
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Above, Meaning
 from rankeval_spark.measures.required_facts import VALUES
@@ -60,13 +60,13 @@ def precision(
     source="trec_eval recall; denom='min' as LensKit and BEIR's recall_cap",
     aliases={"Recall": {}},
     rules=(
-        Rule(
+        OptionRule(
             "gains='value' only with denom='R'",
             lambda options: options["gains"] == "value" and options["denom"] != "R",
         ),
     ),
     needs=lambda gains, **_: (VALUES,) if gains == "value" else (),
-    ties=Ties(has_mean=True, bounded_by_gains=lambda gains, group, **_: gains != "value" and group is None),
+    ties=TieHandling(has_mean=True, bounded_by_gains=lambda gains, group, **_: gains != "value" and group is None),
 )
 def recall(
     cut: CutLists,

@@ -14,8 +14,8 @@ from rankeval_spark.measures.definition import (
     Aggregation,
     Definition,
     Naming,
+    OptionRule,
     Restrictions,
-    Rule,
 )
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Meaning
@@ -38,7 +38,9 @@ OptionalLevel: TypeAlias = Annotated[
     undefined=_NO_GAIN,
     source=_MOFFAT,
     aliases={"RankBiasedPrecision": {}},
-    rules=(Rule("max_rel only without rel", lambda options: options["rel"] is not None and options["max_rel"] != 1),),
+    rules=(
+        OptionRule("max_rel only without rel", lambda options: options["rel"] is not None and options["max_rel"] != 1),
+    ),
     naming=_SHOWS_P,
     ties=MEAN_OVER_TIES,
 )

@@ -14,7 +14,7 @@ from rankeval_spark.measures.beyond_accuracy.pairwise_similarity import (
     features_in_common,
     similarity_of,
 )
-from rankeval_spark.measures.definition import Definition, Ties
+from rankeval_spark.measures.definition import Definition, TieHandling
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Meaning
 from rankeval_spark.measures.shared_options import Level, Unknown
@@ -50,7 +50,7 @@ _NEEDS: Final = {
     undefined=_FEWER_THAN_TWO,
     source=f"{_VARGAS}, Rank and relevance in novelty and diversity metrics",
     needs=lambda sim, **_: _NEEDS[sim],
-    ties=Ties(bounded_by_gains=lambda rel, **_: rel is None),
+    ties=TieHandling(bounded_by_gains=lambda rel, **_: rel is None),
 )
 def intra_list_diversity(
     cut: CutLists,

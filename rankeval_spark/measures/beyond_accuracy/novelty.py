@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
-from rankeval_spark.measures.definition import Definition, Ties, only_with
+from rankeval_spark.measures.definition import Definition, TieHandling, only_with
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.options import Meaning
 from rankeval_spark.measures.shared_options import Level
@@ -23,7 +23,7 @@ _NO_DATA: Final = "the user has no list, or train is empty"
 _ZHOU: Final = "Zhou et al. (2010), Solving the apparent diversity-accuracy dilemma"
 _VARGAS: Final = "Vargas & Castells (2011), Rank and relevance in novelty and diversity metrics"
 _REL_IS_FOR_RELEVANCE: Final = only_with("rel", 1, "relevance", "on")
-_TIES: Final = Ties(bounded_by_gains=lambda relevance, **_: relevance == "off")
+_TIES: Final = TieHandling(bounded_by_gains=lambda relevance, **_: relevance == "off")
 
 
 @Definition(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,8 +21,6 @@ from rankeval_spark.measures.arrays import sum_by_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
 
     from rankeval_spark.measures.arrays import FloatVector, IntVector
 
@@ -83,48 +81,39 @@ class Exposure:
             )
         columns = zip(*entries, strict=True) if entries else ((), (), (), (), (), ())
         group, *sums = (np.array(column, dtype=np.float64) for column in columns)
-        return cls.merged(
+        n_times, n_items, n_catalogued, shared, cosine = sums
+        sizes = (np.nan if one.catalogue is None else len(set(one.catalogue.split())) for one in groups)
+        return cls(
             group.astype(np.int64),
-            *sums,
-            n_lists=[sum(map(bool, one.items(k))) for one in groups],
-            k=[k] * len(groups),
-            catalogue_size=[np.nan if one.catalogue is None else len(set(one.catalogue.split())) for one in groups],
-        )
+            n_times,
+            n_items,
+            n_catalogued,
+            np.array([sum(map(bool, one.items(k))) for one in groups], dtype=np.float64),
+            np.full(len(groups), k, dtype=np.int64),
+            np.array(list(sizes), dtype=np.float64),
+            shared,
+            cosine,
+        ).merged()
 
-    @classmethod
-    def merged(  # noqa: PLR0913, PLR0917 - the fields, each as it comes
-        cls,
-        group: IntVector,
-        times: FloatVector,
-        n_items: FloatVector,
-        n_catalogued: FloatVector,
-        shared: FloatVector,
-        cosine: FloatVector,
-        *,
-        n_lists: ArrayLike,
-        k: ArrayLike,
-        catalogue_size: ArrayLike,
-    ) -> Exposure:
-        """Build it of entries in any order; those of a group with equal ``times`` are added up.
+    def merged(self) -> Exposure:
+        """Sort entries that are in any order; those of a group with equal ``times`` are added up.
 
         An entry may take items away (``n_items`` below 0): a histogram without some users is that of everyone and what
         their absence changes.
         """
-        order = np.lexsort((times, group))
-        group, times = group[order], times[order]
+        order = np.lexsort((self.times, self.group))
+        group, times = self.group[order], self.times[order]
         is_first = np.ones(len(order), dtype=np.bool_)
         is_first[1:] = (group[1:] != group[:-1]) | (times[1:] != times[:-1])
         starts = np.flatnonzero(is_first)
-        return cls(
-            group[starts],
-            times[starts],
-            _block_sums(n_items[order], starts),
-            _block_sums(n_catalogued[order], starts),
-            np.asarray(n_lists, dtype=np.float64),
-            np.asarray(k, dtype=np.int64),
-            np.asarray(catalogue_size, dtype=np.float64),
-            _block_sums(shared[order], starts),
-            _block_sums(cosine[order], starts),
+        return replace(
+            self,
+            group=group[starts],
+            times=times[starts],
+            n_items=_block_sums(self.n_items[order], starts),
+            n_catalogued=_block_sums(self.n_catalogued[order], starts),
+            shared=_block_sums(self.shared[order], starts),
+            cosine=_block_sums(self.cosine[order], starts),
         )
 
     @property

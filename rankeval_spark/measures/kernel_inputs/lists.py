@@ -56,6 +56,25 @@ class Relevance(NamedTuple):
     n_relevant: FloatMatrix  # shape (n_lists, 1): relevant judgements of the list's user: R
 
 
+class RaggedHits(NamedTuple):
+    """The hits of several lists as Arrow holds list columns: list ``i`` owns the values ``offsets[i]:offsets[i + 1]``.
+
+    Offsets need not begin at 0, as those of a sliced column do not.
+    """
+
+    offsets: IntVector
+    ranks: IntVector
+    gains: FloatVector
+    scores: FloatVector | None = None
+
+
+class RaggedGains(NamedTuple):
+    """The gains of all judgements of several lists, likewise."""
+
+    offsets: IntVector
+    gains: FloatVector
+
+
 @dataclass(frozen=True, eq=False)
 class Lists(Remembers):
     """A batch of ranked lists, joined with the judgements of their users.
@@ -94,39 +113,25 @@ class Lists(Remembers):
     empty: Empty | None = None  # ranks without an item; only there where lists keep the ranks of the log
 
     @classmethod
-    def from_ragged(  # noqa: PLR0913, PLR0917 - the buffers of the Arrow columns
-        cls,
-        n_recommended: IntVector,
-        hit_offsets: IntVector,
-        hit_ranks: IntVector,
-        hit_gains: FloatVector,
-        judged_offsets: IntVector,
-        judged_gains: FloatVector,
-        hit_scores: FloatVector | None = None,
-    ) -> Lists:
-        """Build a batch from list columns: values and offsets, as in Arrow's ``ListArray.values`` and ``.offsets``.
-
-        List ``i`` owns the values ``offsets[i]:offsets[i + 1]``; offsets need not begin at 0 (a sliced column). Ranks
-        ascend within a list and judged gains descend. Scores have the offsets of the other values of hits.
+    def from_ragged(cls, n_recommended: IntVector, hits: RaggedHits, judged: RaggedGains) -> Lists:
+        """Build a batch from list columns. Ranks ascend within a list and judged gains descend.
 
         Examples
         --------
         >>> gains = np.array([1.0, 1.0, 1.0])
-        >>> Lists.from_ragged(
-        ...     np.array([3, 0]), np.array([0, 2, 2]), np.array([2, 3]), gains[:2], np.array([0, 2, 3]), gains
-        ... ).judged_list
+        >>> hits = RaggedHits(np.array([0, 2, 2]), np.array([2, 3]), gains[:2])
+        >>> Lists.from_ragged(np.array([3, 0]), hits, RaggedGains(np.array([0, 2, 3]), gains)).judged_list
         array([0, 0, 1])
         """
-        hits = slice(hit_offsets[0], hit_offsets[-1])
-        judged = slice(judged_offsets[0], judged_offsets[-1])
+        of_hits = slice(hits.offsets[0], hits.offsets[-1])
         return cls(
             n_recommended,
-            _owners(hit_offsets),
-            hit_ranks[hits],
-            hit_gains[hits],
-            _owners(judged_offsets),
-            judged_gains[judged],
-            None if hit_scores is None else hit_scores[hits],
+            _owners(hits.offsets),
+            hits.ranks[of_hits],
+            hits.gains[of_hits],
+            _owners(judged.offsets),
+            judged.gains[judged.offsets[0] : judged.offsets[-1]],
+            None if hits.scores is None else hits.scores[of_hits],
         )
 
     @classmethod

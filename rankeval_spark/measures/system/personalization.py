@@ -8,7 +8,7 @@ import numpy as np
 
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.arrays import FloatVector
-from rankeval_spark.measures.definition import Cutoff, Definition, Rule
+from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule
 from rankeval_spark.measures.kernel_inputs.exposure import Exposure, positive
 from rankeval_spark.measures.options import Meaning, NotOffered
 
@@ -26,7 +26,7 @@ _JACCARD: Final = (
     "sim='cosine' as recmetrics",
     cutoff=Cutoff("required").but("optional", denom="min", sim="cosine"),
     rules=(
-        Rule(
+        OptionRule(
             "denom only with sim='overlap': a cosine has the root of the product of both lengths below",
             lambda options: options["denom"] != "k" and options["sim"] != "overlap",
         ),

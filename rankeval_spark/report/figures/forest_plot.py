@@ -65,10 +65,10 @@ def forest(
     model, baseline : str, optional
         What is compared with what; where left out the only pair, or each of several models in a panel of its own.
     """
-    table = keep(defaults.one_night(read(comparisons), what="comparisons"), test=PAIRED)
+    table = keep(defaults.one_night(read_comparisons(comparisons), what="comparisons"), test=PAIRED)
     pairs = _pairs(table, model, baseline)
     known = defaults.measures_of(table)
-    first = defaults.headline(known) if measure is None else defaults.named(measure, known)
+    first = defaults.headline_measure(known) if measure is None else defaults.named(measure, known)
     if first is None or not pairs:
         raise NothingToDrawError(
             Fault("comparisons", "no row", "at least one", "compare with evaluate(..., baseline=...)")
@@ -79,7 +79,7 @@ def forest(
     return combine_panels(panels, look)
 
 
-def read(comparisons: object) -> Chart:
+def read_comparisons(comparisons: object) -> Chart:
     """Read a frame of comparisons."""
     table = to_arrow(comparisons, what="comparisons")
     demand_columns(table, NEEDED, what="comparisons")

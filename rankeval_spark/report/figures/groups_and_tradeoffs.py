@@ -24,7 +24,7 @@ from rankeval_spark.report.figures.look import (
     require_rows,
     styles,
 )
-from rankeval_spark.report.figures.means import chosen, places_of, read
+from rankeval_spark.report.figures.means import chosen, decimals_of, read_means
 from rankeval_spark.report.tables import all_users_rows, distinct, rows_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def groups(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = defaults.one_night(read(metrics), what="metrics")
+    table = defaults.one_night(read_means(metrics), what="metrics")
     (wanted,) = chosen(table, [] if measure is None else [measure])
     known = slicings(table)
     unknown = [name for name in slices if name not in known]
@@ -85,7 +85,7 @@ def group_rows(metrics: pa.Table, measure: MeasureKey, slicing: str) -> list[dic
     """Give a row a model and group that has a value; ``is_end`` marks the least and the greatest of the model."""
     columns = (C.MODEL_ID, C.SLICE_VALUE, C.VALUE, "ci_low", "ci_high", "n_users", "is_small", C.SLICE_VALUES)
     found = rows_of(metrics, columns, slice=slicing, measure=measure[0], k=measure[1])
-    places = places_of(found)
+    places = decimals_of(found)
     rows = [
         {
             "model": row[C.MODEL_ID],
@@ -168,7 +168,7 @@ def tradeoffs(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = defaults.one_night(read(metrics), what="metrics")
+    table = defaults.one_night(read_means(metrics), what="metrics")
     (accuracy,) = chosen(table, [] if measure is None else [measure])
     known = defaults.measures_of(all_users_rows(table))
     others = [defaults.named(text, known, where="against") for text in against] or beyond_accuracy(known)
@@ -197,7 +197,7 @@ def tradeoff_rows(metrics: pa.Table, accuracy: MeasureKey, other: MeasureKey) ->
         {row[C.MODEL_ID]: row for row in rows_of(everyone, measure=label, k=k) if row[C.VALUE] is not None}
         for label, k in (accuracy, other)
     ]
-    places = [places_of(list(rows.values())) for rows in of_both]
+    places = [decimals_of(list(rows.values())) for rows in of_both]
     both = ((model, of_both[0][model], of_both[1][model]) for model in sorted(of_both[0].keys() & of_both[1].keys()))
     return [
         {

@@ -82,7 +82,7 @@ def leaderboard(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = defaults.one_night(read(metrics), what="metrics")
+    table = defaults.one_night(read_means(metrics), what="metrics")
     wanted = chosen(table, measures)
     panels = [
         _leaderboard(require_rows(leaderboard_rows(table, one), with_cutoff(*one)), one, baseline, look)
@@ -96,7 +96,7 @@ def leaderboard_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, A
     found = rows_of(all_users_rows(metrics), READ, measure=measure[0], k=measure[1])
     by_name = {row[C.MODEL_ID]: row for row in found}
     values = {name: row[C.VALUE] for name, row in by_name.items()}
-    places = places_of(found)
+    places = decimals_of(found)
     return [
         {**_estimate(by_name[name], places), "place": place}
         for place, name in enumerate(defaults.best_first(values, is_lower=defaults.is_lower_better(measure[0])), 1)
@@ -143,7 +143,7 @@ def curves(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = defaults.one_night(read(metrics), what="metrics")
+    table = defaults.one_night(read_means(metrics), what="metrics")
     labels = list(measures) or curve_labels(defaults.measures_of(all_users_rows(table)))
     panels = [_curve(require_rows(curve_rows(table, label), label), label, baseline, look) for label in labels]
     if not panels:
@@ -167,7 +167,7 @@ def _cutoffs(label: str, known: Sequence[MeasureKey]) -> list[int]:
 def curve_rows(metrics: pa.Table, label: str) -> list[dict[str, Any]]:
     """Give a row a model and cutoff at which the measure has a value."""
     found = [row for row in rows_of(all_users_rows(metrics), READ, measure=label) if row[C.K] != C.WHOLE_LIST]
-    places = places_of(found)
+    places = decimals_of(found)
     rows = [{**_estimate(row, places), "k": row[C.K]} for row in found if row[C.VALUE] is not None]
     return sorted(rows, key=lambda row: (row["model"], row["k"]))
 
@@ -203,7 +203,7 @@ def history(
     marks : Marks, optional
         Bounds of gates, changed definitions and failed nights.
     """
-    table = read(metrics)
+    table = read_means(metrics)
     if C.EVALUATION_DATE not in table.column_names:
         fix = "a history is drawn of Results(...).metrics(), which has several nights"
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
@@ -218,7 +218,7 @@ def history(
 def history_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
     """Give a row a model and night on which the measure has a value."""
     found = rows_of(all_users_rows(metrics), READ, measure=measure[0], k=measure[1])
-    places = places_of(found)
+    places = decimals_of(found)
     rows = [
         {**_estimate(row, places), "date": row[C.EVALUATION_DATE].isoformat()}
         for row in found
@@ -315,7 +315,7 @@ def _lines(
     ]
 
 
-def read(metrics: object) -> Chart:
+def read_means(metrics: object) -> Chart:
     """Read a frame of means."""
     table = to_arrow(metrics, what="metrics")
     demand_columns(table, NEEDED, what="metrics")
@@ -327,13 +327,13 @@ def chosen(table: pa.Table, measures: Sequence[str]) -> list[MeasureKey]:
     known = defaults.measures_of(all_users_rows(table))
     if measures:
         return [defaults.named(text, known, where="measures") for text in measures]
-    first = defaults.headline(known)
+    first = defaults.headline_measure(known)
     if first is None:
         raise ConfigError(Fault("metrics", "no row over all users", "at least one"))
     return [first]
 
 
-def places_of(rows: Sequence[Row]) -> int:
+def decimals_of(rows: Sequence[Row]) -> int:
     """Decimals of the values of one measure."""
     halves = [(row["ci_high"] - row["ci_low"]) / 2 for row in rows if row["ci_high"] is not None]
     return wording.decimals(halves, [row[C.VALUE] for row in rows])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,7 +28,7 @@ from rankeval_spark.report.figures.look import (
     panel,
     styles,
 )
-from rankeval_spark.report.figures.means import read as read_metrics
+from rankeval_spark.report.figures.means import read_means as read_metrics
 from rankeval_spark.report.tables import all_users_rows, demand_columns, distinct, keep, rows_of, to_arrow
 from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 
@@ -75,15 +76,15 @@ def pr_curve(
     if not means:
         fix = "request IPrec@0, IPrec@0.1, ..., IPrec@1"
         raise NothingToDrawError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
-    users = None if user_metrics is None else defaults.one_night(read(user_metrics), what="user_metrics")
+    users = None if user_metrics is None else defaults.one_night(read_users(user_metrics), what="user_metrics")
     everyone = sorted({row["model"] for row in means})
     styles_by_model = styles(everyone, look.palette, baseline=baseline)
     panels = []
     for model in list(models) or everyone:
         own = [row for row in means if row["model"] == model]
         sample = [] if users is None else user_curves(users, model)
-        ceiling = None if users is None else recall_ceiling(users, model)
-        panels.append(_pr_curve(model, own, sample, ceiling, styles_by_model[model].colour, look))
+        ceiling = None if users is None else mean_recall_ceiling(users, model)
+        panels.append(_pr_curve(_ModelCurve(model, own, sample, ceiling), styles_by_model[model].colour, look))
     return combine_panels(panels, look)
 
 
@@ -146,7 +147,7 @@ def some_users(users: pa.Table, at_most: int) -> list[Any]:
     return [names[place] for place in np.argsort(hashes, kind="stable")[:at_most]]
 
 
-def recall_ceiling(users: pa.Table, model: str) -> float | None:
+def mean_recall_ceiling(users: pa.Table, model: str) -> float | None:
     """Mean recall that the lists of a model could have reached by their length: min(R, n) / R."""
     if not {C.N_RELEVANT, C.N_RECOMMENDED} <= set(users.column_names):
         return None
@@ -159,42 +160,45 @@ def recall_ceiling(users: pa.Table, model: str) -> float | None:
     return float(np.mean(np.minimum(relevant, recommended) / relevant))
 
 
-def _pr_curve(  # noqa: PLR0913, PLR0917 - a panel of its own
-    model: str,
-    means: Sequence[Mapping[str, Any]],
-    sample: Sequence[Mapping[str, Any]],
-    ceiling: float | None,
-    colour: str,
-    look: Look,
-) -> Chart:
+@dataclass(frozen=True)
+class _ModelCurve:
+    """What the panel of a model shows: means by level of recall, curves of some users, the recall they can reach."""
+
+    model: str
+    means: Sequence[Mapping[str, Any]]
+    users: Sequence[Mapping[str, Any]]
+    ceiling: float | None
+
+
+def _pr_curve(curve: _ModelCurve, colour: str, look: Look) -> Chart:
     alt, palette = library(), look.palette
     span = alt.Scale(domain=[0, 1])
     x = alt.X("recall:Q", scale=span, axis=axis("recall", format=".1f"))
     y = alt.Y("precision:Q", scale=span, axis=axis("precision", format=".1f"))
     layers = []
-    if sample:
+    if curve.users:
         faint = {"strokeWidth": 1, "opacity": 0.16, "color": palette.ink}
-        layers.append(layer("line", sample, faint, x=x, y=y, detail="user:N"))
+        layers.append(layer("line", curve.users, faint, x=x, y=y, detail="user:N"))
     shown = [
         alt.Tooltip("recall:Q"),
         alt.Tooltip("text:N", title="precision"),
         alt.Tooltip("interval:N", title="interval"),
     ]
-    data, low = inline(means), alt.Y("low:Q", title="precision")
+    data, low = inline(curve.means), alt.Y("low:Q", title="precision")
     point = {"filled": True, "size": 40, "color": colour, "opacity": 1}
     layers += [
         layer("area", data, {"opacity": 0.2, "color": colour}, x=x, y=low, y2="high:Q"),
         layer("line", data, {"strokeWidth": 2.5, "color": colour}, x=x, y=y),
         layer("point", data, point, x=x, y=y, tooltip=shown),
     ]
-    if ceiling is not None:
-        rows = [{"recall": ceiling, "text": f"lists reach {ceiling:.2f}"}]
+    if curve.ceiling is not None:
+        rows = [{"recall": curve.ceiling, "text": f"lists reach {curve.ceiling:.2f}"}]
         words = {"align": "right", "baseline": "top", "dx": -5, "fontSize": 11, "color": palette.ink}
         layers += [
             layer("rule", rows, {"strokeDash": [5, 3], "color": palette.ink}, x=x),
             layer("text", rows, words, x=x, y={"value": 2}, text="text:N"),
         ]
-    return panel(layers, look, height=CURVE_HEIGHT, title=model)
+    return panel(layers, look, height=CURVE_HEIGHT, title=curve.model)
 
 
 # ---- distributions -------------------------------------------------------------------------------------------------
@@ -221,7 +225,7 @@ def user_values(
     baseline : str, optional
         Model that is drawn in grey.
     """
-    table = defaults.one_night(read(user_metrics), what="user_metrics")
+    table = defaults.one_night(read_users(user_metrics), what="user_metrics")
     wanted = parsed(measure)
     values = values_of(table, wanted)
     styles_by_model = styles(list(values), look.palette, baseline=baseline)
@@ -258,7 +262,7 @@ def user_differences(
     models : sequence of str
         All others where left out.
     """
-    table = defaults.one_night(read(user_metrics), what="user_metrics")
+    table = defaults.one_night(read_users(user_metrics), what="user_metrics")
     wanted = parsed(measure)
     found = differences_of(table, wanted, baseline=baseline)
     if not found:
@@ -275,7 +279,7 @@ def user_differences(
     return combine_panels(panels, look)
 
 
-def read(user_metrics: object) -> pa.Table:
+def read_users(user_metrics: object) -> pa.Table:
     """Read a frame of users."""
     table = to_arrow(user_metrics, what="user_metrics")
     demand_columns(table, NEEDED, what="user_metrics")

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from rankeval_spark.report.sections.groups import groups, tradeoffs
-from rankeval_spark.report.sections.health_and_provenance import definitions, health, provenance
-from rankeval_spark.report.sections.means import comparison, curves, history, leaderboard
-from rankeval_spark.report.sections.users import distributions, precision_recall
+from rankeval_spark.report.sections.groups import groups_section, tradeoffs_section
+from rankeval_spark.report.sections.health_and_provenance import definitions_section, health_section, provenance_section
+from rankeval_spark.report.sections.means import (
+    comparison_section,
+    curves_section,
+    history_section,
+    leaderboard_section,
+)
+from rankeval_spark.report.sections.users import distributions_section, precision_recall_section
 
 if TYPE_CHECKING:
     from rankeval_spark.report.night import Night
@@ -18,17 +23,17 @@ if TYPE_CHECKING:
 Builder: TypeAlias = "Callable[[Night, Drawer], Section]"
 
 BUILDERS: Final[tuple[Builder, ...]] = (
-    leaderboard,
-    comparison,
-    curves,
-    history,
-    precision_recall,
-    distributions,
-    groups,
-    tradeoffs,
-    health,
-    definitions,
-    provenance,
+    leaderboard_section,
+    comparison_section,
+    curves_section,
+    history_section,
+    precision_recall_section,
+    distributions_section,
+    groups_section,
+    tradeoffs_section,
+    health_section,
+    definitions_section,
+    provenance_section,
 )
 
 

@@ -22,7 +22,7 @@ MOST_SLICINGS: Final = 6
 MOST_TRADEOFFS: Final = 6
 
 
-def groups(night: Night, drawer: Drawer) -> Section:
+def groups_section(night: Night, drawer: Drawer) -> Section:
     """Show how groups of users compare."""
     id_, title = "groups", "Gaps between groups"
     known = slicings(night.metrics)
@@ -93,10 +93,10 @@ def _values(night: Night, measure: MeasureKey) -> TableView:
         for row in group_rows(night.metrics, measure, slicing)
     ]
     headings, caption = ["slicing", "group", "model", "mean", "users"], f"{with_cutoff(*measure)} of every group"
-    return TableView.of("values", caption, headings, rows, numbers=("mean", "users"), is_folded=True)
+    return TableView.of("values", caption, headings, rows, numbers=("mean", "users")).folded
 
 
-def tradeoffs(night: Night, drawer: Drawer) -> Section:
+def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
     """Show accuracy against coverage, novelty and popularity."""
     id_, title = "beyond", "Accuracy against coverage, novelty and popularity"
     others = beyond_accuracy(night.known, night.requested)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.recorded_definitions import recorded_definitions
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import defaults, wording
@@ -32,7 +33,7 @@ _TONES: Final[Mapping[str, Tone]] = {"error": "bad", "warn": "open", "ok": "good
 _WORST_FIRST: Final = {"error": 0, "warn": 1, "ok": 2}
 
 
-def health(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
+def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
     """Show what was found in the inputs, and how many users are behind the means."""
     id_, title = "checks", "Checks and health"
     tables = [_checks(night)] if night.checks else []
@@ -81,10 +82,10 @@ def _health(night: Night, measure: MeasureKey) -> TableView:
     return TableView.of("health", f"Users behind {with_cutoff(*measure)}", ["model", *numbers], rows, numbers=numbers)
 
 
-def definitions(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
+def definitions_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
     """Define every measure that is shown; the levels of a curve once."""
     id_, title = "definitions", "Definitions"
-    recorded = {one["measure"]: one["definition"] for one in night.run["measures"] or ()}
+    recorded = {label: str(definition) for (label, _), definition in recorded_definitions(night.run).items()}
     labels = list(dict.fromkeys([*(label for label, _ in night.requested), *recorded]))
     if not labels:
         return Section(id_, title, hint="No measures were recorded for this run.")
@@ -95,19 +96,19 @@ def definitions(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as t
 
 
 def _term(label: str, recorded: str | None, n_levels: int) -> Term:
-    told = [f"Recorded: {recorded}."] if recorded else []
+    recorded_as = [f"Recorded: {recorded}."] if recorded else []
     measure = measure_of(label)
     if measure is None:
-        return Term(label, ["This version does not know the measure.", *told])
+        return Term(label, ["This version does not know the measure.", *recorded_as])
     definition, entry = measure.entry.definition, measure.entry
     facts = [f"Range {entry.range}", f"undefined: {definition.undefined}", f"source: {definition.source}"]
     facts += ["lower is better"] if definition.better == "lower" else []
     is_level = n_levels > 1 and level_of(label) is not None
     name = f"{defaults.CURVE} at {n_levels} levels of recall" if is_level else label
-    return Term(name, [entry.summary, f"{'; '.join(facts)}.", *told], definition.formula)
+    return Term(name, [entry.summary, f"{'; '.join(facts)}.", *recorded_as], definition.formula)
 
 
-def provenance(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
+def provenance_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
     """Say what the numbers were made from."""
     run = night.run
     versions = [f"{name} {version}" for name, version in sorted((run["table_versions"] or {}).items())]

@@ -28,7 +28,7 @@ VERDICT_TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad", "u
 NO_VALUES: Final = "Nothing to draw: every value is undefined for every user."
 
 
-def leaderboard(night: Night, drawer: Drawer) -> Section:
+def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     """Show the mean of each model over all users."""
     id_, title = "leaderboard", "Leaderboard"
     if night.first is None:
@@ -86,17 +86,17 @@ def _all_means(night: Night) -> TableView:
         for row in leaderboard_rows(night.metrics, one)
     ]
     headings, caption = ["measure", "model", "mean", "interval", "users"], "Every measure at every cutoff"
-    return TableView.of("means", caption, headings, rows, numbers=("mean", "users"), is_folded=True)
+    return TableView.of("means", caption, headings, rows, numbers=("mean", "users")).folded
 
 
-def comparison(night: Night, drawer: Drawer) -> Section:
+def comparison_section(night: Night, drawer: Drawer) -> Section:
     """Show each candidate against the baseline, slice by slice."""
     id_, title = "comparison", "Candidate against baseline"
     compared = defaults.measures_of(night.comparisons)
     if night.first is None or night.baseline is None:
         hint = "No comparisons: set `comparisons.baseline` in the config and run the night again."
         return Section(id_, title, hint=hint)
-    first = night.first if night.first in compared else defaults.headline(compared, night.requested)
+    first = night.first if night.first in compared else defaults.headline_measure(compared, night.requested)
     if first is None:
         return Section(id_, title, hint="No comparisons: none of the measures is a mean over users.")
     blocks: list[Block] = []
@@ -159,10 +159,10 @@ def _differences(night: Night, first: MeasureKey) -> TableView:
     headings = ["measure", "model", "slice", "difference", "relative", "verdict", "adjusted p", "users"]
     numbers = ("difference", "relative", "adjusted p", "users")
     caption = f"Differences from {night.baseline} by measure, model and slice"
-    return TableView.of("differences", caption, headings, rows, numbers=numbers, is_folded=True)
+    return TableView.of("differences", caption, headings, rows, numbers=numbers).folded
 
 
-def curves(night: Night, drawer: Drawer) -> Section:
+def curves_section(night: Night, drawer: Drawer) -> Section:
     """Show measures over cutoffs."""
     id_, title = "curves", "Measures over k"
     labels = [label for label in curve_labels(night.known, night.requested) if defaults.parent_of(label) is None]
@@ -180,11 +180,11 @@ def curves(night: Night, drawer: Drawer) -> Section:
     return Section(id_, title, lead, [Block(figures=drawn, has_legend=True)])
 
 
-def history(night: Night, drawer: Drawer) -> Section:
+def history_section(night: Night, drawer: Drawer) -> Section:
     """Show the nights up to this one."""
     id_, title = "history", "History over nights"
     known = defaults.measures_of(night.history)
-    first = night.first or defaults.headline(known)
+    first = night.first or defaults.headline_measure(known)
     failed = [f"{day}: the night failed ({why})." for day, why in night.failures.items()]
     drawn: list[FigureView] = []
     changes: dict[tuple[date, str], list[str]] = {}

@@ -25,7 +25,7 @@ NO_USERS: Final = (
 NO_CURVES: Final = "No curves: request `IPrec@0`, `IPrec@0.1`, … `IPrec@1` for the 11 levels of recall."
 
 
-def precision_recall(night: Night, drawer: Drawer) -> Section:
+def precision_recall_section(night: Night, drawer: Drawer) -> Section:
     """Show precision over recall."""
     id_, title = "precision-recall", "Precision over recall"
     means = curve_means(night.metrics) if night.first else []
@@ -53,7 +53,7 @@ def precision_recall(night: Night, drawer: Drawer) -> Section:
     return Section(id_, title, lead, [Block(figures=drawn)])
 
 
-def distributions(night: Night, drawer: Drawer) -> Section:
+def distributions_section(night: Night, drawer: Drawer) -> Section:
     """Show how the values of single users, and their differences, are spread."""
     id_, title = "users", "Users"
     if not night.user_metrics.num_rows:

@@ -230,16 +230,12 @@ class Histograms:
             np.bincount(group, weights=columns[name], minlength=n_rows * width).reshape(n_rows, width)
             for name in ("n_lists", "n_users")
         )
-        exposure = Exposure.merged(
-            group,
-            columns["times"],
-            columns["n_items"],
-            columns["n_catalogued"],
-            columns["shared"],
-            columns["cosine"],
-            n_lists=n_lists.ravel(),
-            k=np.repeat(to_numpy(rows[C.K]), width),
+        exposure = Exposure(
+            group=group,
+            **{name: columns[name] for name in ("times", "n_items", "n_catalogued", "shared", "cosine")},
+            n_lists=n_lists.ravel().astype(np.float64),
+            k=np.repeat(to_numpy(rows[C.K]), width).astype(np.int64),
             catalogue_size=np.repeat(to_numpy(rows["catalogue_size"]).astype(np.float64), width),
-        )
+        ).merged()
         users, lists = (np.rint(counts).astype(np.int64) for counts in (n_users, n_lists))
         return cls(exposure, users[:, 0], lists[:, 0], users[:, 1:] < users[:, :1])

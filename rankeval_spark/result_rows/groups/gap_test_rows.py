@@ -126,7 +126,7 @@ def gap_test_rows(gaps: Sequence[ComparedGroups]) -> list[tuple[int | str | floa
 
 
 @dataclass(frozen=True)
-class _Lot:
+class _GroupSet:
     """Gaps of one model and slicing between the same groups, of as many users: one draw serves them all."""
 
     groups: tuple[Values, ...]
@@ -165,16 +165,16 @@ class GapPermutation:
         return tuple(dict.fromkeys(self.columns[one.measure] for one in self.gaps))
 
     @cached_property
-    def _lots(self) -> Mapping[str, Mapping[str, Sequence[_Lot]]]:
+    def _group_sets(self) -> Mapping[str, Mapping[str, Sequence[_GroupSet]]]:
         """What is drawn, by slicing and model."""
         tests: dict[tuple[str, str, tuple[Values, ...], tuple[int, ...]], list[int]] = {}
         for test, one in enumerate(self.gaps):
             if not np.isnan(one.gap):
                 key = (one.slice, one.model, tuple(one.groups), tuple(one.groups.values()))
                 tests.setdefault(key, []).append(test)
-        found: dict[str, dict[str, list[_Lot]]] = {}
+        found: dict[str, dict[str, list[_GroupSet]]] = {}
         for (slice_, model, groups, n_users), own in tests.items():
-            found.setdefault(slice_, {}).setdefault(model, []).append(_Lot(groups, n_users, tuple(own)))
+            found.setdefault(slice_, {}).setdefault(model, []).append(_GroupSet(groups, n_users, tuple(own)))
         return found
 
     def draw(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -194,18 +194,18 @@ class GapPermutation:
 
     def _relabelled(self, users: Users) -> Iterator[tuple[tuple[int, ...], Relabelled]]:
         values = np.where(users.denominators > 0, users.numerators, np.nan)
-        for slice_, by_model in self._lots.items():
+        for slice_, by_model in self._group_sets.items():
             keys, group = groups_of(users.first_rows, self.slices[slice_], self.ks)
-            for model, lots in by_model.items():
-                for lot in lots:
-                    is_drawn = np.array([_is_among(key, model, lot.groups) for key in keys], dtype=np.bool_)[group]
+            for model, group_sets in by_model.items():
+                for drawn in group_sets:
+                    is_drawn = np.array([_is_among(key, model, drawn.groups) for key in keys], dtype=np.bool_)[group]
                     yield (
-                        lot.tests,
+                        drawn.tests,
                         relabel(
-                            values[is_drawn][:, [self._column(test) for test in lot.tests]],
+                            values[is_drawn][:, [self._column(test) for test in drawn.tests]],
                             users.hashes[is_drawn],
                             self.draws,
-                            lot.shares,
+                            drawn.shares,
                         ),
                     )
 

@@ -24,7 +24,7 @@ from rankeval_spark.results.publishing import quarantine, removal
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
-from rankeval_spark.results.run_record import Night, RunFacts
+from rankeval_spark.results.run_record import NightKey, RunFacts
 from rankeval_spark.results.storage import delta_log, statements, tables
 from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
 
@@ -49,7 +49,7 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Deleted:
+class DeletedNights:
     """Nights whose rows of single users were deleted.
 
     Attributes
@@ -59,7 +59,7 @@ class Deleted:
     """
 
     before: date | None
-    nights: tuple[Night, ...]
+    nights: tuple[NightKey, ...]
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Maintenance:
                     kept.append(name)
         return Staged(tuple(removed), tuple(kept))
 
-    def keep_days(self, days: int, *, newest: date | None = None, evaluation: str | None = None) -> Deleted:
+    def keep_days(self, days: int, *, newest: date | None = None, evaluation: str | None = None) -> DeletedNights:
         """Delete rows of ``lists`` and ``user_metrics`` of dates more than ``days`` before the newest one.
 
         Quarantined rows of these dates go with them.
@@ -137,7 +137,7 @@ class Maintenance:
             published = self._newest(evaluation)
             newest = newest or published
             if published is None or newest is None:
-                return Deleted(None, ())
+                return DeletedNights(None, ())
             oldest_kept = newest - timedelta(days=days)
             quarantine.remove(self._storage, evaluation=_any_night(evaluation), before=oldest_kept)
             tables_by_night = self._tables_by_night(F.col(C.EVALUATION_DATE) < F.lit(oldest_kept), evaluation)
@@ -146,8 +146,8 @@ class Maintenance:
                 intents = [self._intent(night, names, reason) for night, names in tables_by_night.items()]
                 announced = journal.record_all(self._spark, self._storage, intents, after=state.last_recorded)
                 failpoint("after_maintaining")
-                removal.finish(root, intents, after=announced)
-        return Deleted(oldest_kept, tuple(tables_by_night))
+                removal.finish_deletions(root, intents, after=announced)
+        return DeletedNights(oldest_kept, tuple(tables_by_night))
 
     def erase_user(self, user: str, *, evaluation: str | None = None) -> dict[str, int]:
         """Erase a user from every table that names users; return how many rows of each did.
@@ -223,7 +223,7 @@ class Maintenance:
         if versions == state.versions:
             return
         failpoint("before_maintained")
-        today = Night(journal.MAINTENANCE, datetime.now(timezone.utc).date())
+        today = NightKey(journal.MAINTENANCE, datetime.now(timezone.utc).date())
         event = journal.RunEvent(
             self._facts(today, self._id), journal.MAINTAINED, reason=reason, table_versions=versions
         )
@@ -238,23 +238,23 @@ class Maintenance:
             )
         return newest
 
-    def _tables_by_night(self, rows: Column, evaluation: str | None) -> dict[Night, list[str]]:
+    def _tables_by_night(self, rows: Column, evaluation: str | None) -> dict[NightKey, list[str]]:
         """Find the nights that have rows of single users, with the tables that do."""
-        found: dict[Night, list[str]] = {}
+        found: dict[NightKey, list[str]] = {}
         for table in OF_USERS:
             frame = tables.read_table(self._spark, self._storage, table).where(rows)
             frame = frame if evaluation is None else frame.where(F.col(C.EVALUATION) == F.lit(evaluation))
             for row in frame.select(C.EVALUATION, C.EVALUATION_DATE).distinct().collect():
-                found.setdefault(Night(*row), []).append(table)
+                found.setdefault(NightKey(*row), []).append(table)
         return dict(sorted(found.items(), key=lambda item: (item[0].evaluation_date, item[0].evaluation)))
 
-    def _intent(self, night: Night, names: list[str], reason: str) -> dict[str, object]:
-        # Of an id of its own: what is pending is told by the id, and other steps publish in between.
+    def _intent(self, night: NightKey, names: list[str], reason: str) -> dict[str, object]:
+        # Of an id of its own: what is pending is known by the id, and other steps publish in between.
         facts = self._facts(night, f"{self._id}-delete")
         event = journal.RunEvent(facts, journal.MAINTAINING, reason=reason, n_rows=dict.fromkeys(names, 0))
         return event.values(datetime.now(timezone.utc))
 
-    def _facts(self, night: Night, run_id: str) -> RunFacts:
+    def _facts(self, night: NightKey, run_id: str) -> RunFacts:
         return RunFacts(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
 
     def _count(self, table: str, rows: Column) -> int:
@@ -265,5 +265,5 @@ class Maintenance:
         retention.require_enough(table, found.get(retention.PROPERTY, retention.DELTA_DEFAULT))
 
 
-def _any_night(evaluation: str | None) -> Night | None:
-    return None if evaluation is None else Night(evaluation, date.min)
+def _any_night(evaluation: str | None) -> NightKey | None:
+    return None if evaluation is None else NightKey(evaluation, date.min)

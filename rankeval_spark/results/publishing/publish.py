@@ -16,9 +16,9 @@ from rankeval_spark.results import journal
 from rankeval_spark.results.publishing import audit, removal
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.staging import Staging
-from rankeval_spark.results.run_record import Night
+from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import delta_log, local_tables, tables
-from rankeval_spark.results.storage.commits import Root, lost, retried
+from rankeval_spark.results.storage.commits import Root, is_local_root, lost, retried
 from rankeval_spark.schemas import Field, Schema
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, types as T
 
-    from rankeval_spark.results.storage.file_store import LocalStorage
+    from rankeval_spark.results.storage.commits import LocalRoot
 
 _LOST: Final = journal.PublishOutcome(journal.MAINTAINED, "rolled back: its staging area was lost", {})
 
@@ -85,23 +85,23 @@ def recover(root: Root) -> journal.JournalState:
     for intent in state.pending_publishes:
         last = _recover_run(root, intent, state, after=last)
     if state.pending_deletions:
-        removal.finish(root, state.pending_deletions, after=last)
+        removal.finish_deletions(root, state.pending_deletions, after=last)
     return journal.state(root.spark, root.storage)
 
 
 def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState, *, after: datetime) -> datetime:
-    night = Night(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
+    night = NightKey(intent[C.EVALUATION], intent[C.EVALUATION_DATE])
     staging = Staging(root.spark, root.storage, night, intent[C.RUN_ID])
     outcome = _LOST if staging.lacking(intent["n_rows"]) else _rolled_forward(root, night, intent, staging)
     if outcome.status == journal.MAINTAINED:
         versions = _roll_back(root, night, intent[C.RUN_ID], state.versions)
         outcome = replace(outcome, table_versions=versions)
-    recorded_at = journal.record_outcome(root.spark, root.storage, intent, outcome, after=after, held=[root.lock])
+    recorded_at = journal.record_outcome(root, intent, outcome, after=after)
     staging.remove()
     return recorded_at
 
 
-def _rolled_forward(root: Root, night: Night, intent: journal.Event, staging: Staging) -> journal.PublishOutcome:
+def _rolled_forward(root: Root, night: NightKey, intent: journal.Event, staging: Staging) -> journal.PublishOutcome:
     # Checked again: the files may have changed since the run announced them.
     staged = {schema.name: staging.staged_rows(schema.name) for schema in schemas.PUBLISHED if staging.has(schema.name)}
     if faults := audit.refused_rows(staged, schemas.PUBLISHED):
@@ -115,11 +115,11 @@ def _rolled_forward(root: Root, night: Night, intent: journal.Event, staging: St
     return journal.PublishOutcome(journal.PUBLISHED, "rolled forward from its staging area after a crash", versions)
 
 
-def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> dict[str, int]:
+def _write_tables(root: Root, night: NightKey, run_id: str, staging: Staging) -> dict[str, int]:
     versions = {}
     for schema in schemas.PUBLISHED:
-        if local_tables.are_at(root.storage):
-            versions[schema.name] = _publish_files(root, root.storage, schema, night, staging)
+        if is_local_root(root):
+            versions[schema.name] = _publish_files(root, schema, night, staging)
         else:
             staged = staging.read(schema.name) if staging.has(schema.name) else None
             versions[schema.name] = _replace_night(root, schema, night, run_id, staged)
@@ -127,18 +127,19 @@ def _write_tables(root: Root, night: Night, run_id: str, staging: Staging) -> di
     return versions
 
 
-def _publish_files(root: Root, storage: LocalStorage, schema: Schema, night: Night, staging: Staging) -> int:
+def _publish_files(root: LocalRoot, schema: Schema, night: NightKey, staging: Staging) -> int:
     """Let the staged files be those of the night in one table, as they are; return the new version."""
     table = schema.name
     files = staging.files(table) if staging.has(table) else []
     if files and schema is schemas.USER_METRICS:
-        tables.add_measure_columns(root.spark, storage, _measure_fields(staging.columns(table)))
-    return _replace_files(root, storage, table, night, files, tag=staging.run_id)
+        tables.add_measure_columns(root.spark, root.storage, _measure_fields(staging.columns(table)))
+    return _replace_files(root, table, night, files, tag=staging.run_id)
 
 
-def _replace_files(  # noqa: PLR0913 - what takes the place of what, and where
-    root: Root, storage: LocalStorage, table: str, night: Night, files: Sequence[Mapping[str, Any]], *, tag: str
+def _replace_files(
+    root: LocalRoot, table: str, night: NightKey, files: Sequence[Mapping[str, Any]], *, tag: str
 ) -> int:
+    storage = root.storage
     if not files and not local_tables.has_rows(storage, table, night):
         return delta_log.latest_version(storage, table)
     before = delta_log.latest_version(storage, table)
@@ -149,13 +150,13 @@ def _replace_files(  # noqa: PLR0913 - what takes the place of what, and where
     return own
 
 
-def _roll_back(root: Root, night: Night, run_id: str, published: Mapping[str, int]) -> dict[str, int]:
+def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str, int]) -> dict[str, int]:
     versions = {}
     for schema in schemas.PUBLISHED:
         table, version = schema.name, published.get(schema.name)
-        if local_tables.are_at(root.storage):
-            files = [] if version is None else local_tables.files_of(root.storage, table, night, version)
-            versions[table] = _replace_files(root, root.storage, table, night, files, tag=run_id)
+        if is_local_root(root):
+            files = [] if version is None else local_tables.night_files(root.storage, table, night, version)
+            versions[table] = _replace_files(root, table, night, files, tag=run_id)
             continue
         before = None
         if version is not None:
@@ -164,7 +165,7 @@ def _roll_back(root: Root, night: Night, run_id: str, published: Mapping[str, in
     return versions
 
 
-def _replace_night(root: Root, schema: Schema, night: Night, run_id: str, rows: DataFrame | None) -> int:
+def _replace_night(root: Root, schema: Schema, night: NightKey, run_id: str, rows: DataFrame | None) -> int:
     """Overwrite the rows of one night in one table, with none if ``rows`` is None; return the new version."""
     if rows is None and delta_log.latest_version(root.storage, schema.name) == CREATED:
         return CREATED  # an optional table that nothing was ever written to
@@ -180,7 +181,7 @@ def _measure_fields(columns: T.StructType) -> list[Field]:
     return [Field(name, "double", columns[name].metadata.get("comment", name)) for name in names]
 
 
-def _overwrite(root: Root, table: str, night: Night, run_id: str, frame: DataFrame) -> int:
+def _overwrite(root: Root, table: str, night: NightKey, run_id: str, frame: DataFrame) -> int:
     before = delta_log.latest_version(root.storage, table)
     writer = frame.writeTo(tables.identifier(root.storage, table)).option("userMetadata", run_id)
     writer.overwrite(night.rows())
@@ -194,7 +195,7 @@ def _overwrite(root: Root, table: str, night: Night, run_id: str, frame: DataFra
     raise lost(table, run_id, before)
 
 
-def _is_empty(root: Root, table: str, night: Night, version: int) -> bool:
+def _is_empty(root: Root, table: str, night: NightKey, version: int) -> bool:
     return tables.read_table(root.spark, root.storage, table, version).where(night.rows()).isEmpty()
 
 

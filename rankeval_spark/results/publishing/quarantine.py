@@ -14,31 +14,31 @@ from rankeval_spark.results.storage import tables
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from rankeval_spark.results.run_record import Night
+    from rankeval_spark.results.run_record import NightKey
     from rankeval_spark.results.storage.file_store import Storage
 
 FOLDER: Final = "_quarantine"
 _DATE_LENGTH: Final = len("2026-01-31")
 
 
-def quarantine_path(storage: Storage, night: Night) -> str:
+def quarantine_path(storage: Storage, night: NightKey) -> str:
     """Where the rows of a night are."""
     return tables.table_path(storage, _folder(night))
 
 
-def replace(storage: Storage, night: Night, rows: DataFrame | None) -> None:
+def replace(storage: Storage, night: NightKey, rows: DataFrame | None) -> None:
     """Keep the rows of a night instead of those that its last run left; None leaves nothing."""
     storage.remove(_folder(night))
     if rows is not None:
         rows.write.format("delta").save(quarantine_path(storage, night))
 
 
-def remove(storage: Storage, *, evaluation: Night | None = None, before: date | None = None) -> list[str]:
+def remove(storage: Storage, *, evaluation: NightKey | None = None, before: date | None = None) -> list[str]:
     """Remove the rows of past nights; return the folders that are gone.
 
     Parameters
     ----------
-    evaluation : Night, optional
+    evaluation : NightKey, optional
         Any night of the evaluation whose rows go; of all evaluations by default.
     before : date, optional
         The first date that is kept; none by default.
@@ -53,5 +53,5 @@ def remove(storage: Storage, *, evaluation: Night | None = None, before: date | 
     return removed
 
 
-def _folder(night: Night) -> str:
+def _folder(night: NightKey) -> str:
     return f"{FOLDER}/{night.slug}"

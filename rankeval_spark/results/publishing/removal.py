@@ -19,7 +19,7 @@ from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results import journal
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.publishing.failpoints import failpoint
-from rankeval_spark.results.run_record import Night
+from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import delta_log, tables
 from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
 
@@ -33,7 +33,7 @@ REMOVED: Final = "removed: it named a user who was erased"
 _BETWEEN_KEYS: Final = r"[\s;,]+"
 
 
-def finish(root: Root, intents: Sequence[Mapping[str, Any]], *, after: datetime) -> datetime:
+def finish_deletions(root: Root, intents: Sequence[Mapping[str, Any]], *, after: datetime) -> datetime:
     """Delete what was announced, and say in one commit of ``runs`` that it is gone; return the time of that.
 
     Parameters
@@ -42,7 +42,7 @@ def finish(root: Root, intents: Sequence[Mapping[str, Any]], *, after: datetime)
         Rows of ``runs``, one a night; their ``n_rows`` name the tables.
     """
     for table in OF_USERS:
-        nights = [Night(one[C.EVALUATION], one[C.EVALUATION_DATE]) for one in intents if table in one["n_rows"]]
+        nights = [NightKey(one[C.EVALUATION], one[C.EVALUATION_DATE]) for one in intents if table in one["n_rows"]]
         if nights:
             delete_rows(root, table, nights_condition(nights))
             failpoint("after_deletion")
@@ -56,7 +56,7 @@ def latest_versions(storage: Storage) -> dict[str, int]:
     return {schema.name: delta_log.latest_version(storage, schema.name) for schema in schemas.PUBLISHED}
 
 
-def nights_condition(nights: Iterable[Night]) -> Column:
+def nights_condition(nights: Iterable[NightKey]) -> Column:
     """Condition on the partition columns for the rows of some nights; short, however many there are."""
     days: dict[str, list[date]] = {}
     for night in nights:
@@ -89,8 +89,8 @@ def forget_errors(root: Root, user: str, rows: Column) -> None:
     """Replace the error messages in ``runs`` that name a user: a check that fails gives a few keys as examples."""
     table, named = schemas.RUNS.name, named_in_errors(user)
     with turn_for_runs(root.storage, "maintenance"):
-        told = F.col("error").withField("message", F.lit(REMOVED))
-        retried(root, lambda: _change(root, table, rows & named, "error", told))
+        removed = F.col("error").withField("message", F.lit(REMOVED))
+        retried(root, lambda: _change(root, table, rows & named, "error", removed))
         _require_none(root, table, rows & named)
 
 
@@ -114,7 +114,7 @@ def named_in_checks(user: str) -> Column:
 def _change(root: Root, table: str, rows: Column, column: str, value: Column) -> None:
     """Give a column of some rows another value: the nights that hold such rows are overwritten in one commit."""
     frame = tables.read_table(root.spark, root.storage, table)
-    nights = [Night(*row) for row in frame.where(rows).select(C.EVALUATION, C.EVALUATION_DATE).distinct().collect()]
+    nights = [NightKey(*row) for row in frame.where(rows).select(C.EVALUATION, C.EVALUATION_DATE).distinct().collect()]
     if nights:
         changed = frame.where(nights_condition(nights)).withColumn(column, F.when(rows, value).otherwise(F.col(column)))
         _overwrite(root, table, nights_condition(nights), changed)

@@ -28,7 +28,7 @@ _COUNT: Final = "count_all"
 
 
 @dataclass(frozen=True)
-class ArrowRows(StagedRows):
+class RowsInProcess(StagedRows):
     """Rows of a table in memory, or in Parquet files of this machine, which are read one after another.
 
     Attributes

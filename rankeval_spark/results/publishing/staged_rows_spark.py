@@ -22,7 +22,7 @@ MOST_SUSPECTS: Final = 100
 
 
 @dataclass(frozen=True)
-class SparkRows(StagedRows):
+class RowsOnSpark(StagedRows):
     """Rows of a frame."""
 
     frame: DataFrame

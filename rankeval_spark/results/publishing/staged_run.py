@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ChecksFailedError, Fault, ResultsError
-from rankeval_spark.results import run_columns
+from rankeval_spark.results import conformed_rows
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.publishing import audit, quarantine, staging
 from rankeval_spark.results.publishing.failpoints import failpoint
-from rankeval_spark.results.publishing.staged_rows_arrow import ArrowRows
+from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
 from rankeval_spark.results.storage import tables
 from rankeval_spark.results.storage.file_store import open_storage
 
@@ -65,7 +65,7 @@ class StagedRun(ABC):
             self._staging.write(table, tables.conform(self._keyed(rows), fields, where=where))
         else:
             given = rows if isinstance(rows, pa.Table) else rows.toArrow()
-            conformed = run_columns.conform(given, fields, self.facts, where=where)
+            conformed = conformed_rows.conform_rows(given, fields, self.facts, where=where)
             self._staging.write(table, conformed)
             if table not in OF_USERS:
                 self._rows[table] = conformed
@@ -78,8 +78,8 @@ class StagedRun(ABC):
         Parts are as :meth:`stage` takes them. All of it is there at the end of the block, and nothing where that fails.
         """
         fields, where = self._fields(self._schema(table)), f"table {table}"
-        new = self._staging.new(table, run_columns.declared(fields))
-        yield lambda rows: new.add(run_columns.conform(rows, fields, self.facts, where=where))
+        new = self._staging.new(table, conformed_rows.declared(fields))
+        yield lambda rows: new.add(conformed_rows.conform_rows(rows, fields, self.facts, where=where))
         new.commit()
         self.n_rows[table] = self._staging.n_rows(table)
 
@@ -106,7 +106,7 @@ class StagedRun(ABC):
         return self._staging.read(table)
 
     def scan(self, table: str) -> DataFrame | ds.Dataset:
-        """Give a table that was staged to whoever reads it: as a dataset of Arrow where this process can read it."""
+        """Read a table that was staged: as a dataset of Arrow where this process can."""
         return self._staging.scan(table)
 
     def rows(self, table: str) -> pa.Table | None:
@@ -140,7 +140,7 @@ class StagedRun(ABC):
             raise ChecksFailedError(*faults)
 
     def _staged_rows(self, table: str) -> StagedRows:
-        return ArrowRows([self._rows[table]]) if table in self._rows else self._staging.staged_rows(table)
+        return RowsInProcess([self._rows[table]]) if table in self._rows else self._staging.staged_rows(table)
 
     @abstractmethod
     def publish(
@@ -186,7 +186,7 @@ class Rehearsal(StagedRun):
     """
 
     def __init__(self, spark: SparkSession, folder: str, facts: RunFacts) -> None:
-        """Stage in ``folder``, which belongs to whoever made it; no other run knows of it, so no lock is needed."""
+        """Stage in ``folder``, which the caller made; no other run knows of it, so no lock is needed."""
         super().__init__(spark, open_storage(spark, folder, one_run_per_root=True), facts)
         self.inputs: tuple[InputFact, ...] = ()
 

@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C
-from rankeval_spark.results.publishing.staged_rows_arrow import ArrowRows
-from rankeval_spark.results.publishing.staged_rows_spark import SparkRows
+from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
+from rankeval_spark.results.publishing.staged_rows_spark import RowsOnSpark
 from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.file_store import inside
 from rankeval_spark.results.storage.local_tables import NewTable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.results.publishing.staged_rows import StagedRows
-    from rankeval_spark.results.run_record import Night
+    from rankeval_spark.results.run_record import NightKey
     from rankeval_spark.results.storage.file_store import LocalStorage, Storage
 
 STAGING_FOLDER: Final = "_staging"
@@ -42,7 +42,7 @@ class Staging:
         The run.
     """
 
-    def __init__(self, spark: SparkSession, storage: Storage, night: Night, run_id: str) -> None:
+    def __init__(self, spark: SparkSession, storage: Storage, night: NightKey, run_id: str) -> None:
         self._spark = spark
         self._storage = storage
         self.run_id = run_id
@@ -122,8 +122,8 @@ class Staging:
     def staged_rows(self, table: str) -> StagedRows:
         """Give the rows of a staged table to the audit: read here, where they are on this machine and not too many."""
         if local_tables.are_at(self._storage) and self.n_rows(table) <= MOST_ROWS_HERE:
-            return ArrowRows(self._paths(table))
-        return SparkRows(self.read(table))
+            return RowsInProcess(self._paths(table))
+        return RowsOnSpark(self.read(table))
 
     def has(self, table: str) -> bool:
         """Whether a table was staged, whole."""
@@ -151,7 +151,7 @@ def _literal(path: str) -> str:
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
-def remove_all(storage: Storage, night: Night) -> None:
+def remove_all(storage: Storage, night: NightKey) -> None:
     """Remove what the runs of a night left behind, those that crashed; the caller holds the run lock of the night."""
     for name in storage.names(STAGING_FOLDER):
         if name.rpartition(".")[0] == night.slug:

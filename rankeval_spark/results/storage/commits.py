@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeGuard, TypeVar
 
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results.storage import local_tables
@@ -14,7 +14,7 @@ from rankeval_spark.results.storage.locks import Lock, LockTimes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.storage.file_store import Storage
+    from rankeval_spark.results.storage.file_store import LocalStorage, Storage
 
 Made = TypeVar("Made")
 
@@ -36,6 +36,17 @@ class Root:
     spark: SparkSession
     storage: Storage
     lock: Lock
+
+
+class LocalRoot(Root):
+    """A root on a disk of this machine."""
+
+    storage: LocalStorage
+
+
+def is_local_root(root: Root) -> TypeGuard[LocalRoot]:
+    """Return True if this process writes the tables of a root itself."""
+    return local_tables.are_at(root.storage)
 
 
 def retried(root: Root, commit: Callable[[], Made]) -> Made:

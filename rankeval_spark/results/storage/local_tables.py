@@ -28,7 +28,7 @@ from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.errors import ConfigError, Fault, first_line
-from rankeval_spark.results.run_record import Night
+from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage.file_store import LocalStorage, Storage, inside
 from rankeval_spark.results.storage.row_filters import require_columns
 
@@ -157,7 +157,7 @@ class NewTable:
         Its columns, those of the night among them, with their comments.
     """
 
-    def __init__(self, storage: LocalStorage, table: str, night: Night, schema: pa.Schema) -> None:
+    def __init__(self, storage: LocalStorage, table: str, night: NightKey, schema: pa.Schema) -> None:
         self._path, self._night, self._schema = inside(storage.root, table), night, schema
         self._adding = Lock()
         self._waiting: list[pa.Table] = []
@@ -188,7 +188,7 @@ class NewTable:
             self._adds.append(_file_of(rows, self._path, self._night))
 
 
-def commit_new(storage: LocalStorage, table: str, columns: str, night: Night) -> None:
+def commit_new(storage: LocalStorage, table: str, columns: str, night: NightKey) -> None:
     """Make a table of the Parquet files that lie in the folder of a night, in one commit.
 
     Parameters
@@ -205,7 +205,7 @@ def commit_new(storage: LocalStorage, table: str, columns: str, night: Night) ->
     create_table_with_add_actions(path, schema, adds, mode="error", partition_by=PARTITIONS)
 
 
-def files_of(storage: LocalStorage, table: str, night: Night, version: int) -> list[dict[str, Any]]:
+def night_files(storage: LocalStorage, table: str, night: NightKey, version: int) -> list[dict[str, Any]]:
     """Return the files with the rows of a night at some version, as :func:`replace_night` takes them."""
     location = inside(storage.root, table)
     found = _opened(storage, table, version).file_uris(file_pruning_predicate=_only(night))
@@ -214,7 +214,7 @@ def files_of(storage: LocalStorage, table: str, night: Night, version: int) -> l
 
 
 def replace_night(
-    storage: LocalStorage, table: str, night: Night, *, files: Sequence[Mapping[str, Any]], tag: str
+    storage: LocalStorage, table: str, night: NightKey, *, files: Sequence[Mapping[str, Any]], tag: str
 ) -> None:
     """Let files be the rows of a night, in one commit: those that held its rows are removed from the table.
 
@@ -244,12 +244,12 @@ def add_columns(storage: LocalStorage, table: str, fields: Iterable[str]) -> Non
     _opened(storage, table).alter.add_columns([deltalake.Field.from_json(field) for field in fields])
 
 
-def has_rows(storage: LocalStorage, table: str, night: Night) -> bool:
+def has_rows(storage: LocalStorage, table: str, night: NightKey) -> bool:
     """Whether a table has a file with rows of a night."""
     return bool(_opened(storage, table).file_uris(file_pruning_predicate=_only(night)))
 
 
-def folder_of(night: Night) -> str:
+def folder_of(night: NightKey) -> str:
     """Where the files of a night are within a table.
 
     As Spark names folders: Polars takes the values from them, not from the log.
@@ -305,13 +305,13 @@ def _written(rows: pa.Table, folder: str) -> list[AddAction]:
     """
     adds = []
     for values in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
-        night = Night(*(values[name] for name in PARTITIONS))
+        night = NightKey(*(values[name] for name in PARTITIONS))
         is_own = (pc.field(C.EVALUATION) == night.evaluation) & (pc.field(C.EVALUATION_DATE) == night.evaluation_date)
         adds.append(_file_of(rows.filter(is_own), folder, night))
     return adds
 
 
-def _file_of(rows: pa.Table, folder: str, night: Night) -> AddAction:
+def _file_of(rows: pa.Table, folder: str, night: NightKey) -> AddAction:
     """Write rows of one night to a file of a table, and say what is to be added to the table for it."""
     path = f"{folder_of(night)}/{uuid.uuid4().hex}.parquet"
     Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
@@ -323,12 +323,12 @@ def _file_of(rows: pa.Table, folder: str, night: Night) -> AddAction:
     return _added(folder, path, _values(night), stats=json.dumps({"numRecords": rows.num_rows}))
 
 
-def _values(night: Night) -> dict[str, str]:
+def _values(night: NightKey) -> dict[str, str]:
     """Write the partition of a night as the log does."""
     return {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date.isoformat()}
 
 
-def _only(night: Night) -> list[tuple[str, str, Any]]:
+def _only(night: NightKey) -> list[tuple[str, str, Any]]:
     return [(name, "=", value) for name, value in _values(night).items()]
 
 

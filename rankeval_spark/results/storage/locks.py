@@ -58,7 +58,7 @@ class Holder:
             return None
 
     def __str__(self) -> str:
-        """Write for whoever finds the lock taken."""
+        """Describe the holder for a run that finds the lock taken."""
         return f"run {self.owner} (process {self.process.pid} on {self.process.machine}, since {self.started_at})"
 
 
@@ -72,7 +72,7 @@ class Lock:
     name : str
         Name of the lock, fit for a folder.
     owner : str
-        Run that wants it; written into the lock for whoever finds it taken.
+        Run that wants it; written into the lock, where other runs read it.
     wait_seconds : float
         How long to wait for another holder before giving up with :class:`ResultsBusyError`.
     times : LockTimes

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Process:
-    """A process, told apart from one that got the same number later or in another container."""
+    """A process, distinct from one that got the same number later or in another container."""
 
     machine: str
     pid: int

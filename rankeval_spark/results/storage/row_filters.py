@@ -1,4 +1,4 @@
-"""Conditions that rows of a table meet, whoever reads it."""
+"""Conditions that rows of a table meet, for every reader."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ PROPERTIES: Final[Mapping[str, str]] = {
 CONSTRAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     table: {name: str(rule) for name, rule in rules.items()} for table, rules in constraints.CONSTRAINTS.items()
 }
-"""CHECK constraints by table, as Delta is told them."""
+"""CHECK constraints by table, as Delta reads them."""
 
 
 def table_path(storage: Storage, table: str) -> str:

@@ -109,7 +109,7 @@ def to_item_row_facts(items: DataFrame, *, unreadable: str | None = None) -> Dat
     """
     once = items.where(has_keys(ITEM_KEYS)).groupBy(C.ITEM_ID).agg(F.count("*").alias("_n_rows"))
     more, item = F.col("_n_rows") - 1, F.col(C.ITEM_ID).cast("string")
-    repeated = once.agg(_fact(ITEMS, DUPLICATES, F.sum(more), F.sum("_n_rows"), more > 0, item))
+    repeated = once.agg(_fact(ITEMS, DUPLICATES, F.sum(more), F.sum("_n_rows"), F.when(more > 0, item)))
     rules = row_flags.flag_items(unreadable=unreadable)
     return _row_facts(items, ITEMS, rules, key=_key_text(ITEM_KEYS)).unionByName(_stacked(repeated))
 
@@ -134,10 +134,11 @@ def to_judgement_facts(usable_held_out: DataFrame, *, duplicates: str) -> DataFr
         .agg(F.max(C.GAIN).alias("_best"), F.sum(N_COPIES).alias("_n_rows"), F.count("*").alias("_n_pairs"))
     )
     user = F.col(C.USER_ID).cast("string")
+    n_copies = F.sum(F.col("_n_rows") - F.col("_n_pairs"))
     repeated, no_relevant = F.col("_n_rows") > F.col("_n_pairs"), F.col("_best") < RELEVANT
     facts = users.agg(
-        _fact(HELD_OUT, DUPLICATES, F.sum(F.col("_n_rows") - F.col("_n_pairs")), F.sum("_n_rows"), repeated, user),
-        _fact(HELD_OUT, "zero_relevant", F.count_if(no_relevant), F.count("*"), no_relevant, user),
+        _fact(HELD_OUT, DUPLICATES, n_copies, F.sum("_n_rows"), F.when(repeated, user)),
+        _flagged(HELD_OUT, "zero_relevant", no_relevant, user),
     )
     return _stacked(facts)
 
@@ -148,7 +149,7 @@ def to_join_facts(usable_held_out: DataFrame, *, usable_recommendations: DataFra
     joined = usable_held_out.join(listed, on=[C.ITEM_ID], how="left")
     is_unmatched = F.col("_is_listed").isNull()
     item = F.col(C.ITEM_ID).cast("string")
-    facts = joined.agg(_fact(HELD_OUT, UNMATCHED_ITEMS, F.count_if(is_unmatched), F.count("*"), is_unmatched, item))
+    facts = joined.agg(_flagged(HELD_OUT, UNMATCHED_ITEMS, is_unmatched, item))
     return _stacked(facts)
 
 
@@ -164,7 +165,7 @@ def to_unmatched_facts(used: DataFrame) -> DataFrame:
     is_unmatched = ~F.col("_is_listed")
     n_unmatched = F.sum(F.when(is_unmatched, F.col("_n")))
     item = F.col(C.ITEM_ID).cast("string")
-    return _stacked(items.agg(_fact(HELD_OUT, UNMATCHED_ITEMS, n_unmatched, F.sum("_n"), is_unmatched, item)))
+    return _stacked(items.agg(_fact(HELD_OUT, UNMATCHED_ITEMS, n_unmatched, F.sum("_n"), F.when(is_unmatched, item))))
 
 
 def to_unknown_item_facts(items: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
@@ -178,7 +179,7 @@ def to_unknown_item_facts(items: DataFrame, *, usable_recommendations: DataFrame
     is_unknown = F.col("_is_known").isNull()
     item = F.col(C.ITEM_ID).cast("string")
     of = RECOMMENDATIONS
-    return _stacked(joined.agg(_fact(of, "unknown_items", F.count_if(is_unknown), F.count("*"), is_unknown, item)))
+    return _stacked(joined.agg(_flagged(of, "unknown_items", is_unknown, item)))
 
 
 def to_seen_facts(usable_recommendations: DataFrame, *, train: DataFrame) -> DataFrame:
@@ -187,7 +188,7 @@ def to_seen_facts(usable_recommendations: DataFrame, *, train: DataFrame) -> Dat
     rows = usable_recommendations.select(*RECOMMENDATION_KEYS).join(seen, on=[C.USER_ID, C.ITEM_ID], how="left")
     is_seen, key = F.col("_is_seen").isNotNull(), _key_text(RECOMMENDATION_KEYS)
     of = RECOMMENDATIONS
-    return _stacked(rows.agg(_fact(of, SEEN_IN_TRAIN, F.count_if(is_seen), F.count("*"), is_seen, key)))
+    return _stacked(rows.agg(_flagged(of, SEEN_IN_TRAIN, is_seen, key)))
 
 
 def to_unknown_row_facts(catalogue: DataFrame, *, usable_recommendations: DataFrame) -> DataFrame:
@@ -198,7 +199,7 @@ def to_unknown_row_facts(catalogue: DataFrame, *, usable_recommendations: DataFr
     item, of = F.col(C.ITEM_ID).cast("string"), RECOMMENDATIONS
     joined = listed.join(known, on=[C.ITEM_ID], how="left")
     n_unknown = F.sum(F.when(is_unknown, n_rows))
-    return _stacked(joined.agg(_fact(of, UNKNOWN_ROWS, n_unknown, F.sum(n_rows), is_unknown, item)))
+    return _stacked(joined.agg(_fact(of, UNKNOWN_ROWS, n_unknown, F.sum(n_rows), F.when(is_unknown, item))))
 
 
 def _to_listed(usable_recommendations: DataFrame) -> DataFrame:
@@ -311,16 +312,17 @@ def union(*facts: DataFrame) -> DataFrame:
 
 
 def _row_facts(frame: DataFrame, name: str, rules: Mapping[str, Column], *, key: Column) -> DataFrame:
-    rows = _fact(name, ROWS, F.count("*"), F.count("*"), F.lit(False), key)
+    rows = _struct(name, ROWS, F.count("*"), F.count("*"), _no_keys())
     return _stacked(
         frame.agg(
-            rows, *(_fact(name, check, F.count_if(flag), F.count("*"), flag, key) for check, flag in rules.items())
+            rows,
+            *(_flagged(name, check, flag, key) for check, flag in rules.items()),
         )
     )
 
 
 def _in_parts(rows: DataFrame, name: str, check: str) -> DataFrame:
-    """Collect a few rows as parts of a fact, see :func:`check_rows.whole`."""
+    """Collect a few rows as parts of a fact, see :func:`check_rows.joined_fact`."""
     return _stacked(rows.agg(_parts(rows.columns, name, check)))
 
 
@@ -329,11 +331,16 @@ def _parts(columns: Sequence[str], name: str, check: str) -> Column:
     return _struct(name, check, F.lit(0), F.lit(0), parts)
 
 
-def _fact(  # noqa: PLR0913, PLR0917 - the parts of one fact, in the order of FACTS
-    name: str, check: str, count: Column, total: Column, flag: Column, key: Column
-) -> Column:
-    """Make one struct of FACTS; the samples are the first and the last key concerned, whatever the partitioning."""
-    concerned = F.when(flag, key)
+def _flagged(name: str, check: str, flag: Column, key: Column) -> Column:
+    """Count the rows with a flag, out of all rows."""
+    return _fact(name, check, F.count_if(flag), F.count("*"), F.when(flag, key))
+
+
+def _fact(name: str, check: str, count: Column, total: Column, concerned: Column) -> Column:
+    """Make one struct of FACTS.
+
+    The samples are the first and the last of the keys ``concerned``, NULL in other rows, whatever the partitioning.
+    """
     return _struct(name, check, count, total, _samples(F.min(concerned), F.max(concerned)))
 
 

@@ -1,4 +1,4 @@
-"""The bundle of inputs that every way of evaluating hands on."""
+"""The inputs of one evaluation, as one bundle."""
 
 from __future__ import annotations
 

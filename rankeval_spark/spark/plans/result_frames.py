@@ -169,7 +169,7 @@ def to_scored_lists(lists: DataFrame, *, request: Request, has_one_list: bool) -
 def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
     """Rank the items of every list: model, user, list, item, rank, gain and whether the item is relevant.
 
-    A row per item that is left in a list, whoever is in the population. ``gain`` is NULL without a judgement;
+    A row per item that is left in a list, in the population or not. ``gain`` is NULL without a judgement;
     ``is_relevant`` is true from a gain of 1 on.
     """
     plain = replace(request, slices=())
@@ -213,7 +213,7 @@ def to_exposures(inputs: InputFrames, *, request: Request) -> DataFrame | None:
 def to_agreement(inputs: InputFrames, *, request: Request, baseline: str, k: int, p: float) -> DataFrame:
     """Compare the first k items of each list with those of the baseline: ``overlap``, ``jaccard`` and ``rbo``.
 
-    One row per list of another model whose user got one of the baseline too, whoever is in the population.
+    One row per list of another model whose user got one of the baseline too, in the population or not.
     """
     asked, measures = agreement_request(request, baseline=baseline, k=k, p=p)
     scored = to_user_rows(inputs, asked).to_scored(has_partials=False)

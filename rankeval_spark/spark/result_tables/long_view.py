@@ -13,10 +13,10 @@ RequestedValue: TypeAlias = tuple[str, str, int]
 """Label, column in ``user_metrics`` and cutoff of a measure."""
 
 
-def to_user_values(user_metrics: DataFrame, *, asked: Iterable[RequestedValue]) -> DataFrame:
+def to_user_values(user_metrics: DataFrame, *, requested: Iterable[RequestedValue]) -> DataFrame:
     """Make one row per requested (list, measure, k); ``value`` is NULL where it is undefined."""
     before = [name for name in user_metrics.columns if name in C.RUN_KEY]
-    values = F.array(*(_value(*one) for one in asked))
+    values = F.array(*(_value(*one) for one in requested))
     return (
         user_metrics.select(*before, *C.LIST_KEY, C.K, F.explode(values).alias("_value"))
         .where(F.col(C.K) == F.col("_value.k"))

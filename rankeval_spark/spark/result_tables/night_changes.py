@@ -70,6 +70,6 @@ def to_changes(now: DataFrame, before: DataFrame, changes: NightChanges) -> Data
 
 
 def _to_users(user_metrics: DataFrame, *, columns: Sequence[str], ks: Sequence[int]) -> DataFrame:
-    """Average the lists of each user as the means do; whoever is published belongs to the population."""
+    """Average the lists of each user as the means do; published users belong to the population."""
     evaluated = user_metrics.where(F.col(C.K).isin(*ks)).withColumn(IS_EVALUATED, F.lit(True))
     return mean_metrics.to_user_means(evaluated, measures=columns)

@@ -45,7 +45,7 @@ def to_comparisons(users: DataFrame, finisher: ComparisonRows) -> DataFrame:
     segments, _ = segments_of(finisher.reported.segments)
     partials = (
         users.where(F.col(IS_EVALUATED))
-        .select(C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, *segments, *finisher.asked.stored)
+        .select(C.MODEL_ID, C.USER_ID, user_hash().alias(USER_HASH), C.K, *segments, *finisher.requested.stored)
         .repartition(C.USER_ID)
         .sortWithinPartitions(USER_HASH, C.USER_ID)
         .mapInArrow(finisher.aggregator.aggregate_rows, PARTIAL)

@@ -74,7 +74,7 @@ def build_session(
         When Spark refuses the master or a setting, or a setting names a file outside the allowed folders.
     """
     require_spark()
-    allowed_folders.require_allowed(*spark_settings.files_of(settings or {}))
+    allowed_folders.require_allowed(*spark_settings.setting_files(settings or {}))
     try:
         session = _built(app_name, master=master, user_settings=dict(settings or {}), jars=jars, is_small=is_small)
     except (Py4JJavaError, IllegalArgumentException) as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Matrix
-    from rankeval_spark.statistics.resampling.replicate_sums import Draws, Groups, Sums
+    from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups, Sums
 
 _HALF: Final = FEW // 2
 
@@ -27,7 +27,7 @@ class Tails(NamedTuple):
     greater: Values
 
 
-def sign_sums(differences: Matrix, hashes: NDArray[np.int64], draws: Draws, groups: Groups | None = None) -> Sums:
+def sign_sums(differences: Matrix, hashes: NDArray[np.int64], draws: Draws, groups: SliceGroups | None = None) -> Sums:
     """Add up the differences with random signs; all columns and groups share a user's signs."""
     return replicated.sums_by_group(np.nan_to_num(differences), hashes, draws.signs, groups)
 

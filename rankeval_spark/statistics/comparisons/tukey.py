@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankeval_spark.statistics.intervals import Values
-    from rankeval_spark.statistics.resampling.replicate_sums import Draws, Groups, Sums
+    from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups, Sums
 
 
 class Tukey(NamedTuple):
@@ -102,7 +102,7 @@ def compare_all(n: NDArray[np.int64], means: Values, m2: Values, *, level: float
     return Tukey(delta, effect_size, delta - half, delta + half, tails.reshape(delta.shape), variance, p_any)
 
 
-def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, groups: Groups | None = None) -> Sums:
+def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, groups: SliceGroups | None = None) -> Sums:
     """Add up :func:`row_centred` values with the models of each user in random order.
 
     Returns the sum at each place of the order: shape (n_groups, n_models, n_columns, replicates). All columns and
@@ -110,7 +110,7 @@ def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, grou
     """
     known = np.where(np.isnan(centred), 0.0, centred)
     n_models = centred.shape[1]
-    slicings, n_groups = groups or replicated.Groups.everyone(len(known))
+    slicings, n_groups = groups or replicated.SliceGroups.everyone(len(known))
     sums = np.zeros((n_groups, n_models, centred.shape[2], draws.replicates))
     for start in range(0, len(known), replicated.USERS_AT_ONCE):
         block = slice(start, start + replicated.USERS_AT_ONCE)

@@ -20,7 +20,7 @@ from rankeval_spark.statistics.resampling import replicate_sums as replicated
 if TYPE_CHECKING:
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Moments
-    from rankeval_spark.statistics.resampling.replicate_sums import Draws, Groups, Matrix, Sums
+    from rankeval_spark.statistics.resampling.replicate_sums import Draws, Matrix, SliceGroups, Sums
 
 Parts: TypeAlias = NDArray[np.float64]
 """Shape (n_parts, 2, n_columns, n_replicates): sums of numerators, then of denominators; parts are added."""
@@ -36,7 +36,7 @@ _TOLERANCE: Final = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Replicates:
+class ReplicateSums:
     """Weighted sums over users in each replicate, all of shape (n_groups, n_columns, n_replicates).
 
     Parameters
@@ -49,10 +49,10 @@ class Replicates:
     sums: Sums
     squares: Sums | None = None
 
-    def merge(self, other: Replicates) -> Replicates:
+    def merge(self, other: ReplicateSums) -> ReplicateSums:
         """Add up both sets of users."""
         squares = None if self.squares is None or other.squares is None else self.squares + other.squares
-        return Replicates(self.weights + other.weights, self.sums + other.sums, squares)
+        return ReplicateSums(self.weights + other.weights, self.sums + other.sums, squares)
 
     @property
     def means(self) -> Values:
@@ -64,10 +64,10 @@ def weighted_sums(
     values: Matrix,
     hashes: NDArray[np.int64],
     draws: Draws,
-    groups: Groups | None = None,
+    groups: SliceGroups | None = None,
     *,
     with_squares: bool = False,
-) -> Replicates:
+) -> ReplicateSums:
     """Add up users with Poisson weights; :func:`studentized_p` needs the squares too.
 
     Columns that are undefined for the same users share the sums of weights.
@@ -79,11 +79,11 @@ def weighted_sums(
     sums = replicated.sums_by_group(np.hstack(parts), hashes, draws.weights, groups)
     n_masks, n_columns = masks.shape[1], values.shape[1]
     first, second = np.split(sums[:, n_masks:], [n_columns], axis=1)
-    return Replicates(sums[:, :n_masks][:, mask_of], first, second if with_squares else None)
+    return ReplicateSums(sums[:, :n_masks][:, mask_of], first, second if with_squares else None)
 
 
 def ratio_sums(
-    numerators: Matrix, denominators: Matrix, hashes: NDArray[np.int64], draws: Draws, groups: Groups | None = None
+    numerators: Matrix, denominators: Matrix, hashes: NDArray[np.int64], draws: Draws, groups: SliceGroups | None = None
 ) -> Parts:
     """Add up numerators and denominators of users with Poisson weights: shape (n_groups, 2, n_columns, n_replicates).
 
@@ -155,14 +155,14 @@ def percentile_interval(statistics: Values, level: float) -> tuple[Values, Value
     return quantiles[..., 0], quantiles[..., 1]
 
 
-def studentized_p(moments: Moments, replicates: Replicates) -> Values:
+def studentized_p(moments: Moments, replicates: ReplicateSums) -> Values:
     """Two-sided p of a mean that is 0 in the null hypothesis, by the studentized shift.
 
     Parameters
     ----------
     moments : Moments
         Of the same values, shape (n_groups, n_columns).
-    replicates : Replicates
+    replicates : ReplicateSums
         With squares.
 
     Returns

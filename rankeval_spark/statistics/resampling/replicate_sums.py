@@ -52,7 +52,7 @@ class Draws:
         return hashed_random.signs(hashes, seed=self.seed, replicates=self.replicates)
 
 
-class Groups(NamedTuple):
+class SliceGroups(NamedTuple):
     """Groups of several slicings.
 
     Attributes
@@ -67,12 +67,12 @@ class Groups(NamedTuple):
     n: int
 
     @classmethod
-    def everyone(cls, n_users: int) -> Groups:
+    def everyone(cls, n_users: int) -> SliceGroups:
         """Put all users into one group."""
         return cls(np.zeros((1, n_users), dtype=np.int64), 1)
 
 
-def sums_by_group(columns: Matrix, hashes: NDArray[np.int64], draw: Draw, groups: Groups | None = None) -> Sums:
+def sums_by_group(columns: Matrix, hashes: NDArray[np.int64], draw: Draw, groups: SliceGroups | None = None) -> Sums:
     """Sum of the columns times the random factors over the users of each group.
 
     Parameters
@@ -81,7 +81,7 @@ def sums_by_group(columns: Matrix, hashes: NDArray[np.int64], draw: Draw, groups
         Without NaN.
     draw : callable
         Draws the factors of users from their hashes; they are drawn once for all columns and slicings.
-    groups : Groups, optional
+    groups : SliceGroups, optional
         Everyone by default.
 
     Returns
@@ -95,12 +95,12 @@ def sums_by_group(columns: Matrix, hashes: NDArray[np.int64], draw: Draw, groups
     ...     np.array([[1.0], [2.0]]),
     ...     np.array([7, 8]),
     ...     lambda hashes: hashes[:, None] * np.array([1, -1]),
-    ...     Groups(np.array([[0, 0], [1, -1]]), 2),
+    ...     SliceGroups(np.array([[0, 0], [1, -1]]), 2),
     ... )
     >>> sums.tolist()
     [[[23.0, -23.0]], [[7.0, -7.0]]]
     """
-    slicings, n_groups = groups or Groups.everyone(len(columns))
+    slicings, n_groups = groups or SliceGroups.everyone(len(columns))
     n_replicates = draw(hashes[:0]).shape[1]
     sums = np.zeros((n_groups, columns.shape[1], n_replicates))
     at_once = min(USERS_AT_ONCE, max(_LEAST_AT_ONCE, USERS_AT_ONCE * 1000 // max(n_replicates, 1)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from rankeval_spark.results.run_record import Night
+from rankeval_spark.results.run_record import NightKey
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
 from tests.support.nights import FIRST
@@ -52,7 +52,7 @@ def refused(workspace: Workspace, *options: str, code: int, recorded: bool) -> F
     return done
 
 
-def test_all_faults_of_a_config_are_told_at_once(workspace: Workspace) -> None:
+def test_all_faults_of_a_config_are_reported_at_once(workspace: Workspace) -> None:
     workspace.change(
         measures=["nDGC", "RR"],
         cutoffs=[0, 10_001],
@@ -84,7 +84,7 @@ def test_fault_of_an_override_names_the_override(workspace: Workspace) -> None:
     assert "did you mean 'lists'?" in message
 
 
-def test_faults_of_all_inputs_are_told_at_once(workspace: Workspace) -> None:
+def test_faults_of_all_inputs_are_reported_at_once(workspace: Workspace) -> None:
     workspace.change(
         inputs__held_out__path="inputs/heldout",
         inputs__recommendations__columns={"score": "scor"},
@@ -166,7 +166,7 @@ def test_share_of_faulty_rows_above_its_threshold_stops_the_night(workspace: Wor
     ).replace("  NULL", " NULL")
 
 
-def test_rows_that_cannot_be_used_are_kept_as_they_stand_when_they_stop_the_night(workspace: Workspace) -> None:
+def test_unusable_rows_are_kept_unchanged_when_they_stop_the_night(workspace: Workspace) -> None:
     """A line that was torn off has no day: nobody can tell that it is of another night, so it is counted."""
     rows = nights.held_out()
     shutil.rmtree(workspace.folder / "inputs" / "held_out")
@@ -178,7 +178,7 @@ def test_rows_that_cannot_be_used_are_kept_as_they_stand_when_they_stop_the_nigh
     workspace.change(
         inputs__held_out__format="json", checks__null_keys={"error": 0.01}, results__quarantine=True, models=["als"]
     )
-    kept = Path(workspace.root, "_quarantine", Night("nightly", FIRST).slug)
+    kept = Path(workspace.root, "_quarantine", NightKey("nightly", FIRST).slug)
     (kept / "of-the-last-run").mkdir(parents=True)
 
     message = refused(workspace, code=3, recorded=True).message
@@ -238,7 +238,7 @@ def test_debug_shows_the_trace_before_the_message(foreign: Workspace) -> None:
     assert done.err.rstrip().endswith("choose a folder of its own for the results")
 
 
-def test_failure_that_nobody_foresaw_is_one_line(foreign: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unforeseen_failure_is_one_line(foreign: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         message = "it broke\n\tat org.apache.spark.Somewhere"
         raise RuntimeError(message)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_they_stand_beside_the_means_without_a_job(spark: SparkSession) -> None:
+def test_they_are_next_to_the_means_without_a_job(spark: SparkSession) -> None:
     log = ranking(spark, {"ann": "a b c", "bob": "b d"}).repartition(3)
     held_out = judgements(spark, {"ann": {"a": 1}, "bob": {"c": 1}})
     train = table(spark, "user_id item_id", ("ann", "a"), ("bob", "a"), ("bob", "never"), ("cat", "d"), ("cat", None))

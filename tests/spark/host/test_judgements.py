@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(("policy", "gain"), [("max", 3.0), ("sum", 1.0 + 3.0 + 2.0)])
-def test_a_judgement_that_stands_several_times_has_the_gain_of_the_policy(
-    spark: SparkSession, policy: str, gain: float
-) -> None:
+def test_a_repeated_judgement_has_the_gain_of_the_policy(spark: SparkSession, policy: str, gain: float) -> None:
     rows = held_out(spark, "user_id item_id gain", *(("u", "a", each) for each in (1.0, 3.0, 2.0)), ("u", "b", 0.5))
     with no_spark_jobs(spark):
         judged = judgements.to_judgements(rows, duplicates=policy)

@@ -373,7 +373,7 @@ def test_measures_of_all_lists_reuse_the_exchange_of_the_items(tables: dict[str,
     assert python_nodes(both) == ["MapInArrow"] * 5
 
 
-def test_ranks_beside_scores_are_looked_at_without_another_exchange(
+def test_ranks_next_to_scores_are_checked_without_another_exchange(
     spark: SparkSession, tables: dict[str, DataFrame], folder: Path
 ) -> None:
     both = {**tables, "recommendations": spark.read.parquet(f"{folder}/recommendations")}

@@ -220,7 +220,7 @@ def test_bands_are_the_same(spark: SparkSession, rule: str, n_rows: int) -> None
     frame = on_spark(spark, table)
     assert_same(found, bands.with_bands(frame, bands=request.bands), C.USER_ID)
     expected = bands.to_facts(frame, bands=request.bands, name="segments").toArrow()
-    assert facts == expected.to_pylist()
+    assert [vars(fact) for fact in facts] == expected.to_pylist()
 
 
 def test_activity_is_the_same(spark: SparkSession) -> None:
@@ -237,6 +237,8 @@ def test_activity_is_the_same(spark: SparkSession) -> None:
     own = bands.with_bands(on_spark(spark, table), bands={"age": request.bands["age"]})
     found, facts = user_segments.to_segments(table, train, request)
     assert_same(found, bands.with_activity(own, activity=banded), C.USER_ID)
-    assert facts[1:] == bands.to_facts(activity, bands=counted, name="train").toArrow().to_pylist()
+    assert [vars(fact) for fact in facts[1:]] == bands.to_facts(
+        activity, bands=counted, name="train"
+    ).toArrow().to_pylist()
     alone, _ = user_segments.to_segments(None, train, requested({name: rules[name] for name in names}))
     assert_same(alone, banded, C.USER_ID)

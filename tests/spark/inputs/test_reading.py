@@ -233,7 +233,7 @@ def test_segments_are_text_by_user(spark: SparkSession, tmp_path: Path) -> None:
     assert source.frame.columns == ["user_id", "age", "gender"]
 
 
-def test_empty_date_is_told_from_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_empty_date_is_distinguished_from_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
     row = spark.createDataFrame([("u", "a", DATE)], "user_id string, item_id string, day date")
     row.write.format("delta").save(str(tmp_path / "some"))
     row.limit(0).write.format("delta").save(str(tmp_path / "none"))

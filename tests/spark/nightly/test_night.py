@@ -158,15 +158,15 @@ def test_run_records_versions_and_rows_of_its_inputs(spark: SparkSession, publis
 
 
 def test_run_records_the_full_definition_of_every_measure(spark: SparkSession, published: Workspace) -> None:
-    asked = newest_run(spark, published, "nightly")["measures"]
+    run = newest_run(spark, published, "nightly")
+    asked = run["measures"]
 
     assert [(one["measure"], one["k"], one["column"]) for one in asked] == [
         (measure, k, measure.casefold()) for measure in nights.MEASURES for k in nights.CUTOFFS
     ]
-    for one in asked:
-        assert one["definition"].startswith(f"{one['measure']}(")
-        for policy in ("population=truth", "ties=item_asc", "duplicates=best", "invalid_scores=drop"):
-            assert policy in one["definition"]
+    assert [(one["name"], one["options"]["rel"]) for one in asked] == [(one["measure"], "1") for one in asked]
+    assert {**run["policies"], "population": "truth", "ties": "item_asc", "duplicates": "best"} == run["policies"]
+    assert run["policies"]["invalid_scores"] == "drop"
 
 
 def test_date_without_rows_is_published_empty_with_its_reason(spark: SparkSession, published: Workspace) -> None:

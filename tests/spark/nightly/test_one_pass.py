@@ -57,7 +57,7 @@ class Remover(Silent):
 
 
 @pytest.mark.parametrize(("lists", "stage"), [("false", "score"), ("true", "match")])
-def test_nobody_needs_the_log_once_it_is_evaluated(spark: SparkSession, tmp_path: Path, lists: str, stage: str) -> None:
+def test_the_log_is_not_read_once_it_is_evaluated(spark: SparkSession, tmp_path: Path, lists: str, stage: str) -> None:
     workspace = nights.workspace(tmp_path)
     config = load_config(workspace.config, (NAMED, f"results.lists={lists}"))
     whole = run_night(spark, config, FIRST)

@@ -133,7 +133,7 @@ def test_rerun_leaves_the_root_as_it_was(story: Story) -> None:
     assert before == after
 
 
-def test_difference_is_told_by_table_column_and_key(story: Story) -> None:
+def test_difference_is_reported_by_table_column_and_key(story: Story) -> None:
     done = story.with_other_judgements
     assert done.code == 7, done.out + done.err
     said = done.out.splitlines()
@@ -151,14 +151,14 @@ def test_version_whose_files_are_gone_is_an_error_that_says_so(story: Story) -> 
     assert "VACUUM removes the files of old versions" in done.message
 
 
-def test_run_that_nobody_published_is_refused_with_the_nearest(story: Story) -> None:
+def test_unpublished_run_is_refused_with_the_nearest(story: Story) -> None:
     done = rankeval("reproduce", story.workspace.root, "--run-id", f"{story.first[:-1]}x")
     assert done.code == 4
     done.assert_readable()
     assert f"did you mean '{story.first}'?" in done.message
 
 
-def test_rows_are_told_apart_by_key_and_rounding_is_no_difference(spark: SparkSession) -> None:
+def test_rows_are_matched_by_key_and_rounding_is_no_difference(spark: SparkSession) -> None:
     columns = "user_id string, slice_values array<string>, segments map<string,string>, value double, n int"
     same = ("same", ["AT", None], {"a": "1", "b": None}, 0.1 + 0.2, None)
     then = [same, ("gone", [], {}, 1.0, 1), ("other", [None], {"a": "1"}, 1 / 2, None)]

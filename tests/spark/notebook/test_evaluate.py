@@ -180,7 +180,7 @@ def test_a_policy_of_error_fails_the_job_that_meets_its_case(spark: SparkSession
         result.metrics.collect()
 
 
-def test_faults_of_arguments_and_of_columns_are_told_before_any_job(spark: SparkSession) -> None:
+def test_faults_of_arguments_and_of_columns_are_reported_before_any_job(spark: SparkSession) -> None:
     log, held_out = ranking(spark, {"ann": "a"}), judgements(spark, {"ann": {"a": 1}})
     numbers = held_out.selectExpr("7L AS user_id", "item_id")
     with no_spark_jobs(spark):

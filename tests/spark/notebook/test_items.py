@@ -41,7 +41,7 @@ def test_rows_and_partitions_in_any_order_give_the_bits_of_this_process(
     assert values == values_of(evaluated())
 
 
-def test_item_that_stands_twice_fails_the_job_with_a_readable_message(spark: SparkSession) -> None:
+def test_repeated_item_fails_the_job_with_a_readable_message(spark: SparkSession) -> None:
     given = frames(spark)
     given["items"] = given["items"].union(given["items"].where("item_id = 'a'"))
     with pytest.raises(JOB_FAILED, match=r"\[rankeval:items\] item 'a' twice in the catalogue"):

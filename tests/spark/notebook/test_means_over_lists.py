@@ -47,7 +47,7 @@ def test_night_publishes_means_over_lists_and_compares_them_with_the_night_befor
     }
     assert tuples(rows, "n_users", "n_lists") == [(4, 5), (4, 5)]
     two = published_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST, SECOND])
-    assert all("unit=list" in definition for night in two for definition in night.definitions.values())
+    assert {one.policies["unit"] for night in two for one in night.definitions.values()} == {"list"}
 
     compared = with_night(
         spark, own_copy.root, two[1], two[0], ComparisonSelection(models=["als"], measures=["RR"], ks=[2])

@@ -48,7 +48,7 @@ def test_statement_of_the_docs_for_the_number_of_surprise_runs_on_spark(spark: S
     assert found == pytest.approx(expected, rel=0, abs=1e-12)
 
 
-def test_night_publishes_denominators_beside_the_values_and_its_audit_agrees(
+def test_night_publishes_denominators_with_the_values_and_its_audit_agrees(
     spark: SparkSession, own_copy: Workspace
 ) -> None:
     own_copy.change(measures=["P(agg='micro')", "RMSE(agg='micro')", "GMAP@2", "RR"])

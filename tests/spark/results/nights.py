@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pyspark.sql import types as T
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.results import MeasureFact, ResultsStore, RunFacts
 from rankeval_spark.spark.spark_types import struct_field
 
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 NIGHTLY = "nightly"
 FIRST = date(2026, 1, 1)
 SECOND = date(2026, 1, 2)
-RR_AT = {1: MeasureFact("RR", 1, "rr", "RR(rel=1)", 0.0, 1.0), 2: MeasureFact("RR", 2, "rr", "RR(rel=1)", 0.0, 1.0)}
-AP_AT_2 = MeasureFact("AP(denom='min')", 2, "ap_denom_min", "AP(rel=1,denom='min')", 0.0, 1.0)
+RR = RecordedDefinition("RR", {"rel": "1"}, {"ties": "item_asc"})
+RR_AT = {k: MeasureFact("RR", k, "rr", RR, 0.0, 1.0) for k in (1, 2)}
+AP = RecordedDefinition("AP", {"rel": "1", "denom": "min"}, {"ties": "item_asc"})
+AP_AT_2 = MeasureFact("AP(denom='min')", 2, "ap_denom_min", AP, 0.0, 1.0)
 MEASURES = (*RR_AT.values(), AP_AT_2)
 
 # Rank of the only relevant item in the list of each user; None: it was not recommended.

@@ -10,11 +10,12 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.results import MeasureFact, Results, ResultsStore
 from rankeval_spark.results.publishing import audit
-from rankeval_spark.results.publishing.staged_rows_arrow import ArrowRows
-from rankeval_spark.results.publishing.staged_rows_spark import SparkRows
+from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
+from rankeval_spark.results.publishing.staged_rows_spark import RowsOnSpark
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ def audited(request: pytest.FixtureRequest) -> Callable[[DataFrame], StagedRows]
 
     def rows_of(frame: DataFrame) -> StagedRows:
         if request.param == "on Spark":
-            return SparkRows(frame)
+            return RowsOnSpark(frame)
         rows = frame.toArrow()
         if request.param == "here":
-            return ArrowRows([rows])
-        return ArrowRows([rows.slice(start, 1) for start in range(rows.num_rows)])
+            return RowsInProcess([rows])
+        return RowsInProcess([rows.slice(start, 1) for start in range(rows.num_rows)])
 
     return rows_of
 
@@ -120,8 +121,8 @@ def test_means_over_lists_are_recomputed_from_all_lists(
     key = {"model_id": "als", "slice": "all", "k": 5, "n_users": 2, "n_lists": 5, "ci_method": "t"}
     published = [{**key, "measure": "RR", "value": mean}, {**key, "measure": "P", "value": ratio}]
     measures = [
-        MeasureFact("RR", 5, "rr", "RR", 0.0, 1.0, unit=unit),
-        MeasureFact("P", 5, "p", "P(agg='micro')", 0.0, 1.0, weight="p__weight", unit=unit),
+        MeasureFact("RR", 5, "rr", RecordedDefinition("RR", {}), 0.0, 1.0, unit=unit),
+        MeasureFact("P", 5, "p", RecordedDefinition("P", {}), 0.0, 1.0, weight="p__weight", unit=unit),
     ]
     metrics = nights.frame(spark, schemas.METRICS, published).toArrow()
     assert audit.user_metrics(audited(frame), metrics, measures) == []
@@ -147,8 +148,8 @@ def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_they_are_pub
     key = {"model_id": "als", "slice": "all", "k": 5, "n_users": 2, "n_lists": 3, "ci_method": "t"}
     published = [{**key, "measure": "P", "value": ratio}, {**key, "measure": "GMAP", "value": mean}]
     measures = [
-        MeasureFact("P", 5, "p", "P(agg='micro')", 0.0, 1.0, weight="p__weight"),
-        MeasureFact("GMAP", 5, "gmap", "GMAP", None, 0.0, link="log"),
+        MeasureFact("P", 5, "p", RecordedDefinition("P", {}), 0.0, 1.0, weight="p__weight"),
+        MeasureFact("GMAP", 5, "gmap", RecordedDefinition("GMAP", {}), None, 0.0, link="log"),
     ]
     metrics = nights.frame(spark, schemas.METRICS, published).toArrow()
     faults = audit.user_metrics(audited(frame), metrics, measures)

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.errors import ResultsError
 from rankeval_spark.results import InputFact, MeasureFact, Results, ResultsStore
 from rankeval_spark.results.storage import delta_log, tables
@@ -87,8 +88,11 @@ def test_runs_tells_the_whole_story(spark: SparkSession, empty_root: str) -> Non
         "measure": "AP(denom='min')",
         "k": 2,
         "column": "ap_denom_min",
-        "definition": "AP(rel=1,denom='min')",
+        "name": "AP",
+        "options": {"rel": "1", "denom": "min"},
+        "group_rule": None,
     }
+    assert published["policies"] == {"ties": "item_asc"}
     assert (published["sample_share"], published["timings"]) == (1 / 4, {"score": 1.5})
 
 
@@ -97,7 +101,7 @@ def test_staging_is_gone_after_a_publish(root: str) -> None:
 
 
 def test_a_new_measure_gets_a_column_and_earlier_rows_are_null_in_it(spark: SparkSession, root: str) -> None:
-    hits = MeasureFact("Success", 1, "success", "Success(rel=1), with a \"quote\" and a 'quote'")
+    hits = MeasureFact("Success", 1, "success", RecordedDefinition("Success", {"group": "a \"quote\" and a 'quote'"}))
     store = ResultsStore.open(spark, root)
     with store.run_lock(nights.NIGHTLY, nights.SECOND, "wider"):
         run = store.start(nights.facts("wider", nights.SECOND, measures=(hits,)))
@@ -105,7 +109,7 @@ def test_a_new_measure_gets_a_column_and_earlier_rows_are_null_in_it(spark: Spar
         run.stage("user_metrics", rows.where("k = 1").withColumn("success", F.lit(1.0)))
         run.publish()
     table = Results(spark, root).user_metrics()
-    assert table.schema["success"].metadata["comment"] == hits.definition
+    assert table.schema["success"].metadata["comment"] == str(hits.definition)
     assert {(str(row[C.EVALUATION_DATE]), row["success"]) for row in table.collect()} == {
         ("2026-01-01", None),
         ("2026-01-02", 1.0),

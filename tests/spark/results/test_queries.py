@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -35,6 +36,20 @@ def database(root: str) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+@contextmanager
+def registered(spark: SparkSession, root: str) -> Iterator[None]:
+    """Make the views for a block, and those of the logs; without generated code, Spark cannot list temporary views."""
+    logs = query_night.logs()
+    for name, rows in logs.items():
+        spark.createDataFrame(rows).createOrReplaceTempView(name)
+    made = [*Results(spark, root).register(), *logs]
+    try:
+        yield
+    finally:
+        for name in made:
+            spark.catalog.dropTempView(name)
+
+
 def rows_of(table: pa.Table) -> list[list[Any]]:
     """Give the rows, without the times, which each library has in its own zone."""
     kept = table.drop_columns([name for name in ("recorded_at",) if name in table.column_names])
@@ -42,14 +57,12 @@ def rows_of(table: pa.Table) -> list[list[Any]]:
 
 
 def test_spark_and_duckdb_answer_alike(spark: SparkSession, root: str, database: duckdb.DuckDBPyConnection) -> None:
-    Results(spark, root).register()
-    for name, rows in query_night.logs().items():
-        spark.createDataFrame(rows).createOrReplaceTempView(name)
-    for query, text in QUERIES.items():
-        here, there = database.execute(text).to_arrow_table(), spark.sql(text).toArrow()
-        assert there.column_names == here.column_names, query
-        assert rows_of(there) == rows_of(here), query
-        assert here.num_rows, query
+    with registered(spark, root):
+        for query, text in QUERIES.items():
+            here, there = database.execute(text).to_arrow_table(), spark.sql(text).toArrow()
+            assert there.column_names == here.column_names, query
+            assert rows_of(there) == rows_of(here), query
+            assert here.num_rows, query
 
 
 def test_views_in_a_schema_are_there_for_other_sessions(spark: SparkSession, root: str) -> None:

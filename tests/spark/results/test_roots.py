@@ -26,7 +26,7 @@ def test_a_folder_that_holds_other_things_is_refused_and_left_alone(spark: Spark
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_missing_root_is_not_made_unless_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_root_is_not_made_unless_requested(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="where there are no results"):
         ResultsStore.open(spark, str(tmp_path / "typo"), create=False)
     assert not (tmp_path / "typo").exists()
@@ -75,7 +75,9 @@ def test_a_root_without_a_published_run_says_so(spark: SparkSession, empty_root:
         Results(spark, empty_root).metrics()
 
 
-def test_a_first_run_that_was_killed_while_it_made_a_table_hinders_nobody(spark: SparkSession, empty_root: str) -> None:
+def test_a_first_run_that_was_killed_while_it_made_a_table_blocks_no_other_run(
+    spark: SparkSession, empty_root: str
+) -> None:
     """What a SIGTERM in the middle of the first commit left behind, file by file."""
     ResultsStore.open(spark, empty_root)
     log = Path(empty_root, "user_metrics", "_delta_log")

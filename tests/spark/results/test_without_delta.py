@@ -32,7 +32,7 @@ except ConfigError as error:
 
 
 @pytest.mark.slow
-def test_a_session_without_delta_is_told_where_to_get_one_with_it(tmp_path: Path) -> None:
+def test_a_session_without_delta_is_refused_with_the_way_to_get_one(tmp_path: Path) -> None:
     """In a process of its own, since the session of the tests has Delta."""
     made = nights.workspace(tmp_path / "workspace")
     Root(made.root, load_config(made.config)).publish(FIRST, frames_of(FIRST), run_id="first")

@@ -56,7 +56,7 @@ def submit(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_what_spark_submit_was_given_stands_and_settings_of_the_user_win(tmp_path: Path) -> None:
+def test_settings_of_spark_submit_stay_and_settings_of_the_user_win(tmp_path: Path) -> None:
     given = ",".join(map(str, jars.delta_jars(find_java())))
 
     run = submit(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from rankeval_spark.apps.notebook.arguments import Given, request_of_call
+from rankeval_spark.apps.notebook.arguments import Call, request_of_call
 from rankeval_spark.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ def requested(**asked: Any) -> Request:  # noqa: ANN401 - as `evaluate` takes th
     """Ask for something in a call without segments, training data and items."""
     compared = {"baseline": None, "pairs": "baseline", "tests": ("t",), "correction": "holm"}
     everything = {**ASKED, "confidence": 0.95, "bands": {}, "item_slices": (), **asked}
-    return request_of_call(everything, {}, compared, {}, None, Given())
+    return request_of_call(Call(everything, {}, compared, {}))
 
 
-def test_all_that_bands_and_item_slices_lack_is_told_at_once() -> None:
+def test_all_that_bands_and_item_slices_lack_is_reported_at_once() -> None:
     rules = {"age": {"edges": [18]}, "activity": {"of": "train"}, "tenure": {"quantiles": 4}}
     with pytest.raises(ConfigError) as raised:
         requested(slices=["age", "activity"], bands=rules, item_slices=["drama"])

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
-from rankeval_spark.apps.nightly.night import measure_facts
 from rankeval_spark.config import Policies
-from rankeval_spark.measures import MeasureSet
+from rankeval_spark.config.recorded_definitions import RecordedDefinition
+from rankeval_spark.measures import Measure, MeasureSet, UnknownMeasureError
+from rankeval_spark.results.run_record import measure_facts
+
+RECORDED: Final = (
+    *("P@5", "AP", "nDCG(gains={1:1,2:3})@10", "R(rel=2)@10", "IPrec@0.1", "nDCG(dcg='exp-log2')@10"),
+    *("R(group='rock')@5", "R(group=\"rock 'n' roll\")@5", "R(group='{1:2}')@5", "R(judged_only=True,rel=0.5)@5"),
+    *("Overlap(model='als')@10", "CatalogCoverage@10", "Gini", "P(agg='micro')@5"),
+)
 
 
-def definition_of(text: str, policies: Policies | None = None) -> str:
+def definition_of(text: str, policies: Policies | None = None) -> RecordedDefinition:
     (fact,) = measure_facts(MeasureSet.parse([text], where="measures"), policies or Policies())
     return fact.definition
 
@@ -26,10 +35,10 @@ def definition_of(text: str, policies: Policies | None = None) -> str:
 )
 def test_definition_holds_the_rule_of_the_item_group(group: str, rule: str) -> None:
     recorded = definition_of(f"R(group={group!r})@5")
-    call, policies, drawn = recorded.split("; ")
-    assert f"group={group!r}" in call
-    assert "population=truth" in policies
-    assert drawn.startswith(f"group: {rule}")
+    assert recorded.options["group"] == group
+    assert recorded.policies["population"] == "truth"
+    assert (recorded.group_rule or "").startswith(rule)
+    assert str(recorded).endswith(f"unit=user; group: {recorded.group_rule}")
 
 
 @pytest.mark.parametrize(
@@ -49,4 +58,22 @@ def test_other_policies_are_another_definition() -> None:
 
 
 def test_definition_of_all_items_has_no_rule() -> None:
-    assert "group" not in definition_of("R@5")
+    assert definition_of("R@5").group_rule is None
+    assert "group" not in str(definition_of("R@5"))
+
+
+@pytest.mark.parametrize("text", RECORDED)
+def test_measure_is_made_again_of_what_is_recorded(text: str) -> None:
+    measure = Measure.parse(text)
+    assert definition_of(text).measure(measure.k) == measure
+
+
+def test_measure_that_this_version_does_not_know_is_named() -> None:
+    with pytest.raises(UnknownMeasureError, match=r"runs\.measures.*unknown measure 'Unheard'"):
+        RecordedDefinition("Unheard", {}).measure(5)
+
+
+def test_difference_names_the_options_and_policies_that_are_other_ones() -> None:
+    before, after = definition_of("R@5"), definition_of("R(judged_only=True)@5", Policies(unit="list"))
+    assert before.without(after) == ["unit=user"]
+    assert after.without(before) == ["judged_only=True", "unit=list"]

@@ -73,7 +73,7 @@ def test_other_failures_stay_what_they_are() -> None:
         "Job aborted: Task 0 in stage 3.0: java.io.IOException: No space left on device\n\tat java.io.X",
     ],
 )
-def test_a_full_disk_is_told_as_one(text: str) -> None:
+def test_a_full_disk_is_reported_as_one(text: str) -> None:
     error = OSError(text)
     note(error, "run r could not be recorded as FAILED: no room")
 
@@ -92,7 +92,7 @@ def test_a_full_disk_is_told_as_one(text: str) -> None:
         ConnectionRefusedError(111, "Connection refused"),
     ],
 )
-def test_a_driver_that_is_gone_is_told_as_such(error: Exception) -> None:
+def test_a_lost_driver_is_reported_as_such(error: Exception) -> None:
     with (
         pytest.raises(EnvironmentFaultError, match="Spark driver: found its JVM gone"),
         error_translation.translated_errors(),

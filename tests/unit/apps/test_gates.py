@@ -398,7 +398,7 @@ def test_a_value_of_a_slice_that_only_another_model_has_fails_bounds() -> None:
     assert rows[4]["explanation"] == "knn: nDCG@10, country = DE has no users in these results: failed."
 
 
-def test_a_baseline_that_is_not_there_is_told_with_the_models_that_are() -> None:
+def test_an_unknown_baseline_is_reported_with_the_models_that_exist() -> None:
     rows = judged({"measure": "nDCG@10", "margin": 0.02}, metrics=[metric("als"), metric("populer")], comparisons=[])
     assert verdicts(rows) == [("", "", "no_baseline")]
     assert rows[0]["explanation"] == (

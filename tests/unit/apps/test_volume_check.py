@@ -81,7 +81,7 @@ def mean(model: str, n: int, *, n_missing: int | None = 0, n_extra: int = 0, n_u
         ({"population": "run"}, 10 + 2),  # everyone with a list is in the mean already
     ],
 )
-def test_users_with_a_list_follow_from_the_counts_beside_the_means(policies: dict[str, str], expected: int) -> None:
+def test_users_with_a_list_follow_from_the_counts_next_to_the_means(policies: dict[str, str], expected: int) -> None:
     rows = [mean("als", 10, n_missing=3, n_extra=1, n_undefined=2), mean("als", 99, n_missing=None)]
     recorded = {"policies": Policies(**policies).model_dump()}  # type: ignore[arg-type] # pydantic takes the text
     assert volume_check.users_with_list(rows, recorded) == {"als": expected}
@@ -108,7 +108,7 @@ def test_models_without_a_list_tonight_are_absent_whether_they_are_named_or_not(
     assert of_models(tonight, [mean("als", 0)]) == {}
 
 
-def test_the_model_that_lost_most_of_its_users_is_told() -> None:
+def test_the_model_that_lost_most_of_its_users_is_named() -> None:
     before = [mean("als", 1000), mean("pop", 10), mean("vae", 4)]
     found = of_models([mean("als", 900), mean("pop", 4), mean("vae", 8)], before)
     assert found["fewer_users"] == (10 - 4, 10, ["pop: 4 users with a list, 10 on 2026-01-09"])

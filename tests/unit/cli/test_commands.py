@@ -32,7 +32,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return made
 
 
-def test_valid_config_is_told_in_one_line(workspace: Workspace) -> None:
+def test_valid_config_is_confirmed_in_one_line(workspace: Workspace) -> None:
     done = rankeval("validate", workspace.config, "--set", "cutoffs=[5]")
 
     assert (done.code, done.err) == (0, "")
@@ -44,7 +44,7 @@ def test_valid_config_is_told_in_one_line(workspace: Workspace) -> None:
     )
 
 
-def test_faults_of_a_config_are_told_without_spark(workspace: Workspace) -> None:
+def test_faults_of_a_config_are_reported_without_spark(workspace: Workspace) -> None:
     workspace.change(measures=["nDGC"], cutoffs=[0])
 
     done = rankeval_process("validate", workspace.config)

@@ -109,7 +109,7 @@ def test_no_other_date_is_tried_once_the_driver_is_gone() -> None:
     assert [(one.evaluation_date, one.exit_code) for one in outcomes] == [(FIRST, 1)]
 
 
-def test_wrong_dates_are_told_with_the_faults_of_the_config(tmp_path: Path) -> None:
+def test_wrong_dates_are_reported_with_the_faults_of_the_config(tmp_path: Path) -> None:
     path = tmp_path / "nightly.yaml"
     path.write_text("evaluation: nightly\nmeasures: [nDGC@10]\n", encoding="utf-8")
     done = rankeval("backfill", path, "--date", "2026-13-01", "--date", "2026-02-30")

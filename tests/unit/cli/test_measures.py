@@ -59,7 +59,7 @@ def test_list_fits_the_terminal_and_is_whole(width: int) -> None:
     assert [entry.name for entry in registry.entries() if entry.name not in letters] == []
 
 
-def test_what_stands_beside_measures_is_listed_and_explained(width: int) -> None:
+def test_statistics_of_measures_are_listed_and_explained(width: int) -> None:
     letters = "".join(said().text.replace("│", "").split())
     for one in group_statistics.ALL:
         text, widest = said(one.name.upper())

@@ -153,7 +153,7 @@ def test_gaps_between_the_groups_of_a_slice_are_shown(published: Workspace) -> N
     ]
 
 
-def test_a_gap_may_be_asked_for_by_its_own_name(published: Workspace) -> None:
+def test_a_gap_may_be_requested_by_its_own_name(published: Workspace) -> None:
     """A name such as ``GroupGap(RR)`` is one of ``group_metrics``; with ``--gaps`` it is that of the measure."""
     night = ("--date", FIRST, "--evaluation", "nightly", "--k", 2, "--gaps")
 

@@ -69,7 +69,7 @@ def test_a_signal_ends_a_command_with_one_line_and_its_code(
     assert {signal.getsignal(each) for each in (TERM, INT)} == {signal.default_int_handler}
 
 
-def test_whoever_presses_ctrl_c_again_ends_the_cleaning_up() -> None:
+def test_a_second_ctrl_c_ends_the_cleaning_up() -> None:
     with stoppable() as ending:
         with pytest.raises(Stopped, match="stopped by SIGTERM"):
             stop(TERM)

@@ -29,6 +29,19 @@ def test_best_mean_of_a_line_is_marked_the_lowest_of_an_error(measure: str, best
     assert [model for model in "abc" if "bold" in str(cells[model])] == [best]
 
 
+@pytest.mark.parametrize(("width", "n_lines"), [(80, 2), (100, 1)])
+def test_means_and_intervals_of_a_leaderboard_are_never_cut_off(width: int, n_lines: int) -> None:
+    own = rows("AP", als=0.0723, item_knn=0.0724, popular=0.0382)
+    means = [{**row, "ci_low": 0.0638, "ci_high": 0.0807} for row in own]
+
+    text = printed(tables.leaderboard(means, "nightly, 2026-01-02", width=width), width)
+
+    assert "…" not in text
+    assert text.count("[0.0638, 0.0807]") == 3
+    assert [text.count(mean) for mean in ("0.0723", "0.0724", "0.0382")] == [1, 1, 1]
+    assert len(text.splitlines()) == 3 + n_lines
+
+
 def difference(model: str, measure: str, slice_value: str = "", **changes: object) -> dict[str, object]:
     """One row of ``comparisons``, as far as it is shown."""
     where = {"model_id": model, "slice": "country" if slice_value else "all", "slice_value": slice_value}
@@ -144,7 +157,7 @@ def test_means_of_slices_are_never_cut_off(width: int) -> None:
     assert "min_slice_size" not in text
 
 
-def test_one_slice_stands_in_the_heading_and_small_groups_are_marked() -> None:
+def test_one_slice_is_in_the_heading_and_small_groups_are_marked() -> None:
     small = sliced("DE", n_users=3, is_small=True, ci_low=None, ci_high=None)
     table = tables.means([small, sliced("", measure="GroupGap(nDCG)", value=None)], "nightly")
     assert [str(column.header) for column in table.columns] == ["model", "country", "measure", "mean", "users"]
@@ -154,7 +167,7 @@ def test_one_slice_stands_in_the_heading_and_small_groups_are_marked() -> None:
     assert "* fewer users than min_slice_size" in printed(table, 80)
 
 
-def test_other_tests_stand_beside_the_verdict_where_they_were_asked_for() -> None:
+def test_other_tests_are_next_to_the_verdict_where_they_were_requested() -> None:
     numbers = {"delta": 0.1, "ci_low": 0.05, "ci_high": 0.15, "relative_delta": 0.5, "p_adjusted": 0.01}
     about = {"baseline_model_id": "pop", "model_id": "als", "slice": "all", "slice_value": "", "measure": "RR", "k": 5}
     row = {

@@ -159,7 +159,7 @@ def test_names_with_parameters_are_printed_as_trec_eval_does(files: tuple[Path, 
     assert found["unj_2", "9"] == "0.5000"
 
 
-def test_measures_of_ours_stand_after_those_of_trec_eval(files: tuple[Path, Path]) -> None:
+def test_own_measures_follow_those_of_trec_eval(files: tuple[Path, Path]) -> None:
     found = printed("-m", 'nDCG( dcg="exp-log2" )@3', "-m", "MRR", "-m", "map", *files)
 
     assert list(found) == [("map", "all"), ("nDCG(dcg='exp-log2')@3", "all"), ("RR", "all")]
@@ -292,7 +292,7 @@ def test_files_without_a_topic_in_common_are_an_error(files: tuple[Path, Path]) 
         (QRELS, "9 Q0 d1 1 x r\n" * 7, "run.txt: found 2 more such lines; expected none"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_file_and_line(tmp_path: Path, qrels: str, run: str, message: str) -> None:
+def test_what_cannot_be_read_is_reported_with_file_and_line(tmp_path: Path, qrels: str, run: str, message: str) -> None:
     done = rankeval("trec", *written(tmp_path, qrels, run))
 
     assert (done.code, done.out) == (4, "")
@@ -350,7 +350,7 @@ def test_large_file_of_another_kind_is_refused_in_seconds_for_its_first_lines(
         ("nDCG(gian='binary')", "found unknown option 'gian'"),
     ],
 )
-def test_measure_that_is_not_known_is_told_before_a_file_is_read(tmp_path: Path, asked: str, message: str) -> None:
+def test_unknown_measure_is_refused_before_a_file_is_read(tmp_path: Path, asked: str, message: str) -> None:
     done = rankeval("trec", "-m", asked, "-m", "also wrong", tmp_path / "none", tmp_path / "none")
 
     assert done.code == 2

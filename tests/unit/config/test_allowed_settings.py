@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark import allowed_folders
-from rankeval_spark.config.sections.spark_settings import files_of
+from rankeval_spark.config.sections.spark_settings import setting_files
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.spark.doctor.machine_checks import checks
 from rankeval_spark.spark.session import build_session
@@ -42,8 +42,8 @@ ROOTS = {"RANKEVAL_ROOTS": "/data,s3a://bucket/a"}
 )
 def test_setting_names_no_file_elsewhere(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=r"RANKEVAL_ROOTS says so"):
-        allowed_folders.require_allowed(*files_of({key: value}), environment=ROOTS)
-    allowed_folders.require_allowed(*files_of({key: value}), environment={})
+        allowed_folders.require_allowed(*setting_files({key: value}), environment=ROOTS)
+    allowed_folders.require_allowed(*setting_files({key: value}), environment={})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_setting_names_no_file_elsewhere(key: str, value: str) -> None:
     ],
 )
 def test_setting_may_name_files_below_the_roots_and_what_is_no_file(key: str, value: str) -> None:
-    allowed_folders.require_allowed(*files_of({key: value}), environment=ROOTS)
+    allowed_folders.require_allowed(*setting_files({key: value}), environment=ROOTS)
 
 
 def test_session_is_not_built_with_jars_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

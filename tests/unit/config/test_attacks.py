@@ -364,7 +364,7 @@ def test_short_value_from_the_environment_is_no_secret(monkeypatch: pytest.Monke
     assert without_secrets("8 rows") == "8 rows"
 
 
-def test_config_names_no_folder_beside_the_allowed_ones(config_file: Path) -> None:
+def test_config_names_no_folder_but_the_allowed_ones(config_file: Path) -> None:
     folder = config_file.parent
     (folder / "link").symlink_to("/etc")
     config = load_config(config_file, ["inputs.held_out.path=link/held_out", "results.root=out"])

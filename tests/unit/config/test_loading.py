@@ -194,7 +194,7 @@ def test_unknown_key_of_an_override_is_found_there(config_file: Path) -> None:
     assert (fault.where, fault.fix) == ("--set polices.ties=rank", "did you mean 'policies'?")
 
 
-def test_an_override_that_is_no_yaml_is_told_how_to_quote_it(config_file: Path) -> None:
+def test_the_refusal_of_an_override_that_is_no_yaml_says_how_to_quote_it(config_file: Path) -> None:
     fault = fault_of(config_file, "inputs.segments.options.sep=,")
     assert fault.where == "--set inputs.segments.options.sep=,"
     assert "quote text with special characters twice" in fault.fix
@@ -315,7 +315,7 @@ def test_all_faults_of_comparisons_are_reported_at_once(config_file: Path) -> No
         assert part in text, found
 
 
-def test_parts_that_do_not_fit_are_told_beside_values_that_are_wrong_by_themselves(config_file: Path) -> None:
+def test_parts_that_do_not_fit_are_reported_with_values_that_are_wrong(config_file: Path) -> None:
     found = faults(
         append(
             config_file,
@@ -367,7 +367,7 @@ def test_a_rule_about_groups_is_about_a_slicing_and_what_is_computed(
 
 
 @pytest.mark.parametrize("wrong", ["measures=[nDCG, Succes]", "cutoffs=[0]", "preset=trec-eval", "item_slices=[a, a]"])
-def test_what_hangs_on_a_wrong_value_is_not_told_as_a_fault_too(config_file: Path, wrong: str) -> None:
+def test_what_depends_on_a_wrong_value_is_not_reported_as_a_fault_too(config_file: Path, wrong: str) -> None:
     """Whether a rule's measure is computed cannot be known where it is not known what is."""
     path = append(config_file, "gates: [{measure: Success@7, at_least: 0.1}]\n")
     assert len(faults(path, wrong)) == 1

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from rankeval_spark.apps.nightly.night import measure_facts
 from rankeval_spark.config import PRESETS, EvaluationConfig, Policies, load_config, validate_model
 from rankeval_spark.config.sections.policies import HANDLINGS, Missing, Population, ZeroRelevant
 from rankeval_spark.config.sections.presets import options_of, with_preset
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.results.run_record import measure_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def stored(path: Path, *overrides: str) -> dict[str, Any]:
         ("run", ("exclude", "exclude")),
     ],
 )
-def test_population_implies_what_nobody_wrote(population: str, implied: tuple[str, str]) -> None:
+def test_population_implies_what_was_left_out(population: str, implied: tuple[str, str]) -> None:
     found = policies(population=population, zero_relevant=None)
     assert (found.zero_relevant, found.missing) == implied
 
@@ -91,8 +91,8 @@ def test_place_of_a_contradiction_is_that_of_the_file(config_file: Path) -> None
 
 def test_what_is_implied_is_recorded_with_every_number() -> None:
     (fact,) = measure_facts(MeasureSet.parse(["P@5"]), policies(population="intersection_judged", judged_only=True))
-    assert fact.definition == (
-        "P(rel=1,agg='macro',denom='k'); population=intersection_judged, zero_relevant=zero, missing=exclude, "
+    assert str(fact.definition) == (
+        "P(rel=1, agg=macro, denom=k); population=intersection_judged, zero_relevant=zero, missing=exclude, "
         "ties=item_asc, score_precision=double, rank_gaps=renumber, duplicates=best, judged_only=True, "
         "held_out_duplicates=max, invalid_scores=drop, seen_in_train=keep, unknown_items=keep, unit=user"
     )
@@ -140,7 +140,7 @@ def test_measure_of_judged_items_goes_with_the_policy_and_with_every_rule_for_ti
         assert stored(config_file, asked, f"policies.ties={ties}", "policies.judged_only=true")["ties"] == ties
 
 
-def test_a_preset_that_keeps_ranks_can_be_told_to_number_them_anew(config_file: Path) -> None:
+def test_a_preset_that_keeps_ranks_can_be_overridden_to_renumber_them(config_file: Path) -> None:
     found = stored(config_file, "preset=rectools", "policies.rank_gaps=renumber", "policies.judged_only=true")
     assert (found["rank_gaps"], found["judged_only"]) == ("renumber", True)
 
@@ -230,7 +230,7 @@ def test_items_are_left_out_only_by_an_input_that_is_there(
     assert all(fault.fix.startswith("add inputs.") for fault in raised.value.faults)
 
 
-def test_what_policies_lack_is_told_with_the_other_faults(config_file: Path) -> None:
+def test_what_policies_lack_is_reported_with_the_other_faults(config_file: Path) -> None:
     with pytest.raises(ConfigError) as raised:
         load_config(
             config_file,

@@ -70,7 +70,7 @@ def test_synthetic_logs_say_that_their_figures_mean_nothing(written: logs.DemoLo
     assert replace(written, source_name="MovieLens 100K").caveats == logs.CAVEATS
 
 
-def test_settings_are_told_apart_by_every_value() -> None:
+def test_settings_differ_by_every_value() -> None:
     settings = DemoSettings()
 
     assert settings.to_json() == DemoSettings().to_json()

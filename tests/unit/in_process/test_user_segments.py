@@ -66,7 +66,7 @@ def test_a_band_holds_its_edge_and_what_is_no_number_has_no_band() -> None:
         "nobody": [None] * 5,
         "plain": ["x", None, "y", "x", "y"],
     }
-    assert [tuple(fact.values()) for fact in facts] == [
+    assert [tuple(vars(fact).values()) for fact in facts] == [
         ("segments", "bands.age", 2, 5, ["18", "25", "40"]),
         ("segments", "bands.income", 0, 5, ["10", "20", "30"]),
         ("segments", "bands.score", 1, 5, ["0.5"]),
@@ -74,7 +74,7 @@ def test_a_band_holds_its_edge_and_what_is_no_number_has_no_band() -> None:
     ]
 
 
-def test_numbers_close_together_far_from_0_are_told_apart() -> None:
+def test_numbers_close_together_far_from_0_are_distinct() -> None:
     steps = range(80)
     found = edge_texts(
         year=[2015 + step % 10 for step in steps],
@@ -191,7 +191,7 @@ def test_everyone_of_either_table_has_an_activity() -> None:
         "age": [">= 40", "< 40", None, None, None],
         "activity": ["none", "low", "none", "middle", "high"],
     }
-    assert [tuple(fact.values()) for fact in facts] == [
+    assert [tuple(vars(fact).values()) for fact in facts] == [
         ("segments", "bands.age", 1, 3, ["40"]),
         ("train", "bands.activity", 0, 3, ["1.667", "4.333"]),
     ]

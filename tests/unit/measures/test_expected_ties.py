@@ -237,7 +237,7 @@ def test_what_reads_more_than_gains_is_not_bounded_by_them(text: str) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(one=rankings())
-def test_other_measures_that_may_stand_beside_them_read_no_gains(one: Ranking) -> None:
+def test_other_measures_that_may_be_computed_with_them_read_no_gains(one: Ranking) -> None:
     """But for two that count hits in a catalogue, which every better order raises."""
     counting = ("ClassAccuracy", "MCC")
     without = [measure for measure in BOUNDED if measure not in READING and measure.name not in counting]

@@ -115,7 +115,9 @@ def test_entries_are_added_up_in_any_order_and_may_take_items_away() -> None:
         )
     ]
     group = np.array([0, 0, 0, 0, 1])
-    found = Exposure.merged(group, *counts, n_lists=[2, 5], k=[2, 2], catalogue_size=[4, np.nan])
+    times, n_items, n_catalogued, shared, cosine = counts
+    of_groups = np.array([2.0, 5.0]), np.array([2, 2]), np.array([4, np.nan])
+    found = Exposure(group, times, n_items, n_catalogued, *of_groups, shared, cosine).merged()
     assert (found.group.tolist(), found.times.tolist(), found.n_items.tolist()) == ([0, 0, 1], [1, 2, 5], [3, 0, 3])
     np.testing.assert_array_equal(found.n_catalogued, [2, 0, np.nan])
     np.testing.assert_array_equal(found.shared, [0, 0, np.nan])

@@ -136,7 +136,7 @@ def test_more_groups_than_bits_are_a_config_error() -> None:
         MeasureSet.parse(names)
 
 
-def test_the_highest_bit_is_told_apart() -> None:
+def test_the_highest_bit_is_distinct() -> None:
     groups = [f"c{number:02}" for number in range(MAX_GROUPS)]
     one = Ranking([1, 1], groups=[" ".join(groups[:-1]), groups[-1]])
     found = values([f"P(group='{group}')@2" for group in groups] + [f"RR(group='{groups[-1]}')"], [one])

@@ -120,7 +120,7 @@ def test_batch_without_what_no_measure_reads_is_taken() -> None:
     assert MeasureSet.parse(["RR(judged_only=True)"]).score(bare)["rr_judged_only_true"].tolist() == [[1.0]]
 
 
-def test_measure_stands_beside_the_same_of_all_items() -> None:
+def test_measure_of_a_group_is_next_to_the_same_of_all_items() -> None:
     asked = MeasureSet.parse(["P@1", "P(judged_only=True)@1"])
     assert asked.columns == ("p", "p_judged_only_true")
     assert {name: each[0, 0] for name, each in asked.score(Lists.of([Ranking([None, 1])])).items()} == {

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry, required_facts
 from rankeval_spark.measures.arrays import product_of_earlier
+from rankeval_spark.measures.kernel_inputs.lists import RaggedGains, RaggedHits
 from tests.support import oracles
 from tests.support.rankings import batches, binary_rankings
 
@@ -158,7 +159,8 @@ def test_batch_is_built_from_sliced_arrow_buffers() -> None:
     whole = [Ranking([1, None]), Ranking([None, 2], missed=[1]), Ranking([3])]
     ranks, gains, judged = np.array([1, 2, 1]), np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 1.0, 3.0])
     scores = np.array([1.0, 1 / 2, 1.0])  # as Lists.of gives them
-    sliced = Lists.from_ragged(np.array([2, 1]), np.array([1, 2, 3]), ranks, gains, np.array([1, 3, 4]), judged, scores)
+    hits = RaggedHits(np.array([1, 2, 3]), ranks, gains, scores)
+    sliced = Lists.from_ragged(np.array([2, 1]), hits, RaggedGains(np.array([1, 3, 4]), judged))
     expected = EVERYTHING.score(Lists.of(whole[1:]))
     of_gains = MeasureSet.of([measure for measure in EVERYTHING.measures if not measure.needs])
     for column, values in of_gains.score(sliced).items():

@@ -117,7 +117,7 @@ def test_ndcg_with_other_gains_is_that_of_trec_eval_with_other_judgements(option
 
 
 @pytest.mark.parametrize("level", [1, 2])
-def test_first_hit_stands_at_the_rank_that_reciprocal_rank_gives(level: int) -> None:
+def test_first_hit_is_at_the_rank_that_reciprocal_rank_gives(level: int) -> None:
     runs, judgements = random_data(seed=level + 10, item_id=ITEM_IDS["strings"])
     reciprocal = np.array(trec_values(runs, judgements, level)["recip_rank"])
     measure = Measure.of("FirstHit", k=3, rel=level)

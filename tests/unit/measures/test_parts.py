@@ -76,7 +76,7 @@ def test_users_are_put_together_by_what_naive_references_divide_by(batch: list[R
         )
 
 
-def test_columns_of_values_and_weights_are_told_apart() -> None:
+def test_columns_of_values_and_weights_are_distinct() -> None:
     asked = MeasureSet.parse(["P@5", "P(agg='micro')@5", "RMSE(agg='micro')"])
     assert asked.columns == ("p", "p_agg_micro", "rmse_agg_micro")
     assert asked.stored == (*asked.columns, "p_agg_micro__weight", "rmse_agg_micro__weight")

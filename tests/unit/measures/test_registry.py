@@ -15,7 +15,7 @@ import rankeval_spark.measures
 from rankeval_spark.measures import Lists, Measure, MeasureSet, registry
 from rankeval_spark.measures.definition import Definition
 from rankeval_spark.measures.shared_options import GROUP
-from rankeval_spark.measures.worked_examples import evaluate, examples_of, page_of, pages_of
+from rankeval_spark.measures.worked_examples import evaluate_expression, example_page_of, examples_of, pages_of
 from rankeval_spark.statistics import intervals
 from tests.support import naive_exposures, naive_parity, oracles
 
@@ -66,7 +66,9 @@ def test_kernel_gives_the_exact_values(entry: Entry, example: Example) -> None:
     scores = MeasureSet.of([measure]).score(Lists.of(example.rankings))[measure.column][:, 0]
     np.testing.assert_allclose(scores, [float(value) for value in example.expected], rtol=0, atol=1e-12)
     if example.mean:
-        np.testing.assert_allclose(mean_of(measure, example), float(evaluate(example.mean)), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            mean_of(measure, example), float(evaluate_expression(example.mean)), rtol=0, atol=1e-12
+        )
     assert (measure.name, str(measure)) == (entry.name, example.measure), "worked examples use canonical names"
 
 
@@ -131,7 +133,7 @@ def test_documentation_says_what_a_measure_returns_and_what_every_option_means(e
     assert "``" in entry.doc or "Pearson" in entry.doc or "Strips" in entry.doc, "the formula"
     assert ("NaN" in entry.doc) == (entry.definition.undefined != "never")
     assert ">>> " in entry.doc
-    assert page_of(entry).notes
+    assert example_page_of(entry).notes
     assert [option.name for option in entry.options if not option.meaning.endswith(".")] == []
 
 
@@ -197,4 +199,4 @@ def test_two_measures_cannot_share_a_name() -> None:
 @pytest.mark.parametrize("expression", ["__import__('os')", "a", "1 if 2 else 3", "'text'"])
 def test_expressions_are_only_arithmetic(expression: str) -> None:
     with pytest.raises((ValueError, KeyError)):
-        evaluate(expression)
+        evaluate_expression(expression)

@@ -13,6 +13,7 @@ import pytest
 from rankeval_spark.apps.nightly import night
 from rankeval_spark.apps.nightly.backfill import backfill_dates
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night
+from rankeval_spark.apps.nightly.night_plan import NightPlan
 from rankeval_spark.apps.progress import Silent
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import Fault, InputError
@@ -50,7 +51,7 @@ def prepared(
 ) -> PreparedNight:
     config = load_config(workspace.config)
     listener = Signal(stage, over or Event())
-    return prepare_night(on_demand(no_session), config, day, progress=listener, after=after)
+    return prepare_night(on_demand(no_session), NightPlan.of(config, day), progress=listener, after=after)
 
 
 def test_next_date_is_scored_before_the_one_before_it_is_published(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_outcomes_come_in_the_order_of_the_dates_each_when_it_is_certain() -> No
         next(outcomes)
 
 
-def test_night_whose_publish_fails_is_over_for_whoever_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_waiting_ends_for_a_night_whose_publish_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     first = prepared(nights.workspace(tmp_path), FIRST)
 
     def fail(*_: object, **__: object) -> NoReturn:

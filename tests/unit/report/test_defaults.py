@@ -11,22 +11,22 @@ from rankeval_spark.report import defaults
 
 def test_the_first_label_requested_is_looked_at_first_at_the_cutoff_nearest_to_10() -> None:
     known = [("P", 1), ("P", 5), ("P", 20), ("nDCG", 10)]
-    assert defaults.headline(known, known) == ("P", 5)
+    assert defaults.headline_measure(known, known) == ("P", 5)
 
 
 def test_accuracy_is_looked_at_before_coverage_and_levels_of_recall() -> None:
     known = [("CatalogCoverage", 10), ("IPrec(recall=0.1)", 0), ("RR", 10)]
-    assert defaults.headline(known, known) == ("RR", 10)
+    assert defaults.headline_measure(known, known) == ("RR", 10)
 
 
 def test_without_accuracy_whatever_there_is_comes_first() -> None:
-    assert defaults.headline([("MIUF", 5)], [("MIUF", 5)]) == ("MIUF", 5)
-    assert defaults.headline([]) is None
+    assert defaults.headline_measure([("MIUF", 5)], [("MIUF", 5)]) == ("MIUF", 5)
+    assert defaults.headline_measure([]) is None
 
 
 def test_the_whole_list_comes_after_any_cutoff() -> None:
-    assert defaults.headline([("nDCG", 0), ("nDCG", 100)]) == ("nDCG", 100)
-    assert defaults.headline([("nDCG", 0)]) == ("nDCG", 0)
+    assert defaults.headline_measure([("nDCG", 0), ("nDCG", 100)]) == ("nDCG", 100)
+    assert defaults.headline_measure([("nDCG", 0)]) == ("nDCG", 0)
 
 
 def test_headlines_have_the_cutoff_of_the_first_where_they_are_computed_at_it() -> None:

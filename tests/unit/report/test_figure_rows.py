@@ -204,7 +204,7 @@ def test_the_recall_ceiling_is_the_mean_of_what_lists_of_that_length_could_reach
     table = users_of(("a", "ann", 0.1), ("a", "bob", 0.1), ("a", "cid", None), k=0)
     table = table.append_column("n_relevant", pa.array([4, 2, 0], pa.int32()))
     table = table.append_column("n_recommended", pa.array([3, 10, 5], pa.int32()))
-    assert users.recall_ceiling(table, "a") == pytest.approx((3 / 4 + 2 / 2) / 2, rel=0, abs=1e-12)
+    assert users.mean_recall_ceiling(table, "a") == pytest.approx((3 / 4 + 2 / 2) / 2, rel=0, abs=1e-12)
 
 
 # ---- groups and tradeoffs --------------------------------------------------------------------------------------------
@@ -256,6 +256,6 @@ def test_a_model_looks_the_same_whatever_its_place_on_the_leaderboard() -> None:
     assert styles(["b", "a"], LIGHT) == styles(["a", "b"], LIGHT)
 
 
-def test_more_models_than_colours_are_told_apart_by_their_shapes() -> None:
+def test_more_models_than_colours_differ_by_their_shapes() -> None:
     found = styles([f"m{number:02}" for number in range(20)], LIGHT)
     assert len({(one.colour, one.shape) for one in found.values()}) == 20

@@ -109,14 +109,14 @@ def test_the_bound_of_a_gate_on_the_value_is_part_of_the_history_and_that_of_a_g
 
 def test_a_changed_definition_is_marked_on_the_first_night_that_has_it(nights: ReportTables) -> None:
     def redefined(measure: dict[str, Any]) -> dict[str, Any]:
-        text = measure["definition"].replace("ties=item_asc", "ties=rank")
-        return {**measure, "definition": text} if measure["measure"] == "nDCG" else measure
+        options = {**dict(measure["options"]), "dcg": "exp-log2"}
+        return {**measure, "options": options} if measure["measure"] == "nDCG" else measure
 
     own = nights.runs.to_pylist()[0]["measures"]
     night = night_of(with_run(nights, 2, measures=[redefined(one) for one in own]))
     assert night.marks(("nDCG", 10)).redefined == {
-        date(2026, 1, 2): "was ties=item_asc; is ties=rank",
-        date(2026, 1, 3): "was ties=rank; is ties=item_asc",
+        date(2026, 1, 2): "was dcg=log2; is dcg=exp-log2",
+        date(2026, 1, 3): "was dcg=exp-log2; is dcg=log2",
     }
     assert night.marks(("P", 10)).redefined == {}
 

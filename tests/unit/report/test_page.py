@@ -119,7 +119,7 @@ def test_every_measure_that_is_shown_is_defined_with_what_was_recorded(page: Ele
         "IPrec at 11 levels of recall",
     ]
     assert [one.words for one in terms] == names
-    assert "Recorded: nDCG(rel=1,agg='macro',dcg='log2'" in section(page, "definitions").words
+    assert "Recorded: nDCG(rel=1, agg=macro, dcg=log2" in section(page, "definitions").words
 
 
 def test_provenance_names_run_version_inputs_and_config(page: Element) -> None:

@@ -17,7 +17,7 @@ from rankeval_spark.config import Comparisons
 from rankeval_spark.config.reported_slices import ReportedSlices
 from rankeval_spark.engine.aggregation.slices import USER_HASH
 from rankeval_spark.engine.comparisons import comparison_state, paired_differences, value_cubes
-from rankeval_spark.engine.comparisons.value_cubes import Values
+from rankeval_spark.engine.comparisons.value_cubes import ListValues
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import comparison_rows
 from rankeval_spark.statistics import moments
@@ -105,7 +105,7 @@ def to_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({**columns, USER_HASH: pa.array(hashes)})
 
 
-def lists_of(rows: list[dict[str, Any]]) -> Iterator[Values]:
+def lists_of(rows: list[dict[str, Any]]) -> Iterator[ListValues]:
     """Lay rows out as lists with both cutoffs, some users at a time; two rows of a list follow one another."""
     for start in range(0, N_USERS, 25):
         own = [row for row in rows if start <= int(row["user_id"][1:]) < start + 25]
@@ -113,7 +113,7 @@ def lists_of(rows: list[dict[str, Any]]) -> Iterator[Values]:
         assert [row["k"] for row in own] == [1, 5] * (len(own) // 2)
         if first is not None:
             numbers = np.array([[row[name] for name in ASKED.stored] for row in own], dtype=np.float64)
-            yield Values(first.drop_columns(["k", *ASKED.stored]), numbers.reshape(-1, 2, len(ASKED.stored)))
+            yield ListValues(first.drop_columns(["k", *ASKED.stored]), numbers.reshape(-1, 2, len(ASKED.stored)))
 
 
 def values(rows: list[dict[str, Any]], model: str, k: int, column: str = "p") -> dict[str, float]:

@@ -124,7 +124,7 @@ def test_without_slices_there_is_no_gap() -> None:
     assert (found.num_rows, found.column_names) == (0, list(gap_rows.COLUMNS))
 
 
-def test_rows_of_both_tables_together_are_told_apart() -> None:
+def test_rows_of_both_tables_together_are_distinguished() -> None:
     metrics, of_groups = table(group("a", 0.0), group("b", 1.0)), table(said("GroupGap", 1.0))
     mixed = [
         batch.append_column(gap_rows.IS_STATEMENT, pa.array([is_statement] * batch.num_rows))

@@ -72,7 +72,7 @@ def test_lists_of_groups_of_a_version_that_did_not_count_them_are_unknown() -> N
     assert [found["country", f"{kind}(RR)"][C.N_LISTS] for kind in kinds] == [None, 3 * 40]
 
 
-def test_one_group_has_nobody_to_be_compared_with() -> None:
+def test_one_group_alone_is_not_compared() -> None:
     found = said_of(row(["AT"], 1 / 2, 0.02, 80), row(["IT"], 0.9, 0.1, 20))
     assert {(each[C.VALUE], each["ci_low"], each["ci_method"], each["is_small"]) for each in found.values()} == {
         (None, None, "none", True)

@@ -14,13 +14,13 @@ import pyarrow.dataset as ds
 import pytest
 
 from rankeval_spark import schemas
-from rankeval_spark.results.run_record import Night
+from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.file_store import LocalStorage
 
 TABLE: Final = schemas.CHECKS.name
-NIGHT: Final = Night("nightly 100%/é", date(2026, 1, 1))
-OTHER: Final = Night("nightly", date(2026, 1, 1))
+NIGHT: Final = NightKey("nightly 100%/é", date(2026, 1, 1))
+OTHER: Final = NightKey("nightly", date(2026, 1, 1))
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def storage(tmp_path: Path) -> LocalStorage:
     return storage
 
 
-def publish(storage: LocalStorage, night: Night, run_id: str, *checks: str) -> None:
+def publish(storage: LocalStorage, night: NightKey, run_id: str, *checks: str) -> None:
     """Stage a row for each check and let these be the rows of a night."""
     staged = f"_staging/{run_id}/{TABLE}"
     row = {"run_id": run_id, "evaluation": night.evaluation, "evaluation_date": night.evaluation_date, "input": "items"}
@@ -81,7 +81,7 @@ def test_night_without_files_has_no_rows(storage: LocalStorage) -> None:
     assert found(storage) == []
 
 
-def test_published_rows_outlive_their_staging(storage: LocalStorage) -> None:
+def test_published_rows_stay_when_their_staging_is_removed(storage: LocalStorage) -> None:
     publish(storage, NIGHT, "first", "rows")
     storage.remove("_staging")
     assert found(storage) == [("nightly 100%/é", "first", "rows")]

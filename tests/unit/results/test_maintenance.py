@@ -10,9 +10,9 @@ from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions
 from rankeval_spark.cli.commands.maintain_root import report_lines
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import published_results
-from rankeval_spark.results.maintenance.maintenance import Compacted, Deleted, Staged
+from rankeval_spark.results.maintenance.maintenance import Compacted, DeletedNights, Staged
 from rankeval_spark.results.maintenance.retention import length_of, require_enough
-from rankeval_spark.results.run_record import Night
+from rankeval_spark.results.run_record import NightKey
 from tests.support.cli import rankeval
 
 DAY = date(2026, 1, 1)
@@ -34,7 +34,7 @@ def test_a_retention_is_read_as_delta_writes_it(text: str, length: timedelta | N
 
 
 @pytest.mark.parametrize("text", ["interval 0 hours", "interval 6 days 23 hours", "for ever"])
-def test_a_retention_that_readers_could_outlive_is_refused(text: str) -> None:
+def test_a_retention_shorter_than_the_longest_read_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"table lists, property delta\.deletedFileRetentionDuration"):
         require_enough("lists", text)
 
@@ -65,10 +65,10 @@ def test_a_night_that_was_rolled_back_is_not_gone() -> None:
     assert published_results._deleted([event("MAINTAINED", "crashed", "lists", "checks")]) == {}
 
 
-def test_what_was_done_is_told_without_the_id_of_the_user() -> None:
+def test_what_was_done_is_reported_without_the_id_of_the_user() -> None:
     done = Maintained(
         staging=Staged(("a",), ("b", "c")),
-        deleted=Deleted(DAY, (Night("nightly", date(2025, 12, 1)),)),
+        deleted=DeletedNights(DAY, (NightKey("nightly", date(2025, 12, 1)),)),
         erased={"lists": 2, "user_metrics": 4},
         compacted={"lists": Compacted(4, 1), "metrics": Compacted(0, 0)},
         unneeded={"lists": 4, "metrics": 0},

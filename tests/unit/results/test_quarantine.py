@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark.results.publishing import quarantine
-from rankeval_spark.results.run_record import Night
+from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage.file_store import LocalStorage
 
 DAYS = (date(2026, 1, 1), date(2026, 1, 2))
-NIGHTS = [Night(name, day) for name in ("nightly", "nightly.sample-0.5") for day in DAYS]
+NIGHTS = [NightKey(name, day) for name in ("nightly", "nightly.sample-0.5") for day in DAYS]
 
 
 @pytest.fixture
@@ -27,12 +27,12 @@ def storage(tmp_path: Path) -> LocalStorage:
     [
         ({}, []),
         ({"before": DAYS[1]}, [NIGHTS[1], NIGHTS[3]]),
-        ({"evaluation": Night("nightly", date.min)}, [NIGHTS[2], NIGHTS[3]]),
-        ({"evaluation": Night("nightly", date.min), "before": DAYS[1]}, NIGHTS[1:]),
+        ({"evaluation": NightKey("nightly", date.min)}, [NIGHTS[2], NIGHTS[3]]),
+        ({"evaluation": NightKey("nightly", date.min), "before": DAYS[1]}, NIGHTS[1:]),
     ],
 )
 def test_rows_of_old_nights_and_of_one_evaluation_are_removed(
-    storage: LocalStorage, limits: dict[str, object], kept: list[Night]
+    storage: LocalStorage, limits: dict[str, object], kept: list[NightKey]
 ) -> None:
     removed = quarantine.remove(storage, **limits)  # type: ignore[arg-type] # passed on as it came
     assert sorted(removed) == sorted({night.slug for night in NIGHTS} - {night.slug for night in kept})

@@ -11,10 +11,10 @@ from hypothesis.extra.numpy import arrays
 
 from rankeval_spark.statistics import moments
 from rankeval_spark.statistics.resampling import bootstrap, hashed_random
-from rankeval_spark.statistics.resampling.replicate_sums import Draws, Groups
+from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.resampling.bootstrap import Replicates
+    from rankeval_spark.statistics.resampling.bootstrap import ReplicateSums
 
 USERS = hashed_random.user_hashes([f"user {number}" for number in range(3000)])
 EVERYONE = np.zeros(3000, dtype=np.int64)
@@ -22,12 +22,12 @@ EVERYONE = np.zeros(3000, dtype=np.int64)
 matrices = arrays(np.float64, (12, 3), elements=st.floats(-1e3, 1e3) | st.just(np.nan))
 
 
-def of(values: np.ndarray, replicates: int = 40, *, with_squares: bool = False) -> Replicates:
+def of(values: np.ndarray, replicates: int = 40, *, with_squares: bool = False) -> ReplicateSums:
     """Replicates of the first users."""
     return bootstrap.weighted_sums(values, USERS[: len(values)], Draws(replicates, 5), with_squares=with_squares)
 
 
-def assert_same(left: Replicates, right: Replicates, scale: float) -> None:
+def assert_same(left: ReplicateSums, right: ReplicateSums, scale: float) -> None:
     np.testing.assert_array_equal(left.weights, right.weights)
     np.testing.assert_allclose(left.sums, right.sums, rtol=0, atol=1e-12 * scale)
     assert left.squares is not None
@@ -38,7 +38,7 @@ def assert_same(left: Replicates, right: Replicates, scale: float) -> None:
 @given(values=matrices, groups=arrays(np.int64, (2, 12), elements=st.integers(-1, 1)))
 def test_sums_are_those_of_a_naive_loop(values: np.ndarray, groups: np.ndarray) -> None:
     groups[1] += 2 * (groups[1] >= 0)
-    found = bootstrap.weighted_sums(values, USERS[:12], Draws(40, 5), Groups(groups, 4), with_squares=True)
+    found = bootstrap.weighted_sums(values, USERS[:12], Draws(40, 5), SliceGroups(groups, 4), with_squares=True)
     weights = hashed_random.poisson_weights(USERS[:12], seed=5, replicates=40).astype(np.float64)
     assert found.squares is not None
     for group in range(4):
@@ -97,7 +97,7 @@ def test_interval_is_undefined_where_over_5_percent_of_replicates_are(n_empty: i
         np.testing.assert_allclose(low, np.quantile(np.arange(float(n_empty), 100.0), 0.025), rtol=0, atol=1e-12)
 
 
-def test_replicate_that_draws_nobody_is_undefined() -> None:
+def test_replicate_without_a_user_is_undefined() -> None:
     found = of(np.array([[1.0]]), 100)
     np.testing.assert_array_equal(np.isnan(found.means), found.weights == 0)
     assert np.isnan(bootstrap.percentile_interval(found.means, 0.95)).all()

@@ -9,7 +9,7 @@ import pytest
 
 from rankeval_spark.statistics.resampling import hashed_random
 from rankeval_spark.statistics.resampling.bootstrap import ratio_sums, spread_of
-from rankeval_spark.statistics.resampling.replicate_sums import Draws, Groups
+from rankeval_spark.statistics.resampling.replicate_sums import Draws, SliceGroups
 
 DRAWS = Draws(replicates=200, seed=7)
 USERS = hashed_random.user_hashes([f"user {number}" for number in range(300)])
@@ -57,12 +57,12 @@ def test_rows_of_a_user_share_his_weights() -> None:
     values = np.random.default_rng(2).random((300, 1))
     twice = np.concatenate([values, values])
     groups = np.repeat([0, 1], 300)[None]
-    found = ratio_sums(twice, np.ones_like(twice), np.concatenate([USERS, USERS]), DRAWS, Groups(groups, 2))
+    found = ratio_sums(twice, np.ones_like(twice), np.concatenate([USERS, USERS]), DRAWS, SliceGroups(groups, 2))
     np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize(("n_users", "is_there"), [(0, False), (1, False), (2, False), (5, True)])
-def test_there_is_no_interval_where_many_replicates_draw_nobody(n_users: int, is_there: bool) -> None:
+def test_there_is_no_interval_where_many_replicates_draw_no_user(n_users: int, is_there: bool) -> None:
     values = np.arange(n_users, dtype=np.float64)[:, None]
     spread = spread_of(ratio_sums(values, np.ones_like(values), USERS[:n_users], DRAWS), LEVEL)
     assert np.isfinite(spread).all() == is_there

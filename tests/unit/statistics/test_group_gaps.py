@@ -193,7 +193,7 @@ def test_bounds_of_shares_hold_also_where_a_group_has_no_hit_at_all(n: int, shar
     assert np.mean((gap.low <= greatest - least) & (greatest - least <= gap.high)) > 0.925
 
 
-def test_a_share_of_nobody_has_the_bounds_of_wilson_at_the_level_of_all_groups() -> None:
+def test_a_share_of_zero_has_the_bounds_of_wilson_at_the_level_of_all_groups() -> None:
     low, high = worst_interval(
         GroupMeans(np.array([0.0, 0.5]), np.array([0.0, 0.09]), np.full(2, 29.0), 0.95, is_share=True)
     )

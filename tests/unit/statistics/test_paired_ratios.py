@@ -123,7 +123,7 @@ def test_ratio_without_a_denominator_is_undefined() -> None:
 @pytest.mark.parametrize(
     ("model", "baseline", "has_one"), [([3, 3], [3, 3], True), ([3, 3], [2, 2], False), ([3, 1], [3, 1], False)]
 )
-def test_users_of_one_denominator_are_told_apart(model: list[int], baseline: list[int], has_one: bool) -> None:
+def test_users_of_one_denominator_are_distinct(model: list[int], baseline: list[int], has_one: bool) -> None:
     above, one, other = np.array([[1.0], [0.0]]), *(np.array([each]).T.astype(float) for each in (model, baseline))
     pairs = paired_ratios.ratio_pairs_by_group((above, one), (above, other), np.zeros(2, dtype=np.int64), 1)
     assert pairs.has_one_denominator.tolist() == [[has_one]]

@@ -244,7 +244,8 @@ def _print_leaderboards(rows: Sequence[Row]) -> None:
         users = max(row["n_users"] for row in own)
         level = f"{100 * own[0]['ci_level']:.4g}"
         title = f"{night}: up to {users:,} users, {level} % intervals"
-        console().print(tables.leaderboard(own, title))
+        out = console()
+        out.print(tables.leaderboard(own, title, width=out.width))
 
 
 def _by_night(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rankeval_spark.schemas import Field
 
 
-def conform(rows: pa.Table, fields: Sequence[Field], facts: RunFacts, *, where: str) -> pa.Table:
+def conform_rows(rows: pa.Table, fields: Sequence[Field], facts: RunFacts, *, where: str) -> pa.Table:
     """Add the columns of a run, and bring all into their order; a missing, surplus or mistyped one is an error.
 
     The columns take their comments along.

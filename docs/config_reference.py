@@ -1,0 +1,106 @@
+"""The page of all keys of a config, made from its models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from rankeval_spark.config import json_schema
+
+Node: TypeAlias = Mapping[str, Any]
+
+HEAD: Final = """\
+# Configuration
+
+Generated from the models in `rankeval_spark/config` by `make docs`. A config is one YAML file. `rankeval init` writes
+one with every key and comments, and a JSON Schema for your editor; `rankeval validate` reports all faults at once. A
+key without a value counts as left out, and an unknown key is an error. Relative paths start from the folder of the
+file.
+"""
+
+_BOUNDS: Final = (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="), ("exclusiveMaximum", "<"))
+_NAMES: Final = {
+    "integer": "whole number",
+    "string": "text",
+    "boolean": "true or false",
+    "object": "map",
+    "array": "list",
+}
+_MOST_DIGITS: Final = 12
+"""Longer bounds are those of the machine's whole numbers, which no one needs to read."""
+
+
+def configuration_page() -> str:
+    """Describe every key: a section for the file itself, and one for each kind of value that has keys of its own."""
+    schema = json_schema.schema()
+    sections = [_section("Top level", schema)]
+    sections += [_section(name, schema["$defs"][name]) for name in dict.fromkeys(_named(schema, schema["$defs"]))]
+    return "\n".join([HEAD, *sections])
+
+
+def _named(node: Node, definitions: Node) -> Iterator[str]:
+    """Name the definitions that a model uses, in the order of its keys, each before those that it uses itself."""
+    for child in node.get("properties", {}).values():
+        for name in _references(child):
+            yield name
+            yield from _named(definitions[name], definitions)
+
+
+def _references(node: Any) -> Iterator[str]:  # noqa: ANN401 - any part of a JSON Schema
+    if isinstance(node, Mapping):
+        if "$ref" in node:
+            yield node["$ref"].rpartition("/")[2]
+        for value in node.values():
+            yield from _references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _references(value)
+
+
+def _section(title: str, model: Node) -> str:
+    required = set(model.get("required", ()))
+    rows = "".join(_row(name, field, name in required) for name, field in model["properties"].items())
+    description = f"{model['description']}\n\n" if title != "Top level" and model.get("description") else ""
+    return f"## {title}\n\n{description}| key | value | default | meaning |\n|---|---|---|---|\n{rows}"
+
+
+def _row(name: str, field: Node, is_required: bool) -> str:
+    default = "required" if is_required else _default(field.get("default"))
+    cells = (f"`{name}`", _type(field), default, field.get("description", ""))
+    return "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def _default(value: object) -> str:
+    """Write a default; that of a whole section is told key by key in its own table."""
+    if value in (None, [], {}):
+        return ""
+    if isinstance(value, dict):
+        return "as there"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _type(field: Node) -> str:
+    choices = field.get("anyOf") or [field]
+    return " or ".join(dict.fromkeys(_one(choice) for choice in choices if choice.get("type") != "null"))
+
+
+def _one(node: Node) -> str:
+    if "$ref" in node:
+        name = node["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in node:
+        return _type(node)
+    if "enum" in node or "const" in node:
+        return " or ".join(f"`{value}`" for value in node.get("enum", [node.get("const")]))
+    return _plain(node)
+
+
+def _plain(node: Node) -> str:
+    kinds = node.get("type", "any value")
+    if "items" in node:
+        return f"list of {_one(node['items'])}"
+    if isinstance(node.get("additionalProperties"), Mapping):
+        return f"map of names to {_one(node['additionalProperties'])}"
+    bounds = [f"{sign} {node[key]}" for key, sign in _BOUNDS if key in node and len(str(node[key])) <= _MOST_DIGITS]
+    named = (_NAMES.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind != "null")
+    return " ".join([" or ".join(named), ", ".join(bounds)]).strip()

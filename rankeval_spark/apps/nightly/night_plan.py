@@ -1,0 +1,88 @@
+"""What one run computes: the config, the request that follows from it, the date and the share of users."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING
+
+from rankeval_spark import __version__
+from rankeval_spark.config import check_roots, least_cost
+from rankeval_spark.config.request import request_of
+from rankeval_spark.results import RunFacts
+from rankeval_spark.results.run_record import measure_facts
+
+if TYPE_CHECKING:
+    from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.config.request import Request
+
+
+@dataclass(frozen=True)
+class NightPlan:
+    """One night to compute: a new one, one that is scored again, or one that is reproduced.
+
+    Attributes
+    ----------
+    config : EvaluationConfig
+        What is read, and where.
+    request : Request
+        What is computed; it may have measures that the config does not.
+    evaluation_date : date
+        The day.
+    sample_share : float
+        Share of the users that are evaluated, in (0, 1].
+    recorded_config : str
+        Config that is recorded with the run, as JSON without secrets.
+    config_hash : str
+        SHA-256 of that config.
+    """
+
+    config: EvaluationConfig
+    request: Request
+    evaluation_date: date
+    sample_share: float
+    recorded_config: str
+    config_hash: str
+
+    @classmethod
+    def of(cls, config: EvaluationConfig, evaluation_date: date, *, sample_share: float = 1.0) -> NightPlan:
+        """Plan a new night of a config.
+
+        Raises
+        ------
+        ConfigError
+            A path lies outside the folders that the environment allows, or the night has more rows than it may.
+        """
+        check_roots(config, evaluation_date)
+        least_cost(config).require_at_most(config.results.most_rows)
+        request = request_of(config, evaluation_date)
+        return cls(config, request, evaluation_date, sample_share, config.public_json(), config.config_hash)
+
+    @property
+    def evaluation(self) -> str:
+        """Name under which it is published."""
+        return evaluation_name(self.config, self.sample_share)
+
+    def run(self, run_id: str) -> RunFacts:
+        """Describe a run of it."""
+        return RunFacts(
+            self.evaluation,
+            self.evaluation_date,
+            run_id,
+            config=self.recorded_config,
+            config_hash=self.config_hash,
+            code_version=__version__,
+            sample_share=self.sample_share,
+            measures=measure_facts(self.request.measures, self.request.policies),
+        )
+
+
+def new_run_id() -> str:
+    """Make an id that sorts by time and that no other run has."""
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+def evaluation_name(config: EvaluationConfig, sample_share: float) -> str:
+    """Name the evaluation; a sample is an evaluation of its own, so that it can never replace the whole."""
+    return config.evaluation if sample_share >= 1 else f"{config.evaluation}.sample-{sample_share:g}"

@@ -1,0 +1,74 @@
+"""How a run computed its measures, as it is recorded in ``runs``: values of two nights compare where it is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rankeval_spark.measures import Measure
+from rankeval_spark.measures.item_groups import rule_of
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.sections.policies import Policies
+
+
+@dataclass(frozen=True)
+class RecordedDefinition:
+    """How a run computed a measure.
+
+    Attributes
+    ----------
+    name : str
+        Canonical name of the measure, without options.
+    options : mapping
+        Every option that has a value, as text.
+    policies : mapping
+        Every policy of the run, as text.
+    group_rule : str or None
+        Which items belong to the item group; None of all items.
+    """
+
+    name: str
+    options: Mapping[str, str]
+    policies: Mapping[str, str] = field(default_factory=dict)
+    group_rule: str | None = None
+
+    @classmethod
+    def of(cls, measure: Measure, policies: Policies) -> RecordedDefinition:
+        """Describe a measure under the policies of a run."""
+        values = {name: str(value) for name, value in policies.model_dump().items()}
+        rule = None if measure.group is None else rule_of(measure.group)
+        return cls(measure.name, measure.recorded_options, values, rule)
+
+    def measure(self, k: int) -> Measure:
+        """Make the measure again, at a cutoff; an :class:`UnknownMeasureError` if this version does not know it."""
+        return Measure.recorded(self.name, self.options, k)
+
+    def without(self, other: RecordedDefinition) -> list[str]:
+        """List the name, options, policies and rule that another definition does not have."""
+        own = [self.name] if self.name != other.name else []
+        own += [f"{name}={value}" for name, value in self.options.items() if other.options.get(name) != value]
+        own += [f"{name}={value}" for name, value in self.policies.items() if other.policies.get(name) != value]
+        return own + ([f"group: {self.group_rule}"] if self.group_rule and self.group_rule != other.group_rule else [])
+
+    def __str__(self) -> str:
+        """Write it for people: ``P(rel=1, agg=macro, denom=k); population=truth, ties=item_asc``."""
+        options, policies = (_written(values) for values in (self.options, self.policies))
+        group = f"group: {self.group_rule}" if self.group_rule else ""
+        return "; ".join(filter(None, (f"{self.name}({options})" if options else self.name, policies, group)))
+
+
+def recorded_definitions(run: Mapping[str, Any]) -> dict[tuple[str, int], RecordedDefinition]:
+    """Read the definitions in a row of ``runs``, by the measure's name in the tables and the cutoff."""
+    policies = dict(run["policies"] or {})
+    return {
+        (one["measure"], one["k"]): RecordedDefinition(
+            one["name"], dict(one["options"] or {}), policies, one["group_rule"]
+        )
+        for one in run["measures"] or ()
+    }
+
+
+def _written(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())

@@ -1,0 +1,114 @@
+"""Runs the notebooks of ``docs/notebooks`` cell by cell, and stores what they show.
+
+``python -m tests.support.notebooks`` (``make notebooks``) runs all of them, or those that are named, and writes their
+output. No Jupyter is needed: a cell is Python, and what its last line is worth is shown as Jupyter would show it.
+Figures are stored as SVG, which every page can show.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import altair as alt
+
+from tests.support.code import ROOT
+
+FOLDER: Final = ROOT / "docs" / "notebooks"
+NOTEBOOKS: Final = {path.stem: path for path in sorted(FOLDER.glob("*.ipynb"))}
+
+Cell: TypeAlias = dict[str, Any]
+Output: TypeAlias = dict[str, Any]
+
+_METHODS: Final = {"text/html": "_repr_html_", "image/svg+xml": "_repr_svg_"}
+
+
+def code_cells(notebook: dict[str, Any]) -> list[Cell]:
+    """List the cells that are run."""
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def run(notebook: dict[str, Any], folder: Path) -> list[list[Output]]:
+    """Run the cells from top to bottom in a folder; return the outputs of each."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with _inside(folder), alt.renderers.enable("svg"):
+        return [_run_cell("".join(cell["source"]), namespace) for cell in code_cells(notebook)]
+
+
+def texts(outputs: list[Output]) -> list[str]:
+    """Give what can be compared of outputs: printed text, and values as text."""
+    return [
+        "".join(output["text"] if output["output_type"] == "stream" else output["data"].get("text/plain", ""))
+        for output in outputs
+        if output["output_type"] == "stream" or "image/svg+xml" not in output["data"]
+    ]
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _run_cell(source: str, namespace: dict[str, Any]) -> list[Output]:
+    tree = ast.parse(source)
+    is_shown = bool(tree.body) and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";")
+    last = tree.body.pop() if is_shown else None
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(tree, "<cell>", "exec"), namespace)
+        shown = None
+        if isinstance(last, ast.Expr):
+            shown = eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace)
+    stream = [{"output_type": "stream", "name": "stdout", "text": _lines(printed.getvalue())}]
+    return [*(stream if printed.getvalue() else []), *([_result(shown)] if shown is not None else [])]
+
+
+def _result(value: object) -> Output:
+    data: dict[str, Any] = {"text/plain": _lines(repr(value))}
+    bundle = getattr(value, "_repr_mimebundle_", None)
+    if isinstance(value, alt.TopLevelMixin) and bundle is not None:
+        found = bundle(None, None)
+        data = {"image/svg+xml": _lines((found[0] if isinstance(found, tuple) else found)["image/svg+xml"])}
+    else:
+        for kind, method in _METHODS.items():
+            text = getattr(value, method, lambda: None)()
+            if text is not None:
+                data[kind] = _lines(text)
+    return {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def main(names: list[str]) -> None:
+    """Run notebooks and store their output."""
+    for name in names or NOTEBOOKS:
+        notebook = json.loads(NOTEBOOKS[name].read_text(encoding="utf-8"))
+        with tempfile.TemporaryDirectory() as folder:
+            outputs = run(notebook, Path(folder))
+        for number, (cell, own) in enumerate(zip(code_cells(notebook), outputs, strict=True), 1):
+            cell["execution_count"] = number
+            cell["outputs"] = [
+                output | ({"execution_count": number} if output["output_type"] == "execute_result" else {})
+                for output in own
+            ]
+        NOTEBOOKS[name].write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(f"{NOTEBOOKS[name].relative_to(ROOT)}: {NOTEBOOKS[name].stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

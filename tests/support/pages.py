@@ -1,0 +1,79 @@
+"""The blocks of code in the pages, and which of them are run where."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from tests.support.code import ROOT
+
+PAGES: Final = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+_BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+ON_SPARK: Final = {("README.md", "result = evaluate("), ("docs/slices.md", "result = evaluate(recommendations")}
+"""Blocks of Python that need Spark, by their page and how they begin; ``tests/spark/test_pages.py`` runs them."""
+
+NOT_RUN: Final = {
+    ("README.md", "make demo"): "takes minutes and the network; tests/spark/nightly/test_demo.py runs the demo",
+    ("README.md", "make zip"): "tests/spark/session/test_readme_submit.py submits it",
+    ("CONTRIBUTING.md", "@Definition("): "an excerpt: the measure is registered already, and a name is registered once",
+    ("CONTRIBUTING.md", "FirstHit:"): "an excerpt of the notes of that measure, which tests/unit/measures reads",
+    ("benchmarks/README.md", "make bench"): "takes up to half an hour",
+    ("docs/architecture.md", " log "): "a drawing",
+    (
+        "docs/queries.md",
+        "rankeval register",
+    ): "needs the programs duckdb and spark-sql; test_queries.py runs what it prints",
+    ("docs/trec.md", "rankeval trec [-q]"): "a synopsis",
+    (
+        "docs/trec.md",
+        "$ rankeval trec -q",
+    ): "an excerpt of a long output; tests/unit/apps/test_trec.py compares all of it",
+}
+"""Blocks that no test runs as they are, by their page and how they begin, and why."""
+
+COMMANDS_NOT_RUN: Final = {
+    "score": "starts Spark; tests/spark/nightly/test_rescoring.py",
+    "reproduce": "starts Spark; tests/spark/nightly/test_reproduction.py",
+    "maintain": "starts Spark; tests/spark/results/test_maintain.py",
+}
+
+
+class Block(NamedTuple):
+    """One block: its page, its line, its language and its text."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def begins_as_one_of(self, known: Iterable[tuple[str, str]]) -> bool:
+        """Whether it is among blocks that are named by their page and how they begin."""
+        return any(page == self.page and self.text.startswith(start) for page, start in known)
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """Words of each line that is a command of ours, without its comment."""
+        lines = (line for line in self.text.splitlines() if line.startswith("rankeval "))
+        return [shlex.split(line, comments=True)[1:] for line in lines]
+
+    @property
+    def place(self) -> str:
+        """How a test is named."""
+        return f"{self.page}:{self.line}"
+
+
+def blocks(language: str | None = None) -> list[Block]:
+    """List the blocks of all pages, or those of one language."""
+    found = []
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        for match in _BLOCK.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Block(str(path.relative_to(ROOT)), line, match[1], match[2]))
+    return [block for block in found if language in (None, block.language)]

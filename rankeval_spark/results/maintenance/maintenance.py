@@ -24,7 +24,7 @@ from rankeval_spark.results.publishing import quarantine, removal
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
-from rankeval_spark.results.run_record import NightKey, RunFacts
+from rankeval_spark.results.run_record import NightKey, RunRecord
 from rankeval_spark.results.storage import delta_log, statements, tables
 from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
 
@@ -254,8 +254,8 @@ class Maintenance:
         event = journal.RunEvent(facts, journal.MAINTAINING, reason=reason, n_rows=dict.fromkeys(names, 0))
         return event.values(datetime.now(timezone.utc))
 
-    def _facts(self, night: NightKey, run_id: str) -> RunFacts:
-        return RunFacts(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
+    def _facts(self, night: NightKey, run_id: str) -> RunRecord:
+        return RunRecord(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
 
     def _count(self, table: str, rows: Column) -> int:
         return tables.read_table(self._spark, self._storage, table).where(rows).count()

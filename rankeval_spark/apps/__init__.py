@@ -1,1 +1,1 @@
-"""What people run: sessions, inputs, plans and results meet here, and actions and caching are here."""
+"""Applications: each function runs one task from inputs to results; Spark actions and caching are only here."""

@@ -158,7 +158,7 @@ class _Judge:
     def rows(self, tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
         matching = self._matching(tables)
         verdicts = self._verdicts([self._evidence(row) for row in matching])
-        gone = [(row, self._gone(row)) for row in self._left(tables["metrics"])]
+        gone = [(row, self._gone(row)) for row in self._vanished_slices(tables["metrics"])]
         gone += self._missing(matching, tables["metrics"])
         found = [self._row(row, verdict) for row, verdict in [*zip(matching, verdicts, strict=True), *gone]]
         present = {row[C.MODEL_ID] for row in found}
@@ -186,7 +186,7 @@ class _Judge:
     def _is_measured(self, row: Row) -> bool:
         return bool((row[C.MEASURE], row[C.K]) == (self._label, self._measure.k))
 
-    def _left(self, metrics: Sequence[Row]) -> list[Row]:
+    def _vanished_slices(self, metrics: Sequence[Row]) -> list[Row]:
         """Find the values of the slice that enough users had on the night before and none has now."""
         if self._previous is None or not self._gate.needs_previous:
             return []

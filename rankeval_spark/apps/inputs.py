@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.bands import segments_from_train
 from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.checks import input_facts
-from rankeval_spark.engine.checks.input_facts import Tally
+from rankeval_spark.engine.checks import partition_tallies
+from rankeval_spark.engine.checks.partition_tallies import Tally
 from rankeval_spark.inputs.input_columns import refuse_missing
 from rankeval_spark.inputs.spark import IS_UNPARSABLE, Sources, cached_partitions, estimated_bytes
 from rankeval_spark.measures import required_facts
@@ -55,7 +55,7 @@ def inputs_of(
         usable_rows.keep_sample(_judged(sources.held_out, request), share=sample_share),
         _segments_of(sources, request),
         not sources.recommendations.has_list_id,
-        # All of it, whatever the sample: how popular an item is does not hang on who is evaluated.
+        # All of it, whatever the sample: the popularity of an item does not depend on who is evaluated.
         _trained(sources.train) if sources.train else None,
         sources.items.frame if sources.items else None,
         sources.items is not None and estimated_bytes(sources.items) <= SMALL_CATALOGUE,
@@ -105,7 +105,7 @@ class SeenInputs:
     tallies : mapping of str to Tally
         What they counted of the judgements, by check.
     items : DataFrame
-        Items of both, some of them several times: the fields of :data:`input_facts.ITEM_FIELDS`.
+        Items of both, some of them several times: the fields of :data:`partition_tallies.ITEM_FIELDS`.
     """
 
     counts: RowCounts
@@ -114,17 +114,20 @@ class SeenInputs:
 
 
 def seen_inputs(computed: DataFrame) -> SeenInputs:
-    """Take what was seen out of computed rows: those without a model, see :mod:`engine.checks.input_facts`."""
+    """Take what was seen out of computed rows: those without a model, see :mod:`engine.checks.partition_tallies`."""
     facts = computed.where(F.col(C.MODEL_ID).isNull())
-    cells = facts.select(input_facts.ROWS_BY_KIND, input_facts.TALLIES).collect()  # one a partition
-    counts, tallies = input_facts.counts_of(row[0] for row in cells), input_facts.tallies_of(row[1] for row in cells)
-    return SeenInputs(counts, tallies, facts.select(F.inline(input_facts.USED_ITEMS)))
+    cells = facts.select(partition_tallies.ROWS_BY_KIND, partition_tallies.TALLIES).collect()  # one a partition
+    counts, tallies = (
+        partition_tallies.counts_of(row[0] for row in cells),
+        partition_tallies.tallies_of(row[1] for row in cells),
+    )
+    return SeenInputs(counts, tallies, facts.select(F.inline(partition_tallies.USED_ITEMS)))
 
 
 def without_facts(computed: DataFrame) -> DataFrame:
     """Leave the rows and columns of :func:`seen_inputs` out."""
-    names = (input_facts.ROWS_BY_KIND, input_facts.TALLIES, input_facts.USED_ITEMS)
-    if input_facts.TALLIES not in computed.columns:
+    names = (partition_tallies.ROWS_BY_KIND, partition_tallies.TALLIES, partition_tallies.USED_ITEMS)
+    if partition_tallies.TALLIES not in computed.columns:
         return computed
     return computed.where(F.col(C.MODEL_ID).isNotNull()).drop(*names)
 

@@ -87,7 +87,7 @@ class Maintained:
 def maintain_root(
     spark: SparkSession,
     root: str,
-    wanted: MaintenanceOptions,
+    options: MaintenanceOptions,
     *,
     one_run_per_root: bool = False,
     progress: Progress | None = None,
@@ -108,17 +108,17 @@ def maintain_root(
     work = store.maintenance(code_version=__version__)
     with steps.step("staging"):
         done.staging = work.remove_staging()
-    if wanted.keep_days is not None:
+    if options.keep_days is not None:
         with steps.step("keep days"):
-            done.deleted = work.keep_days(wanted.keep_days, newest=wanted.newest, evaluation=wanted.evaluation)
-    if wanted.erase_user is not None:
+            done.deleted = work.keep_days(options.keep_days, newest=options.newest, evaluation=options.evaluation)
+    if options.erase_user is not None:
         with steps.step("erase"):
-            done.erased = work.erase_user(wanted.erase_user, evaluation=wanted.evaluation)
+            done.erased = work.erase_user(options.erase_user, evaluation=options.evaluation)
     with steps.step("compact"):
         done.compacted = {table: work.compact(table) for table in ALL}
     with steps.step("vacuum"):
         done.unneeded = {table: work.unneeded_files(table) for table in ALL}
-        if wanted.vacuum:
+        if options.vacuum:
             for table in (table for table, n_files in done.unneeded.items() if n_files):
                 work.vacuum(table)
     return done

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from rankeval_spark.cli.arguments import app
+from rankeval_spark.cli.app import app
 from rankeval_spark.cli.display.terminal import console, headline, keep_libraries_quiet, quietly
 from rankeval_spark.cli.signals import stoppable
 from rankeval_spark.errors import RankevalError, Stopped, exit_code_of, note, notes_of, without_secrets

@@ -19,7 +19,7 @@ from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
 from rankeval_spark.engine.batch.batch import Batch, to_batch, without_constants
 from rankeval_spark.engine.batch.buckets import in_buckets
-from rankeval_spark.engine.checks.input_facts import InputFacts
+from rankeval_spark.engine.checks.partition_tallies import PartitionTallies
 from rankeval_spark.engine.checks.unusable_rows import refuse_unusable
 from rankeval_spark.engine.comparisons.comparison_state import to_batches
 from rankeval_spark.engine.failures import quoted
@@ -87,9 +87,9 @@ class Job:
         Parameters
         ----------
         has_facts : bool
-            Whether a last batch has the row of :meth:`InputFacts.to_row`.
+            Whether a last batch has the row of :meth:`PartitionTallies.to_row`.
         """
-        facts = InputFacts(are_wanted=has_facts)
+        facts = PartitionTallies(is_enabled=has_facts)
         for lists in self._lists(batches, facts):
             lists.pop(PACKED, None)
             yield pa.RecordBatch.from_pydict(lists)
@@ -106,7 +106,7 @@ class Job:
         has_facts : bool
             As for :meth:`list_rows`.
         """
-        facts = InputFacts(are_wanted=has_facts)
+        facts = PartitionTallies(is_enabled=has_facts)
         for lists in self._lists(batches, facts):
             yield self.scoring.to_scored_rows(lists, has_partials=has_partials)
         if has_facts:
@@ -116,14 +116,14 @@ class Job:
         self, batches: Iterable[pa.RecordBatch], *, has_partials: bool
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """Make both of some lists at a time: what :meth:`list_rows` makes of them, and :meth:`scored_rows`."""
-        for lists in self._lists(batches, InputFacts()):
+        for lists in self._lists(batches, PartitionTallies()):
             rows = self.scoring.to_scored_rows(lists, has_partials=has_partials)
             lists.pop(PACKED, None)
             yield pa.RecordBatch.from_pydict(lists), rows
 
     def partials(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make partial moments by slice, see :meth:`Scoring.to_partials`, and the counts of the rows that came in."""
-        facts = InputFacts()
+        facts = PartitionTallies()
         counts = facts.counts
         yield from self.scoring.to_partials(self._lists(batches, facts))
         if counts.by_kind.any():
@@ -133,7 +133,7 @@ class Job:
         self, batches: Iterable[pa.RecordBatch], *, aggregator: DifferenceAggregator
     ) -> Iterator[pa.RecordBatch]:
         """Make aggregates of comparisons, see :meth:`Scoring.to_differences`, and the counts of the rows."""
-        facts = InputFacts()
+        facts = PartitionTallies()
         counts = facts.counts
         yield from self.scoring.to_differences(self._lists(batches, facts), aggregator)
         if counts.by_kind.any():
@@ -141,7 +141,7 @@ class Job:
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make a row per list and item: key, item, rank, gain (NULL without a judgement), whether it is the first."""
-        for batch, judgements, ranked in self._ranked(batches, InputFacts()):
+        for batch, judgements, ranked in self._ranked(batches, PartitionTallies()):
             places = np.arange(len(ranked.row))
             if self.depth:
                 places = places[ranked.rank_at(places) <= self.depth]
@@ -149,7 +149,7 @@ class Job:
 
     def item_lists(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make a row per list that has items: key, segment values if there are any, columns of :mod:`item_lists`."""
-        for batch, _, ranked in self._ranked(batches, InputFacts()):
+        for batch, _, ranked in self._ranked(batches, PartitionTallies()):
             of_lists = _key_columns(batch, ranked.keys)
             if self.segments:
                 segments = to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent)
@@ -161,10 +161,10 @@ class Job:
     def parity(self, batches: Iterable[pa.RecordBatch], *, counter: Parity) -> Iterator[pa.RecordBatch]:
         """Add up what measures of parity count, see :meth:`Parity.add_up`."""
         segments_of = partial(to_segment_columns, names=self.segments, absent=self.absent)
-        for _, judgements, ranked in self._ranked(batches, InputFacts()):
+        for _, judgements, ranked in self._ranked(batches, PartitionTallies()):
             yield from counter.add_up(judgements, ranked, segments_of)
 
-    def _lists(self, batches: Iterable[pa.RecordBatch], facts: InputFacts) -> Iterator[dict[str, pa.Array]]:
+    def _lists(self, batches: Iterable[pa.RecordBatch], facts: PartitionTallies) -> Iterator[dict[str, pa.Array]]:
         """Make compact lists with all that is read of them, so many at a time as are scored in one go."""
         keeps_scores = C.HIT_SCORES in self.scoring.measures.needs
         for batch, judgements, ranked in self._ranked(batches, facts):
@@ -192,7 +192,7 @@ class Job:
         return bits_of_items(batch.known_items, self.scoring.measures.groups, n_items=batch.n_items)
 
     def _ranked(
-        self, batches: Iterable[pa.RecordBatch], facts: InputFacts
+        self, batches: Iterable[pa.RecordBatch], facts: PartitionTallies
     ) -> Iterator[tuple[Batch, Judgements, RankedLists]]:
         found, rest = without_constants(batches)
         constants = {**self.constants, **found}

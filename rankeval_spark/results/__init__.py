@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from rankeval_spark.results.named_queries import Results, results_at, results_of
     from rankeval_spark.results.publishing.run import Run
     from rankeval_spark.results.publishing.staged_run import Rehearsal, StagedRun
-    from rankeval_spark.results.results_store import ResultsStore, can_be_written_here
-    from rankeval_spark.results.run_record import InputFact, MeasureFact, RunFacts
+    from rankeval_spark.results.results_store import ResultsStore, can_write_in_process
+    from rankeval_spark.results.run_record import InputRecord, MeasureRecord, RunRecord
     from rankeval_spark.results.storage.locks import Lock, LockTimes
 
 __all__ = [
     "Event",
-    "InputFact",
+    "InputRecord",
     "Lock",
     "LockTimes",
-    "MeasureFact",
+    "MeasureRecord",
     "Rehearsal",
     "Results",
     "ResultsStore",
     "Run",
-    "RunFacts",
+    "RunRecord",
     "StagedRun",
-    "can_be_written_here",
+    "can_write_in_process",
     "event_frame",
     "results_at",
     "results_of",
@@ -37,13 +37,13 @@ __all__ = [
 
 # Loaded at first use: reading needs no Spark, and importing pyspark takes a second.
 _HOMES: Final = {
-    **dict.fromkeys(("InputFact", "MeasureFact", "RunFacts"), "run_record"),
+    **dict.fromkeys(("InputRecord", "MeasureRecord", "RunRecord"), "run_record"),
     **dict.fromkeys(("Event", "event_frame"), "journal"),
     **dict.fromkeys(("Lock", "LockTimes"), "storage.locks"),
     **dict.fromkeys(("Results", "results_at", "results_of"), "named_queries"),
     **dict.fromkeys(("Rehearsal", "StagedRun"), "publishing.staged_run"),
     "Run": "publishing.run",
-    **dict.fromkeys(("ResultsStore", "can_be_written_here"), "results_store"),
+    **dict.fromkeys(("ResultsStore", "can_write_in_process"), "results_store"),
 }
 
 

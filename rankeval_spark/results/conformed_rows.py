@@ -13,11 +13,11 @@ from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.arrow_schema import ARROW_TYPES
 
 if TYPE_CHECKING:
-    from rankeval_spark.results.run_record import RunFacts
+    from rankeval_spark.results.run_record import RunRecord
     from rankeval_spark.schemas import Field
 
 
-def conform_rows(rows: pa.Table, fields: Sequence[Field], facts: RunFacts, *, where: str) -> pa.Table:
+def conform_rows(rows: pa.Table, fields: Sequence[Field], facts: RunRecord, *, where: str) -> pa.Table:
     """Add the columns of a run, and bring all into their order; a missing, surplus or mistyped one is an error.
 
     The columns take their comments along.
@@ -44,7 +44,7 @@ def declared(fields: Sequence[Field]) -> pa.Schema:
     )
 
 
-def _of_run(facts: RunFacts, n_rows: int) -> dict[str, pa.Array]:
+def _of_run(facts: RunRecord, n_rows: int) -> dict[str, pa.Array]:
     days = pa.repeat(pa.scalar(facts.evaluation_date, pa.date32()), n_rows)
     texts = {C.EVALUATION: facts.evaluation, C.RUN_ID: facts.run_id}
     return {C.EVALUATION_DATE: days, **{name: pa.repeat(to_texts([text])[0], n_rows) for name, text in texts.items()}}

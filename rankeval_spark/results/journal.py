@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.results.reading.table_readers import Reader
-    from rankeval_spark.results.run_record import InputFact, RunFacts
+    from rankeval_spark.results.run_record import InputRecord, RunRecord
     from rankeval_spark.results.storage.commits import Root
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.results.storage.locks import Lock
@@ -53,10 +53,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 class RunEvent:
     """One row of ``runs``."""
 
-    facts: RunFacts
+    facts: RunRecord
     status: str
     reason: str | None = None
-    inputs: tuple[InputFact, ...] = ()
+    inputs: tuple[InputRecord, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     n_rows: Mapping[str, int] = field(default_factory=dict)
     table_versions: Mapping[str, int] = field(default_factory=dict)

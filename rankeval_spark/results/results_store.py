@@ -14,7 +14,7 @@ from rankeval_spark.results.maintenance.maintenance import Maintenance
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.run import Run
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
-from rankeval_spark.results.run_record import NightKey, RunFacts
+from rankeval_spark.results.run_record import NightKey, RunRecord
 from rankeval_spark.results.storage import local_tables, roots, tables
 from rankeval_spark.results.storage.commits import Root
 from rankeval_spark.results.storage.file_store import LocalStorage, Storage, normalise, open_storage, scheme_of
@@ -28,7 +28,7 @@ PUBLISH_WAIT_SECONDS: Final = 600.0
 """Patience with another run's publish, which takes seconds."""
 
 
-def can_be_written_here(root: str) -> bool:
+def can_write_in_process(root: str) -> bool:
     """Whether this process writes the tables of a root; Spark writes the others."""
     location = normalise(root)
     return not scheme_of(location) and local_tables.are_at(LocalStorage(location))
@@ -101,7 +101,7 @@ class ResultsStore:
         """Keep the tables of the root to one writer: a publish or maintenance."""
         return self._lock(PUBLISH_LOCK, owner, PUBLISH_WAIT_SECONDS)
 
-    def start(self, facts: RunFacts, *, publishing: Collection[str] = ()) -> Run:
+    def start(self, facts: RunRecord, *, publishing: Collection[str] = ()) -> Run:
         """Record that a run has started; the caller is inside :meth:`run_lock` of its evaluation and date.
 
         Parameters

@@ -57,7 +57,7 @@ class NightKey:
 
 
 @dataclass(frozen=True)
-class MeasureFact:
+class MeasureRecord:
     """A measure at a cutoff that a run computes.
 
     Attributes
@@ -97,14 +97,14 @@ class MeasureFact:
             raise ConfigError(Fault(f"measure {self.measure}", f"the column {self.column!r}", expected))
 
 
-def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureFact, ...]:
+def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureRecord, ...]:
     """Describe every measure for ``runs`` and for the audit."""
     return tuple(_measure_fact(measure, policies) for measure in measures.measures)
 
 
-def _measure_fact(measure: Measure, policies: Policies) -> MeasureFact:
+def _measure_fact(measure: Measure, policies: Policies) -> MeasureRecord:
     low, high = measure.entry.definition.bounds
-    return MeasureFact(
+    return MeasureRecord(
         measure.label,
         measure.k,
         measure.column if measure.has_user_values else None,
@@ -118,7 +118,7 @@ def _measure_fact(measure: Measure, policies: Policies) -> MeasureFact:
 
 
 @dataclass(frozen=True)
-class InputFact:
+class InputRecord:
     """An input of a run, as it was read; ``columns`` are those of the whole table with their types, as text."""
 
     name: str
@@ -139,7 +139,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class RunFacts:
+class RunRecord:
     """What is known of a run when it starts."""
 
     evaluation: str
@@ -149,7 +149,7 @@ class RunFacts:
     config_hash: str = ""
     code_version: str = ""
     sample_share: float = 1.0
-    measures: tuple[MeasureFact, ...] = ()
+    measures: tuple[MeasureRecord, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse an id that could not be part of a path."""

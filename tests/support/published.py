@@ -14,7 +14,7 @@ from rankeval_spark.apps import gates
 from rankeval_spark.config.request import request_of
 from rankeval_spark.in_process.evaluation import evaluate_in_process
 from rankeval_spark.results import journal
-from rankeval_spark.results.run_record import NightKey, RunFacts, measure_facts
+from rankeval_spark.results.run_record import NightKey, RunRecord, measure_facts
 from rankeval_spark.results.storage import delta_log, local_tables, tables
 from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights
@@ -94,7 +94,7 @@ class Root:
         at = datetime(2026, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
         local_tables.append_rows(self._storage, schemas.RUNS.name, [event.values(at)], tag=event.facts.run_id)
 
-    def _replace(self, table: str, facts: RunFacts, rows: pa.Table) -> None:
+    def _replace(self, table: str, facts: RunRecord, rows: pa.Table) -> None:
         if table == schemas.USER_METRICS.name:
             tables.add_measure_columns(None, self._storage, facts.measure_fields())  # type: ignore[arg-type]  # no Spark here
         declared = pa.schema(deltalake.DeltaTable(f"{self.root}/{table}").schema().to_arrow())
@@ -107,8 +107,8 @@ class Root:
         local_tables.replace_night(self._storage, table, night, files=files, tag=facts.run_id)
 
 
-def _facts(config: EvaluationConfig, day: date, run_id: str) -> RunFacts:
-    return RunFacts(
+def _facts(config: EvaluationConfig, day: date, run_id: str) -> RunRecord:
+    return RunRecord(
         config.evaluation,
         day,
         run_id,
@@ -141,7 +141,7 @@ def _tables(config: EvaluationConfig, day: date, frames: Frames) -> dict[str, pa
     return {name: rows for name, rows in found.items() if rows.num_rows}
 
 
-def _conformed(rows: pa.Table, declared: pa.Schema, facts: RunFacts) -> pa.Table:
+def _conformed(rows: pa.Table, declared: pa.Schema, facts: RunRecord) -> pa.Table:
     """Add the columns of the run, and of the table what the rows do not have as NULL."""
     run = {C.EVALUATION: facts.evaluation, C.EVALUATION_DATE: facts.evaluation_date, C.RUN_ID: facts.run_id}
     columns = [

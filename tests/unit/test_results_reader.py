@@ -16,7 +16,7 @@ from rankeval_spark import Results, schemas
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.results import journal
-from rankeval_spark.results.run_record import RunFacts
+from rankeval_spark.results.run_record import RunRecord
 from rankeval_spark.results.storage import local_tables
 from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.support import nights
@@ -143,7 +143,7 @@ def test_nothing_of_a_publish_is_seen_before_its_commit(root: Root, until: str) 
 
 def deleted_from(root: Root, day: date, **tables: int) -> None:
     """Record what maintenance records of a deletion."""
-    facts = RunFacts("nightly", day, f"maintain-{day}")
+    facts = RunRecord("nightly", day, f"maintain-{day}")
     versions = Results(root.root).table_versions()
     for status in (journal.MAINTAINING, journal.MAINTAINED):
         root.record(journal.RunEvent(facts, status, n_rows=tables, table_versions=versions))

@@ -16,7 +16,7 @@ from rankeval_spark.statistics.drift import LEAST_NIGHTS, DriftBand, band_of, ha
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.history.published_runs import PastNight
-    from rankeval_spark.results import RunFacts
+    from rankeval_spark.results import RunRecord
 
 Numbers: TypeAlias = Mapping[str, Any]
 """A row of ``metrics``."""
@@ -26,7 +26,7 @@ MOST_SHOWN: Final = 3
 
 
 def to_fact(
-    facts: RunFacts, tonight: Sequence[Numbers], earlier: Sequence[Numbers], recent: Sequence[PastNight]
+    facts: RunRecord, tonight: Sequence[Numbers], earlier: Sequence[Numbers], recent: Sequence[PastNight]
 ) -> Fact | None:
     """Hold the means of a night over all users against those of the nights before; None where these are too few.
 

@@ -19,7 +19,7 @@ from rankeval_spark.results.storage.local_tables import to_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results import RunFacts
+    from rankeval_spark.results import RunRecord
 
 Definitions: TypeAlias = Mapping[tuple[str, int], RecordedDefinition]
 """How measures were computed, by their names in the tables and cutoffs."""
@@ -142,10 +142,10 @@ def published_nights(
         found = f"no published run of {', '.join(map(str, missing))}"
         raise InputError(Fault(f"results {root}", found, f"one of the dates: {published}", _nearest(missing, rows)))
     wanted = dates or ([rows[-1][C.EVALUATION_DATE]] if only_newest else ())
-    return _whole(spark, root, [row for row in rows if not wanted or row[C.EVALUATION_DATE] in wanted])
+    return _with_all_columns(spark, root, [row for row in rows if not wanted or row[C.EVALUATION_DATE] in wanted])
 
 
-def _whole(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:
+def _with_all_columns(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:
     """Read all that is recorded of some published runs, of which the key is known; the config alone is 10 KB."""
     days, runs = (sorted({event[name] for event in events}) for name in (C.EVALUATION_DATE, C.RUN_ID))
     rows = event_frame(spark, root, where=[_PUBLISHED, (C.EVALUATION_DATE, "in", days), (C.RUN_ID, "in", runs)])
@@ -157,7 +157,7 @@ def _key(event: Event) -> tuple[object, ...]:
     return tuple(event[name] for name in C.RUN_KEY)
 
 
-def kept_nights(spark: SparkSession, config: EvaluationConfig, evaluation: str) -> dict[date, str]:
+def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: str) -> dict[date, str]:
     """Describe the run of every published date of an evaluation; none where there is no root yet.
 
     Published is published: a date that ran with another config, or found no rows, is among them, and its text says so.
@@ -178,7 +178,7 @@ def _standing(night: PastNight, config: EvaluationConfig) -> str:
 
 
 def earlier_nights(
-    spark: SparkSession | None, root: str, night: RunFacts | PastNight, *, at_most: int
+    spark: SparkSession | None, root: str, night: RunRecord | PastNight, *, at_most: int
 ) -> list[PastNight]:
     """List the newest published nights before one, of the same evaluation and share of users; oldest first.
 
@@ -194,7 +194,7 @@ def earlier_nights(
     newest = {one[C.EVALUATION_DATE]: one for one in event_frame(spark, root, columns=narrow, where=published)}
     before = [day for day in sorted(newest) if day < night.evaluation_date]
     days = [day for day in before if _has_means(newest[day], sample_share=night.sample_share)][-at_most:]
-    return _whole(spark, root, [newest[day] for day in days]) if days else []
+    return _with_all_columns(spark, root, [newest[day] for day in days]) if days else []
 
 
 def _has_means(event: Event, *, sample_share: float) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.gates import Previous
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.result_rows.check_rows import Fact
-    from rankeval_spark.results import RunFacts, StagedRun
+    from rankeval_spark.results import RunRecord, StagedRun
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class RunHistory:
 
     spark: SparkSession
     config: EvaluationConfig
-    facts: RunFacts
+    facts: RunRecord
     is_alone: bool = False
     wait: Callable[[], None] | None = None
 

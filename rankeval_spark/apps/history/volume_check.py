@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.apps.history.drift_check import Numbers
     from rankeval_spark.apps.history.published_runs import PastNight
-    from rankeval_spark.results import RunFacts
+    from rankeval_spark.results import RunRecord
 
 MOST_SHOWN: Final = 3
 """Models that a check names."""
@@ -29,7 +29,7 @@ _NOT_ROWS: Final = ("version", "timestamp", "ranks_from")
 """Keys of an input that do not say which table, and which of its rows, are read."""
 
 
-def to_volume_facts(counts: Mapping[str, int], facts: RunFacts, nights: Sequence[PastNight]) -> list[Fact]:
+def to_volume_facts(counts: Mapping[str, int], facts: RunRecord, nights: Sequence[PastNight]) -> list[Fact]:
     """Hold the rows of each input against their median on the nights before.
 
     Parameters
@@ -61,7 +61,7 @@ def _volume(name: str, n_rows: int, past: Sequence[int]) -> Fact:
     return Fact(name, check_rows.VOLUME, off, max(n_rows, usual), [words] if off else [])
 
 
-def last_alike(facts: RunFacts, nights: Sequence[PastNight]) -> PastNight | None:
+def last_alike(facts: RunRecord, nights: Sequence[PastNight]) -> PastNight | None:
     """Return the newest night whose config reads the log alike, whichever models it asks for."""
     asked = json.loads(facts.config)
     alike = (night for night in reversed(nights) if _is_alike(asked, night, check_rows.RECOMMENDATIONS))
@@ -69,7 +69,7 @@ def last_alike(facts: RunFacts, nights: Sequence[PastNight]) -> PastNight | None
 
 
 def to_model_facts(
-    facts: RunFacts, tonight: Sequence[Numbers], before: Sequence[Numbers], last: PastNight
+    facts: RunRecord, tonight: Sequence[Numbers], before: Sequence[Numbers], last: PastNight
 ) -> list[Fact]:
     """Count the models that had lists on the last night and have none, and the users that the others lost.
 

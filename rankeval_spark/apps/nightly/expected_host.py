@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rankeval_spark.config.request import request_of
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError
-from rankeval_spark.results import can_be_written_here
+from rankeval_spark.results import can_write_in_process
 from rankeval_spark.spark.session.builder import is_chosen
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def needs_spark(config: EvaluationConfig, day: date) -> str | None:
     """Say why Spark computes a night; None where this process does. No row is read."""
     if reason := wants_spark(config):
         return reason
-    if not can_be_written_here(config.results.location):
+    if not can_write_in_process(config.results.location):
         return f"only Spark writes to results.root {config.results.location}"
     try:
         open_inputs(config, request_of(config, day), day)

@@ -22,7 +22,7 @@ from rankeval_spark.in_process.night_tables import NightTables
 from rankeval_spark.in_process.rows.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.files import ForSparkError
-from rankeval_spark.results import can_be_written_here
+from rankeval_spark.results import can_write_in_process
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,7 +44,7 @@ def process_host(spark: SparkSession, plan: NightPlan) -> ProcessHost | None:
     spark : SparkSession
         One that starts when something is asked of it: rows that cannot be used are written out by Spark.
     """
-    if not can_be_written_here(plan.config.results.location):
+    if not can_write_in_process(plan.config.results.location):
         return None
     try:
         inputs = open_inputs(plan.config, plan.request, plan.evaluation_date)

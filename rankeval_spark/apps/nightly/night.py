@@ -29,7 +29,7 @@ from rankeval_spark.errors import ChecksFailedError, Fault, InputError, interrup
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.arrow_schema import arrow_schema
 from rankeval_spark.result_rows.check_rows import Fact
-from rankeval_spark.results import InputFact, Rehearsal, ResultsStore
+from rankeval_spark.results import InputRecord, Rehearsal, ResultsStore
 from rankeval_spark.spark.session.on_demand import is_on_demand
 
 if TYPE_CHECKING:
@@ -117,19 +117,23 @@ def run_night(
 
 
 def prepare_night(
-    spark: SparkSession, plan: NightPlan, *, progress: Progress | None = None, after: PreparedNight | None = None
+    spark: SparkSession,
+    plan: NightPlan,
+    *,
+    progress: Progress | None = None,
+    publishing_first: PreparedNight | None = None,
 ) -> PreparedNight:
     """Do all of :func:`run_night` but the publish; the night stays locked until that.
 
     Parameters
     ----------
-    after : PreparedNight, optional
+    publishing_first : PreparedNight, optional
         A night that is being published meanwhile: what depends on published nights waits for it.
     """
     facts, results = plan.run(new_run_id()), plan.config.results
-    with translated_errors(), ExitStack() as held:
+    with translated_errors(), ExitStack() as locks:
         store = ResultsStore.open(spark, results.location, one_run_per_root=results.one_run_per_root)
-        held.enter_context(
+        locks.enter_context(
             store.run_lock(
                 facts.evaluation,
                 facts.evaluation_date,
@@ -138,19 +142,21 @@ def prepare_night(
                 wait_seconds=results.wait_seconds,
             )
         )
-        recorded = store.start(facts, publishing=() if after is None else (after.run_id,))
-        before = RunHistory(spark, plan.config, facts, wait=None if after is None else after.wait)
-        night = _Night(recorded, Steps(progress or Silent()), plan, _host(spark, plan), before)
+        recorded = store.start(facts, publishing=() if publishing_first is None else (publishing_first.run_id,))
+        history = RunHistory(
+            spark, plan.config, facts, wait=None if publishing_first is None else publishing_first.wait
+        )
+        night = _Night(recorded, Steps(progress or Silent()), plan, _host(spark, plan), history)
         night.compute()
-        return PreparedNight(night, held.pop_all())
+        return PreparedNight(night, locks.pop_all())
 
 
 class PreparedNight:
     """A night that is computed, staged and audited, and holds its lock: it is published, once, by any thread."""
 
-    def __init__(self, night: _Night, held: ExitStack) -> None:
+    def __init__(self, night: _Night, locks: ExitStack) -> None:
         self._night = night
-        self._held = held
+        self._locks = locks
         self._is_over = Event()
 
     @property
@@ -161,7 +167,7 @@ class PreparedNight:
     def publish(self) -> NightResult:
         """Publish it, and give its lock back."""
         try:
-            with translated_errors(), self._held:
+            with translated_errors(), self._locks:
                 return self._night.publish()
         finally:
             self._is_over.set()
@@ -189,8 +195,8 @@ def rehearse_night(
     ChecksFailedError, InputError
         As :func:`run_night`.
     """
-    before = RunHistory(spark, plan.config, rehearsal.facts, is_alone=True)
-    night = _Night(rehearsal, Steps(progress or Silent()), plan, SparkHost(spark, plan), before)
+    history = RunHistory(spark, plan.config, rehearsal.facts, is_alone=True)
+    night = _Night(rehearsal, Steps(progress or Silent()), plan, SparkHost(spark, plan), history)
     night.compute()
     return night.publish()
 
@@ -201,7 +207,7 @@ class _Night(RunLife):
 
     plan: NightPlan
     host: NightHost
-    before: RunHistory
+    history: RunHistory
     facts: list[Fact] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     checks: pa.Table | None = None
@@ -229,9 +235,9 @@ class _Night(RunLife):
             return self._compute()
 
     @override
-    def inputs(self) -> Sequence[InputFact]:
+    def inputs(self) -> Sequence[InputRecord]:
         return [
-            InputFact(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_columns)
+            InputRecord(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_columns)
             for one in self.host.inputs
         ]
 
@@ -267,7 +273,7 @@ class _Night(RunLife):
             self.counts = {fact.input: fact.count for fact in facts if fact.check == check_rows.ROWS}
             # How many the segments have is for `runs` alone.
             self.facts = [fact for fact in facts if (fact.input, fact.check) != (check_rows.SEGMENTS, check_rows.ROWS)]
-            self.facts += [*column_facts(self.host.inputs), *self.before.volume(self.counts)]
+            self.facts += [*column_facts(self.host.inputs), *self.history.volume(self.counts)]
             step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
@@ -287,7 +293,7 @@ class _Night(RunLife):
         stage_results(self.recorded, self.host, self.plan.request, steps=self.steps)
         metrics = self.recorded.rows(schemas.METRICS.name)
         with self.steps.step("drift"):
-            self.facts += [] if metrics is None else self.before.of_means(metrics)
+            self.facts += [] if metrics is None else self.history.of_means(metrics)
         self._refuse()
         self._judge()
 
@@ -298,7 +304,7 @@ class _Night(RunLife):
         with self.steps.step("gate") as step:
             names = (schemas.METRICS.name, schemas.GROUP_METRICS.name, schemas.COMPARISONS.name)
             metrics, group_metrics, comparisons = map(self.recorded.rows, names)
-            previous = self.before.previous(self.recorded)
+            previous = self.history.previous(self.recorded)
             self.gates = gates.judge(self.plan.config, metrics, group_metrics, comparisons, previous)
             rows = pa.Table.from_pylist(self.gates, schema=arrow_schema(schemas.GATES))
             self.recorded.stage(schemas.GATES.name, rows)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rankeval_spark import __version__
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
-from rankeval_spark.results import RunFacts
+from rankeval_spark.results import RunRecord
 from rankeval_spark.results.run_record import measure_facts
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ class NightPlan:
         """Name under which it is published."""
         return evaluation_name(self.config, self.sample_share)
 
-    def run(self, run_id: str) -> RunFacts:
+    def run(self, run_id: str) -> RunRecord:
         """Describe a run of it."""
-        return RunFacts(
+        return RunRecord(
             self.evaluation,
             self.evaluation_date,
             run_id,

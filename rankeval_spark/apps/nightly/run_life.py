@@ -13,7 +13,7 @@ from rankeval_spark.errors import ChecksFailedError, interruption
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.progress import Steps
-    from rankeval_spark.results import InputFact, StagedRun
+    from rankeval_spark.results import InputRecord, StagedRun
 
 
 @dataclass
@@ -39,7 +39,7 @@ class RunLife(ABC):
         """Stage the tables; return the reason."""
 
     @abstractmethod
-    def inputs(self) -> Sequence[InputFact]:
+    def inputs(self) -> Sequence[InputRecord]:
         """Return what is recorded of the inputs."""
 
     def compute(self) -> None:

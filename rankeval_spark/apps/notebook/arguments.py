@@ -75,7 +75,7 @@ _NOTHING_COMPARED: Final = {"baseline": (None,), "pairs": ("baseline",), "tests"
 
 
 @dataclass(frozen=True)
-class GivenInputs:
+class FactInputs:
     """Arguments that only some measures need."""
 
     train: object = None
@@ -89,7 +89,7 @@ class Call:
 
     Attributes
     ----------
-    asked : mapping
+    general : mapping
         Those of :class:`Arguments`.
     policies : mapping
         Those of the policies; None where one is left out.
@@ -99,16 +99,16 @@ class Call:
         Those of the intervals.
     segments : sequence of str or None
         Columns of the input ``segments``; None where it is not given.
-    given : GivenInputs
+    given : FactInputs
         The others.
     """
 
-    asked: Mapping[str, Any]
+    general: Mapping[str, Any]
     policies: Mapping[str, Any]
     compared: Mapping[str, Any]
     intervals: Mapping[str, Any]
     segments: Sequence[str] | None = None
-    given: GivenInputs = field(default_factory=GivenInputs)
+    given: FactInputs = field(default_factory=FactInputs)
 
     @property
     def is_compared(self) -> bool:
@@ -133,14 +133,14 @@ def request_of_call(call: Call) -> Request:
             faults.extend(error.faults)
             return None
 
-    asked, compared, given = call.asked, call.compared, call.given
+    general, compared, given = call.general, call.compared, call.given
     day = given.evaluation_date
     if day is not None and type(day) is not date:  # a datetime is one too, and Spark would compare times with it
         faults.append(Fault(_place(("evaluation_date",)), repr(day), "a date, such as date(2026, 1, 31)"))
-    arguments, unsound = _sound(asked, faults)
-    preset = asked["preset"] if isinstance(asked["preset"], str) else None
+    arguments, unsound = _sound(general, faults)
+    preset = general["preset"] if isinstance(general["preset"], str) else None
     chosen = attempt(lambda: _policies(call.policies, preset))
-    # What is misspelt is reported even where nothing is compared yet.
+    # Invalid values are reported even if no comparison is requested.
     of_comparisons = compared if call.is_compared else {**compared, "pairs": "all"}
     valid = attempt(lambda: validate_model(Comparisons, of_comparisons, locate=_place))
     comparisons = valid if call.is_compared else None
@@ -162,7 +162,7 @@ def request_of_call(call: Call) -> Request:
     if chosen:
         faults += _policy_faults(chosen, measures, given, preset)
     if faults or chosen is None or measures is None or drawn is None:
-        raise ConfigError(*dict.fromkeys(faults))  # what two parts of the request share is wrong once
+        raise ConfigError(*dict.fromkeys(faults))  # a fault is reported once even if two checks find it
     return Request(
         measures,
         chosen,
@@ -187,7 +187,7 @@ def _policies(written: Mapping[str, Any], preset: str | None) -> Policies:
 
 
 def _policy_faults(
-    policies: Policies, measures: MeasureSet | None, given: GivenInputs, preset: str | None
+    policies: Policies, measures: MeasureSet | None, given: FactInputs, preset: str | None
 ) -> list[Fault]:
     """Name what a policy leaves items out by and is not there, and the measures that do not go with a policy."""
     there = [name for name, value in vars(given).items() if value is not None]
@@ -206,7 +206,7 @@ def _policy_faults(
     return [*lacking, *(replace(fault, where=_place(("measures",))) for fault in unfit)]
 
 
-def _missing(measures: MeasureSet, given: GivenInputs) -> list[Fault]:
+def _missing(measures: MeasureSet, given: FactInputs) -> list[Fault]:
     """Name the arguments that are left out although a measure needs them."""
     there = ["held_out", *(name for name, value in vars(given).items() if value is not None)]
     return [
@@ -215,14 +215,14 @@ def _missing(measures: MeasureSet, given: GivenInputs) -> list[Fault]:
     ]
 
 
-def _sound(asked: Mapping[str, Any], faults: list[Fault]) -> tuple[Arguments, set[str]]:
+def _sound(general: Mapping[str, Any], faults: list[Fault]) -> tuple[Arguments, set[str]]:
     """Read the arguments; give those that are not valid as if they were left out, and name them."""
     try:
-        return Arguments.model_validate(asked), set()
+        return Arguments.model_validate(general), set()
     except ValidationError as error:
         faults += validation_faults(error, Arguments, _place)
         unsound = {str(details["loc"][0]) for details in error.errors(include_url=False)}
-    sound = {name: value for name, value in asked.items() if name not in unsound}
+    sound = {name: value for name, value in general.items() if name not in unsound}
     return Arguments.model_validate({"measures": (), **sound}), unsound
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.apps.notebook.arguments import Call, GivenInputs, request_of_call
+from rankeval_spark.apps.notebook.arguments import Call, FactInputs, request_of_call
 from rankeval_spark.apps.notebook.hosts import column_names, is_on_spark, opened
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import LEAST_USERS, MAX_ROWS_PER_USER
@@ -188,7 +188,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "unknown_items": unknown_items,
         "unit": unit,
     }
-    asked_for = {
+    general = {
         "measures": measures,
         "preset": preset,
         "models": models,
@@ -200,7 +200,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "confidence": confidence,
         "max_rows_per_user": max_rows_per_user,
     }
-    compared = {
+    comparison_arguments = {
         "baseline": baseline,
         "pairs": pairs,
         "tests": tests,
@@ -209,12 +209,14 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "seed": seed,
         "correction": correction,
     }
-    drawn = {"method": intervals, "replicates": replicates, "seed": seed}
+    interval_arguments = {"method": intervals, "replicates": replicates, "seed": seed}
     segments = opened(segments)
     frames = {"recommendations": recommendations, "held_out": held_out}
     frames |= {"segments": segments, "train": train, "items": items}
-    given = GivenInputs(train, items, evaluation_date)
-    request = request_of_call(Call(asked_for, policies, compared, drawn, column_names(segments), given))
+    given = FactInputs(train, items, evaluation_date)
+    request = request_of_call(
+        Call(general, policies, comparison_arguments, interval_arguments, column_names(segments), given)
+    )
     if not is_on_spark(frames):
         from rankeval_spark.in_process.evaluation import evaluate_in_process  # noqa: PLC0415 - one host is loaded
 

@@ -153,15 +153,15 @@ class SparkEvaluation(Evaluation[DataFrame]):
         return self.given.has_one_list
 
     @override
-    def _gap_tests(self, wanted: GapTestRequest) -> DataFrame:
-        return gap_tests(self._frames, wanted)
+    def _gap_tests(self, gap_request: GapTestRequest) -> DataFrame:
+        return gap_tests(self._frames, gap_request)
 
     @override
-    def _leaderboard(self, wanted: Sequence[Measure]) -> DataFrame:
+    def _leaderboard(self, measures: Sequence[Measure]) -> DataFrame:
         means = self.metrics.where(F.col(C.SLICE) == C.ALL_USERS).groupBy(C.MODEL_ID)
-        direction = F.asc_nulls_last if wanted[0].entry.definition.better == "lower" else F.desc
-        best_first = [direction(_quoted(str(wanted[0]))), F.asc(C.MODEL_ID)]
-        return means.agg(F.max("n_users").alias("n_users"), *map(_mean_of, wanted)).orderBy(*best_first)
+        direction = F.asc_nulls_last if measures[0].entry.definition.better == "lower" else F.desc
+        best_first = [direction(_quoted(str(measures[0]))), F.asc(C.MODEL_ID)]
+        return means.agg(F.max("n_users").alias("n_users"), *map(_mean_of, measures)).orderBy(*best_first)
 
     @override
     def _agreement(self, baseline: str, *, k: int, p: float) -> DataFrame:

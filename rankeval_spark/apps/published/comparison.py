@@ -33,7 +33,7 @@ UNPAIRED: Final = "unpaired"
 
 @dataclass(frozen=True)
 class ComparisonSelection:
-    """Which rows are wanted: all models, measures and cutoffs where none is named.
+    """Which rows are selected: all models, measures and cutoffs where none is named.
 
     Attributes
     ----------
@@ -85,14 +85,14 @@ class ComparisonResult:
     notes: list[str] = field(default_factory=list)
 
 
-def with_night(
-    spark: SparkSession | None, root: str, now: PastNight, before: PastNight, wanted: ComparisonSelection
+def compare_nights(
+    spark: SparkSession | None, root: str, now: PastNight, before: PastNight, selection: ComparisonSelection
 ) -> ComparisonResult:
     """Compare each model with itself on another night.
 
     Returns
     -------
-    Compared
+    ComparisonResult
         Rows of :mod:`rankeval_spark.result_rows.night_change_rows` with ``test``, ``correction``, ``family_size``,
         ``p_adjusted``, ``reason`` and ``verdict`` as ``comparisons`` has them; the family is the requested rows.
 
@@ -103,29 +103,24 @@ def with_night(
     """
     _refuse_unlike(now, before)
     config, results = now.config, results_of(spark, root)
-    asked, names = wanted.measures_of(now), wanted.slices_of(config)
-    sides = [NightSide.of(results, night, models=wanted.models) for night in (now, before)]
-    rows = changes_between(
-        *(sides[0], sides[1]),
-        config,
-        measures=asked,
-        slices=names,
-    )
+    measures, names = selection.measures_of(now), selection.slices_of(config)
+    sides = [NightSide.of(results, night, models=selection.models) for night in (now, before)]
+    rows = changes_between(sides[0], sides[1], config, measures=measures, slices=names)
     correction = config.comparisons.correction if config.comparisons else "holm"
     return ComparisonResult(
-        with_adjusted_p(rows, measures=asked, correction=correction, alpha=1 - config.confidence),
-        _notes(now, before, asked, [name for name in names if not sides[0].makes(name, sides[1])]),
+        with_adjusted_p(rows, measures=measures, correction=correction, alpha=1 - config.confidence),
+        _notes(now, before, measures, [name for name in names if not sides[0].makes(name, sides[1])]),
     )
 
 
-def with_model(
-    spark: SparkSession | None, root: str, night: PastNight, baseline: str, wanted: ComparisonSelection
+def compare_models(
+    spark: SparkSession | None, root: str, night: PastNight, baseline: str, selection: ComparisonSelection
 ) -> ComparisonResult:
     """Compare the models of a night with one of them, paired by user.
 
     Returns
     -------
-    Compared
+    ComparisonResult
         Rows of ``comparisons``: as published where the night has them, else made of its users in the same way; then the
         family of the correction is what was requested.
 
@@ -137,22 +132,22 @@ def with_model(
     _refuse_empty(night)
     results = results_of(spark, root)
     of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
-    names, asked = wanted.slices_of(night.config), wanted.measures_of(night)
+    names, measures = selection.slices_of(night.config), selection.measures_of(night)
     models = results.arrow(schemas.METRICS.name, columns=[C.MODEL_ID], **of_night)
     _refuse_unknown(baseline, set(models[C.MODEL_ID].to_pylist()), night)
     if _baseline_of(night.config) == baseline:
-        found = results.arrow(schemas.COMPARISONS.name, **of_night).to_pylist()
+        all_rows = results.arrow(schemas.COMPARISONS.name, **of_night).to_pylist()
     else:
-        of_models: dict[str, Any] = {C.MODEL_ID: [baseline, *wanted.models]} if wanted.models else {}
+        of_models: dict[str, Any] = {C.MODEL_ID: [baseline, *selection.models]} if selection.models else {}
         users = results.scan(schemas.USER_METRICS.name, **of_night, **of_models)
-        found = _computed(users, night, baseline, wanted, asked)
-    rows = _against(found, baseline, wanted.models, names)
-    kept, absent = [], []
-    for one in asked:
-        own = [row for row in rows if (row[C.MEASURE], row[C.K]) == (one.label, one.k)]
-        kept += own
-        absent += [] if own else [one]
-    return ComparisonResult(kept, _listed("no mean over users, or no user with a value", absent))
+        all_rows = _computed(users, night, baseline, selection, measures)
+    rows = _matching_comparisons(all_rows, baseline, selection.models, names)
+    kept, unavailable = [], []
+    for one in measures:
+        measure_rows = [row for row in rows if (row[C.MEASURE], row[C.K]) == (one.label, one.k)]
+        kept += measure_rows
+        unavailable += [] if measure_rows else [one]
+    return ComparisonResult(kept, _listed("no mean over users, or no user with a value", unavailable))
 
 
 def with_adjusted_p(
@@ -202,22 +197,27 @@ def _baseline_of(config: EvaluationConfig) -> str | None:
     return config.comparisons.baseline if config.comparisons else None
 
 
-def _against(
+def _matching_comparisons(
     comparisons: Iterable[dict[str, Any]], baseline: str, models: Sequence[str], slices: Sequence[str]
 ) -> list[dict[str, Any]]:
-    wanted = {C.BASELINE_MODEL_ID: [baseline], C.SLICE: slices, **T_TESTS, **({C.MODEL_ID: models} if models else {})}
-    return [row for row in comparisons if all(row[name] in values for name, values in wanted.items())]
+    conditions = {
+        C.BASELINE_MODEL_ID: [baseline],
+        C.SLICE: slices,
+        **T_TESTS,
+        **({C.MODEL_ID: models} if models else {}),
+    }
+    return [row for row in comparisons if all(row[name] in values for name, values in conditions.items())]
 
 
 def _computed(
     user_metrics: Any,  # noqa: ANN401 - what `Results.scan` gives
     night: PastNight,
     baseline: str,
-    wanted: ComparisonSelection,
-    asked: Sequence[Measure],
+    selection: ComparisonSelection,
+    measures: Sequence[Measure],
 ) -> list[dict[str, Any]]:
     """Compare from the published users, as the night itself would have; nothing where no measure can be."""
-    config, per_user = night.config, [one for one in asked if one.has_user_values]
+    config, per_user = night.config, [one for one in measures if one.has_user_values]
     if not per_user:
         return []
     correction = config.comparisons.correction if config.comparisons else "holm"
@@ -226,7 +226,7 @@ def _computed(
     request = replace(
         request_of(config, night.evaluation_date),
         measures=MeasureSet.of(per_user),
-        slices=[made[name] for name in wanted.slices_of(config) if name != C.ALL_USERS],
+        slices=[made[name] for name in selection.slices_of(config) if name != C.ALL_USERS],
         comparisons=comparisons,
     )
     if is_of_spark(user_metrics):
@@ -259,12 +259,12 @@ def _refuse_unlike(now: PastNight, before: PastNight) -> None:
         raise InputError(Fault(str(now), found, "the same share on both nights", "run one of them again"))
 
 
-def _notes(now: PastNight, before: PastNight, asked: Sequence[Measure], unmade: Sequence[str]) -> list[str]:
+def _notes(now: PastNight, before: PastNight, measures: Sequence[Measure], unmade: Sequence[str]) -> list[str]:
     """Say what of two nights is not compared, and whether they ran alike."""
     then, day = before.definitions, before.evaluation_date
-    means = [one for one in asked if one.is_mean_of_users]
+    means = [one for one in measures if one.is_mean_of_users]
     known = [one for one in means if (one.label, one.k) in then]
-    notes = _listed("no means over users", [one for one in asked if one not in means])
+    notes = _listed("no means over users", [one for one in measures if one not in means])
     notes += _listed(f"not asked for on {day}", [one for one in means if one not in known])
     otherwise = [one for one in known if now.definitions[one.label, one.k] != then[one.label, one.k]]
     notes += _listed(f"of other options or policies on {day}", otherwise)

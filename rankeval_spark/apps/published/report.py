@@ -114,7 +114,7 @@ def require_file(path: Path, *, where: str = "--out") -> None:
         raise ConfigError(Fault(where, f"{path}, which is no file", "a file", f"{where} {path / 'report.html'}"))
 
 
-def write_whole(text: str, path: Path, *, where: str = "--out") -> None:
+def write_atomically(text: str, path: Path, *, where: str = "--out") -> None:
     """Write a file whole or not at all: a reader sees the one before it, or this one.
 
     Raises

@@ -26,7 +26,7 @@ from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.arrow.files import ForSparkError
 from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.results import InputFact, Results, ResultsStore, results_of
+from rankeval_spark.results import InputRecord, Results, ResultsStore, results_of
 from rankeval_spark.results.published_results import DELETED, FIX
 from rankeval_spark.spark import plans
 
@@ -131,7 +131,7 @@ def _plan(night: PastNight, measures: MeasureSet) -> NightPlan:
         Measures that do not go with the policies of the night.
     """
     config = night.config
-    plan = plan_again(night, config, MeasureSet.of((*_asked_then(night), *measures.measures)))
+    plan = plan_again(night, config, MeasureSet.of((*_recorded_measures(night), *measures.measures)))
     policies = plan.request.policies
     faults = [*tie_faults(measures, policies.ties), *measure_gap_faults(measures, policies, config.preset)]
     if faults:
@@ -168,9 +168,9 @@ class _Rescoring(RunLife):
         return f"scored again, after run {self.night.row[C.RUN_ID]}"
 
     @override
-    def inputs(self) -> Sequence[InputFact]:
+    def inputs(self) -> Sequence[InputRecord]:
         columns = self.night.input_columns
-        return [InputFact(**one, columns=columns.get(one["name"])) for one in self.night.row["inputs"]]
+        return [InputRecord(**one, columns=columns.get(one["name"])) for one in self.night.row["inputs"]]
 
     def _keep(self, table: str) -> None:
         self.recorded.stage(table, self._published(table))
@@ -207,7 +207,7 @@ def _refuse_without_facts(nights: Sequence[PastNight], needs: frozenset[str]) ->
         Fault(str(night), f"lists without {fact}", f"{fact}, which a measure asked for reads", fix)
         for night in nights
         if not night.is_empty
-        for fact in sorted((needs - MeasureSet.of(_asked_then(night)).needs) & {C.HIT_SCORES})
+        for fact in sorted((needs - MeasureSet.of(_recorded_measures(night)).needs) & {C.HIT_SCORES})
     ]
     if faults:
         raise InputError(*faults)
@@ -233,5 +233,5 @@ def _refuse_inputs(night: PastNight, measures: MeasureSet) -> None:
         raise InputError(Fault(str(night), found, "measures of the published lists", "run the date again with them"))
 
 
-def _asked_then(night: PastNight) -> tuple[Measure, ...]:
+def _recorded_measures(night: PastNight) -> tuple[Measure, ...]:
     return night.measures.measures

@@ -14,7 +14,7 @@ from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.history.published_runs import published_nights
 from rankeval_spark.apps.progress import Steps
-from rankeval_spark.apps.published.report import report_of, write_whole
+from rankeval_spark.apps.published.report import report_of, write_atomically
 from rankeval_spark.apps.published.rescoring import unchanged_dates
 from rankeval_spark.cli.commands.published.show_results import (
     ANY_SLICE,
@@ -133,7 +133,7 @@ def _write_report(spark: SparkSession, config: EvaluationConfig, day: date, path
     except EnvironmentFaultError as missing:
         out.print(f"\nno report: {'; '.join(map(str, missing.faults))}", markup=False, soft_wrap=True)
         return
-    write_whole(report_of(spark, config.results.location, evaluation=config.evaluation, day=day), path)
+    write_atomically(report_of(spark, config.results.location, evaluation=config.evaluation, day=day), path)
     seconds = time.perf_counter() - started
     out.print(f"\nreport: {path} ({seconds:.1f} s), open it in a browser", markup=False, soft_wrap=True)
 

@@ -9,35 +9,35 @@ from rankeval_spark.cli.display.terminal import console, progress
 from rankeval_spark.cli.sessions import start
 
 
-def maintain_command(root: str, wanted: MaintenanceOptions, *, one_run_per_root: bool) -> None:
-    """Do what is wanted and print a line of each step."""
+def maintain_command(root: str, options: MaintenanceOptions, *, one_run_per_root: bool) -> None:
+    """Do what the options name and print a line of each step."""
     spark = start("rankeval maintain")
     with progress("maintain") as listener:
-        done = bring_into_order(spark, root, wanted, one_run_per_root=one_run_per_root, progress=listener)
+        done = bring_into_order(spark, root, options, one_run_per_root=one_run_per_root, progress=listener)
     out = console()
-    for line in report_lines(done, wanted):
+    for line in report_lines(done, options):
         out.print(line, markup=False, soft_wrap=True)
 
 
-def report_lines(done: Maintained, wanted: MaintenanceOptions) -> Iterator[str]:
+def report_lines(done: Maintained, options: MaintenanceOptions) -> Iterator[str]:
     """Say in sentences what was done."""
     if done.staging:
         kept = f"; {len(done.staging.kept)} of live runs kept" if done.staging.kept else ""
         yield f"staging: {len(done.staging.removed)} folders removed{kept}"
-    yield from _deletions(done, wanted)
+    yield from _deletions(done, options)
     merged = {table: files for table, files in done.compacted.items() if files.n_before}
     shown = ", ".join(f"{table} {files.n_before} -> {files.n_after}" for table, files in merged.items())
     yield f"small files merged: {shown or 'none'}"
-    yield _unneeded(done, wanted)
+    yield _unneeded(done, options)
 
 
-def _deletions(done: Maintained, wanted: MaintenanceOptions) -> Iterator[str]:
+def _deletions(done: Maintained, options: MaintenanceOptions) -> Iterator[str]:
     if done.deleted:
         nights = done.deleted.nights
         days = f" ({nights[0]} to {nights[-1]})" if nights else ""
         before = f" before {done.deleted.before}" if done.deleted.before else ""
         yield f"lists and user_metrics of dates{before} deleted: {len(nights)} nights{days}"
-    if wanted.erase_user is not None:
+    if options.erase_user is not None:
         rows = ", ".join(f"{table} {n:,}" for table, n in done.erased.items())
         yield f"one user erased, rows: {rows}; means are as they were"
         yield (
@@ -46,10 +46,10 @@ def _deletions(done: Maintained, wanted: MaintenanceOptions) -> Iterator[str]:
         )
 
 
-def _unneeded(done: Maintained, wanted: MaintenanceOptions) -> str:
+def _unneeded(done: Maintained, options: MaintenanceOptions) -> str:
     shown = ", ".join(f"{table} {n:,}" for table, n in done.unneeded.items() if n)
     if not shown:
         return "files that no version within the retention needs: none"
-    if wanted.vacuum:
+    if options.vacuum:
         return f"files that no version within the retention needs, deleted: {shown}"
     return f"files that no version within the retention needs: {shown}; --vacuum deletes them"

@@ -52,7 +52,7 @@ def _settings(preset: Preset) -> Iterator[Fact]:
 
 
 def _explained(preset: Preset) -> Iterator[Fact]:
-    """Write each setting with what stands there without the preset, and the notes."""
+    """Write each setting with its value without the preset, and the notes."""
     for policy, value in preset.policies.items():
         field = Policies.model_fields[policy]
         yield "policy", f"{policy}: {_shown(value)} ({_shown(field.default)} without a preset)"

@@ -14,8 +14,8 @@ import typer
 from rich.markup import escape
 
 from rankeval_spark.apps.gates import failed
-from rankeval_spark.apps.history.published_runs import kept_nights
-from rankeval_spark.apps.nightly import backfill as filling, dry_run
+from rankeval_spark.apps.history.published_runs import published_dates
+from rankeval_spark.apps.nightly import backfill, dry_run
 from rankeval_spark.apps.nightly.expected_host import wants_spark
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
@@ -44,7 +44,7 @@ def run_command(path: Path, day: str, overrides: Sequence[str], *, sample_share:
     result = run_one(spark, config, evaluation_date, sample_share=sample_share)
     show_result(result, config)
     if result.is_blocked:
-        raise typer.Exit(filling.GATE_FAILED)
+        raise typer.Exit(backfill.GATE_FAILED)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class WrittenDates:
         ends = [(where, text) for where, text in (("--from", self.first), ("--to", self.last)) if text]
         config, read = config_and_dates(path, overrides, [*ends, *(("--date", day) for day in self.days)])
         of_range = dict(zip((where for where, _ in ends), read, strict=False))
-        return config, filling.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
+        return config, backfill.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
 
 
 def backfill_command(
@@ -69,17 +69,17 @@ def backfill_command(
     """Evaluate dates in turn, say what became of each, and end with the exit code of the first that failed."""
     config, dates = written.read(path, overrides)
     spark = session_of_nights(config, is_small=_are_inputs_small(config, dates))
-    kept = kept_nights(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
-    outcomes: list[filling.DateOutcome] = []
+    kept = published_dates(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
+    outcomes: list[backfill.DateOutcome] = []
     in_turn = _InTurn(spark, config, sample_share)
     try:
-        for one in filling.backfill_dates(dates, in_turn.prepare, kept=kept):
+        for one in backfill.backfill_dates(dates, in_turn.prepare, kept=kept):
             outcomes.append(one)
     finally:  # who stops it in the middle wants to know how far it came
-        is_well = len(outcomes) == len(dates) and not filling.exit_code(outcomes)
-        if not (is_well and is_quiet()):
+        all_succeeded = len(outcomes) == len(dates) and not backfill.exit_code(outcomes)
+        if not (all_succeeded and is_quiet()):
             _show_summary(outcomes, n_dates=len(dates))
-    raise typer.Exit(filling.exit_code(outcomes))
+    raise typer.Exit(backfill.exit_code(outcomes))
 
 
 @dataclass
@@ -97,7 +97,7 @@ class _InTurn:
         title = f"{self.config.evaluation} {day.isoformat()}"
         with progress(title, self.console) as listener:
             plan = NightPlan.of(self.config, day, sample_share=self.sample_share)
-            self.last = prepare_night(self.spark, plan, progress=listener, after=self.last)
+            self.last = prepare_night(self.spark, plan, progress=listener, publishing_first=self.last)
         return self.last
 
 
@@ -144,7 +144,7 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
     say_done(f"results in {root}; look at them with: rankeval show {shlex.quote(root)}")
 
 
-def _show_summary(outcomes: Sequence[filling.DateOutcome], *, n_dates: int) -> None:
+def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> None:
     table = tables.headed("date", "status", "seconds", "why")
     for one in outcomes:
         status, style, why = _status(one)
@@ -160,7 +160,7 @@ def _show_summary(outcomes: Sequence[filling.DateOutcome], *, n_dates: int) -> N
     console().print(", ".join(f"{n} {name}" for name, n in counts.items() if n))
 
 
-def _status(one: filling.DateOutcome) -> tuple[str, str, str]:
+def _status(one: backfill.DateOutcome) -> tuple[str, str, str]:
     """Say what became of a date, in which colour, and why."""
     if one.kept is not None:
         return "kept", "dim", one.kept

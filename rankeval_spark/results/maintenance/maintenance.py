@@ -24,7 +24,7 @@ from rankeval_spark.results.publishing import quarantine, removal
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import recover
 from rankeval_spark.results.publishing.staging import STAGING_FOLDER
-from rankeval_spark.results.run_record import NightKey, RunFacts
+from rankeval_spark.results.run_record import NightKey, RunRecord
 from rankeval_spark.results.storage import delta_log, statements, tables
 from rankeval_spark.results.storage.commits import Root, retried, turn_for_runs
 
@@ -138,16 +138,16 @@ class Maintenance:
             newest = newest or published
             if published is None or newest is None:
                 return DeletedNights(None, ())
-            before = newest - timedelta(days=days)
-            quarantine.remove(self._storage, evaluation=_any_night(evaluation), before=before)
-            found = self._tables_by_night(F.col(C.EVALUATION_DATE) < F.lit(before), evaluation)
-            if found:
-                reason = f"{' and '.join(OF_USERS)} deleted: of dates before {before}"
-                intents = [self._intent(night, names, reason) for night, names in found.items()]
+            oldest_kept = newest - timedelta(days=days)
+            quarantine.remove(self._storage, evaluation=_any_night(evaluation), before=oldest_kept)
+            tables_by_night = self._tables_by_night(F.col(C.EVALUATION_DATE) < F.lit(oldest_kept), evaluation)
+            if tables_by_night:
+                reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
+                intents = [self._intent(night, names, reason) for night, names in tables_by_night.items()]
                 announced = journal.record_all(self._spark, self._storage, intents, after=state.last_recorded)
                 failpoint("after_maintaining")
                 removal.finish_deletions(root, intents, after=announced)
-        return DeletedNights(before, tuple(found))
+        return DeletedNights(oldest_kept, tuple(tables_by_night))
 
     def erase_user(self, user: str, *, evaluation: str | None = None) -> dict[str, int]:
         """Erase a user from every table that names users; return how many rows of each did.
@@ -254,8 +254,8 @@ class Maintenance:
         event = journal.RunEvent(facts, journal.MAINTAINING, reason=reason, n_rows=dict.fromkeys(names, 0))
         return event.values(datetime.now(timezone.utc))
 
-    def _facts(self, night: NightKey, run_id: str) -> RunFacts:
-        return RunFacts(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
+    def _facts(self, night: NightKey, run_id: str) -> RunRecord:
+        return RunRecord(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
 
     def _count(self, table: str, rows: Column) -> int:
         return tables.read_table(self._spark, self._storage, table).where(rows).count()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankeval_spark.results.publishing.staged_rows import StagedRows, Summaries
-    from rankeval_spark.results.run_record import MeasureFact
+    from rankeval_spark.results.run_record import MeasureRecord
     from rankeval_spark.schemas import Schema
 
 TOLERANCE: Final = 1e-9
@@ -44,7 +44,7 @@ def refused_rows(staged: Mapping[str, StagedRows], schemas: Sequence[Schema]) ->
     return [fault for schema in schemas if schema.name in staged for fault in staged[schema.name].refused(schema)]
 
 
-def user_metrics(rows: StagedRows, metrics: pa.Table | None, measures: Sequence[MeasureFact]) -> list[Fault]:
+def user_metrics(rows: StagedRows, metrics: pa.Table | None, measures: Sequence[MeasureRecord]) -> list[Fault]:
     """Values that are not finite or out of range, and means in ``metrics`` that the per-user rows do not have.
 
     One pass over ``user_metrics``; a second where a user has several lists, whose value is the mean over them (of means
@@ -62,7 +62,7 @@ def user_metrics(rows: StagedRows, metrics: pa.Table | None, measures: Sequence[
     return _untied(lists, users, _of_all_users(metrics), measures)
 
 
-def exposures(metrics: pa.Table, measures: Sequence[MeasureFact]) -> list[Fault]:
+def exposures(metrics: pa.Table, measures: Sequence[MeasureRecord]) -> list[Fault]:
     """Values of measures of all lists together that are not finite or out of range; no per-user row has them."""
     owners = {measure.measure: measure for measure in measures if measure.column is None}
     if not owners:
@@ -82,7 +82,7 @@ def exposures(metrics: pa.Table, measures: Sequence[MeasureFact]) -> list[Fault]
     return found
 
 
-def _bad_values(summaries: Summaries, owners: Mapping[str, MeasureFact]) -> list[Fault]:
+def _bad_values(summaries: Summaries, owners: Mapping[str, MeasureRecord]) -> list[Fault]:
     return [
         _bad_value(
             f"table user_metrics, model {model}, {measure.measure} at k = {k}",
@@ -96,7 +96,7 @@ def _bad_values(summaries: Summaries, owners: Mapping[str, MeasureFact]) -> list
     ]
 
 
-def _bad_value(where: str, low: float | None, high: float | None, measure: MeasureFact) -> Fault:
+def _bad_value(where: str, low: float | None, high: float | None, measure: MeasureRecord) -> Fault:
     return Fault(
         where,
         f"values from {low} to {high}",
@@ -108,7 +108,7 @@ def _bound(bound: float | None, otherwise: str) -> str:
     return otherwise if bound is None else f"{bound:g}"
 
 
-def _is_in_range(low: float | None, high: float | None, measure: MeasureFact) -> bool:
+def _is_in_range(low: float | None, high: float | None, measure: MeasureRecord) -> bool:
     if low is None or high is None:
         return True
     is_finite = math.isfinite(low) and math.isfinite(high)
@@ -126,7 +126,7 @@ def _of_all_users(metrics: pa.Table) -> list[dict[str, Any]]:
 
 
 def _untied(
-    lists: Summaries, users: Summaries, published: Sequence[Mapping[str, Any]], measures: Sequence[MeasureFact]
+    lists: Summaries, users: Summaries, published: Sequence[Mapping[str, Any]], measures: Sequence[MeasureRecord]
 ) -> list[Fault]:
     """Name the published means that the summaries of lists and of users do not have."""
     facts = {measure.measure: measure for measure in measures}
@@ -153,7 +153,7 @@ def _counted(n_users: int, n_lists: int | None) -> str:
     return f"{n_users} users" if n_lists == n_users else f"{n_users} users with {n_lists} lists"
 
 
-def _mean_and_n(summaries: Summaries, key: Key, fact: MeasureFact | None) -> tuple[float | None, int]:
+def _mean_and_n(summaries: Summaries, key: Key, fact: MeasureRecord | None) -> tuple[float | None, int]:
     """Return what is published of a mean, and its users."""
     if fact is None or fact.column is None:
         return None, 0

@@ -12,7 +12,7 @@ from rankeval_spark.results.publishing import staging
 from rankeval_spark.results.publishing.failpoints import failpoint
 from rankeval_spark.results.publishing.publish import publish
 from rankeval_spark.results.publishing.staged_run import StagedRun
-from rankeval_spark.results.run_record import Failure, InputFact, RunFacts
+from rankeval_spark.results.run_record import Failure, InputRecord, RunRecord
 from rankeval_spark.results.storage.commits import Root
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Run(StagedRun):
         self,
         spark: SparkSession,
         storage: Storage,
-        facts: RunFacts,
+        facts: RunRecord,
         *,
         run_lock: Lock,
         publish_lock: Callable[[str], AbstractContextManager[Lock]],
@@ -57,7 +57,7 @@ class Run(StagedRun):
     def publish(
         self,
         *,
-        inputs: Sequence[InputFact] = (),
+        inputs: Sequence[InputRecord] = (),
         timings: Mapping[str, float] | None = None,
         reason: str | None = None,
     ) -> dict[str, int]:
@@ -91,7 +91,7 @@ class Run(StagedRun):
         error: BaseException,
         *,
         failed_checks: Sequence[str] = (),
-        inputs: Sequence[InputFact] = (),
+        inputs: Sequence[InputRecord] = (),
         timings: Mapping[str, float] | None = None,
     ) -> None:
         """Record that the run failed, and remove its staging unless a publish may have been announced that needs it.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
     from rankeval_spark.results.publishing.staged_rows import StagedRows
-    from rankeval_spark.results.run_record import InputFact, RunFacts
+    from rankeval_spark.results.run_record import InputRecord, RunRecord
     from rankeval_spark.results.storage.file_store import Storage
     from rankeval_spark.schemas import Field, Schema
 
@@ -38,7 +38,7 @@ class StagedRun(ABC):
         Rows staged for each published table.
     """
 
-    def __init__(self, spark: SparkSession, storage: Storage, facts: RunFacts) -> None:
+    def __init__(self, spark: SparkSession, storage: Storage, facts: RunRecord) -> None:
         self.facts = facts
         self.n_rows: dict[str, int] = {}
         self._spark = spark
@@ -146,7 +146,7 @@ class StagedRun(ABC):
     def publish(
         self,
         *,
-        inputs: Sequence[InputFact] = (),
+        inputs: Sequence[InputRecord] = (),
         timings: Mapping[str, float] | None = None,
         reason: str | None = None,
     ) -> dict[str, int]:
@@ -159,7 +159,7 @@ class StagedRun(ABC):
         error: BaseException,
         *,
         failed_checks: Sequence[str] = (),
-        inputs: Sequence[InputFact] = (),
+        inputs: Sequence[InputRecord] = (),
         timings: Mapping[str, float] | None = None,
     ) -> None:
         """Hear that the run failed."""
@@ -181,19 +181,19 @@ class Rehearsal(StagedRun):
 
     Attributes
     ----------
-    inputs : tuple of InputFact
+    inputs : tuple of InputRecord
         What was read; empty before the end.
     """
 
-    def __init__(self, spark: SparkSession, folder: str, facts: RunFacts) -> None:
+    def __init__(self, spark: SparkSession, folder: str, facts: RunRecord) -> None:
         """Stage in ``folder``, which the caller made; no other run knows of it, so no lock is needed."""
         super().__init__(spark, open_storage(spark, folder, one_run_per_root=True), facts)
-        self.inputs: tuple[InputFact, ...] = ()
+        self.inputs: tuple[InputRecord, ...] = ()
 
     def publish(
         self,
         *,
-        inputs: Sequence[InputFact] = (),
+        inputs: Sequence[InputRecord] = (),
         timings: Mapping[str, float] | None = None,  # noqa: ARG002 - of the runs that are recorded
         reason: str | None = None,  # noqa: ARG002 - as above
     ) -> dict[str, int]:

@@ -109,7 +109,7 @@ def to_scored(inputs: InputFrames, *, request: Request, is_cached: bool = False,
     is_cached : bool
         Whether the rows are kept, for several results.
     has_facts : bool
-        Whether rows without a model say what the inputs have, see :mod:`engine.checks.input_facts`.
+        Whether rows without a model say what the inputs have, see :mod:`engine.checks.partition_tallies`.
     """
     has_partials = _carries_partials(request, has_one_list=inputs.has_one_list)
     rows = to_user_rows(inputs, request, is_cached=is_cached, counts_rows=has_facts)

@@ -21,7 +21,7 @@ from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.constants import pack_constants
 from rankeval_spark.engine.batch.user_hashes import GROUP
-from rankeval_spark.engine.checks import input_facts
+from rankeval_spark.engine.checks import partition_tallies
 from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.engine.outputs import N_LISTED
 from rankeval_spark.engine.ranking.item_lists import ITEMS, OPENS_USER
@@ -77,7 +77,8 @@ class UserRows:
         Parameters
         ----------
         has_facts : bool
-            Whether a last row of each partition, without a model, has the columns of :mod:`engine.checks.input_facts`.
+            Whether a last row of each partition, without a model, has the columns of
+            :mod:`engine.checks.partition_tallies`.
         """
         job = replace(self.job, needs=frozenset())
         if has_facts:
@@ -142,13 +143,16 @@ class UserRows:
         return {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], **of_list}
 
     def _with_facts(self, work: Callable[..., Iterator[pa.RecordBatch]], types: Mapping[str, str]) -> DataFrame:
-        items = {**input_facts.ITEM_FIELDS, C.ITEM_ID: self.id_types[C.ITEM_ID]}
-        types = {**types, input_facts.ROWS_BY_KIND: "binary"}
-        types |= {input_facts.USED_ITEMS: _structs(items), input_facts.TALLIES: _structs(input_facts.TALLY_TYPES)}
+        items = {**partition_tallies.ITEM_FIELDS, C.ITEM_ID: self.id_types[C.ITEM_ID]}
+        types = {**types, partition_tallies.ROWS_BY_KIND: "binary"}
+        types |= {
+            partition_tallies.USED_ITEMS: _structs(items),
+            partition_tallies.TALLIES: _structs(partition_tallies.TALLY_TYPES),
+        }
         schema = _arrow_schema(self.frame.sparkSession, types)
 
         def complete(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return input_facts.completed(work(batches), schema=schema)
+            return partition_tallies.completed(work(batches), schema=schema)
 
         return map_in_arrow(self.frame, complete, types)
 

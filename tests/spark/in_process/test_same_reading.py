@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rankeval_spark.apps.history.published_runs import published_nights
-from rankeval_spark.apps.published.comparison import ComparisonSelection, with_model, with_night
+from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_models, compare_nights
 from rankeval_spark.config import load_config
 from rankeval_spark.results.reading.table_readers import is_native
 from tests.support import nights
@@ -102,7 +102,10 @@ def test_nights_and_models_are_compared_alike(
     found = {}
     for root, session in zip(roots, (None, spark), strict=True):
         then, now = published_nights(session, root)
-        found[root] = with_night(session, root, now, then, wanted), with_model(session, root, now, "knn", wanted)
+        found[root] = (
+            compare_nights(session, root, now, then, wanted),
+            compare_models(session, root, now, "knn", wanted),
+        )
     for here, there in zip(*found.values(), strict=True):
         assert here.rows
         assert here.notes == there.notes

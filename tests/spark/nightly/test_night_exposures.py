@@ -11,7 +11,7 @@ from rankeval_spark import schemas
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
-from rankeval_spark.results import MeasureFact, Results
+from rankeval_spark.results import MeasureRecord, Results
 from rankeval_spark.results.publishing import audit
 from rankeval_spark.results.publishing.staged_rows_spark import RowsOnSpark
 from tests.spark.results import nights as small
@@ -93,7 +93,7 @@ def test_a_measure_without_its_catalogue_is_refused_before_anything_is_read(work
 def test_a_value_out_of_range_is_found_before_it_is_published(
     spark: SparkSession, value: float | None, n_faults: int
 ) -> None:
-    coverage = MeasureFact("CatalogCoverage", 2, None, RecordedDefinition("CatalogCoverage", {}), 0.0, 1.0)
+    coverage = MeasureRecord("CatalogCoverage", 2, None, RecordedDefinition("CatalogCoverage", {}), 0.0, 1.0)
     row = {**small.metric_rows(small.RANKS)[0], "measure": "CatalogCoverage", "k": 2, "value": value}
     metrics = small.frame(spark, schemas.METRICS, [*small.metric_rows(small.RANKS), row]).toArrow()
 

@@ -8,7 +8,7 @@ import pytest
 
 from rankeval_spark.apps.history.published_runs import published_nights
 from rankeval_spark.apps.nightly.night import run_night
-from rankeval_spark.apps.published.comparison import ComparisonSelection, with_night
+from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_nights
 from rankeval_spark.config import load_config
 from rankeval_spark.results import Results
 from tests.support import nights
@@ -49,7 +49,7 @@ def test_night_publishes_means_over_lists_and_compares_them_with_the_night_befor
     two = published_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST, SECOND])
     assert {one.policies["unit"] for night in two for one in night.definitions.values()} == {"list"}
 
-    compared = with_night(
+    compared = compare_nights(
         spark, own_copy.root, two[1], two[0], ComparisonSelection(models=["als"], measures=["RR"], ks=[2])
     ).rows
     means = {

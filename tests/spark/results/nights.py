@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
-from rankeval_spark.results import MeasureFact, ResultsStore, RunFacts
+from rankeval_spark.results import MeasureRecord, ResultsStore, RunRecord
 from rankeval_spark.spark.spark_types import struct_field
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ NIGHTLY = "nightly"
 FIRST = date(2026, 1, 1)
 SECOND = date(2026, 1, 2)
 RR = RecordedDefinition("RR", {"rel": "1"}, {"ties": "item_asc"})
-RR_AT = {k: MeasureFact("RR", k, "rr", RR, 0.0, 1.0) for k in (1, 2)}
+RR_AT = {k: MeasureRecord("RR", k, "rr", RR, 0.0, 1.0) for k in (1, 2)}
 AP = RecordedDefinition("AP", {"rel": "1", "denom": "min"}, {"ties": "item_asc"})
-AP_AT_2 = MeasureFact("AP(denom='min')", 2, "ap_denom_min", AP, 0.0, 1.0)
+AP_AT_2 = MeasureRecord("AP(denom='min')", 2, "ap_denom_min", AP, 0.0, 1.0)
 MEASURES = (*RR_AT.values(), AP_AT_2)
 
 # Rank of the only relevant item in the list of each user; None: it was not recommended.
@@ -35,16 +35,16 @@ Row: TypeAlias = dict[str, object]
 RANKS: Ranks = {"ann": 1, "bob": 2, "eve": None}
 
 
-def facts(run_id: str, day: date = FIRST, evaluation: str = NIGHTLY, **others: object) -> RunFacts:
+def facts(run_id: str, day: date = FIRST, evaluation: str = NIGHTLY, **others: object) -> RunRecord:
     given = {"config": '{"a":1}', "config_hash": "c0ffee", "code_version": "0.1.0", "measures": MEASURES, **others}
-    return RunFacts(evaluation, day, run_id, **given)  # type: ignore[arg-type]  # passed on as it came
+    return RunRecord(evaluation, day, run_id, **given)  # type: ignore[arg-type]  # passed on as it came
 
 
 STAGED = (schemas.LISTS, schemas.USER_METRICS, schemas.METRICS, schemas.CHECKS)
 """What a night here has rows for; the tables of comparisons and gates stay empty, as where nothing asks for them."""
 
 
-def publish(spark: SparkSession, root: str, run: RunFacts, ranks: Ranks = RANKS) -> dict[str, int]:
+def publish(spark: SparkSession, root: str, run: RunRecord, ranks: Ranks = RANKS) -> dict[str, int]:
     """Run one night from its lock to its last row; return the published versions."""
     store = ResultsStore.open(spark, root)
     with store.run_lock(run.evaluation, run.evaluation_date, run.run_id):

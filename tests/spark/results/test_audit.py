@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.results import MeasureFact, Results, ResultsStore
+from rankeval_spark.results import MeasureRecord, Results, ResultsStore
 from rankeval_spark.results.publishing import audit
 from rankeval_spark.results.publishing.staged_rows_arrow import RowsInProcess
 from rankeval_spark.results.publishing.staged_rows_spark import RowsOnSpark
@@ -121,8 +121,8 @@ def test_means_over_lists_are_recomputed_from_all_lists(
     key = {"model_id": "als", "slice": "all", "k": 5, "n_users": 2, "n_lists": 5, "ci_method": "t"}
     published = [{**key, "measure": "RR", "value": mean}, {**key, "measure": "P", "value": ratio}]
     measures = [
-        MeasureFact("RR", 5, "rr", RecordedDefinition("RR", {}), 0.0, 1.0, unit=unit),
-        MeasureFact("P", 5, "p", RecordedDefinition("P", {}), 0.0, 1.0, weight="p__weight", unit=unit),
+        MeasureRecord("RR", 5, "rr", RecordedDefinition("RR", {}), 0.0, 1.0, unit=unit),
+        MeasureRecord("P", 5, "p", RecordedDefinition("P", {}), 0.0, 1.0, weight="p__weight", unit=unit),
     ]
     metrics = nights.frame(spark, schemas.METRICS, published).toArrow()
     assert audit.user_metrics(audited(frame), metrics, measures) == []
@@ -148,8 +148,8 @@ def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_they_are_pub
     key = {"model_id": "als", "slice": "all", "k": 5, "n_users": 2, "n_lists": 3, "ci_method": "t"}
     published = [{**key, "measure": "P", "value": ratio}, {**key, "measure": "GMAP", "value": mean}]
     measures = [
-        MeasureFact("P", 5, "p", RecordedDefinition("P", {}), 0.0, 1.0, weight="p__weight"),
-        MeasureFact("GMAP", 5, "gmap", RecordedDefinition("GMAP", {}), None, 0.0, link="log"),
+        MeasureRecord("P", 5, "p", RecordedDefinition("P", {}), 0.0, 1.0, weight="p__weight"),
+        MeasureRecord("GMAP", 5, "gmap", RecordedDefinition("GMAP", {}), None, 0.0, link="log"),
     ]
     metrics = nights.frame(spark, schemas.METRICS, published).toArrow()
     faults = audit.user_metrics(audited(frame), metrics, measures)

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.errors import ResultsError
-from rankeval_spark.results import InputFact, MeasureFact, Results, ResultsStore
+from rankeval_spark.results import InputRecord, MeasureRecord, Results, ResultsStore
 from rankeval_spark.results.storage import delta_log, tables
 from rankeval_spark.results.storage.file_store import LocalStorage
 from tests.spark.results import nights
@@ -73,7 +73,7 @@ def test_runs_tells_the_whole_story(spark: SparkSession, empty_root: str) -> Non
         run = store.start(nights.facts("one", sample_share=1 / 4))
         nights.stage(spark, run, nights.RANKS)
         versions = run.publish(
-            inputs=[InputFact("held_out", "/in", "delta", 3, 7, "user_id string")], timings={"score": 1.5}
+            inputs=[InputRecord("held_out", "/in", "delta", 3, 7, "user_id string")], timings={"score": 1.5}
         )
     events = Results(spark, empty_root).runs().orderBy("recorded_at").collect()
     assert [row["status"] for row in events] == ["RUNNING", "PUBLISHING", "PUBLISHED"]
@@ -101,7 +101,7 @@ def test_staging_is_gone_after_a_publish(root: str) -> None:
 
 
 def test_a_new_measure_gets_a_column_and_earlier_rows_are_null_in_it(spark: SparkSession, root: str) -> None:
-    hits = MeasureFact("Success", 1, "success", RecordedDefinition("Success", {"group": "a \"quote\" and a 'quote'"}))
+    hits = MeasureRecord("Success", 1, "success", RecordedDefinition("Success", {"group": "a \"quote\" and a 'quote'"}))
     store = ResultsStore.open(spark, root)
     with store.run_lock(nights.NIGHTLY, nights.SECOND, "wider"):
         run = store.start(nights.facts("wider", nights.SECOND, measures=(hits,)))

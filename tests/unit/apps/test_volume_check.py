@@ -12,7 +12,7 @@ import pytest
 from rankeval_spark.apps.history import volume_check
 from rankeval_spark.apps.history.published_runs import PastNight
 from rankeval_spark.config import Policies
-from rankeval_spark.results import RunFacts
+from rankeval_spark.results import RunRecord
 
 FIRST = date(2026, 1, 1)
 LOG = {"format": "delta", "path": "log", "filters": [{"column": "day", "op": "=", "value": "{date}"}]}
@@ -28,8 +28,8 @@ def night(day: int, n_rows: int | None, **changes: Any) -> PastNight:  # noqa: A
     return PastNight(dict(evaluation_date=FIRST + timedelta(days=day), config=config(**changes), inputs=inputs))
 
 
-def facts(**changes: Any) -> RunFacts:  # noqa: ANN401 - as above
-    return RunFacts("nightly", FIRST + timedelta(days=9), "run", config=config(**changes))
+def facts(**changes: Any) -> RunRecord:  # noqa: ANN401 - as above
+    return RunRecord("nightly", FIRST + timedelta(days=9), "run", config=config(**changes))
 
 
 def volumes(n_rows: int, *nights: PastNight, **changes: Any) -> list[tuple[int, int, list[str]]]:  # noqa: ANN401 - as above

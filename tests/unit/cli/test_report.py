@@ -17,7 +17,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.report.night import Night
 from rankeval_spark.results import journal
-from rankeval_spark.results.run_record import Failure, RunFacts
+from rankeval_spark.results.run_record import Failure, RunRecord
 from rankeval_spark.statistics.resampling.hashed_random import user_hashes
 from tests.support import nights
 from tests.support.cli import rankeval
@@ -59,7 +59,7 @@ def results(root: str) -> Results[Any]:
 def fail(root: Root, day: date) -> None:
     """Record that a night failed."""
     error = Failure("read", "InputError", "no row in held_out")
-    root.record(journal.RunEvent(RunFacts("nightly", day, f"failed-{day}"), journal.FAILED, error=error))
+    root.record(journal.RunEvent(RunRecord("nightly", day, f"failed-{day}"), journal.FAILED, error=error))
 
 
 def page_of(root: str, out: Path, *options: object) -> str:
@@ -145,7 +145,7 @@ def test_a_page_that_cannot_be_written_leaves_the_one_before_and_no_draft(
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(ConfigError, match=r"report\.html: No space left on device"):
-        app.write_whole("the page of today", out)
+        app.write_atomically("the page of today", out)
     assert out.read_text() == "the page of yesterday"
     assert os.listdir(tmp_path) == ["report.html"]
 
@@ -207,7 +207,7 @@ def test_of_many_users_a_sample_by_hash_is_read_and_its_share_said(
 def test_a_night_whose_users_were_deleted_is_reported_without_them(tmp_path: Path) -> None:
     made = made_at(tmp_path)
     made.publish(FIRST, frames_of(FIRST), run_id="run")
-    facts, versions = RunFacts("nightly", FIRST, "maintain"), Results(made.root).table_versions()
+    facts, versions = RunRecord("nightly", FIRST, "maintain"), Results(made.root).table_versions()
     for status in (journal.MAINTAINING, journal.MAINTAINED):
         made.record(journal.RunEvent(facts, status, n_rows={"user_metrics": 0}, table_versions=versions))
     assert "No rows of single users" in page_of(made.root, tmp_path / "report.html")

@@ -51,7 +51,7 @@ def prepared(
 ) -> PreparedNight:
     config = load_config(workspace.config)
     listener = Signal(stage, over or Event())
-    return prepare_night(on_demand(no_session), NightPlan.of(config, day), progress=listener, after=after)
+    return prepare_night(on_demand(no_session), NightPlan.of(config, day), progress=listener, publishing_first=after)
 
 
 def test_next_date_is_scored_before_the_one_before_it_is_published(tmp_path: Path) -> None:

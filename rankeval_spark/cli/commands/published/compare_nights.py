@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.history.published_runs import PastNight, earlier_nights, published_nights
-from rankeval_spark.apps.published.comparison import ComparisonResult, ComparisonSelection, with_model, with_night
+from rankeval_spark.apps.published.comparison import (
+    ComparisonResult,
+    ComparisonSelection,
+    compare_models,
+    compare_nights,
+)
 from rankeval_spark.cli.commands.published.show_results import ANY_SLICE, COMPARISON_COLUMNS, RowSelection
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, say_note, write_out
@@ -32,22 +37,22 @@ NIGHT_COLUMNS: Final = (
 _ORDER: Final = (C.SLICE, C.SLICE_VALUE, C.MODEL_ID, C.MEASURE, C.K)
 
 
-def compare_command(root: str, against: str, wanted: RowSelection, format_: str) -> None:
+def compare_command(root: str, against: str, selection: RowSelection, format_: str) -> None:
     """Print how a night differs from another one, or its models from one of them."""
     writers = {"csv": tables.to_csv, "json": tables.to_json}
     asked = ComparisonSelection(
-        wanted.models,
-        wanted.labels,
-        wanted.ks,
-        None if ANY_SLICE in wanted.slices else list(wanted.slices) or [C.ALL_USERS],
+        selection.models,
+        selection.labels,
+        selection.ks,
+        None if ANY_SLICE in selection.slices else list(selection.slices) or [C.ALL_USERS],
     )
     spark = session_for(root, "compare")
-    night = _night(spark, root, wanted)
+    night = _night(spark, root, selection)
     before = _other(spark, root, night, against)
     found = (
-        with_model(spark, root, night, against, asked)
+        compare_models(spark, root, night, against, asked)
         if before is None
-        else with_night(spark, root, night, before, asked)
+        else compare_nights(spark, root, night, before, asked)
     )
     _say(found)
     rows = [{**_names(night, before), **row} for row in sorted(found.rows, key=_place)]
@@ -59,10 +64,10 @@ def compare_command(root: str, against: str, wanted: RowSelection, format_: str)
         out.print(_table(rows, night, before, out.width))
 
 
-def _night(spark: SparkSession | None, root: str, wanted: RowSelection) -> PastNight:
+def _night(spark: SparkSession | None, root: str, selection: RowSelection) -> PastNight:
     """Find the night that is meant: of the date, else the newest one."""
-    dates = [parse_date(wanted.date, where="--date")] if wanted.date else []
-    nights = published_nights(spark, root, evaluation=wanted.evaluation, dates=dates, only_newest=True)
+    dates = [parse_date(selection.date, where="--date")] if selection.date else []
+    nights = published_nights(spark, root, evaluation=selection.evaluation, dates=dates, only_newest=True)
     if len(nights) > 1:
         names = ", ".join(night.evaluation for night in nights)
         found = f"several evaluations with results of {nights[0].evaluation_date}"

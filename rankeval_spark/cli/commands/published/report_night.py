@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rankeval_spark.apps.published.report import report_of, require_file, write_whole
+from rankeval_spark.apps.published.report import report_of, require_file, write_atomically
 from rankeval_spark.cli.display.terminal import console
 from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.config import parse_date
@@ -17,6 +17,6 @@ def report_command(root: str, out: Path, day: str | None, evaluation: str | None
     require_extra()
     require_file(out)
     text = report_of(session_for(root, "report"), root, evaluation=evaluation, day=wanted, baseline=baseline)
-    write_whole(text, out)
+    write_atomically(text, out)
     size = out.stat().st_size / 1e6
     console().print(f"wrote {out}, {size:.1f} MB: open it in a browser", markup=False, soft_wrap=True)

@@ -88,7 +88,7 @@ ORDER: Final = (C.EVALUATION, C.EVALUATION_DATE, C.SLICE, C.SLICE_VALUE, C.MEASU
 
 @dataclass(frozen=True)
 class RowSelection:
-    """Which rows of ``metrics`` are wanted; the newest date and everyone where nothing is said."""
+    """Which rows of ``metrics`` are read; the newest date and everyone where nothing is said."""
 
     date: str | None
     evaluation: str | None
@@ -106,13 +106,13 @@ class RowSelection:
     def equal(self) -> dict[str, Any]:
         """Columns that must have one of some values."""
         slices = [] if ANY_SLICE in self.slices else list(self.slices) or [C.ALL_USERS]
-        wanted: dict[str, Sequence[Any]] = {
+        conditions: dict[str, Sequence[Any]] = {
             C.MODEL_ID: self.models,
             C.MEASURE: self.labels,
             C.K: self.ks,
             C.SLICE: slices,
         }
-        return {column: list(values) for column, values in wanted.items() if values}
+        return {column: list(values) for column, values in conditions.items() if values}
 
 
 def _label_of(text: str) -> str:
@@ -136,12 +136,12 @@ def view_of(*, gaps: bool, comparisons: bool) -> View:
     return "gaps" if gaps else "comparisons" if comparisons else "metrics"
 
 
-def show_command(root: str, wanted: RowSelection, format_: str, view: View = "metrics") -> None:
-    """Print the wanted rows, the gaps between the groups that they are of, or comparisons: as a table, CSV or JSON."""
+def show_command(root: str, selection: RowSelection, format_: str, view: View = "metrics") -> None:
+    """Print the selected rows, the gaps between their groups, or comparisons: as a table, CSV or JSON."""
     writers = {"csv": tables.to_csv, "json": tables.to_json}
     columns, read, lay_out = _VIEWS[view]
     results = results_of(session_for(root, "show"), root)
-    rows = read(results, wanted)
+    rows = read(results, selection)
     for text in _notes(results, rows):
         say_note(text)
     if not rows:
@@ -163,18 +163,18 @@ def _notes(results: Results[Any], rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def selected_rows(results: Results[Any], wanted: RowSelection) -> list[Row]:
-    """Read the wanted rows of the wanted date, or of the newest one of each evaluation."""
-    rows = _wanted(results, wanted, schemas.METRICS.name).to_pylist()
-    if any(group_statistics.parts_of(label) for label in wanted.labels):
-        rows += _wanted(results, wanted, schemas.GROUP_METRICS.name).to_pylist()
+def selected_rows(results: Results[Any], selection: RowSelection) -> list[Row]:
+    """Read the selected rows of the date, or of the newest one of each evaluation."""
+    rows = _read_selected(results, selection, schemas.METRICS.name).to_pylist()
+    if any(group_statistics.parts_of(label) for label in selection.labels):
+        rows += _read_selected(results, selection, schemas.GROUP_METRICS.name).to_pylist()
     return in_order([{name: row.get(name) for name in COLUMNS} for row in rows], ORDER)
 
 
-def gap_rows_of(results: Results[Any], wanted: RowSelection) -> list[Row]:
-    """Read how far the groups lie apart that the wanted rows are of."""
-    of_both = replace(wanted, measures=_with_kinds(wanted.measures))
-    read = (_wanted(results, of_both, table) for table in (schemas.METRICS.name, schemas.GROUP_METRICS.name))
+def gap_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
+    """Read how far the groups lie apart that the selected rows are of."""
+    of_both = replace(selection, measures=_with_kinds(selection.measures))
+    read = (_read_selected(results, of_both, table) for table in (schemas.METRICS.name, schemas.GROUP_METRICS.name))
     gaps = gap_rows.to_gaps(*read).select(GAP_COLUMNS).to_pylist()
     return in_order(gaps, [name for name in ORDER if name in GAP_COLUMNS])
 
@@ -185,10 +185,10 @@ def _with_kinds(measures: Sequence[str]) -> list[str]:
     return [*wholes, *(group_statistics.name_of(kind, one) for kind in group_statistics.KINDS for one in wholes)]
 
 
-def comparison_rows_of(results: Results[Any], wanted: RowSelection) -> list[Row]:
-    """Read the comparisons of the wanted models, measures and slices: a row each, next to t the other tests."""
+def comparison_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
+    """Read the comparisons of the selected models, measures and slices: a row each, next to t the other tests."""
     order = (*ORDER[:4], C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K)
-    rows = in_order(_wanted(results, wanted, schemas.COMPARISONS.name).to_pylist(), (*order, "test"))
+    rows = in_order(_read_selected(results, selection, schemas.COMPARISONS.name).to_pylist(), (*order, "test"))
     others: dict[tuple[str, ...], dict[str, float | None]] = {}
     for row in rows:
         if row["test"] != "t":
@@ -207,14 +207,14 @@ def in_order(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
     return sorted(rows, key=lambda row: [(row[name] is not None, row[name]) for name in names])
 
 
-def _wanted(results: Results[Any], wanted: RowSelection, table: str) -> pa.Table:
-    """Read rows of the wanted date; where none is named, of the newest one of each evaluation that the table has."""
-    if wanted.date:
-        day = parse_date(wanted.date, where="--date")
-        return results.arrow(table, date=day, evaluation=wanted.evaluation, **wanted.equal)
+def _read_selected(results: Results[Any], selection: RowSelection, table: str) -> pa.Table:
+    """Read rows of the selected date; where none is named, of the newest one of each evaluation that the table has."""
+    if selection.date:
+        day = parse_date(selection.date, where="--date")
+        return results.arrow(table, date=day, evaluation=selection.evaluation, **selection.equal)
     nights = dict(results.nights(table))  # oldest first: the newest date of an evaluation is the last
-    newest = {name: day for name, day in nights.items() if wanted.evaluation in (None, name)}
-    rows = results.arrow(table, date=sorted(set(newest.values())), evaluation=sorted(newest), **wanted.equal)
+    newest = {name: day for name, day in nights.items() if selection.evaluation in (None, name)}
+    rows = results.arrow(table, date=sorted(set(newest.values())), evaluation=sorted(newest), **selection.equal)
     cells = zip(*(rows[name].to_pylist() for name in (C.EVALUATION, C.EVALUATION_DATE)), strict=True)
     return rows.filter(pa.array([newest[name] == day for name, day in cells], pa.bool_()))
 

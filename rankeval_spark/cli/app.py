@@ -1,4 +1,4 @@
-"""The commands: each reads its arguments, calls the shell and shows what came of it.
+"""The commands are registered here: each reads its arguments and calls its module in ``commands``.
 
 Spark is imported by the commands that need it: ``rankeval measures`` and ``rankeval validate`` answer at once.
 """
@@ -13,7 +13,7 @@ import typer
 
 from rankeval_spark import __version__
 from rankeval_spark.cli.display.terminal import console
-from rankeval_spark.cli.options import (
+from rankeval_spark.cli.shared_options import (
     Config,
     Cutoffs,
     EvaluationName,
@@ -259,9 +259,9 @@ def register(
     schema: Annotated[str | None, typer.Option(help="Schema of the views; the current one by default")] = None,
 ) -> None:
     """Print the SQL that makes views of the results in a catalog; nothing is run."""
-    from rankeval_spark.cli import views  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.commands.published import register_views  # noqa: PLC0415 - pyarrow takes a moment
 
-    views.register_command(results, dialect, schema)
+    register_views.register_command(results, dialect, schema)
 
 
 @_command("rankeval score /data/results --measures RR@20 --date 2026-01-03")
@@ -275,9 +275,9 @@ def score(
     evaluation: EvaluationName = None,
 ) -> None:
     """Score the published lists of past dates with further measures."""
-    from rankeval_spark.cli import scoring  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.cli.commands.published import score_night  # noqa: PLC0415 - imports pyspark
 
-    scoring.score_command(results, measures, date_ or [], evaluation)
+    score_night.score_command(results, measures, date_ or [], evaluation)
 
 
 @_command("rankeval reproduce /data/results --run-id 20260103T041500-1a2b3c4d")

@@ -65,12 +65,12 @@ TALLY_TYPES: Final = dict(
 
 
 @dataclass
-class InputFacts:
+class PartitionTallies:
     """What was seen of the log and the judgements in one partition.
 
     Attributes
     ----------
-    are_wanted : bool
+    is_enabled : bool
         Whether more than rows by kind is looked at.
     counts : RowCounts
         Rows by kind.
@@ -80,14 +80,14 @@ class InputFacts:
         Items that are judged or listed, of some users each: ids, judged rows, and whether each is listed.
     """
 
-    are_wanted: bool = False
+    is_enabled: bool = False
     counts: RowCounts = field(default_factory=RowCounts)
     tallies: dict[str, Tally] = field(default_factory=dict)
     items: list[tuple[pa.Array, pa.Array, pa.Array]] = field(default_factory=list)
 
     def add(self, batch: Batch, judgements: Judgements) -> None:
         """Look at a batch, whose judgements are one per user and item."""
-        if not self.are_wanted:
+        if not self.is_enabled:
             return
         is_listed = np.bincount(batch.log.item, minlength=batch.n_items) > 0
         n_judged = np.bincount(batch.held_out.item, minlength=batch.n_items)

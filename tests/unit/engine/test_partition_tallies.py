@@ -8,8 +8,8 @@ import pytest
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.batch import to_batch
-from rankeval_spark.engine.checks import input_facts
-from rankeval_spark.engine.checks.input_facts import InputFacts, Tally, completed
+from rankeval_spark.engine.checks import partition_tallies
+from rankeval_spark.engine.checks.partition_tallies import PartitionTallies, Tally, completed
 from rankeval_spark.engine.ranking.judgements import to_judgements
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.list_(pa.field("element", pa.int32()))), ("c", pa.binary())])
@@ -30,9 +30,9 @@ INPUTS = [
 ]
 
 
-def seen(*parts: list[tuple[int, str, str, float]]) -> InputFacts:
+def seen(*parts: list[tuple[int, str, str, float]]) -> PartitionTallies:
     """Let rows of kind, user, item and score or gain pass, some users at a time."""
-    facts = InputFacts(are_wanted=True)
+    facts = PartitionTallies(is_enabled=True)
     for part in parts:
         kinds, users, items, scores = zip(*part, strict=True)
         columns = {row_kinds.KIND: pa.array(kinds, pa.int8()), C.USER_ID: users, C.ITEM_ID: items, C.SCORE: scores}
@@ -43,15 +43,15 @@ def seen(*parts: list[tuple[int, str, str, float]]) -> InputFacts:
 
 
 def test_rows_are_counted_by_kind_over_partitions() -> None:
-    cells = [seen(part).to_row().to_pylist()[0][input_facts.ROWS_BY_KIND] for part in INPUTS]
-    counts = input_facts.counts_of(cells)
+    cells = [seen(part).to_row().to_pylist()[0][partition_tallies.ROWS_BY_KIND] for part in INPUTS]
+    counts = partition_tallies.counts_of(cells)
     assert [int(counts.by_kind[kind]) for kind in (row_kinds.LOG, row_kinds.HELD_OUT, UNUSABLE)] == [3, 4, 1]
     assert counts.has_unusable(row_kinds.LOG)
     assert not counts.has_unusable(row_kinds.HELD_OUT)
 
 
 def test_items_say_how_they_are_used() -> None:
-    found = seen(*INPUTS).to_row().to_pylist()[0][input_facts.USED_ITEMS]
+    found = seen(*INPUTS).to_row().to_pylist()[0][partition_tallies.USED_ITEMS]
     assert sorted(tuple(item.values()) for item in found) == [
         ("a", 0, True),
         ("a", 2, False),
@@ -64,8 +64,8 @@ def test_items_say_how_they_are_used() -> None:
 @pytest.mark.parametrize("n_partitions", [1, 2])
 def test_judgements_are_counted_with_their_keys_however_they_are_parted(n_partitions: int) -> None:
     partitions = [INPUTS] if n_partitions == 1 else [[part] for part in INPUTS]
-    cells = [seen(*parts).to_row().to_pylist()[0][input_facts.TALLIES] for parts in partitions]
-    found = input_facts.tallies_of([tuple(one.values()) for one in cell] for cell in cells)
+    cells = [seen(*parts).to_row().to_pylist()[0][partition_tallies.TALLIES] for parts in partitions]
+    found = partition_tallies.tallies_of([tuple(one.values()) for one in cell] for cell in cells)
     assert found == {
         "duplicates": Tally("duplicates", 1, 4, "u", "u"),
         "zero_relevant": Tally("zero_relevant", 2, 3, "v", "x"),
@@ -76,13 +76,13 @@ def test_judgements_are_counted_with_their_keys_however_they_are_parted(n_partit
 
 
 def test_a_partition_without_rows_has_a_row_of_nothing() -> None:
-    row = InputFacts(are_wanted=True).to_row().to_pylist()[0]
-    assert (row[input_facts.USED_ITEMS], row[input_facts.TALLIES]) == ([], [])
-    assert not input_facts.counts_of([row[input_facts.ROWS_BY_KIND]]).by_kind.any()
+    row = PartitionTallies(is_enabled=True).to_row().to_pylist()[0]
+    assert (row[partition_tallies.USED_ITEMS], row[partition_tallies.TALLIES]) == ([], [])
+    assert not partition_tallies.counts_of([row[partition_tallies.ROWS_BY_KIND]]).by_kind.any()
 
 
 def test_the_row_of_a_partition_without_rows_gets_the_types_of_the_others() -> None:
-    full, empty = (InputFacts(are_wanted=True), seen(INPUTS[0]))
+    full, empty = (PartitionTallies(is_enabled=True), seen(INPUTS[0]))
     schema = empty.to_row().schema
     assert pa.Table.from_batches(completed([full.to_row()], schema=schema)).num_rows == 1
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from typing_extensions import TypeVar
 
 from rankeval_spark.config.gap_tests import gap_test_request
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.report import notebook
 
@@ -98,7 +98,7 @@ class Evaluation(ABC, Generic[Frame]):
         Raises
         ------
         ConfigError
-            If neither ``baseline=`` nor ``pairs="all"`` was given.
+            If neither ``baseline=`` nor ``pairs="all"`` was given, or the baseline is none of the models.
         """
 
     @property
@@ -246,3 +246,17 @@ def no_comparisons() -> ConfigError:
     """Say that no comparison was requested."""
     fix = "call evaluate(..., baseline='popular')"
     return ConfigError(Fault("evaluate(baseline=)", "none", "the model that others are compared with", fix))
+
+
+def refuse_unknown_baseline(request: Request, models: Sequence[str]) -> None:
+    """Refuse a baseline that the log does not name; one that ``models=`` names may have no list.
+
+    Parameters
+    ----------
+    models : sequence of str
+        Names of the models; an empty log names none, and refuses none.
+    """
+    baseline = None if request.comparisons is None else request.comparisons.baseline
+    if request.models is None and models and baseline is not None and baseline not in models:
+        expected = f"one of: {', '.join(models)}"
+        raise ConfigError(Fault("evaluate(baseline=)", repr(baseline), expected, nearest(baseline, models)))

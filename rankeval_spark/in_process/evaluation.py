@@ -14,7 +14,7 @@ from typing_extensions import override
 from rankeval_spark import columns as C
 from rankeval_spark.config.sections.check_thresholds import Checks
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.evaluation import Evaluation, no_comparisons
+from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
 from rankeval_spark.in_process.checks.input_checks import to_checks
 from rankeval_spark.in_process.exposure.all_lists import to_exposures
 from rankeval_spark.in_process.result_tables import gap_tests, model_agreement, scored_rows
@@ -99,6 +99,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     def comparisons(self) -> pa.Table:
         if self.request.comparisons is None or not self.request.measures.columns:
             raise no_comparisons()
+        refuse_unknown_baseline(self.request, self.usable.models)
         rows = to_comparisons(self.usable, self._users, self.request.comparisons)
         return in_order_of(rows, (C.BASELINE_MODEL_ID, *METRICS_KEY, "test"))
 

@@ -181,3 +181,25 @@ def test_ranks_contradict_whole_scores_that_differ_beyond_a_double() -> None:
     frame = frame.append_column("score", pa.array([2**53, 2**53 + 1]))
     checks = by(where(evaluated(frame, held_out()).checks, input="recommendations"), "check", value="count")
     assert checks["score_rank_disagree"] == 1
+
+
+# ---- a baseline that is no model -----------------------------------------------------------------------------------
+
+
+def of_two_models() -> pa.Table:
+    return table("model_id user_id item_id rank", ("als", "u", "a", 1), ("popular", "u", "b", 1))
+
+
+def test_a_baseline_that_the_log_does_not_name_is_refused_with_the_nearest_model() -> None:
+    result = evaluated(of_two_models(), held_out(), baseline="popullar")
+    assert result.metrics.num_rows
+    said = r"evaluate\(baseline=\): found 'popullar'; expected one of: als, popular; did you mean 'popular'\?"
+    with pytest.raises(ConfigError, match=said):
+        _ = result.comparisons
+    with pytest.raises(ConfigError, match=said):
+        result.plot.forest()
+
+
+def test_a_baseline_without_lists_that_models_names_is_compared() -> None:
+    result = evaluated(of_two_models(), held_out(), models=["als", "absent"], baseline="absent", population="run")
+    assert {row["reason"] for row in dicts(result.comparisons)} <= {"no_common_users"}

@@ -24,7 +24,7 @@ from rankeval_spark.apps.inputs import (
 from rankeval_spark.apps.notebook.gap_tests import gap_tests
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import Fault, InputError, kind_of
-from rankeval_spark.evaluation import Evaluation, no_comparisons
+from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
 from rankeval_spark.inputs.input_columns import read_given
 from rankeval_spark.inputs.spark import Source, Sources, from_frame
 from rankeval_spark.spark import plans
@@ -118,6 +118,8 @@ class SparkEvaluation(Evaluation[DataFrame]):
         found = plans.to_comparisons(self.inputs, request=self.request) if alone else self._frames.comparisons
         if found is None:
             raise no_comparisons()
+        names = self.inputs.model_names if self.inputs.has_model_id else (C.ONE_MODEL,)
+        refuse_unknown_baseline(self.request, names)
         return found
 
     @property

@@ -172,6 +172,13 @@ def test_frames_without_rows_give_results_without_a_crash(
 # ---- what it refuses ---------------------------------------------------------------------------------------------
 
 
+def test_a_baseline_that_the_log_does_not_name_is_refused_with_the_nearest_model(spark: SparkSession) -> None:
+    log = table(spark, "model_id user_id item_id score", ("als", "u", "a", 0.5), ("popular", "u", "a", 0.5))
+    result = evaluate(log, table(spark, "user_id item_id", ("u", "a")), measures=["P@1"], baseline="popullar")
+    with pytest.raises(ConfigError, match=r"expected one of: als, popular; did you mean 'popular'\?"):
+        _ = result.comparisons
+
+
 def test_a_policy_of_error_fails_the_job_that_meets_its_case(spark: SparkSession) -> None:
     log = table(spark, "user_id item_id score", ("u", "a", 0.5), ("u", "a", 0.5), ("u", "b", 0.5))
     with no_spark_jobs(spark):

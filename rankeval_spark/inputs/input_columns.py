@@ -108,6 +108,15 @@ def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = 
     return Fault(where, found, f"one of {', '.join(known) or '(the table has no columns)'}", nearest(name, known))
 
 
+def filter_faults(names: Sequence[str], known: Sequence[str], where: str) -> list[Fault]:
+    """Find columns of the filters of an input that its table does not have."""
+    return [
+        column_fault(f"{where}.filters[{index}].column", name, known)
+        for index, name in enumerate(names)
+        if name not in known
+    ]
+
+
 def type_fault(where: str, field: Field, name: str, found: str, fix: str = "") -> Fault:
     """Build the fault of a column whose type cannot be cast."""
     expected = _EXPECTED.get(field.name, f"a type that can be read as {field.type}")

@@ -98,16 +98,23 @@ class Results(PublishedResults[Frame]):
         -------
         Frame
             ``evaluation_date, model_id, slice, slice_value, value, ci_low, ci_high, n_users, is_small, run_id``.
+
+        Raises
+        ------
+        ConfigError
+            There is no such evaluation or measure, or no night has such a model.
         """
         night = choices.choose_night(self.nights(), evaluation)
         label, k = choices.choose_measure(measure, self._computed([(C.EVALUATION, "=", night.evaluation)]))
         wanted = {C.SLICE: C.ALL_USERS, **equal, C.MEASURE: label, C.K: k}
+        if C.MODEL_ID in equal:
+            choices.require_models(equal[C.MODEL_ID], self._models_with(label, k, night.evaluation))
         rows = self._frame(schemas.METRICS.name, None, night.evaluation, wanted)
         order = [(name, "asc") for name in (C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE)]
         return self._reader.ordered(rows, columns=choices.HISTORY, order=order)
 
     def worst_users(
-        self, measure: str, *, model: str, n: int = 20, date: Day | None = None, evaluation: str | None = None
+        self, measure: str, *, model_id: str, n: int = 20, date: Day | None = None, evaluation: str | None = None
     ) -> Frame:
         """Users with the lowest values of a model on one night; among equal ones, those with more relevant items first.
 
@@ -115,8 +122,8 @@ class Results(PublishedResults[Frame]):
         ----------
         measure : str
             With its cutoff, such as ``"nDCG@10"``; it must have values of single users.
-        model : str
-            ``model_id`` of the model.
+        model_id : str
+            Name of the model.
         n : int
             Most users that are returned; users without a value are none of them.
 
@@ -139,12 +146,12 @@ class Results(PublishedResults[Frame]):
         ``evaluate(...).ranked_items``.
         """
         choices.require_positive(n)
-        side = self._side(measure, model, self._choose_night(date, evaluation))
+        side = self._side(measure, model_id, self._choose_night(date, evaluation))
         with_value = self._reader.with_value(self._users(side))
         return self._reader.ordered(with_value, columns=choices.USERS, order=side.worst_first, n=n)
 
     def user_differences(
-        self, measure: str, *, model: str, against: Day, date: Day | None = None, evaluation: str | None = None
+        self, measure: str, *, model_id: str, against: Day, date: Day | None = None, evaluation: str | None = None
     ) -> Frame:
         """How a model serves each user on one night, against another night or another model; greatest loss first.
 
@@ -152,8 +159,8 @@ class Results(PublishedResults[Frame]):
         ----------
         measure : str
             With its cutoff, such as ``"nDCG@10"``; it must have values of single users.
-        model : str
-            ``model_id`` of the model.
+        model_id : str
+            Name of the model.
         against : str or date
             ``"previous"`` for the same model on the night before, a date for it on that night, or another model of the
             same night: as in ``rankeval compare``.
@@ -178,10 +185,10 @@ class Results(PublishedResults[Frame]):
         ``docs/queries/items-of-the-worst-users.sql`` joins, and for frames in ``evaluate(...).ranked_items``.
         """
         night = self._choose_night(date, evaluation)
-        side = self._side(measure, model, night)
+        side = self._side(measure, model_id, night)
         earlier = choices.earlier_night(self.nights(), night, against)
         is_model = earlier is None
-        other = self._side(measure, str(against) if is_model else model, earlier or night)
+        other = self._side(measure, str(against) if is_model else model_id, earlier or night)
         paired = self._reader.paired(self._users(side), self._users(other))
         return self._reader.ordered(paired, columns=choices.PAIRED, order=side.losses_first)
 
@@ -225,11 +232,17 @@ class Results(PublishedResults[Frame]):
         """Choose a night; the newest one that has means where no date is given."""
         return choices.choose_night(self.nights(), evaluation, None if date is None else as_day(date))
 
-    def _side(self, measure: str, model: str, night: ChosenNight) -> UserSide:
+    def _side(self, measure: str, model_id: str, night: ChosenNight) -> UserSide:
         """Choose the values of users under one model on one night."""
         rows = self.arrow(schemas.METRICS.name, **night.named, columns=[C.MODEL_ID, C.RUN_ID])
         computed, models = self._computed_by(rows, night), rows[C.MODEL_ID].to_pylist()
-        return choices.user_side(measure, model, night, computed=computed, models=models)
+        return choices.user_side(measure, model_id, night, computed=computed, models=models)
+
+    def _models_with(self, label: str, k: int, evaluation: str) -> list[str]:
+        """List the models that have a mean of all users on some night."""
+        of_all: dict[str, Values] = {C.SLICE: C.ALL_USERS, C.MEASURE: label, C.K: k}
+        rows = self._scan(self._small, schemas.METRICS.name, None, evaluation, of_all)
+        return list(self._small.arrow(rows, [C.MODEL_ID])[C.MODEL_ID].to_pylist())
 
     def _computed_by(self, rows: pa.Table, night: ChosenNight) -> list[Requested]:
         """List what the run computed that wrote the rows of a night."""

@@ -16,6 +16,7 @@ from rankeval_spark.report.defaults import is_lower_better, named
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rankeval_spark.results.published_results import Values
     from rankeval_spark.results.reading.table_readers import Order, Requested
     from rankeval_spark.results.storage.row_filters import Filters
 
@@ -68,7 +69,7 @@ class UserSide:
     """
 
     night: ChosenNight
-    model: str
+    model_id: str
     k: int
     column: str
     is_lower_better: bool
@@ -76,7 +77,7 @@ class UserSide:
     @property
     def equal(self) -> dict[str, Any]:
         """Columns of ``user_metrics`` and the values that they must have."""
-        return {C.MODEL_ID: self.model, C.K: self.k}
+        return {C.MODEL_ID: self.model_id, C.K: self.k}
 
     @property
     def worst_first(self) -> Order:
@@ -140,7 +141,7 @@ def choose_measure(measure: str, computed: Iterable[Requested]) -> tuple[str, in
 
 
 def user_side(
-    measure: str, model: str, night: ChosenNight, *, computed: Collection[Requested], models: Collection[str]
+    measure: str, model_id: str, night: ChosenNight, *, computed: Collection[Requested], models: Collection[str]
 ) -> UserSide:
     """Choose the values of users under a model.
 
@@ -149,12 +150,18 @@ def user_side(
     ConfigError
         The night has no such model, or no such measure with values of users.
     """
-    known = sorted(set(models))
-    if model not in known:
-        raise ConfigError(Fault("model", repr(model), f"one of: {', '.join(known)}", nearest(model, known)))
+    require_models(model_id, models)
     of_users = {(one.measure, one.k): one.column for one in computed if one.column is not None}
     label, k = named(measure, list(of_users))
-    return UserSide(night, model, k, of_users[label, k], is_lower_better(label))
+    return UserSide(night, model_id, k, of_users[label, k], is_lower_better(label))
+
+
+def require_models(given: Values, models: Collection[str]) -> None:
+    """Refuse the name of a model that has no row."""
+    known = sorted(set(models))
+    for name in [given] if isinstance(given, str) or not isinstance(given, Collection) else given:
+        if name not in known:
+            raise ConfigError(Fault(C.MODEL_ID, repr(name), f"one of: {', '.join(known)}", nearest(str(name), known)))
 
 
 def of_run(computed: Mapping[Requested, Collection[str]], run_ids: Collection[str]) -> list[Requested]:

@@ -79,10 +79,10 @@ RESULTS: Final = {
     "runs": ("date", "evaluation"),
     "scan": ("table", "date", "evaluation", "equal"),
     "table_versions": (),
-    "user_differences": ("measure", "model", "against", "date", "evaluation"),
+    "user_differences": ("measure", "model_id", "against", "date", "evaluation"),
     "user_metrics": ("date", "evaluation", "equal"),
     "user_values": ("date", "evaluation", "equal"),
-    "worst_users": ("measure", "model", "n", "date", "evaluation"),
+    "worst_users": ("measure", "model_id", "n", "date", "evaluation"),
 }
 """Settings that the numbers or the plan hang on; others may come and go with what measures fastest."""
 

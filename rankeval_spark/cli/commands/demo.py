@@ -144,12 +144,18 @@ def _print_next(root: str, day: str, seconds: float) -> None:
     names = ", ".join(schema.name for schema in (schemas.RUNS, *schemas.PUBLISHED))
     out.print(f"tables in {root}: {names} ({seconds:.0f} s)", markup=False)
     out.print("try next:")
+    for command in next_commands(root, day):
+        out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)
+
+
+def next_commands(root: str, day: str) -> tuple[str, ...]:
+    """Write the commands that a user may try on the published tables of the demo."""
     folder = shlex.quote(root)
-    for command in (
+    return (
         f"rankeval show {folder} --comparisons --slice activity --measure nDCG --k 10",
         f"rankeval compare {folder} --against previous --measures nDCG --k 10",
         f"rankeval report {folder} --out report.html --date {day}",
         f"rankeval score {folder} --measures \"nDCG(dcg='jk2')@10\" --date {day}",
-        f"rankeval run conf/demo.yaml --date {day} --set cutoffs=[3,7] --dry-run",
-    ):
-        out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)
+        # The rules of conf/demo.yaml need cutoff 10.
+        f"rankeval run conf/demo.yaml --date {day} --set cutoffs=[5,10] --dry-run",
+    )

@@ -25,14 +25,17 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
     least_cost(config).require_at_most(config.results.most_rows)
     facts = _facts(path, config)
     inputs: Sequence[InputSize] = ()
+    faults: Sequence[Fault] = ()
     for date_ in days:  # one or none
         inputs = _inputs(config, date_)
+        faults = _input_faults(config, date_, inputs)
         facts |= _night(config, date_, inputs)
     if is_json:
         write_out(json.dumps(facts, indent=2) + "\n")
     elif not is_quiet():
-        _show(facts, str(least_cost(config)), inputs)
-    _refuse_missing(inputs)
+        _show(facts, str(least_cost(config)), inputs, has_faults=bool(faults))
+    if faults:
+        raise InputError(*faults)
 
 
 def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
@@ -69,19 +72,22 @@ def _night(config: EvaluationConfig, day: date, inputs: Sequence[InputSize]) -> 
     }
 
 
-def _refuse_missing(inputs: Sequence[InputSize]) -> None:
-    faults = [
+def _input_faults(config: EvaluationConfig, day: date, inputs: Sequence[InputSize]) -> list[Fault]:
+    """Find inputs that are not there, and columns that the opened ones do not have."""
+    from rankeval_spark.inputs.arrow.file_inputs import column_faults  # noqa: PLC0415 - pyarrow takes a moment
+
+    missing = [
         Fault(f"inputs.{one.name}", f"no such path at {one.location}", "a folder or file", "correct path, or the date")
         for one in inputs
         if one.is_missing
     ]
-    if faults:
-        raise InputError(*faults)
+    return [*missing, *column_faults(config, day)]
 
 
-def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> None:
+def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize], *, has_faults: bool) -> None:
     shown = ", ".join(f"{name}: {facts[f'n_{name}']}" for name in ("measures", "cutoffs", "slices"))
-    say_done(f"{facts['config']}: valid; evaluation {facts['evaluation']}; {shown}")
+    verdict = "" if has_faults else "valid; "
+    say_done(f"{facts['config']}: {verdict}evaluation {facts['evaluation']}; {shown}")
     say_done(f"cost: {cost}; a run counts first, and ends above {facts['most_rows']:,}")
     if not inputs:
         return
@@ -90,7 +96,7 @@ def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> N
         remark = one.remark or ("no file may hold rows of this date" if one.n_files == 0 else None)
         if remark and not one.is_missing:
             say_done(f"inputs.{one.name}: {remark}")
-    if not any(one.is_missing for one in inputs):
+    if not has_faults:
         why = facts["why_spark"]
         say_done("would run in this process, without Spark" if why is None else f"would run on Spark: {why}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,13 @@ from rankeval_spark.inputs.arrow.input_tables import CheckedTables, Source, Tabl
 from rankeval_spark.inputs.arrow.memory_limit import BYTES_A_ROW, physical_bytes
 from rankeval_spark.inputs.arrow.reading import source_of
 from rankeval_spark.inputs.arrow.texts import to_text
-from rankeval_spark.inputs.input_columns import check_id_types, input_schemas, missing_faults, refuse_missing
+from rankeval_spark.inputs.input_columns import (
+    check_id_types,
+    filter_faults,
+    input_schemas,
+    missing_faults,
+    refuse_missing,
+)
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -143,6 +150,14 @@ class FileInput:
         ranks_from = self.config.ranks_from if isinstance(self.config, RecommendationsInput) else 1
         return read_cells(column, field, where=self.name, id_fix="", ranks_from=ranks_from)
 
+    def column_faults(self) -> list[Fault]:
+        """Find columns that the config names and the table does not have, with the words of a run."""
+        where, known = f"inputs.{self.name}", self.table.schema.names
+        return [
+            *missing_faults(known, self._names, self.config.columns, where),
+            *filter_faults([each.column for each in self.config.filters], known, where),
+        ]
+
     @property
     def _names(self) -> dict[str, str]:
         """Name in the table of each canonical column."""
@@ -175,6 +190,17 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
     if n_bytes > physical_bytes() * MOST_MEMORY:
         raise ForSparkError(_ALL, f"{sum(n_rows):,} rows, which are many for one process")
     return tuple(found)
+
+
+def column_faults(config: EvaluationConfig, date: dt.date) -> list[Fault]:
+    """Find columns that the config names and its tables do not have, in the tables that this process opens."""
+    by_name = input_schemas(config.segment_names(), numbers=config.bands)
+    faults: list[Fault] = []
+    for name, given in config.inputs:
+        if given is not None:
+            with suppress(ForSparkError):  # what only Spark opens, a run reports
+                faults += FileInput(name, given, files.open_files(given, date), by_name[name], None).column_faults()
+    return faults
 
 
 def _refuse_what_spark_refuses(inputs: Sequence[FileInput], request: Request) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankeval_spark.config.sections.inputs import ItemsInput, RecommendationsInput
-from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
-from rankeval_spark.inputs.input_columns import check_id_types, column_fault, input_schemas
+from rankeval_spark.errors import ConfigError, FaultsError, InputError
+from rankeval_spark.inputs.input_columns import check_id_types, filter_faults, input_schemas
 from rankeval_spark.inputs.spark import filters, parquet_files
 from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
 from rankeval_spark.inputs.spark.opening import CORRUPT, open_table
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.config.evaluation_config import EvaluationConfig
-    from rankeval_spark.config.sections.inputs import Filter, InputConfig
-    from rankeval_spark.inputs.spark.opening import Table
+    from rankeval_spark.config.sections.inputs import InputConfig
     from rankeval_spark.schemas import Schema
 
 
@@ -65,7 +64,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     """
     table = open_table(spark, name, config, date)
     where = f"inputs.{name}"
-    faults = _filter_column_faults(config.filters, table, where)
+    faults = filter_faults([each.column for each in config.filters], table.columns, where)
     try:
         reading = Reading(
             where,
@@ -117,14 +116,6 @@ def from_frame(name: str, frame: DataFrame, schema: Schema, *, ranks_from: int =
     canonical = canonical_columns(frame.schema, schema, Reading(name, ranks_from=ranks_from))
     frame_ = frame.select(*canonical.columns)
     return Source(name, frame_, frame, name, "frame", None, canonical.given, canonical.id_types)
-
-
-def _filter_column_faults(given: Sequence[Filter], table: Table, where: str) -> list[Fault]:
-    return [
-        column_fault(f"{where}.filters[{index}].column", each.column, table.columns)
-        for index, each in enumerate(given)
-        if each.column not in table.columns
-    ]
 
 
 def _merged(errors: Sequence[FaultsError]) -> FaultsError:

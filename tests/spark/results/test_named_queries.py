@@ -21,9 +21,9 @@ QUERIES: dict[str, Callable[[Results[Any]], Any]] = {
     "latest": lambda results: results.latest(slice="all"),
     "leaderboard": lambda results: results.leaderboard(date=FIRST),
     "history": lambda results: results.history("RR@2"),
-    "worst_users": lambda results: results.worst_users("RR@2", model="als", n=3, date=FIRST),
-    "against_a_model": lambda results: results.user_differences("RR@2", model="als", against="pop", date=FIRST),
-    "against_a_night": lambda results: results.user_differences("RR@2", model="als", against="previous"),
+    "worst_users": lambda results: results.worst_users("RR@2", model_id="als", n=3, date=FIRST),
+    "against_a_model": lambda results: results.user_differences("RR@2", model_id="als", against="pop", date=FIRST),
+    "against_a_night": lambda results: results.user_differences("RR@2", model_id="als", against="previous"),
 }
 
 

@@ -150,6 +150,35 @@ def test_validate_of_a_date_refuses_an_input_that_is_not_there(tmp_path: Path) -
     assert rankeval("validate", made.config).code == 0
 
 
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"slices": ["contry"]}, r"inputs.segments: found no column 'contry'; .*; did you mean 'country'\?"),
+        (
+            {"inputs__recommendations__columns": {"score": "scroe"}},
+            r"inputs.recommendations.columns.score: found no column 'scroe' \(for score\); .*did you mean 'score'\?",
+        ),
+        (
+            {"inputs__recommendations__filters": [{"column": "dya", "op": "=", "value": 1}]},
+            r"inputs.recommendations.filters\[0\].column: found no column 'dya'; expected one of day, .*",
+        ),
+    ],
+)
+def test_validate_of_a_date_refuses_columns_that_are_not_there(
+    tmp_path: Path, changes: dict[str, Any], found: str
+) -> None:
+    made = nights.workspace(tmp_path / "workspace")
+    made.change(**changes)
+
+    done = rankeval("validate", made.config, "--date", FIRST)
+
+    assert done.code == 4
+    assert re.search(found, done.message)
+    assert "valid;" not in done.out
+    assert "would run" not in done.out
+    assert rankeval("validate", made.config).code == 0
+
+
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-7]m")
 
 

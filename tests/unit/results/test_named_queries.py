@@ -73,7 +73,7 @@ def test_a_history_goes_over_all_nights_oldest_first(results: Results[pa.Table])
 
 
 def test_the_worst_users_are_those_with_the_least_and_then_with_most_to_find(results: Results[pa.Table]) -> None:
-    worst = results.worst_users("RR@2", model="als", n=3, date=FIRST).to_pylist()
+    worst = results.worst_users("RR@2", model_id="als", n=3, date=FIRST).to_pylist()
     assert [(row["user_id"], row["value"], row["n_relevant"]) for row in worst] == [
         ("eve", 0.0, 2),
         ("bob", 0.0, 1),
@@ -84,14 +84,14 @@ def test_the_worst_users_are_those_with_the_least_and_then_with_most_to_find(res
 
 def test_of_an_error_the_greatest_is_the_worst(results: Results[pa.Table]) -> None:
     """Only ann, bob and eve have a judged item in their list; others have no value and are left out."""
-    worst = results.worst_users("RMSE", model="als", date=FIRST).to_pylist()
+    worst = results.worst_users("RMSE", model_id="als", date=FIRST).to_pylist()
     # Scores are 10, 9, 8. ann: a 10 of 3, c 8 of 1; bob: d 8 of 2; eve: none of b, e.
     assert {row["user_id"]: row["value"] for row in worst} == {"ann": 7.0, "bob": 6.0}
     assert [row["user_id"] for row in worst] == ["ann", "bob"]
 
 
 def test_a_model_is_held_against_another_user_by_user(results: Results[pa.Table]) -> None:
-    rows = results.user_differences("RR@2", model="als", against="pop", date=FIRST).to_pylist()
+    rows = results.user_differences("RR@2", model_id="als", against="pop", date=FIRST).to_pylist()
     by_user = {row["user_id"]: (row["value"], row["other_value"], row["delta"]) for row in rows}
     assert by_user == {
         "ann": (1.0, 1 / 2, 1 / 2),
@@ -105,7 +105,7 @@ def test_a_model_is_held_against_another_user_by_user(results: Results[pa.Table]
 
 @pytest.mark.parametrize("against", ["previous", "2026-01-01", FIRST])
 def test_a_night_is_held_against_an_earlier_one_user_by_user(results: Results[pa.Table], against: date | str) -> None:
-    rows = results.user_differences("RR@2", model="als", against=against).to_pylist()
+    rows = results.user_differences("RR@2", model_id="als", against=against).to_pylist()
     found = {row["user_id"]: (row["value"], row["other_value"], row["delta"]) for row in rows}
     assert found["ann"] == (1 / 2, 1.0, -1 / 2)
     assert found["bob"] == (1.0, 0.0, 1.0)
@@ -120,10 +120,15 @@ def test_a_night_is_held_against_an_earlier_one_user_by_user(results: Results[pa
         (lambda r: r.leaderboard(date="2026-02-01"), "date: found 2026-02-01; expected a night of nightly: 2026-01-01"),
         (lambda r: r.latest(evaluation="nightyl"), "evaluation: found 'nightyl'; expected one of: nightly"),
         (lambda r: r.history("MRR@3"), "measure: found 'MRR@3'; expected one of: RR@1, RR@2"),
-        (lambda r: r.worst_users("RR@2", model="asl"), "model: found 'asl'; expected one of: als, pop"),
-        (lambda r: r.worst_users("Personalization@2", model="als"), "expected one of: RR@1, RR@2, RMSE"),
-        (lambda r: r.worst_users("RR@2", model="als", n=0), "n: found 0; expected 1 or more"),
-        (lambda r: r.user_differences("RR@2", model="als", against="knn"), "model: found 'knn'; expected one of:"),
+        (lambda r: r.history("RR@2", model_id="asl"), "model_id: found 'asl'; expected one of: als, pop"),
+        (lambda r: r.history("RR@2", model_id=["als", "knn"]), "model_id: found 'knn'; expected one of: als, pop"),
+        (lambda r: r.worst_users("RR@2", model_id="asl"), "model_id: found 'asl'; expected one of: als, pop"),
+        (lambda r: r.worst_users("Personalization@2", model_id="als"), "expected one of: RR@1, RR@2, RMSE"),
+        (lambda r: r.worst_users("RR@2", model_id="als", n=0), "n: found 0; expected 1 or more"),
+        (
+            lambda r: r.user_differences("RR@2", model_id="als", against="knn"),
+            "model_id: found 'knn'; expected one of:",
+        ),
     ],
 )
 def test_what_is_not_there_is_named(results: Results[pa.Table], asked: Any, found: str) -> None:  # noqa: ANN401 - a call of a method
@@ -134,7 +139,7 @@ def test_what_is_not_there_is_named(results: Results[pa.Table], asked: Any, foun
 
 def test_the_first_night_has_none_before_it(results: Results[pa.Table]) -> None:
     with pytest.raises(InputError, match="no night of nightly before 2026-01-01"):
-        results.user_differences("RR@2", model="als", against="previous", date=FIRST)
+        results.user_differences("RR@2", model_id="als", against="previous", date=FIRST)
 
 
 def test_of_several_evaluations_one_must_be_named(tmp_path: Path) -> None:
@@ -158,7 +163,7 @@ def test_a_night_that_ran_again_with_other_measures_has_those_alone(tmp_path: Pa
     results = Results(root.root)
     assert results.leaderboard().column_names == ["model_id", "n_users", "P@1", "P@2"]
     with pytest.raises(ConfigError, match="found 'RR@2'"):
-        results.worst_users("RR@2", model="als")
+        results.worst_users("RR@2", model_id="als")
 
 
 def test_pandas_polars_and_duckdb_take_the_tables_as_they_are(results: Results[pa.Table]) -> None:

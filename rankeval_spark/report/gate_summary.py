@@ -136,7 +136,8 @@ def _highlights(night: Night) -> list[Sentence]:
         if whole_row is None or whole_row["delta"] is None:
             continue
         tone = TONES.get(whole_row["outcome"], "open")
-        numbers = f"{whole_row['text']} ({whole_row['interval']}), adjusted p {whole_row['p']}"
+        tested = f"{'not tested: ' if whole_row['outcome'] == 'not tested' else 'adjusted p '}{whole_row['p']}"
+        numbers = f"{whole_row['text']} ({whole_row['interval']}), {tested}"
         text = f"{model} against {night.baseline}, {name}: {numbers}."
         found.append(Sentence(text, tone, whole_row["outcome"]))
     return found

@@ -182,7 +182,7 @@ def test_a_scan_reads_what_is_asked_of_it(root: Root) -> None:
     [
         ("s3://bucket/results", "which only Spark can read"),
         ("/data/results[1]", "which only Spark can read"),
-        ("/no/such/folder", "no table runs"),
+        ("/no/such/folder", "'/no/such/folder' (no such folder)"),
         (None, "Results(root=): found none"),
     ],
 )

@@ -156,7 +156,7 @@ _OF_NIGHTS: Final = 20
 _VERDICTS: Final = {
     "better": "[bold green]better[/bold green]",
     "worse": "[bold red]worse[/bold red]",
-    "undecided": "not distinguishable",
+    "undecided": "undecided",
 }
 
 

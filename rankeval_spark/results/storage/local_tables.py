@@ -278,7 +278,8 @@ def _readable(storage: LocalStorage, table: str, version: int | None) -> deltala
     try:
         return _opened(storage, table, version)
     except TableNotFoundError as error:
-        raise _unreadable(storage, f"no table {table}", "") from error
+        found = f"no table {table}" if Path(storage.root).is_dir() else "no such folder"
+        raise _unreadable(storage, found, "") from error
     except DeltaError as error:
         at = "" if version is None else f" at version {version}"
         found = f"table {table}{at}: {first_line(str(error))}"

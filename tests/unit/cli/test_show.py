@@ -188,4 +188,6 @@ def test_every_evaluation_is_shown_on_its_own_newest_date(published: Workspace) 
 def test_a_root_without_results_says_so(tmp_path: Path) -> None:
     refused = rankeval("show", tmp_path)
     assert (refused.code, "no table runs" in refused.message) == (2, True)
+    absent = rankeval("show", tmp_path / "absent")
+    assert (absent.code, "absent' (no such folder)" in absent.message) == (2, True)
     refused.assert_readable()

@@ -72,7 +72,7 @@ def test_verdict_interval_and_p_of_a_comparison_are_never_cut_off(
     assert max(map(len, text.splitlines())) <= width + 1
     assert "…" not in text
     assert text.count("+0.0583 [+0.0460, +0.0706]") == 3
-    for said in ("better", "not distinguishable", "not tested: few users", "1.2e-30"):
+    for said in ("better", "undecided", "not tested: few users", "1.2e-30"):
         assert said in text
     assert text.count("0.0812") == 3 * is_of_nights
     assert text.count("0.1395") == 3 * is_of_nights

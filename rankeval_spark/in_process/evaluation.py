@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import override
 
 from rankeval_spark import columns as C
@@ -82,7 +84,9 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @override
     def metrics(self) -> pa.Table:
         parts = [to_metrics(self.usable, self._users)] if self.request.measures.columns else []
-        return in_order_of(pa.concat_tables([*parts, to_exposures(self.usable)]), METRICS_KEY)
+        found = in_order_of(pa.concat_tables([*parts, to_exposures(self.usable)]), METRICS_KEY)
+        _warn_if_nothing_is_measured(found)
+        return found
 
     @cached_property
     @override
@@ -151,3 +155,18 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     def _users(self) -> pa.Table:
         """One row per (model, user, k); made only where aggregates are not made of lists at once."""
         return self._averaged
+
+
+def _warn_if_nothing_is_measured(metrics: pa.Table) -> None:
+    """Warn of inputs that have nothing to do with each other: their means are 0, NaN or not there."""
+    rows = metrics.filter((pc.field(C.SLICE) == C.ALL_USERS) & pc.field("n_missing").is_valid())
+    n_users, n_missing = (pc.max(rows["n_users"]).as_py() or 0, pc.min(rows["n_missing"]).as_py() or 0)
+    if not len(metrics):
+        found = "recommendations have no row of a model"
+    elif len(rows) and not n_users:
+        found = "no user has a relevant judgement (a gain of at least 1)"
+    elif len(rows) and n_missing >= n_users:
+        found = "no user of held_out has a list; ids of both tables have to match"
+    else:
+        return
+    warnings.warn(f"nothing is measured: {found}; see .checks", stacklevel=3)

@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 
 MOST_MODELS: Final = 20
 MOST_MEASURES: Final = 12
-_NEXT: Final = (
-    "leaderboard()",
-    "metrics",
-    "comparisons",
-    "user_metrics",
-    "checks",
-    "plot.leaderboard()",
-    "plot.forest()",
-)
 _CELL: Final = "padding:3px 12px;text-align:{side}"
 
 
@@ -52,7 +43,7 @@ def summary(request: Request, name: str, leaderboard: Sequence[Mapping[str, Any]
         if said
     )
     board = _NOT_YET if leaderboard is None else _board(leaderboard)
-    onward = " · ".join(f"<code>.{one}</code>" for one in _NEXT)
+    onward = " · ".join(f"<code>.{one}</code>" for one in _onward(request))
     return f"<div><b>{escape(name)}</b><table>{lines}</table>{board}<div>Go on with {onward}</div></div>"
 
 
@@ -60,6 +51,12 @@ _NOT_YET: Final = (
     '<div style="opacity:.8;margin:6px 0">Nothing is computed for this summary; <code>.leaderboard()</code> computes '
     "the means.</div>"
 )
+
+
+def _onward(request: Request) -> list[str]:
+    """Name the results that this request has."""
+    of_pairs = [] if request.comparisons is None else ["comparisons", "plot.forest()"]
+    return ["leaderboard()", "metrics", "user_metrics", "checks", "plot.leaderboard()", *of_pairs]
 
 
 def _some(names: Sequence[str]) -> list[str]:

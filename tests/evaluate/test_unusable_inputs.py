@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -203,3 +204,32 @@ def test_a_baseline_that_the_log_does_not_name_is_refused_with_the_nearest_model
 def test_a_baseline_without_lists_that_models_names_is_compared() -> None:
     result = evaluated(of_two_models(), held_out(), models=["als", "absent"], baseline="absent", population="run")
     assert {row["reason"] for row in dicts(result.comparisons)} <= {"no_common_users"}
+
+
+# ---- inputs that have nothing to do with each other ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "judged", "said"),
+    [
+        (FROM_0, table("user_id item_id gain", ("x", "a", 1.0)), "no user of held_out has a list"),
+        (FROM_0, table("user_id item_id gain", ("u", "a", 0.0)), "no user has a relevant judgement"),
+    ],
+    ids=["no common user", "nothing relevant"],
+)
+def test_means_of_inputs_that_do_not_fit_are_warned_of_once(
+    rows: list[tuple[Any, ...]], judged: pa.Table, said: str
+) -> None:
+    result = evaluate(log(*rows, order="score"), judged, measures=["RR"])
+    with pytest.warns(UserWarning, match=f"nothing is measured: {said}.*see .checks"):
+        assert result.metrics.num_rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert result.leaderboard().num_rows
+
+
+def test_a_user_without_a_list_among_others_is_no_reason_to_warn() -> None:
+    judged = table("user_id item_id gain", ("u", "a", 1.0), ("x", "a", 1.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert evaluate(log(order="score"), judged, measures=["RR"]).metrics.num_rows

@@ -172,6 +172,13 @@ def test_a_summary_computes_nothing_and_says_how_to_go_on() -> None:
         assert part in text
 
 
+def test_a_summary_names_comparisons_only_where_they_were_requested() -> None:
+    alone = evaluate(LOGS.tables().recommendations, LOGS.tables().held_out, measures=["P@3"])
+    for result, is_there in ((evaluated(), True), (alone, False)):
+        text = result._repr_html_()
+        assert (".comparisons<" in text, ".plot.forest()" in text) == (is_there, is_there)
+
+
 def test_a_summary_shows_the_leaderboard_once_the_means_are_computed() -> None:
     fresh = evaluated()
     board = fresh.leaderboard()

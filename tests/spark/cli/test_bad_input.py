@@ -261,4 +261,4 @@ def test_results_are_not_looked_for_where_there_are_none(
 
     assert done.code == 2
     done.assert_readable()
-    assert "(no table runs); expected the results of an earlier run" in done.message
+    assert "(no such folder); expected the results of an earlier run" in done.message

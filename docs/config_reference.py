@@ -71,7 +71,7 @@ def _row(name: str, field: Node, is_required: bool) -> str:
 
 
 def _default(value: object) -> str:
-    """Write a default; that of a whole section is told key by key in its own table."""
+    """Write a default; the defaults of a whole section are in its own table."""
     if value in (None, [], {}):
         return ""
     if isinstance(value, dict):

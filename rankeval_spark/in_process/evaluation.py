@@ -169,4 +169,6 @@ def _warn_if_nothing_is_measured(metrics: pa.Table) -> None:
         found = "no user of held_out has a list; ids of both tables have to match"
     else:
         return
-    warnings.warn(f"nothing is measured: {found}; see .checks", stacklevel=3)
+    warnings.warn(
+        f"nothing is measured: {found}; see .checks", stacklevel=4
+    )  # where the result is used, beyond the cached property

@@ -228,6 +228,13 @@ def test_means_of_inputs_that_do_not_fit_are_warned_of_once(
         assert result.leaderboard().num_rows
 
 
+def test_a_log_that_names_no_model_is_warned_of_where_it_is_used() -> None:
+    empty = table("model_id user_id item_id rank", ("als", "u", "a", 1)).slice(0, 0)
+    with pytest.warns(UserWarning, match="nothing is measured: recommendations have no row of a model") as warned:
+        assert evaluate(empty, held_out(), measures=["RR"]).metrics.num_rows == 0
+    assert warned[0].filename == __file__
+
+
 def test_a_user_without_a_list_among_others_is_no_reason_to_warn() -> None:
     judged = table("user_id item_id gain", ("u", "a", 1.0), ("x", "a", 1.0))
     with warnings.catch_warnings():

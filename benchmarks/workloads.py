@@ -52,6 +52,8 @@ COMPARED: Final = "  comparisons of all models with the first"
 WITH_ILD: Final = f"  with ILD@{DEPTH} by vectors"
 WITH_POPULARITY: Final = f"  with seven measures of popularity @{DEPTH}"
 CHECKS: Final = "evaluate(...).checks"
+TWO_LISTS: Final = "  two lists a user, without their times"
+ATTRIBUTED: Final = "  the same, interactions attributed to the last list before them"
 NIGHT: Final = "the nightly job on Spark: checked, audited, published as Delta tables"
 DAY: Final = date(2026, 1, 1)
 
@@ -106,6 +108,11 @@ class Workloads:
                 WITH_POPULARITY,
                 lambda: n_rows(self.evaluated([*SIX, *POPULARITY], train=self.read("train")).metrics),
             ),
+            Contender(TWO_LISTS, lambda: n_rows(self.in_time().metrics)),
+            Contender(
+                ATTRIBUTED,
+                lambda: n_rows(self.in_time(attribution="last_touch", attribution_window="12h").metrics),
+            ),
             Contender(CHECKS, lambda: n_rows(self.evaluated().checks)),
             Contender(NIGHT, self.night),
         ]
@@ -117,6 +124,14 @@ class Workloads:
     def sliced(self, slices: Sequence[str | Sequence[str]]) -> Evaluation:
         """Plan an evaluation by segments and their crossings."""
         return self.evaluated(segments=self.read("segments"), slices=slices)
+
+    def in_time(self, **policies: Any) -> Evaluation:  # noqa: ANN401 - options of evaluate
+        """Plan an evaluation of a morning's and an evening's list of each user, and interactions of any hour."""
+        is_morning = F.xxhash64("item_id") % 2 == 0
+        shown = F.timestamp_seconds(F.when(is_morning, 7 * 3600).otherwise(19 * 3600))
+        log = self.log.withColumns({"list_id": F.when(is_morning, "am").otherwise("pm"), "recommended_at": shown})
+        when = F.timestamp_seconds(F.pmod(F.xxhash64("user_id", "item_id"), F.lit(30 * 3600)))
+        return evaluate(log, self.read("held_out").withColumn("interacted_at", when), measures=list(SIX), **policies)
 
     def both(self) -> int:
         """Write the rows of users and compute the means; return the number of means."""

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from rankeval_spark.apps.notebook.attributed_interactions import attributed_interactions
     from rankeval_spark.apps.notebook.evaluate import evaluate
     from rankeval_spark.evaluation import Evaluation
     from rankeval_spark.results import Results
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 
 __version__: Final = "0.1.0"
 
-__all__ = ["Evaluation", "Results", "__version__", "build_session", "evaluate"]
+__all__ = ["Evaluation", "Results", "__version__", "attributed_interactions", "build_session", "evaluate"]
 
 # Loaded at first use: measures and configs are used without Spark, and importing pyspark takes a second.
 _HOMES: Final = {
     "Evaluation": "rankeval_spark.evaluation",
     "Results": "rankeval_spark.results",
+    "attributed_interactions": "rankeval_spark.apps.notebook.attributed_interactions",
     "build_session": "rankeval_spark.spark.session",
     "evaluate": "rankeval_spark.apps.notebook.evaluate",
 }
@@ -31,7 +33,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute of any k
     if name not in _HOMES:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    if name == "build_session":
+    if name in ("attributed_interactions", "build_session"):
         import_module("rankeval_spark.spark.version").require_spark()
     try:
         home = import_module(_HOMES[name])

@@ -17,6 +17,7 @@ SCORE: Final = "score"
 RANK: Final = "rank"
 GAIN: Final = "gain"
 INTERACTED_AT: Final = "interacted_at"
+RECOMMENDED_AT: Final = "recommended_at"
 CATEGORIES: Final = "categories"
 VECTOR: Final = "vector"
 PUBLISHED_AT: Final = "published_at"
@@ -64,6 +65,13 @@ OTHER_LISTS: Final = "_other_lists"
 FACTS: Final = (ITEM_FACTS, TOTALS, PROFILE, PAIRS, OTHER_LISTS)
 SEEN: Final = "_seen"
 """Number of recommended items that the user has in the training data; not published."""
+
+TIMING: Final = "_timing"
+"""What the times of a list's rows and of its user's interactions say, where they are attributed by time: a struct of
+counts. Not published."""
+
+FOR_CHECKS: Final = (*OF_RANKS, SEEN, TIMING)
+"""Columns of lists that only the checks read."""
 
 PARTIALS: Final = "_partials"
 """Moments of a batch of lists, in the row of its first list at its first cutoff; else empty. Not published."""

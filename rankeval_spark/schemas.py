@@ -63,6 +63,7 @@ RECOMMENDATIONS: Final = Schema(
             C.SCORE, "double", "Score that orders the list, highest first; whole numbers and decimals keep their type"
         ),
         Field(C.RANK, "int", "Position in the list, from 1; orders the list without scores, and ties with ties='rank'"),
+        Field(C.RECOMMENDED_AT, "timestamp", "Time at which the list was shown; only the policy attribution reads it"),
     ),
 )
 
@@ -74,7 +75,9 @@ HELD_OUT: Final = Schema(
         _key(C.USER_ID, "string", "User"),
         _key(C.ITEM_ID, "string", "Item the user interacted with"),
         Field(C.GAIN, "double", "Gain of the interaction, such as a rating; 1 where the table has no such column"),
-        Field(C.INTERACTED_AT, "timestamp", "Time of the interaction; only held_out_duplicates='last' reads it"),
+        Field(
+            C.INTERACTED_AT, "timestamp", "Time of the interaction; held_out_duplicates='last' and attribution read it"
+        ),
         Field(C.VALUE, "double", "Value of the interaction, such as revenue; only measures with gains='value' read it"),
     ),
 )

@@ -49,12 +49,12 @@ def inputs_of(
         of one; all faults at once.
     """
     refuse_missing({one.name: one.given for one in sources.all()}, request)
-    ordered = _ordered(sources.recommendations, rank_gaps=request.policies.rank_gaps)
+    ordered = _ordered(sources.recommendations, request)
     return InputFrames(
         usable_rows.keep_sample(usable_rows.keep_models(ordered, names=request.models), share=sample_share),
         usable_rows.keep_sample(_judged(sources.held_out, request), share=sample_share),
         _segments_of(sources, request),
-        not sources.recommendations.has_list_id,
+        not sources.recommendations.has_list_id or request.policies.lists == "pooled",
         # All of it, whatever the sample: the popularity of an item does not depend on who is evaluated.
         _trained(sources.train) if sources.train else None,
         sources.items.frame if sources.items else None,
@@ -69,7 +69,7 @@ def inputs_of(
 def or_failing_at_zero_rank(sources: Sources, request: Request) -> Sources:
     """Let the jobs of a notebook, which has no checks, fail at a log that counts its ranks from 0."""
     log = usable_rows.keep_models(sources.recommendations.frame, names=request.models)
-    columns = _ordered(replace(sources.recommendations, frame=log), rank_gaps=request.policies.rank_gaps)
+    columns = _ordered(replace(sources.recommendations, frame=log), request)
     failing = unusable_rows.or_fail_at_zero_rank(log, has_zero_rank=usable_rows.has_zero_rank(columns))
     return replace(sources, recommendations=replace(sources.recommendations, frame=failing))
 
@@ -283,10 +283,13 @@ def _trained(source: Source) -> DataFrame:
     return source.frame if source.has_interacted_at else source.frame.drop(C.INTERACTED_AT)
 
 
-def _ordered(source: Source, *, rank_gaps: str) -> DataFrame:
-    """Drop the columns that the table does not have, so that the order of a list is known from its columns.
+def _ordered(source: Source, request: Request) -> DataFrame:
+    """Drop the columns that decide nothing, so that the order of a list is known from its columns.
 
-    Where the ranks of the log are kept as they are, they order the lists too, whatever the scores say.
+    They are those that the table does not have, and the scores where ranks order the lists.
     """
-    has_order = {C.SCORE: C.SCORE in source.given and rank_gaps != "keep", C.RANK: C.RANK in source.given}
+    has_order = {
+        C.SCORE: C.SCORE in source.given and not request.policies.ignores_scores,
+        C.RANK: C.RANK in source.given,
+    }
     return source.frame.drop(*(name for name, is_there in has_order.items() if not is_there))

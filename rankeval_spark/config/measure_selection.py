@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, MeasureSet, registry
+from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGORIES
 from rankeval_spark.measures.shared_options import GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rankeval_spark.config.sections.policies import Policies
     from rankeval_spark.config.sections.presets import MeasureOptions
 
 WHOLE_LIST_WORD: Final = "all"
 """The cutoff that means the whole list in a config."""
+
+_OF_ALL_JUDGEMENTS: Final = frozenset({GROUP_RELEVANT, JUDGED_CATEGORIES})
+"""Facts that are made of all judgements of a user."""
 
 _BY_GAIN: Final = ("optimistic", "pessimistic")
 """Policies that order ties by their gains."""
@@ -89,6 +94,19 @@ def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
         return []
     refused = {one.label: _other_ties(one) for one in measures.measures if not is_supported(one)}
     return [Fault("", f"{label} with ties {ties!r}", expected, fix) for label, fix in refused.items()]
+
+
+def attribution_faults(measures: MeasureSet, policies: Policies) -> list[Fault]:
+    """Find measures that read all judgements of a user at once, where times attribute judgements to lists."""
+    if not policies.is_attributed:
+        return []
+    found = f"with attribution {policies.attribution!r}"
+    expected = "measures of the judgements of a list; this one reads all judgements of a user"
+    return [
+        Fault("", f"{one.label} {found}", expected, "leave it out, or evaluate it without attribution")
+        for one in measures.measures
+        if not _OF_ALL_JUDGEMENTS.isdisjoint(one.needs)
+    ]
 
 
 def model_faults(measures: MeasureSet, models: Sequence[str] | None) -> list[Fault]:

@@ -27,6 +27,7 @@ from rankeval_spark.engine.outputs import JUDGED_AT_ONCE, LISTS_AT_ONCE
 from rankeval_spark.engine.ranking.compact_lists import to_lists
 from rankeval_spark.engine.ranking.item_lists import to_item_lists
 from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
+from rankeval_spark.engine.ranking.matching import match_log
 from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
 from rankeval_spark.engine.scoring.features import to_features
 from rankeval_spark.engine.scoring.item_groups import bits_of_items
@@ -141,11 +142,11 @@ class Job:
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make a row per list and item: key, item, rank, gain (NULL without a judgement), whether it is the first."""
-        for batch, judgements, ranked in self._ranked(batches, PartitionTallies()):
+        for batch, _, ranked in self._ranked(batches, PartitionTallies()):
             places = np.arange(len(ranked.row))
             if self.depth:
                 places = places[ranked.rank_at(places) <= self.depth]
-            yield pa.RecordBatch.from_pydict(_item_columns(batch, judgements, ranked, places, self.has_lists))
+            yield pa.RecordBatch.from_pydict(_item_columns(batch, ranked, places, self.has_lists))
 
     def item_lists(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make a row per list that has items: key, segment values if there are any, columns of :mod:`item_lists`."""
@@ -168,7 +169,7 @@ class Job:
         """Make compact lists with all that is read of them, so many at a time as are scored in one go."""
         keeps_scores = C.HIT_SCORES in self.scoring.measures.needs
         for batch, judgements, ranked in self._ranked(batches, facts):
-            lists = to_lists(ranked, judgements, rules=self.rules, keeps_scores=keeps_scores)
+            lists = to_lists(ranked, rules=self.rules, keeps_scores=keeps_scores)
             profiles = to_profiles(batch, judgements, needs=self.needs)
             others = {**_key_columns(batch, ranked.keys), **self._facts(batch, ranked, profiles)}
             for start, n_lists in _parts(lists.n_judged):
@@ -201,14 +202,12 @@ class Job:
         usable = facts.counts.usable(rest)
         for table in in_buckets(usable, most_rows=self.rules.max_rows_per_user):
             batch = to_batch(table, models=self.models, constants=constants, described=self.described)
-            judgements = to_judgements(
-                batch.held_out,
-                n_items=batch.n_items,
-                duplicates=self.rules.held_out_duplicates,
-                item_groups=self._item_groups(batch),
-            )
+            judge = partial(to_judgements, n_items=batch.n_items, item_groups=self._item_groups(batch))
+            rules = self.rules
+            judgements = judge(batch.held_out, duplicates=rules.duplicates_of_users)
             facts.add(batch, judgements)
-            yield batch, judgements, to_ranked(batch, judgements, rules=self.rules)
+            of_lists = partial(judge, duplicates=rules.held_out_duplicates)
+            yield batch, judgements, to_ranked(match_log(batch, judgements, rules=rules, judge=of_lists), rules=rules)
 
 
 def _parts(n_judged: IntVector) -> Iterator[tuple[int, int]]:
@@ -244,15 +243,13 @@ def _list_names(batch: Batch, list_keys: ListKeys) -> pa.Array:
     return to_texts(f"user {quoted(user)} under model {quoted(model)}" for user, model in pairs)
 
 
-def _item_columns(
-    batch: Batch, judgements: Judgements, ranked: RankedLists, places: np.ndarray, has_lists: bool
-) -> dict[str, pa.Array]:
+def _item_columns(batch: Batch, ranked: RankedLists, places: np.ndarray, has_lists: bool) -> dict[str, pa.Array]:
     entries, list_code, row = ranked.entries, ranked.list_code[places], ranked.row[places]
     keys = _key_columns(batch, ranked.keys)
     if not has_lists:
         del keys[C.LIST_ID]
     judgement = entries.judgement[row]
-    gain = np.append(judgements.gain, np.nan)[judgement]
+    gain = np.append(ranked.judgements.gain, np.nan)[judgement]
     return {
         **{name: pc.take(column, to_arrow(list_code)) for name, column in keys.items()},
         C.ITEM_ID: pc.take(batch.items, to_arrow(entries.item[row])),

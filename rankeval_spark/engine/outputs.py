@@ -167,7 +167,7 @@ class Scoring:
         n_items = to_numpy(part[C.N_RECOMMENDED]) - n_empty(part)
         n_listed = to_arrow((n_items + to_numpy(part[C.N_DUPLICATES])).astype(np.int32))
         by_list = {**{name: part[name] for name in (*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES)}, N_LISTED: n_listed}
-        by_list |= {name: part[name] for name in (*C.OF_RANKS, C.SEEN) if name in part}
+        by_list |= {name: part[name] for name in C.FOR_CHECKS if name in part}
         columns = {name: pc.take(column, repeated) for name, column in by_list.items()}
         counts = {name: scored.counts[name].ravel() for name in COUNTS}
         is_evaluated = np.repeat(members.is_evaluated, len(ks))

@@ -10,11 +10,13 @@ from rankeval_spark.engine.aggregation.parity_sums import Parity
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.job import Job
 from rankeval_spark.engine.outputs import Scoring
+from rankeval_spark.engine.ranking.attribution import AttributionRules
 from rankeval_spark.engine.ranking.list_rules import ListRules
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
+    from rankeval_spark.config.sections.policies import Policies
     from rankeval_spark.measures import MeasureSet
 
 SECOND_STEP = frozenset((N.ITEM_FAMILIARITY, N.ITEM_PAIRS))
@@ -128,14 +130,27 @@ def log_columns(columns: Collection[str], request: Request, *, has_lists: bool) 
     order, policies = order_column(columns), request.policies
     reads_rank = policies.ties == "rank" or policies.rank_gaps == "keep" or checks_ranks(columns, request)
     ranks = [C.RANK] if reads_rank and C.RANK in columns and order != C.RANK else []
-    return [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order, *ranks, *([C.LIST_ID] if has_lists else [])]
+    times = [C.RECOMMENDED_AT] if policies.is_attributed else []
+    return [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order, *ranks, *([C.LIST_ID] if has_lists else []), *times]
 
 
 def checks_ranks(columns: Collection[str], request: Request) -> bool:
     """Return True if ranks of the log are compared with those given: not where rows were left out."""
     policies = request.policies
-    keeps_all_rows = policies.unknown_items == policies.seen_in_train == "keep" and not policies.judged_only
+    dropping = (policies.unknown_items, policies.seen_in_train, policies.consumed_before)
+    keeps_all_rows = "drop" not in dropping and not policies.judged_only and policies.lists == "separate"
     return C.RANK in columns and policies.rank_gaps == "renumber" and keeps_all_rows
+
+
+def reads_event_times(request: Request) -> bool:
+    """Return True if workers read when interactions happened."""
+    return request.policies.held_out_duplicates == "last" or request.policies.is_attributed
+
+
+def _attribution(policies: Policies) -> AttributionRules | None:
+    if not policies.is_attributed:
+        return None
+    return AttributionRules(policies.attribution, policies.window, policies.consumed_before == "drop")
 
 
 def job_of(
@@ -165,6 +180,7 @@ def job_of(
         judged_only=policies.judged_only,
         drops_seen=policies.seen_in_train == "drop",
         checks_ranks=checks_ranks(columns, request),
+        attribution=_attribution(policies),
         max_rows_per_user=request.max_rows_per_user,
     )
     return Job(

@@ -128,7 +128,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
     @property
     @override
     def _has_one_list(self) -> bool:
-        return self.usable.tables.has_one_list
+        return self.usable.has_one_list
 
     @override
     def _gap_tests(self, gap_request: GapTestRequest) -> pa.Table:

@@ -92,7 +92,7 @@ class NightTables:
             Takes the number of rows of the inputs that are done, and of all rows, from any thread.
         """
         request = self._request
-        has_one_list, has_means = self.usable.tables.has_one_list, bool(request.measures.columns)
+        has_one_list, has_means = self.usable.has_one_list, bool(request.measures.columns)
         has_partials = has_one_list and request.draws is None and has_means
         are_kept = has_means and not has_one_list
         done = _RowsDone(advance, sum(bucket.num_rows for bucket in self.usable.user_rows.buckets))
@@ -144,7 +144,7 @@ class NightTables:
         """One row per (model, user, k), of users with several lists."""
         kept = [part.scored for part in self._parts if part.scored is not None]
         scored = pa.concat_tables(kept) if kept else scored_rows.to_scored(self.usable.user_rows)
-        return scored_rows.to_users(scored, self._request, has_one_list=self.usable.tables.has_one_list)
+        return scored_rows.to_users(scored, self._request, has_one_list=self.usable.has_one_list)
 
     def _published(self, lists: pa.RecordBatch, job: Job) -> pa.Table:
         """Put compact lists into their published columns; NULL where no measure of the run needs one."""

@@ -18,7 +18,8 @@ IDS: Final = (C.USER_ID, C.ITEM_ID)
 
 DEFAULTS: Final[Mapping[str, str | float | None]] = {
     **{C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0},
-    **dict.fromkeys((C.SCORE, C.RANK, C.INTERACTED_AT, C.VALUE, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)),
+    **dict.fromkeys((C.SCORE, C.RANK, C.RECOMMENDED_AT, C.INTERACTED_AT, C.VALUE)),
+    **dict.fromkeys((C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)),
 }
 """Values of optional columns that a table does not have."""
 
@@ -26,6 +27,9 @@ MAX_BIGINT_DIGITS: Final = 18
 """Digits of a decimal that always fits a bigint."""
 
 RANK_FIX: Final = "cast it to a whole number, or order the lists by a score"
+
+_IGNORES_SCORES: Final = (("rank_gaps", "keep"), ("order", "rank"))
+"""Policies under which ranks order the lists, and their values."""
 
 _EXPECTED: Final = {**dict.fromkeys(IDS, "text or whole numbers"), C.RANK: "whole numbers"}
 
@@ -230,16 +234,29 @@ def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> It
     if policies.held_out_duplicates == "last" and C.INTERACTED_AT not in given[HELD_OUT]:
         expected = "times, because held_out_duplicates='last' reads them"
         yield Fault(HELD_OUT, "no column 'interacted_at'", expected, "choose another policy, such as max")
+    if policies.order == "rank" and C.RANK not in log:
+        yield Fault(LOG, "no column 'rank'", "ranks, because order='rank' reads them", "set order to score")
+    if policies.is_attributed:
+        yield from _time_faults(given)
     if C.MODEL_ID not in log and request.models not in (None, (C.ONE_MODEL,)):
         fix = "leave the models out; a log without this column has one model"
         yield Fault(LOG, "no column 'model_id'", "this column, because models are named", fix)
 
 
+def _time_faults(given: Mapping[str, Collection[str]]) -> Iterator[Fault]:
+    for name, column in ((LOG, C.RECOMMENDED_AT), (HELD_OUT, C.INTERACTED_AT)):
+        if column not in given[name]:
+            expected = "times, because the policy attribution reads them"
+            yield Fault(name, f"no column {column!r}", expected, f"name it under {name}.columns.{column}")
+
+
 def _score_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
     labels = [str(one) for one in request.measures.measures if C.HIT_SCORES in one.needs]
-    if labels and request.policies.rank_gaps == "keep":
-        fix = "set rank_gaps to renumber, or leave these measures out"
-        yield Fault("rank_gaps", "'keep', which ignores the scores", f"scores for {labels[0]}", fix)
+    ignoring = next((name for name, value in _IGNORES_SCORES if getattr(request.policies, name) == value), None)
+    if labels and ignoring is not None:
+        found = f"{getattr(request.policies, ignoring)!r}, which ignores the scores"
+        fix = f"set {ignoring} to its default, or leave these measures out"
+        yield Fault(ignoring, found, f"scores for {labels[0]}", fix)
     elif labels and C.SCORE not in given[LOG]:
         fix = "add the scores to the log, or leave these measures out"
         yield Fault(LOG, "no column 'score'", f"scores, because {', '.join(labels)} read them", fix)

@@ -44,6 +44,14 @@ UNMATCHED_ITEMS: Final = "unmatched_items"
 SEEN_IN_TRAIN: Final = "seen_in_train"
 """The check of recommended items that the user has in the training data; it costs a join, so it is made on demand."""
 
+OF_TIMING: Final[Mapping[str, tuple[str, str]]] = {
+    "before_list": ("n_before", "n_interactions"),
+    "after_window": ("n_after", "n_interactions"),
+    "consumed_before": ("n_consumed", "n_items"),
+    "list_times": ("n_times", "n_lists"),
+}
+"""Checks of attribution by time, and the fields of :data:`columns.TIMING` that each counts, and of how many."""
+
 UNKNOWN_ROWS: Final = "unknown_rows"
 """The check of recommendations of items that the catalogue does not have, made where these are dropped."""
 

@@ -14,7 +14,7 @@ from rankeval_spark import errors, schemas
 from rankeval_spark.config import PRESETS, Checks, Policies
 from rankeval_spark.measures import Measure, registry
 
-PUBLIC: Final = ["Evaluation", "Results", "__version__", "build_session", "evaluate"]
+PUBLIC: Final = ["Evaluation", "Results", "__version__", "attributed_interactions", "build_session", "evaluate"]
 
 EVALUATE: Final = {
     "recommendations": "required",
@@ -40,6 +40,7 @@ EVALUATE: Final = {
     "seen_in_train": None,
     "unknown_items": None,
     "unit": None,
+    **dict.fromkeys(("order", "lists", "attribution", "attribution_window", "consumed_before")),
     "min_slice_size": 30,
     "confidence": 0.95,
     "max_rows_per_user": 5_000_000,
@@ -100,6 +101,11 @@ POLICIES: Final = {
     "seen_in_train": {"keep", "drop"},
     "unknown_items": {"keep", "drop"},
     "unit": {"user", "list"},
+    "order": {"score", "rank"},
+    "lists": {"separate", "pooled"},
+    "attribution": {"none", "last_touch", "first_touch", "all"},
+    "attribution_window": set(),
+    "consumed_before": {"keep", "drop"},
 }
 POLICY_DEFAULTS: Final = {
     "population": "truth",
@@ -115,6 +121,11 @@ POLICY_DEFAULTS: Final = {
     "seen_in_train": "keep",
     "unknown_items": "keep",
     "unit": "user",
+    "order": "score",
+    "lists": "separate",
+    "attribution": "none",
+    "attribution_window": "none",
+    "consumed_before": "keep",
 }
 PRESET_NAMES: Final = {
     *("trec_eval", "ir_measures", "ranx", "rectools", "recbole", "elliot", "lenskit", "kaggle", "spark"),
@@ -143,6 +154,7 @@ CHECKS: Final = {
     "unknown_rows",
     "seen_in_train",
     "train_after_cut",
+    *("before_list", "after_window", "consumed_before", "list_times"),
     "extra_columns",
     "volume",
     "absent_models",

@@ -18,6 +18,7 @@ from rankeval_spark.engine.job import Job
 from rankeval_spark.engine.outputs import Scoring
 from rankeval_spark.engine.ranking.judgements import Judgements, to_judgements
 from rankeval_spark.engine.ranking.list_rules import ListRules
+from rankeval_spark.engine.ranking.matching import match_log
 from rankeval_spark.engine.ranking.ranked_lists import NO_RANK, RankedLists, to_ranked
 from rankeval_spark.measures import MeasureSet
 
@@ -152,7 +153,8 @@ def known_items(facts: Mapping[str, pa.DataType], *items: tuple[Any, ...], ids: 
 def ranked_of(table: pa.Table, rules: ListRules) -> RankedLists:
     """Rank the lists of a table."""
     batch = batch_of(table)
-    return to_ranked(batch, judgements_of(batch, duplicates=rules.held_out_duplicates), rules=rules)
+    matched = match_log(batch, judgements_of(batch, duplicates=rules.held_out_duplicates), rules=rules)
+    return to_ranked(matched, rules=rules)
 
 
 def job(
@@ -182,7 +184,7 @@ def judgement_rows(batch: Batch, judgements: Judgements) -> list[Row]:
     return [
         {C.USER_ID: users[user], C.ITEM_ID: items[pair % batch.n_items]}
         | {name: numbers[place] for name, numbers in facts.items()}
-        for place, (user, pair) in enumerate(zip(judgements.user.tolist(), judgements.pair.tolist(), strict=True))
+        for place, (user, pair) in enumerate(zip(judgements.owner.tolist(), judgements.pair.tolist(), strict=True))
     ]
 
 

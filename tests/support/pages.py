@@ -26,6 +26,10 @@ NOT_RUN: Final = {
     ("benchmarks/README.md", "make bench"): "takes up to half an hour",
     ("docs/architecture.md", " log "): "a drawing",
     (
+        "docs/attribution.md",
+        "from rankeval_spark import attributed_interactions",
+    ): "an excerpt; tests/spark/notebook/test_attribution.py looks at every row of such a frame",
+    (
         "docs/queries.md",
         "rankeval register",
     ): "needs the programs duckdb and spark-sql; test_queries.py runs what it prints",

@@ -42,6 +42,11 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     seen_in_train: str | None = None,
     unknown_items: str | None = None,
     unit: str | None = None,
+    order: str | None = None,
+    lists: str | None = None,
+    attribution: str | None = None,
+    attribution_window: str | None = None,
+    consumed_before: str | None = None,
     min_slice_size: int = LEAST_USERS,
     confidence: float = 0.95,
     max_rows_per_user: int = MAX_ROWS_PER_USER,
@@ -68,8 +73,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     Parameters
     ----------
     recommendations : DataFrame or table
-        ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``]. Ids are strings or
-        integers and keep their type in the results.
+        ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``] [, ``recommended_at``]. Ids
+        are strings or integers and keep their type in the results.
     held_out : DataFrame or table
         ``user_id``, ``item_id`` [, ``gain``] [, ``interacted_at``] [, ``value``]; without the column ``gain`` each row
         has gain 1; ``value`` is what it was worth, for measures with ``gains='value'``.
@@ -121,6 +126,19 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     unit : {"user", "list"}, optional
         Whether means are over users, each with the mean of their lists, or over lists with users as clusters; ``user``
         by default. The same where each user has one list.
+    order : {"score", "rank"}, optional
+        What orders a list where the log has both: the highest score first, as by default, or the rank that was shown.
+    lists : {"separate", "pooled"}, optional
+        Whether each list of a user is evaluated alone, as by default, or all of a model as one, in which an item counts
+        at its best place.
+    attribution : {"none", "last_touch", "first_touch", "all"}, optional
+        Which list of a model an interaction is a judgement of, by time: every one whatever the times, by default; the
+        last or first one in whose window it falls, one with the item before others; or each such list.
+    attribution_window : str, optional
+        How long after ``recommended_at`` an interaction belongs to a list, such as ``"7d"``, ``"36h"`` or ``"30m"``.
+    consumed_before : {"keep", "drop"}, optional
+        Whether recommended items that the user interacted with no later than the list was shown stay in it, as by
+        default, or are left out before lists are ranked.
     min_slice_size : int
         Slices with fewer users, 30 by default, are marked ``is_small``, and comparisons of fewer have no p-value.
     confidence : float in (0, 1)
@@ -187,6 +205,11 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         "seen_in_train": seen_in_train,
         "unknown_items": unknown_items,
         "unit": unit,
+        "order": order,
+        "lists": lists,
+        "attribution": attribution,
+        "attribution_window": attribution_window,
+        "consumed_before": consumed_before,
     }
     general = {
         "measures": measures,

@@ -16,6 +16,7 @@ from rankeval_spark.engine.batch.batch import to_batch
 from rankeval_spark.engine.batch.codes import to_codes
 from rankeval_spark.engine.ranking.judgements import to_judgements
 from rankeval_spark.engine.ranking.list_rules import ListRules
+from rankeval_spark.engine.ranking.matching import match_log
 from rankeval_spark.engine.ranking.ranked_lists import to_ranked
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import Lists
@@ -85,7 +86,7 @@ def match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only:
     """
     batch = to_batch(_rows_of(qrels, run), models=(C.ONE_MODEL,))
     judgements = to_judgements(batch.held_out, n_items=batch.n_items, duplicates="max")
-    ranked = to_ranked(batch, judgements, rules=RULES)
+    ranked = to_ranked(match_log(batch, judgements, rules=RULES), rules=RULES)
     n_topics = batch.n_users  # each is judged, so that it has a list
 
     rank = ranked.rank_at(np.arange(len(ranked.row)))
@@ -104,7 +105,7 @@ def match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only:
         topic[is_hit],
         rank[is_hit],
         gain[is_hit],
-        best_first.user,
+        best_first.owner,
         best_first.gain,
         score[is_hit],
     )

@@ -104,6 +104,17 @@ class Checks(Model):
     """Recommended items that the user has in the training data, down to the largest cutoff. Share of the recommended
     items. Counted where a measure such as NotInTrain needs it, or where a threshold is set; it costs a join. Where
     `policies.seen_in_train` drops these items, the share is that of all usable rows of the log."""
+    before_list: Threshold = Threshold()
+    """Interactions no later than the list was shown: no judgements of it. Share of the interactions of its user, over
+    all lists. This check and the next three are made where `policies.attribution` is set."""
+    after_window: Threshold = Threshold()
+    """Interactions later than the attribution window of a list: no judgements of it. Share as in `before_list`."""
+    consumed_before: Threshold = Threshold()
+    """Recommended items that the user interacted with no later than the list was shown. Share of the rows of the lists.
+    `policies.consumed_before` keeps or drops them."""
+    list_times: Threshold = Threshold(warn=0)
+    """Lists whose rows were shown at several times; the earliest counts. Share of the lists. Where a time is a list of
+    its own, name that column as the list: `columns: {list_id: recommended_at}`."""
     train_after_cut: Threshold = Threshold(warn=0)
     """Training interactions on or after the evaluation date (UTC), where they have a time. Share of the rows."""
     alike_values: Threshold = Threshold(warn=0)

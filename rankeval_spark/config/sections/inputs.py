@@ -219,7 +219,7 @@ class InputConfig(ModelWithPaths):
 class RecommendationsInput(InputConfig):
     """The recommendation log: one row per recommended item, with score, rank or both."""
 
-    canonical_columns = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK)
+    canonical_columns = (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK, C.RECOMMENDED_AT)
 
     ranks_from: RanksFrom = 1
     """Rank of the first item of a list in the table: 1 or 0."""

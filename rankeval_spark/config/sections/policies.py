@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
-from pydantic import model_validator
+from pydantic import AfterValidator, StringConstraints, model_validator
 
-from rankeval_spark.config.sections.base import Flag, Model, refuse_faults
+from rankeval_spark.config.sections.base import Flag, Model, fault_error, refuse_faults
 from rankeval_spark.errors import Fault
 
 Population = Literal["truth", "judged", "intersection", "intersection_judged", "run"]
@@ -22,6 +22,50 @@ InvalidScores = Literal["drop", "error"]
 SeenInTrain = Literal["keep", "drop"]
 UnknownItems = Literal["keep", "drop"]
 Unit = Literal["user", "list"]
+Order = Literal["score", "rank"]
+Lists = Literal["separate", "pooled"]
+Attribution = Literal["none", "last_touch", "first_touch", "all"]
+ConsumedBefore = Literal["keep", "drop"]
+
+_MICROSECONDS: Final[Mapping[str, int]] = {
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+"""Microseconds of the units of a window."""
+
+_LONGEST_DAYS: Final = 36_500
+
+
+def microseconds(window: str) -> int:
+    """Return a window such as ``7d`` in microseconds; raise ValueError for other text.
+
+    Examples
+    --------
+    >>> microseconds("36h")
+    129600000000
+    """
+    number, unit = window[:-1], window[-1:]
+    if unit not in _MICROSECONDS or not (number.isascii() and number.isdigit()):
+        raise ValueError(window)
+    return int(number) * _MICROSECONDS[unit]
+
+
+def _window(text: str) -> str:
+    if text == "none":
+        return text
+    try:
+        length = microseconds(text)
+    except ValueError:
+        length = 0
+    if not 0 < length <= _LONGEST_DAYS * _MICROSECONDS["d"]:
+        expected = f"a whole number above 0 and one of the units s, m, h, d, such as 7d; {_LONGEST_DAYS}d at most"
+        raise fault_error(Fault("", repr(text), expected))
+    return text
+
+
+Window = Annotated[str, StringConstraints(min_length=1, max_length=20), AfterValidator(_window)]
 
 
 class Handling(NamedTuple):
@@ -62,6 +106,9 @@ class Policies(Model):
     """Order of equal scores. `item_asc`, `item_desc`: by item id. `rank`: by the rank in the log. `optimistic`,
     `pessimistic`: best and worst order (by gain, then item), for measures that grow with the gain at each rank.
     `expected`: mean over all orders, for measures with a closed form. `error`: the run fails."""
+    order: Order = "score"
+    """Column that orders a list where the log has both. `score`: the highest score first. `rank`: the rank that the log
+    shows, such as a position on a page; scores are ignored, and ranks become 1, 2, 3."""
     score_precision: ScorePrecision = "double"
     """Precision in which scores are compared. `single`, as in trec_eval up to version 9, makes ties of scores that
     differ only beyond seven digits."""
@@ -87,6 +134,35 @@ class Policies(Model):
     """What is averaged where users have several lists. `user`: users, each with the mean of their lists. `list`: lists,
     so that a user with more lists has more weight. Intervals and tests always treat users as the unit."""
 
+    lists: Lists = "separate"
+    """Lists of a user under a model. `separate`: each is evaluated alone. `pooled`: all of them are one list, ordered
+    by their scores or ranks, in which an item counts at its best place; `list_id` is ignored."""
+    attribution: Attribution = "none"
+    """Which list an interaction is a judgement of, by time: see `attribution_window`. `none`: every list of the user,
+    whatever the times. `all`: each list in whose window it falls. `last_touch`, `first_touch`: one list of each model,
+    the last or the first with the item in it or, if none has it, the last or first of all of them."""
+    attribution_window: Window = "none"
+    """How long after a list was shown (`recommended_at`) an interaction (`interacted_at`) belongs to it, such as 7d,
+    36h or 30m: later than the list, and later by the window at most. Needed with `attribution`."""
+    consumed_before: ConsumedBefore = "keep"
+    """Recommended items that the user interacted with no later than the list was shown, by the times of `attribution`:
+    keep them, or drop them before ranking. They are counted either way."""
+
+    @property
+    def ignores_scores(self) -> bool:
+        """Return True if the ranks of the log order the lists, whatever the scores are."""
+        return self.order == "rank" or self.rank_gaps == "keep"
+
+    @property
+    def is_attributed(self) -> bool:
+        """Return True if times decide which list an interaction is a judgement of."""
+        return self.attribution != "none"
+
+    @property
+    def window(self) -> int:
+        """Attribution window in microseconds; 0 without attribution."""
+        return 0 if self.attribution_window == "none" else microseconds(self.attribution_window)
+
     @model_validator(mode="before")
     @classmethod
     def _complete_by_population(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
@@ -99,6 +175,24 @@ class Policies(Model):
         handling = HANDLINGS[population]
         implied = {"zero_relevant": handling.zero_relevant[0], "missing": handling.missing[0]}
         return {**values, **{name: value for name, value in implied.items() if values.get(name) is None}}
+
+    @model_validator(mode="after")
+    def _attributes_by_a_window(self) -> Policies:
+        if self.is_attributed and self.attribution_window == "none":
+            found = f"no window with attribution {self.attribution!r}"
+            refuse_faults([Fault(".attribution_window", found, "a time such as 7d or 36h", "set attribution_window")])
+        if self.is_attributed and self.judged_only:
+            fix = "leave one of the two out"
+            refuse_faults([Fault(".judged_only", f"true with attribution {self.attribution!r}", "false", fix)])
+        unread = [name for name in ("attribution_window", "consumed_before") if self._is_set(name)]
+        if unread and not self.is_attributed:
+            found = f"{getattr(self, unread[0])!r} with attribution 'none'"
+            fix = "set attribution to last_touch, first_touch or all"
+            refuse_faults([Fault(f".{unread[0]}", found, "a way of attribution", fix)])
+        return self
+
+    def _is_set(self, name: str) -> bool:
+        return bool(getattr(self, name) != type(self).model_fields[name].default)
 
     @model_validator(mode="after")
     def _fits_the_population(self) -> Policies:

@@ -22,7 +22,7 @@ from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch.batch import fields
 from rankeval_spark.engine.batch.codes import starts_of_runs
 from rankeval_spark.engine.batch.user_hashes import GROUP, N_GROUPS, jackknife_groups
-from rankeval_spark.engine.ranking.ranked_lists import is_in_train
+from rankeval_spark.engine.ranking.matching import is_in_train
 from rankeval_spark.engine.scoring.item_groups import has_category, popularity_groups
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.item_groups import BY_POPULARITY
@@ -178,7 +178,7 @@ class _Counts:
 
     def _relevant(self, rel: float) -> np.ndarray:
         """Count the relevant judgements in each group, but for items that the user has already: (n_users, 3)."""
-        user, item = self.judgements.user, self.judgements.pair % max(self.batch.n_items, 1)
+        user, item = self.judgements.owner, self.judgements.pair % max(self.batch.n_items, 1)
         counts = (self.judgements.gain >= rel) & ~is_in_train(self.batch, user, item)
         return self._by_popularity(user[counts], item[counts], n=self.batch.n_users)
 

@@ -117,7 +117,7 @@ class Batch:
 
 
 COLUMNS_OF = {
-    row_kinds.LOG: (C.LIST_ID, C.SCORE, C.RANK, row_kinds.FACTS),
+    row_kinds.LOG: (C.LIST_ID, C.SCORE, C.RANK, C.RECOMMENDED_AT, row_kinds.FACTS),
     row_kinds.HELD_OUT: (C.GAIN, C.VALUE, C.INTERACTED_AT, row_kinds.FACTS),
     row_kinds.TRAIN: (row_kinds.FACTS,),
     row_kinds.SEGMENTS: (row_kinds.SEGMENT_VALUES,),
@@ -159,7 +159,8 @@ def to_batch(
     ----------
     table : pa.Table
         With :data:`row_kinds.KIND`, ``user_id``, ``item_id`` and such of the other columns as a policy or measure
-        reads. Keys are not NULL. Without ``gain``, gains of judgements are in ``score``.
+        reads. Keys are not NULL. Without ``gain``, gains of judgements are in ``score``; without ``recommended_at``,
+        times of lists are in ``interacted_at``.
     models : sequence of str
         The models expected.
     constants : mapping of str to pa.Array
@@ -207,6 +208,8 @@ def _coded_rows(table: pa.Table, places: IntVector, kind: int, users: Codes, ite
     found = {name: name for name in COLUMNS_OF[kind] if name in table.column_names}
     if kind == row_kinds.HELD_OUT and C.SCORE in table.column_names:
         found.setdefault(C.GAIN, C.SCORE)
+    if kind == row_kinds.LOG and C.INTERACTED_AT in table.column_names:
+        found.setdefault(C.RECOMMENDED_AT, C.INTERACTED_AT)
     item = items.code[places] if kind not in _WITHOUT_ITEMS else np.zeros(0, dtype=np.int64)
     return CodedRows(
         users.code[places], item, {name: take_rows(table[column], places) for name, column in found.items()}

@@ -86,7 +86,7 @@ class PartitionTallies:
     items: list[tuple[pa.Array, pa.Array, pa.Array]] = field(default_factory=list)
 
     def add(self, batch: Batch, judgements: Judgements) -> None:
-        """Look at a batch, whose judgements are one per user and item."""
+        """Look at a batch, with one judgement per user and item."""
         if not self.is_enabled:
             return
         is_listed = np.bincount(batch.log.item, minlength=batch.n_items) > 0
@@ -110,12 +110,12 @@ class PartitionTallies:
 
 def _of_users(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
     """Count judgements that repeat another, and users without a relevant one."""
-    n_rows, n_pairs = (np.bincount(each.user, minlength=batch.n_users) for each in (batch.held_out, judgements))
+    n_rows, n_pairs = (np.bincount(user, minlength=batch.n_users) for user in (batch.held_out.user, judgements.owner))
     best = np.full(batch.n_users, -np.inf)
-    np.maximum.at(best, judgements.user, judgements.gain)
+    np.maximum.at(best, judgements.owner, judgements.gain)
     is_repeated, has_none = n_rows > n_pairs, (n_pairs > 0) & (best < RELEVANT)
     n_judged = len(batch.held_out.user)
-    yield _tally("duplicates", n_judged - len(judgements.user), n_judged, batch.users, is_repeated)
+    yield _tally("duplicates", n_judged - len(judgements.owner), n_judged, batch.users, is_repeated)
     yield _tally("zero_relevant", np.count_nonzero(has_none), np.count_nonzero(n_pairs), batch.users, has_none)
 
 

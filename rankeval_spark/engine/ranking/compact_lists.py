@@ -38,18 +38,20 @@ class CompactLists:
         Columns of ``schemas.LISTS`` behind the key, and those that only measures and checks read; without those of
         the judgements.
     judgements : Judgements
-        By user, the largest gain first.
+        By owner, the largest gain first.
+    owner : int64, shape (n_lists,)
+        Whose judgements each list is compared with.
     """
 
     keys: ListKeys
     columns: Mapping[str, pa.Array]
     judgements: Judgements
+    owner: IntVector
 
     @property
     def n_judged(self) -> IntVector:
         """Number of judgements that each list is compared with: int64, shape (n_lists,)."""
-        user = self.keys.user
-        first, last = (np.searchsorted(self.judgements.user, user, side=side) for side in ("left", "right"))
+        first, last = self._ranges(self.owner)
         return last - first
 
     def part(self, start: int, n_lists: int) -> dict[str, pa.Array]:
@@ -59,11 +61,16 @@ class CompactLists:
         the rows of the batch.
         """
         sliced = {name: column.slice(start, n_lists) for name, column in self.columns.items()}
-        return {**sliced, **self._judged(self.keys.user[start : start + n_lists])}
+        return {**sliced, **self._judged(self.owner[start : start + n_lists])}
 
-    def _judged(self, user: IntVector) -> dict[str, pa.Array]:
-        """Repeat the judgements of these users."""
-        first, last = (np.searchsorted(self.judgements.user, user, side=side) for side in ("left", "right"))
+    def _ranges(self, owner: IntVector) -> tuple[IntVector, IntVector]:
+        """Return where the judgements of each owner begin and end."""
+        first, end = (np.searchsorted(self.judgements.owner, owner, side=side) for side in ("left", "right"))
+        return first, end
+
+    def _judged(self, owner: IntVector) -> dict[str, pa.Array]:
+        """Repeat the judgements of these owners."""
+        first, last = self._ranges(owner)
         length = last - first
         ends = np.cumsum(length)
         places = np.arange(length.sum()) - np.repeat(ends - length - first, length)
@@ -80,7 +87,7 @@ class CompactLists:
         }
 
 
-def to_lists(ranked: RankedLists, judgements: Judgements, *, rules: ListRules, keeps_scores: bool) -> CompactLists:
+def to_lists(ranked: RankedLists, *, rules: ListRules, keeps_scores: bool) -> CompactLists:
     """Make the compact row of each list: lengths, hits, judgements and ties.
 
     Parameters
@@ -92,22 +99,25 @@ def to_lists(ranked: RankedLists, judgements: Judgements, *, rules: ListRules, k
     columns = {
         C.N_RECOMMENDED: to_arrow(ranked.depth.astype(np.int32)),
         C.N_DUPLICATES: to_arrow(n_duplicates.astype(np.int32)),
-        **_hits(ranked, judgements, keeps_scores=keeps_scores),
+        **_hits(ranked, keeps_scores=keeps_scores),
         C.TIED_RANKS: _ragged(ranked, ranked.tied, ranked.rank_at(ranked.tied).astype(np.int32)),
     }
     if rules.keeps_gaps:
         columns[C.EMPTY_RANKS] = _empty_ranks(ranked)
     if rules.checks_ranks:
         columns |= _rank_faults(ranked, n_duplicates, rules)
-    return CompactLists(ranked.keys, columns, judgements.descending())
+    if ranked.matched.timing is not None:
+        columns[C.TIMING] = ranked.matched.timing
+    return CompactLists(ranked.keys, columns, ranked.judgements.descending(), ranked.matched.owner)
 
 
 def _n_duplicates(ranked: RankedLists) -> IntVector:
     return np.bincount(ranked.entries.list_code[ranked.copies.dropped], minlength=ranked.keys.n_lists)
 
 
-def _hits(ranked: RankedLists, judgements: Judgements, *, keeps_scores: bool) -> dict[str, pa.Array]:
+def _hits(ranked: RankedLists, *, keeps_scores: bool) -> dict[str, pa.Array]:
     """Rank, gain and the facts that measures read of each judged item of a list, by rank."""
+    judgements = ranked.judgements
     in_order = ranked.entries.judgement[ranked.row]
     hits = np.flatnonzero(in_order >= 0)
     judgement = in_order[hits]

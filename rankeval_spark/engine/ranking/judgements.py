@@ -1,4 +1,4 @@
-"""One judgement per (user, item)."""
+"""One judgement per (user, item), or per (list, item) where interactions are attributed to lists."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Judgements:
-    """The judgements of a batch, in the order of (user, item code).
+    """The judgements of a batch, in the order of (owner, item code).
+
+    The owner is a user, or a list where interactions are attributed to lists.
 
     Attributes
     ----------
     pair : int64, shape (n_judged,)
-        ``user * n_items + item``, ascending, each once.
-    user : int64, shape (n_judged,)
-        Code of the user.
+        ``owner * n_items + item``, ascending, each once.
+    owner : int64, shape (n_judged,)
+        Code of the user or list.
     gain : float64, shape (n_judged,)
         Gain.
     value : float64, shape (n_judged,), optional
@@ -38,7 +40,7 @@ class Judgements:
     """
 
     pair: IntVector
-    user: IntVector
+    owner: IntVector
     gain: FloatVector
     value: FloatVector | None
     groups: IntVector | None
@@ -49,26 +51,26 @@ class Judgements:
         return [fact for fact in (self.value, self.groups) if fact is not None]
 
     def descending(self) -> Judgements:
-        """Sort by user and gain, the largest gain first; then by value and groups, likewise."""
-        order = np.lexsort((*(-fact for fact in reversed(self.facts)), -self.gain, self.user))
+        """Sort by owner and gain, the largest gain first; then by value and groups, likewise."""
+        order = np.lexsort((*(-fact for fact in reversed(self.facts)), -self.gain, self.owner))
         return self.at(order)
 
     def at(self, places: IntVector) -> Judgements:
         """Take judgements by their positions."""
         value = None if self.value is None else self.value[places]
         groups = None if self.groups is None else self.groups[places]
-        return Judgements(self.pair[places], self.user[places], self.gain[places], value, groups)
+        return Judgements(self.pair[places], self.owner[places], self.gain[places], value, groups)
 
 
 def to_judgements(
     held_out: CodedRows, *, n_items: int, duplicates: str, item_groups: IntVector | None = None
 ) -> Judgements:
-    """Make one judgement per (user, item).
+    """Make one judgement per (owner, item).
 
     Parameters
     ----------
     held_out : CodedRows
-        Usable rows of the held-out table.
+        Usable rows of the held-out table; ``user`` is the owner.
     duplicates : {"max", "sum", "last", "error"}
         Gain of a pair with several rows: the largest, their sum in ascending order, that of the newest
         ``interacted_at`` (of several the largest; NULL is the oldest), or an error. Values follow the same rule.
@@ -95,7 +97,7 @@ def to_judgements(
         gain = rows.at(np.lexsort((rows.gain, pair_code)))
         value = gain if rows.value is None else rows.at(np.lexsort((rows.value, pair_code)))
     best = gain.at(last)
-    return Judgements(best.pair, best.user, best.gain, None if value.value is None else value.value[last], best.groups)
+    return Judgements(best.pair, best.owner, best.gain, None if value.value is None else value.value[last], best.groups)
 
 
 def _rows(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -> Judgements:
@@ -120,7 +122,7 @@ def _summed(rows: Judgements, pair_code: IntVector, last: IntVector) -> Judgemen
 
     best = rows.at(last)
     gain = total(rows.gain)
-    return Judgements(best.pair, best.user, best.gain if gain is None else gain, total(rows.value), best.groups)
+    return Judgements(best.pair, best.owner, best.gain if gain is None else gain, total(rows.value), best.groups)
 
 
 def _times(held_out: CodedRows) -> IntVector:
@@ -131,5 +133,5 @@ def _times(held_out: CodedRows) -> IntVector:
 
 
 def gains_of(pair: IntVector, judgements: Judgements) -> IntVector:
-    """Find the judgement of each (user, item): its position, -1 where there is none."""
+    """Find the judgement of each (owner, item): its position, -1 where there is none."""
     return to_numpy(pc.index_in(to_arrow(pair), value_set=to_arrow(judgements.pair)), null=-1)

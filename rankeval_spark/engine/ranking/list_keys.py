@@ -74,7 +74,7 @@ class ListKeys:
         is_listed = np.zeros(n_slots, dtype=np.bool_)
         is_listed[slot] = True
         is_judged = np.zeros(batch.n_users, dtype=np.bool_)
-        is_judged[judgements.user] = True
+        is_judged[judgements.owner] = True
         if C.LIST_ID in batch.log.columns:
             return cls._of_several(batch, slot, np.flatnonzero(np.repeat(is_judged, n_models) & ~is_listed))
         slots = np.flatnonzero(is_listed | np.repeat(is_judged, n_models))

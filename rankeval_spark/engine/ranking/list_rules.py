@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rankeval_spark.limits import MAX_ROWS_PER_USER
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.ranking.attribution import AttributionRules
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class ListRules:
         Whether items that the user has in the training data leave the lists first: policy ``seen_in_train``.
     checks_ranks : bool
         Whether ranks of the log are compared with those that are given.
+    attribution : AttributionRules or None
+        How times decide which list an interaction is a judgement of; None: every list of its user.
     max_rows_per_user : int
         Rows of a user in all inputs together above which the job fails.
     """
@@ -41,4 +47,11 @@ class ListRules:
     judged_only: bool = False
     drops_seen: bool = False
     checks_ranks: bool = False
+    attribution: AttributionRules | None = None
     max_rows_per_user: int = MAX_ROWS_PER_USER
+
+    @property
+    def duplicates_of_users(self) -> str:
+        """Gain of a judgement of a user that has several rows: where lists have them, no two are refused."""
+        is_refused_of_lists = self.attribution is not None and self.held_out_duplicates == "error"
+        return "max" if is_refused_of_lists else self.held_out_duplicates

@@ -1,4 +1,4 @@
-"""From rows of the log to ranked lists: what leaves the lists, which copy of an item counts, and the order.
+"""From matched rows of the log to ranked lists: which copy of an item counts, and the order.
 
 A row is known by its position in the log throughout. Only few rows are ever moved: a list's order is one sort key of 64
 bits, and rows with equal keys, or copies of an item, are looked at separately.
@@ -18,14 +18,14 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import ascending, bytes_descending, descending_key, packed, starts_of_runs
 from rankeval_spark.engine.failures import refuse
-from rankeval_spark.engine.ranking.judgements import gains_of
-from rankeval_spark.engine.ranking.list_keys import ListKeys
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import Batch
     from rankeval_spark.engine.batch.codes import UintVector
     from rankeval_spark.engine.ranking.judgements import Judgements
+    from rankeval_spark.engine.ranking.list_keys import ListKeys
     from rankeval_spark.engine.ranking.list_rules import ListRules
+    from rankeval_spark.engine.ranking.matching import MatchedLog
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 NO_RANK = np.iinfo(np.int64).max
@@ -87,10 +87,10 @@ class RankedLists:
 
     Attributes
     ----------
-    keys : ListKeys
-        The lists.
+    matched : MatchedLog
+        The rows of the log with their lists and judgements.
     entries : LogEntries
-        The rows, in the order of the log.
+        What decides about their order.
     copies : Copies
         Items with several rows in a list.
     row : int64, shape (n_items,)
@@ -103,13 +103,23 @@ class RankedLists:
         Whether ranks are those of the log.
     """
 
-    keys: ListKeys
+    matched: MatchedLog
     entries: LogEntries
     copies: Copies
     row: IntVector
     list_code: IntVector
     tied: IntVector
     keeps_gaps: bool
+
+    @property
+    def keys(self) -> ListKeys:
+        """The lists."""
+        return self.matched.keys
+
+    @property
+    def judgements(self) -> Judgements:
+        """The judgements that the lists are compared with."""
+        return self.matched.judgements
 
     @cached_property
     def length(self) -> IntVector:
@@ -148,39 +158,14 @@ class RankedLists:
         return places - self.start[self.list_code[places]] + 1
 
 
-def to_ranked(batch: Batch, judgements: Judgements, *, rules: ListRules) -> RankedLists:
-    """Rank every list of a batch.
-
-    Seen items leave the lists first, then those without a judgement where the policy says so, then the copies of an
-    item; ranks are given to the rest.
-    """
-    if rules.drops_seen:
-        batch = batch.with_log(~is_in_train(batch, batch.log.user, batch.log.item))
-    judgement = gains_of(batch.log.user * batch.n_items + batch.log.item, judgements)
-    if rules.judged_only:
-        is_judged = _is_judged(judgement, judgements)
-        batch, judgement = batch.with_log(is_judged), judgement[is_judged]
-    keys, list_code = ListKeys.of(batch, judgements)
-    entries = _entries(batch, judgement, list_code, rules)
-    copies = _copies(entries, rules)
-    return _ordered(keys, entries, copies, judgements, rules)
+def to_ranked(matched: MatchedLog, *, rules: ListRules) -> RankedLists:
+    """Rank every list: the copies of an item leave first, and ranks are given to the rest."""
+    entries = _entries(matched, rules)
+    return _ordered(matched, entries, _copies(entries, rules), rules)
 
 
-def is_in_train(batch: Batch, user: IntVector, item: IntVector) -> BoolVector:
-    """Return True for each (user, item) that the training data have."""
-    seen = to_arrow(batch.train.user * batch.n_items + batch.train.item)
-    return to_numpy(pc.is_in(to_arrow(user * batch.n_items + item), value_set=seen))
-
-
-def _is_judged(judgement: IntVector, judgements: Judgements) -> BoolVector:
-    """Return True for each item with a judgement; a negative gain marks an item of the pool that was not judged."""
-    gain = np.append(judgements.gain, -1.0)
-    kept: BoolVector = gain[judgement] >= 0
-    return kept
-
-
-def _entries(batch: Batch, judgement: IntVector, list_code: IntVector, rules: ListRules) -> LogEntries:
-    columns = batch.log.columns
+def _entries(matched: MatchedLog, rules: ListRules) -> LogEntries:
+    batch, columns = matched.batch, matched.batch.log.columns
     logged = _logged_ranks(columns[C.RANK]) if C.RANK in columns else None
     if not len(batch.log):
         best_first = np.zeros(0, dtype=np.uint64)
@@ -188,7 +173,7 @@ def _entries(batch: Batch, judgement: IntVector, list_code: IntVector, rules: Li
         best_first = logged.astype(np.uint64) << np.uint64(32)  # ranks have 32 bits: in the upper ones they stay whole
     else:
         best_first = descending_key(columns[C.SCORE])
-    return LogEntries(batch, list_code, judgement, best_first, logged)
+    return LogEntries(batch, matched.list_code, matched.judgement, best_first, logged)
 
 
 def _logged_ranks(column: pa.Array) -> IntVector:
@@ -216,20 +201,18 @@ def _copies(entries: LogEntries, rules: ListRules) -> Copies:
     return Copies(rows[is_best], n_copies, rows[~is_best])
 
 
-def _ordered(
-    keys: ListKeys, entries: LogEntries, copies: Copies, judgements: Judgements, rules: ListRules
-) -> RankedLists:
+def _ordered(matched: MatchedLog, entries: LogEntries, copies: Copies, rules: ListRules) -> RankedLists:
     """Sort by one key of 64 bits; rows whose keys are equal are sorted exactly, by all that decides."""
-    key, n_bits = packed(entries.list_code, entries.best_first, n_high=keys.n_lists)
+    key, n_bits = packed(entries.list_code, entries.best_first, n_high=matched.keys.n_lists)
     order = np.argsort(key)
     if len(copies.dropped):
         is_kept = np.ones(len(order), dtype=np.bool_)
         is_kept[copies.dropped] = False
         order = order[is_kept[order]]
     in_order = key[order]
-    tied = _settle(order, in_order, entries, judgements, rules)
+    tied = _settle(order, in_order, entries, matched.judgements, rules)
     list_code = (in_order >> np.uint64(64 - n_bits)).astype(np.int64)
-    return RankedLists(keys, entries, copies, order, list_code, tied, rules.keeps_gaps)
+    return RankedLists(matched, entries, copies, order, list_code, tied, rules.keeps_gaps)
 
 
 def _settle(

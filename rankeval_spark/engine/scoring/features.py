@@ -16,7 +16,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.batch import fields
-from rankeval_spark.engine.ranking.ranked_lists import is_in_train
+from rankeval_spark.engine.ranking.matching import is_in_train
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:

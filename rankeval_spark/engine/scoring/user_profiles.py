@@ -103,7 +103,7 @@ class _Users:
     def judged_categories(self) -> pa.Array:
         """Collect the judged items of each user that have a category, the highest ids first."""
         lists = self.batch.known_items[N.ITEM_CATEGORIES]
-        user, item = self.judgements.user, self.judgements.pair % max(self.batch.n_items, 1)
+        user, item = self.judgements.owner, self.judgements.pair % max(self.batch.n_items, 1)
         judged = np.flatnonzero((_lengths_of(lists) > 0)[item])
         judged = judged[np.lexsort((-self.place[item[judged]], user[judged]))]
         structs = pa.StructArray.from_arrays(

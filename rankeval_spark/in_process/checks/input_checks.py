@@ -193,7 +193,7 @@ def _judgements(judged: CodedRows, n_items: int, policy: str) -> tuple[IntVector
     if starts_of_runs(pairs).all():  # a sort of numbers takes a third of the time of the general way
         return judged.user, to_numpy(judged.columns[C.GAIN])
     once = to_judgements(judged, n_items=n_items, duplicates="max" if policy == "error" else policy)
-    return once.user, once.gain
+    return once.owner, once.gain
 
 
 def _item_facts(items: Source, *, has_vectors: bool) -> Iterator[Fact]:

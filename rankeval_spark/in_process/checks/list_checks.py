@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 _RANK_CHECKS: Final = {"rank_gaps": C.HAS_RANK_GAPS, "score_rank_disagree": C.IS_OUT_OF_ORDER}
-_SEEN_FIELDS: Final = ("n_seen", "n_items")
 _COUNTS: Final = (C.N_JUDGED, C.N_RECOMMENDED, C.N_DUPLICATES, N_LISTED, C.HAS_TIES)
 
 
@@ -43,6 +42,8 @@ def list_facts(rows: pa.Table, request: Request) -> Iterator[Fact]:
     yield from (lists.of_ranks(check, column) for check, column in _RANK_CHECKS.items())
     if C.SEEN in rows.column_names and request.policies.seen_in_train != "drop":
         yield lists.of_seen()
+    if C.TIMING in rows.column_names:
+        yield from (lists.of_timing(check, *names) for check, names in check_rows.OF_TIMING.items())
     if request.comparisons is not None and request.comparisons.baseline is not None:
         yield lists.of_baseline(request.comparisons.baseline)
     yield lists.of_missing_users()
@@ -55,7 +56,7 @@ def _cutoff(request: Request) -> int:
 def counted_rows(scored: pa.Table, request: Request) -> pa.Table:
     """Take what is counted of scored rows: some columns of those at the largest cutoff, or of whole lists."""
     k = _cutoff(request)
-    names = (C.MODEL_ID, C.USER_ID, *_COUNTS, *_RANK_CHECKS.values(), C.SEEN)
+    names = (C.MODEL_ID, C.USER_ID, *_COUNTS, *C.FOR_CHECKS)
     is_at = to_numpy(scored[C.K]) == k
     lists = scored.select([name for name in names if name in scored.column_names])
     return lists if is_at.all() else lists.filter(to_arrow(is_at))
@@ -85,10 +86,15 @@ class _Lists:
         return self._flagged(check, len(flags) - flags.null_count, to_numpy(flags, null=0))
 
     def of_seen(self) -> Fact:
-        n_seen, n_items = (
-            to_numpy(pc.struct_field(self.table[C.SEEN], name), null=0).astype(np.int64) for name in _SEEN_FIELDS
-        )
+        n_seen, n_items = (self._field(C.SEEN, name) for name in ("n_seen", "n_items"))
         return self._fact(check_rows.SEEN_IN_TRAIN, n_seen.sum(), n_items.sum(), n_seen > 0)
+
+    def of_timing(self, check: str, count: str, total: str) -> Fact:
+        n_found, n_of = (self._field(C.TIMING, name) for name in (count, total))
+        return self._fact(check, n_found.sum(), n_of.sum(), n_found > 0)
+
+    def _field(self, column: str, name: str) -> IntVector:
+        return to_numpy(pc.struct_field(self.table[column], name), null=0).astype(np.int64)
 
     def of_baseline(self, baseline: str) -> Fact:
         """Count the baseline if it has no list: a model that is misspelt looks like one that is not there yet."""

@@ -141,12 +141,12 @@ def has_invalid_number(vectors: pa.ChunkedArray) -> BoolVector:
 def requested_log(source: Source, request: Request) -> Source:
     """Keep the rows of the named models, and those without a model, which are counted; all where none are named.
 
-    Where the ranks of the log are kept as they are, they order the lists, whatever the scores say: the scores go.
+    Where the ranks of the log order the lists, whatever the scores say, the scores go.
     """
     table = source.table
     if request.models is not None and C.MODEL_ID in table.column_names:
         table = _kept(table, _is_one_of(table[C.MODEL_ID], [*request.models, None]))
-    if request.policies.rank_gaps == "keep" and C.SCORE in table.column_names:
+    if request.policies.ignores_scores and C.SCORE in table.column_names:
         table = table.drop_columns([C.SCORE])
     return source if table is source.table else replace(source, table=table, unreadable=None)  # never used of a log
 

@@ -31,7 +31,7 @@ def to_metrics(usable: Usable, users: Callable[[], pa.Table]) -> pa.Table:
         Makes one row per (model, user, k), see :func:`scored_rows.to_users`; called where users have several lists.
     """
     request = usable.request
-    if usable.tables.has_one_list:
+    if usable.has_one_list:
         return of_partials(usable.user_rows.run(lambda job: job.partials), request)
     summariser = _summariser(request)
     return of_partials(list(summariser.summarise(iter(users().to_batches()))), request, summariser.state)

@@ -25,6 +25,6 @@ def to_agreement(usable: Usable, *, baseline: str, k: int, p: float) -> pa.Table
     request, measures = agreement_request(usable.request, baseline=baseline, k=k, p=p)
     scored = to_scored(Usable(usable.tables, request, usable.n_threads).user_rows)
     has_both = pc.and_(scored[IS_EVALUATED], pc.is_valid(scored[measures["overlap"].column]))
-    key = [name for name in C.LIST_KEY if name != C.LIST_ID or not usable.tables.has_one_list]
+    key = [name for name in C.LIST_KEY if name != C.LIST_ID or not usable.has_one_list]
     rows = scored.filter(has_both).select([*key, *(one.column for one in measures.values())])
     return in_order_of(rows.rename_columns([*key, *measures]), key)

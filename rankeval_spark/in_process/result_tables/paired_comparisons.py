@@ -37,7 +37,7 @@ def to_comparisons(usable: Usable, users: Callable[[], pa.Table], comparisons: C
     users : callable
         As :func:`mean_metrics.to_metrics` takes it.
     """
-    request, has_one_list = usable.request, usable.tables.has_one_list
+    request, has_one_list = usable.request, usable.has_one_list
     weights = denominators(request, has_one_list=has_one_list)
     rows = comparison_finisher(request.measures, request.reported, comparisons, weights=weights)
     aggregator = rows.aggregator

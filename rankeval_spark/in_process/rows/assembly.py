@@ -20,6 +20,7 @@ from rankeval_spark.engine.planning import (
     log_columns,
     n_places,
     needs_of,
+    reads_event_times,
     reads_train,
 )
 from rankeval_spark.in_process.checks.row_flags import (
@@ -67,7 +68,7 @@ class Usable:
         if not are_checked:
             refuse_unusable_inputs(self.tables, self.request)
         log = usable_recommendations(self.tables.recommendations, self.request, are_checked=are_checked)
-        if policies.rank_gaps == "keep" and C.SCORE in log.column_names:
+        if policies.ignores_scores and C.SCORE in log.column_names:
             log = log.drop_columns(C.SCORE)
         if policies.score_precision == "single" and C.SCORE in log.column_names:
             single = log[C.SCORE].cast(pa.float32(), safe=False).cast(pa.float64())
@@ -76,6 +77,11 @@ class Usable:
             known = pc.unique(self.catalogue[C.ITEM_ID])
             log = log.filter(pc.is_in(log[C.ITEM_ID], value_set=known.cast(log[C.ITEM_ID].type)))
         return log
+
+    @property
+    def has_one_list(self) -> bool:
+        """Whether no user has several lists of a model, or all of them are one."""
+        return self.tables.has_one_list or self.request.policies.lists == "pooled"
 
     @cached_property
     def models(self) -> tuple[str, ...]:
@@ -157,7 +163,7 @@ class Usable:
         return self._united(needs).run(lambda job: lambda batches: job.parity(batches, counter=counter))
 
     def _united(self, needs: frozenset[str]) -> UserRows:
-        request, has_lists = self.request, not self.tables.has_one_list
+        request, has_lists = self.request, not self.has_one_list
         names = [name for name in log_columns(self.log.column_names, request, has_lists=has_lists)]
         if len(self.models) == 1:
             names.remove(C.MODEL_ID)
@@ -170,9 +176,8 @@ class Usable:
     def _others(self, needs: frozenset[str]) -> dict[int, pa.Table]:
         """Tables of the inputs but for the log, each only where something reads it."""
         request = self.request
-        when = request.policies.held_out_duplicates == "last"
         judged = [C.USER_ID, C.ITEM_ID, C.GAIN, *([C.VALUE] if N.VALUES in request.measures.needs else [])]
-        judged += [C.INTERACTED_AT] if when else []
+        judged += [C.INTERACTED_AT] if reads_event_times(request) else []
         found = {row_kinds.HELD_OUT: self.held_out.select(judged)}
         if self.segments is not None:
             found[row_kinds.SEGMENTS] = to_segment_rows(self.segments, request.segments)
@@ -215,6 +220,6 @@ def _no_ranked_items(usable: Usable) -> pa.Table:
     """Return no row in the columns of the others."""
     user, item = (usable.log.schema.field(name).type for name in (C.USER_ID, C.ITEM_ID))
     key = {C.MODEL_ID: pa.string(), C.USER_ID: user}
-    key |= {} if usable.tables.has_one_list else {C.LIST_ID: pa.string()}
+    key |= {} if usable.has_one_list else {C.LIST_ID: pa.string()}
     rest = {C.ITEM_ID: item, C.RANK: pa.int32(), C.GAIN: pa.float64(), "_is_first": pa.bool_()}
     return pa.schema([*key.items(), *rest.items()]).empty_table()

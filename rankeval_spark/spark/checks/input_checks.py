@@ -20,6 +20,7 @@ from rankeval_spark.result_rows.check_rows import (
     HELD_OUT,
     ITEMS,
     MISSING_USERS,
+    OF_TIMING,
     RECOMMENDATIONS,
     ROWS,
     SEEN_IN_TRAIN,
@@ -232,7 +233,8 @@ def to_list_facts(scored: DataFrame, *, k: int, baseline: str | None = None) -> 
         "ties": _CheckColumns(F.count_if(has_ties), F.count_if(has_judgements() & has_list()), has_ties),
         "extra_users": _CheckColumns(F.count_if(is_extra), n_lists, is_extra),
         **{check: _rank_check(lists, name) for check, name in _RANK_CHECKS.items()},
-        **({SEEN_IN_TRAIN: _seen_check()} if C.SEEN in lists.columns else {}),
+        **({SEEN_IN_TRAIN: _field_check(C.SEEN, "n_seen", "n_items")} if C.SEEN in lists.columns else {}),
+        **{name: _field_check(C.TIMING, *of) for name, of in OF_TIMING.items() if C.TIMING in lists.columns},
     }
     user = F.concat_ws(" ", C.MODEL_ID, F.col(C.USER_ID).cast("string"))
     # All of it of each model first: of two aggregates of the lists, each would have them computed.
@@ -266,9 +268,9 @@ def _rank_check(lists: DataFrame, name: str) -> _CheckColumns:
     return _CheckColumns(F.count_if(flag), F.count(flag), flag)
 
 
-def _seen_check() -> _CheckColumns:
-    n_seen, n_items = F.col(f"{C.SEEN}.n_seen"), F.col(f"{C.SEEN}.n_items")
-    return _CheckColumns(F.sum(n_seen), F.sum(n_items), n_seen > 0)
+def _field_check(column: str, count: str, total: str) -> _CheckColumns:
+    n_found, n_of = F.col(f"{column}.{count}"), F.col(f"{column}.{total}")
+    return _CheckColumns(F.sum(n_found), F.sum(n_of), n_found > 0)
 
 
 def _count_per_model(check: str, columns: _CheckColumns, key: Column) -> Column:

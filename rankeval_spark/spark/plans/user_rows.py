@@ -21,6 +21,7 @@ from rankeval_spark.engine.planning import (
     log_columns,
     n_places,
     needs_of,
+    reads_event_times,
     reads_train,
 )
 from rankeval_spark.measures import required_facts as N
@@ -66,6 +67,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
     names = _model_names(inputs, request)
     if len(names) == 1:
         log = log.drop(C.MODEL_ID)
+    log = log.withColumnRenamed(C.RECOMMENDED_AT, C.INTERACTED_AT)  # one column carries all times
     judged = _held_out_rows(inputs, request, marks_unusable=counts_rows or not inputs.are_checked)
     if C.SCORE in log.columns and type_of(log, C.SCORE) == "double":  # one column less for every row to carry
         judged = judged.withColumnRenamed(C.GAIN, C.SCORE)
@@ -89,7 +91,8 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
 def are_lists_enough(inputs: InputFrames, request: Request) -> bool:
     """Return True if the published columns of compact lists hold all that the measures and checks read."""
     needs = needs_of(request, has_train=inputs.train is not None)
-    return not is_described(needs) and N.VALUES not in needs and not request.measures.groups
+    is_more_read = N.VALUES in needs or request.measures.groups or request.policies.is_attributed
+    return not is_described(needs) and not is_more_read
 
 
 def _knowledge(inputs: InputFrames, request: Request) -> FactSources:
@@ -181,7 +184,7 @@ def _held_out_rows(inputs: InputFrames, request: Request, *, marks_unusable: boo
     else:
         judged = judged.transform(usable_rows.keep_usable_held_out)
     values = [C.VALUE] if N.VALUES in measures.needs else []
-    when = [C.INTERACTED_AT] if request.policies.held_out_duplicates == "last" else []
+    when = [C.INTERACTED_AT] if reads_event_times(request) else []
     kind = [row_kinds.KIND] if marks_unusable else []
     return judged.select(C.USER_ID, C.ITEM_ID, C.GAIN, *values, *when, *kind)
 

@@ -33,7 +33,7 @@ def to_scored(lists: DataFrame, *, scoring: Scoring, has_partials: bool) -> Data
         Whether the first row of each batch has the partial moments of its lists.
     """
     needs = scoring.measures.needs
-    for_checks: list[str] = [name for name in (*C.OF_RANKS, C.SEEN) if name in lists.columns]
+    for_checks: list[str] = [name for name in C.FOR_CHECKS if name in lists.columns]
     columns = [*C.LIST_KEY, C.SEGMENTS, C.N_DUPLICATES, *COMPACT, *for_checks]
     columns += [name for name in (C.EMPTY_RANKS,) if name in lists.columns]
     columns += [C.HIT_SCORES] if C.HIT_SCORES in needs else []

@@ -24,6 +24,7 @@ from rankeval_spark.engine.batch.user_hashes import GROUP
 from rankeval_spark.engine.checks import partition_tallies
 from rankeval_spark.engine.comparisons import comparison_state
 from rankeval_spark.engine.outputs import N_LISTED
+from rankeval_spark.engine.ranking.attribution import TIMING_FIELDS
 from rankeval_spark.engine.ranking.item_lists import ITEMS, OPENS_USER
 from rankeval_spark.engine.scoring.population import IS_EVALUATED
 from rankeval_spark.measures.required_facts import ITEM_SEEN
@@ -97,6 +98,7 @@ class UserRows:
         """
         job = self.job
         for_checks = [*_rank_columns(job), *([C.SEEN] if ITEM_SEEN in job.needs else [])]
+        for_checks += [C.TIMING] if job.rules.attribution else []
         types = scored_types(job.scoring.measures.stored, for_checks=for_checks, user=self.id_types[C.USER_ID])
         if not has_partials:
             del types[C.PARTIALS]
@@ -257,11 +259,12 @@ def _ddl(types: Mapping[str, str]) -> str:
 
 def scored_types(measures: tuple[str, ...], *, for_checks: list[str], user: str) -> dict[str, str]:
     """Type of each column of scored rows."""
-    seen = "struct<n_seen:int,n_items:int>"
+    counts = {C.SEEN: "struct<n_seen:int,n_items:int>"}
+    counts[C.TIMING] = f"struct<{','.join(f'{name}:bigint' for name in TIMING_FIELDS)}>"
     return {
         **{C.MODEL_ID: "string", C.USER_ID: user, C.LIST_ID: "string", C.K: "int", C.SEGMENTS: _SEGMENTS_TYPE},
         **dict.fromkeys((C.N_DUPLICATES, N_LISTED), "int"),
-        **{name: seen if name == C.SEEN else "boolean" for name in for_checks},
+        **{name: counts.get(name, "boolean") for name in for_checks},
         **dict.fromkeys((C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS), "int"),
         C.HAS_TIES: "boolean",
         **dict.fromkeys(measures, "double"),

@@ -21,6 +21,4 @@ def has_list() -> Column:
 
 def keep_population(scored: DataFrame) -> DataFrame:
     """Keep the rows of the population, in the columns of ``schemas.USER_METRICS`` from the list key on."""
-    return scored.where(F.col(IS_EVALUATED)).drop(
-        IS_EVALUATED, C.N_DUPLICATES, N_LISTED, *C.OF_RANKS, C.SEEN, C.PARTIALS
-    )
+    return scored.where(F.col(IS_EVALUATED)).drop(IS_EVALUATED, C.N_DUPLICATES, N_LISTED, *C.FOR_CHECKS, C.PARTIALS)

@@ -38,7 +38,7 @@ def test_definition_holds_the_rule_of_the_item_group(group: str, rule: str) -> N
     assert recorded.options["group"] == group
     assert recorded.policies["population"] == "truth"
     assert (recorded.group_rule or "").startswith(rule)
-    assert str(recorded).endswith(f"unit=user; group: {recorded.group_rule}")
+    assert str(recorded).endswith(f"consumed_before=keep; group: {recorded.group_rule}")
 
 
 @pytest.mark.parametrize(

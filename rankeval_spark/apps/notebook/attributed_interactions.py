@@ -1,0 +1,141 @@
+"""Attribution of interactions to lists by window functions, as a frame to look at and to query.
+
+``evaluate(attribution=...)`` attributes by the same rules while it evaluates; this is the plain way, which shows every
+pair of interaction and list.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, Window, functions as F
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.config import Policies, validate_model
+from rankeval_spark.errors import ConfigError, Fault, InputError
+from rankeval_spark.inputs.spark.canonical_columns import Reading, canonical_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, WindowSpec
+
+    from rankeval_spark.schemas import Schema
+
+_SHOWN: Final = "_shown"
+_TIME: Final = "_time"
+_LIST: Final = "_list"
+_HAS_ITEM: Final = "is_recommended"
+
+
+def attributed_interactions(
+    recommendations: DataFrame, held_out: DataFrame, *, attribution: str, attribution_window: str
+) -> DataFrame:
+    """Plan which list each interaction is a judgement of; no job starts.
+
+    Parameters
+    ----------
+    recommendations : DataFrame
+        As for ``evaluate``, with ``recommended_at``. A list was shown at the earliest time of its rows.
+    held_out : DataFrame
+        As for ``evaluate``, with ``interacted_at``.
+    attribution : {"last_touch", "first_touch", "all"}
+        As for ``evaluate``. Of lists that were shown at the same time, the first is that of the smallest ``list_id``.
+    attribution_window : str
+        As for ``evaluate``: an interaction belongs to a list if ``shown < interacted_at <= shown + window``.
+
+    Returns
+    -------
+    DataFrame
+        A row for each interaction and list that has it as a judgement: ``model_id``, ``user_id``, ``list_id``,
+        ``item_id``, ``recommended_at`` (of the list), ``interacted_at``, ``gain``, and whether the item
+        ``is_recommended`` in the list. Interactions of users without any list of a model are not among them.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is not valid.
+    InputError
+        If a column is missing or has a type that cannot be used.
+    """
+    given = {"attribution": attribution, "attribution_window": attribution_window}
+    if attribution == "none":
+        raise ConfigError(Fault(_place(("attribution",)), "'none'", "last_touch, first_touch or all"))
+    policies = validate_model(Policies, given, locate=_place)
+    log = _canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT)
+    events = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT)
+    rows = _exposures(log).unionByName(_events(events, log), allowMissingColumns=True)
+    claimed = _every(rows, policies) if policies.attribution == "all" else _one(rows, policies)
+    return claimed.select(
+        C.MODEL_ID,
+        C.USER_ID,
+        F.col(_LIST)[C.LIST_ID].alias(C.LIST_ID),
+        C.ITEM_ID,
+        F.timestamp_micros(F.col(_LIST)[_SHOWN]).alias(C.RECOMMENDED_AT),
+        F.timestamp_micros(_TIME).alias(C.INTERACTED_AT),
+        C.GAIN,
+        _HAS_ITEM,
+    )
+
+
+def _place(path: Iterable[object]) -> str:
+    return f"attributed_interactions({'.'.join(map(str, path))}=)"
+
+
+def _canonical(frame: DataFrame, schema: Schema, time: str) -> DataFrame:
+    found = canonical_columns(frame.schema, schema, Reading(schema.name))
+    if time not in found.given:
+        expected = "times, because they attribute interactions"
+        raise InputError(Fault(schema.name, f"no column {time!r}", expected, f"rename the column that is {time}"))
+    keys = [C.USER_ID, C.ITEM_ID, *([C.GAIN] if schema is schemas.HELD_OUT else [C.MODEL_ID, C.LIST_ID])]
+    return frame.select(*found.columns).select(*keys, F.unix_micros(time).alias(_TIME)).dropna()
+
+
+def _exposures(log: DataFrame) -> DataFrame:
+    """Make a row for each list and item, at the time of the list."""
+    of_list = Window.partitionBy(C.MODEL_ID, C.USER_ID, C.LIST_ID)
+    shown = log.withColumn(_TIME, F.min(_TIME).over(of_list))
+    listed = F.struct(F.col(_TIME).alias(_SHOWN), F.col(C.LIST_ID))
+    return shown.select(C.MODEL_ID, C.USER_ID, C.ITEM_ID, _TIME, listed.alias(_LIST)).distinct()
+
+
+def _events(events: DataFrame, log: DataFrame) -> DataFrame:
+    """Repeat the interactions for every model with a list of their user."""
+    models = log.select(C.MODEL_ID, C.USER_ID).distinct()
+    return models.join(events, on=[C.USER_ID], how="inner").select(C.MODEL_ID, C.USER_ID, C.ITEM_ID, _TIME, C.GAIN)
+
+
+def _before(policies: Policies, *keys: str) -> WindowSpec:
+    """Look back from an interaction over the window; the list may not be as late as the interaction."""
+    return Window.partitionBy(*keys).orderBy(_TIME).rangeBetween(-policies.window, -1)
+
+
+def _one(rows: DataFrame, policies: Policies) -> DataFrame:
+    """Take the last or the first list with the item or, if there is none, the last or the first of all."""
+    pick = F.max if policies.attribution == "last_touch" else F.min
+
+    def claimed_by(*keys: str) -> Column:
+        return pick(_LIST).over(_before(policies, *keys))
+
+    claims = rows.select(
+        "*",
+        claimed_by(C.MODEL_ID, C.USER_ID, C.ITEM_ID).alias("_with_item"),
+        claimed_by(C.MODEL_ID, C.USER_ID).alias("_of_any"),
+    )
+    events = claims.where(F.col(C.GAIN).isNotNull())
+    listed = F.coalesce("_with_item", "_of_any")
+    found = events.withColumn(_HAS_ITEM, F.col("_with_item").isNotNull()).withColumn(_LIST, listed)
+    return found.where(F.col(_LIST).isNotNull())
+
+
+def _every(rows: DataFrame, policies: Policies) -> DataFrame:
+    """Take every list in whose window the interaction falls."""
+    lists = F.collect_set(_LIST)
+    claims = rows.select(
+        "*",
+        lists.over(_before(policies, C.MODEL_ID, C.USER_ID, C.ITEM_ID)).alias("_with_item"),
+        lists.over(_before(policies, C.MODEL_ID, C.USER_ID)).alias("_of_any"),
+    )
+    events = claims.where(F.col(C.GAIN).isNotNull()).drop(_LIST)
+    found = events.select("*", F.explode("_of_any").alias(_LIST))
+    return found.withColumn(_HAS_ITEM, F.array_contains("_with_item", F.col(_LIST)))

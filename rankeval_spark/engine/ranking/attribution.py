@@ -1,0 +1,278 @@
+"""Attribution by time: which lists an interaction is a judgement of.
+
+An interaction belongs to a list that was shown before it, and not longer before than the window. Times are in
+microseconds; both ends are exact: ``shown < interacted <= shown + window``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C
+from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch.batch import CodedRows
+from rankeval_spark.engine.batch.codes import Codes, ascending, to_codes
+
+if TYPE_CHECKING:
+    from rankeval_spark.engine.batch.batch import Batch
+    from rankeval_spark.engine.ranking.list_keys import ListKeys
+    from rankeval_spark.measures.arrays import BoolVector, IntVector
+
+TIMING_FIELDS: Final = ("n_interactions", "n_before", "n_after", "n_items", "n_consumed", "n_lists", "n_times")
+"""Counts of a list: interactions of its user; those no later than the list; those after its window; its rows; those of
+items that the user had interacted with; 1; and 1 if its rows have several times, else 0."""
+
+_NO_TIME: Final = np.iinfo(np.int64).min
+_NEVER: Final = np.iinfo(np.int64).max
+"""Time of a list without a row that has one."""
+
+
+@dataclass(frozen=True)
+class AttributionRules:
+    """How interactions are attributed.
+
+    Attributes
+    ----------
+    claim : {"last_touch", "first_touch", "all"}
+        Which of several lists an interaction belongs to.
+    window : int
+        Longest time between a list and an interaction, in microseconds.
+    drops_consumed : bool
+        Whether items that the user interacted with no later than the list was shown leave it.
+    """
+
+    claim: str
+    window: int
+    drops_consumed: bool
+
+
+@dataclass(frozen=True)
+class Attributed:
+    """The judgements of each list.
+
+    Attributes
+    ----------
+    held_out : CodedRows
+        Interactions, as often as lists have them as a judgement; ``user`` is the code of the list.
+    is_judged, is_consumed : bool, shape (n_log_rows,)
+        Whether the user interacts with the item of the row at any time, and no later than its list was shown.
+    timing : pa.StructArray, length n_lists
+        Counts, see :data:`TIMING_FIELDS`.
+    """
+
+    held_out: CodedRows
+    is_judged: BoolVector
+    is_consumed: BoolVector
+    timing: pa.StructArray
+
+
+def attribute(batch: Batch, keys: ListKeys, list_code: IntVector, rules: AttributionRules) -> Attributed:
+    """Attribute the interactions of a batch to its lists.
+
+    A list was shown at the earliest time of its rows. A user without a list of a model has one empty list, of which all
+    interactions are judgements. Interactions and lists without a time belong to nothing.
+
+    Parameters
+    ----------
+    list_code : int64, shape (n_log_rows,)
+        List of each row of the log.
+    """
+    lists, events = _Lists.of(batch, keys, list_code), _Events.of(batch)
+    pair_of_row = events.pair_of(batch)
+    found = _of_all(lists, events, rules) if rules.claim == "all" else _of_one(batch, lists, events, pair_of_row, rules)
+    event, owner = (np.concatenate(both) for both in zip(found, _of_empty(batch, lists), strict=True))
+    judged = batch.held_out.at(event)
+    consumed = _consumed(lists, events, pair_of_row)
+    timing = _timing(lists, events, consumed, rules)
+    return Attributed(CodedRows(owner, judged.item, judged.columns), pair_of_row >= 0, consumed, timing)
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """The lists of a batch; arrays of shape (n_lists,), but for those of the rows of the log.
+
+    ``slot`` numbers users and models together, ``place`` orders lists of equal time by their ids, and ``shown`` is
+    :data:`_NEVER` for lists without a time.
+    """
+
+    keys: ListKeys
+    n_models: int
+    shown: IntVector
+    place: IntVector
+    n_rows: IntVector
+    has_several_times: BoolVector
+    list_code: IntVector
+
+    @classmethod
+    def of(cls, batch: Batch, keys: ListKeys, list_code: IntVector) -> _Lists:
+        times = _times(batch.log, C.RECOMMENDED_AT)
+        has_time = times != _NO_TIME
+        shown = np.full(keys.n_lists, _NEVER)
+        last = np.full(keys.n_lists, _NO_TIME)
+        np.minimum.at(shown, list_code[has_time], times[has_time])
+        np.maximum.at(last, list_code[has_time], times[has_time])
+        names = ascending(keys.list_id.dictionary)
+        n_rows = np.bincount(list_code, minlength=keys.n_lists)
+        place = names[to_numpy(keys.list_id.indices)]
+        return cls(keys, max(len(batch.models), 1), shown, place, n_rows, last > shown, list_code)
+
+    @property
+    def slot(self) -> IntVector:
+        return self.keys.user * self.n_models + self.keys.model
+
+    @property
+    def timed(self) -> IntVector:
+        """Lists that have a time."""
+        return np.flatnonzero(self.shown != _NEVER)
+
+
+@dataclass(frozen=True)
+class _Events:
+    """Interactions that have a time: their row of the held-out table, user, time, and code of user and item."""
+
+    row: IntVector
+    user: IntVector
+    time: IntVector
+    pair: Codes
+
+    @classmethod
+    def of(cls, batch: Batch) -> _Events:
+        times = _times(batch.held_out, C.INTERACTED_AT)
+        row = np.flatnonzero(times != _NO_TIME)
+        user = batch.held_out.user[row]
+        return cls(row, user, times[row], to_codes(to_arrow(user * batch.n_items + batch.held_out.item[row])))
+
+    def pair_of(self, batch: Batch) -> IntVector:
+        """Return the code of the user and item of each row of the log; -1 where they never interact."""
+        pair = to_arrow(batch.log.user * batch.n_items + batch.log.item)
+        return to_numpy(pc.index_in(pair, value_set=self.pair.values), null=-1).astype(np.int64)
+
+    def of_models(self, n_models: int) -> tuple[IntVector, IntVector]:
+        """Repeat the interactions for each model: their positions, and the slots of user and model."""
+        event = np.tile(np.arange(len(self.row)), n_models)
+        model = np.repeat(np.arange(n_models), len(self.row))
+        return event, self.user[event] * n_models + model
+
+
+class _InTime:
+    """Entries by owner and time, to be searched."""
+
+    def __init__(self, owner: IntVector, time: IntVector, place: IntVector) -> None:
+        self._times = np.unique(time)
+        key = self._key(owner, np.searchsorted(self._times, time))
+        order = np.lexsort((place, key))
+        self._keys = key[order]
+        self.entry = order
+
+    def _key(self, owner: IntVector, rank: IntVector) -> IntVector:
+        keys: IntVector = owner * (len(self._times) + 1) + rank
+        return keys
+
+    def n_earlier(self, owner: IntVector, time: IntVector, *, or_at: bool = False) -> IntVector:
+        """Count entries that sort before an owner and a time, all of smaller owners among them."""
+        rank = np.searchsorted(self._times, time, side="right" if or_at else "left")
+        return np.searchsorted(self._keys, self._key(owner, rank))
+
+    def within(self, owner: IntVector, time: IntVector, window: int) -> tuple[IntVector, IntVector]:
+        """Return the range of the entries of an owner from ``time - window`` on and before ``time``."""
+        return self.n_earlier(owner, time - window), self.n_earlier(owner, time)
+
+
+def _times(rows: CodedRows, name: str) -> IntVector:
+    """Return times in microseconds; :data:`_NO_TIME` for NULL."""
+    if not len(rows):
+        return np.zeros(0, dtype=np.int64)
+    column = rows.columns[name]
+    zone = column.type.tz if pa.types.is_timestamp(column.type) else None
+    return to_numpy(column.cast(pa.timestamp("us", zone)).cast(pa.int64()), null=_NO_TIME)
+
+
+def _of_all(lists: _Lists, events: _Events, rules: AttributionRules) -> tuple[IntVector, IntVector]:
+    """Give an interaction to every list in whose window it falls."""
+    event, slot = events.of_models(lists.n_models)
+    in_time = _InTime(lists.slot[lists.timed], lists.shown[lists.timed], lists.place[lists.timed])
+    first, end = in_time.within(slot, events.time[event], rules.window)
+    places = _ranges(first, end)
+    return events.row[np.repeat(event, end - first)], lists.timed[in_time.entry[places]]
+
+
+def _of_one(
+    batch: Batch, lists: _Lists, events: _Events, pair_of_row: IntVector, rules: AttributionRules
+) -> tuple[IntVector, IntVector]:
+    """Give an interaction to the last or first list with the item in it, or else to the last or first one."""
+    event, slot = events.of_models(lists.n_models)
+    time, owner = events.time[event], np.full(len(event), -1)
+    in_time = _InTime(lists.slot[lists.timed], lists.shown[lists.timed], lists.place[lists.timed])
+    _claim(owner, lists.timed, in_time.within(slot, time, rules.window), in_time, rules)
+    row = np.flatnonzero((pair_of_row >= 0) & (lists.shown[lists.list_code] != _NEVER))
+    shown_in = lists.list_code[row]
+    with_item = _InTime(
+        pair_of_row[row] * lists.n_models + batch.model[row], lists.shown[shown_in], lists.place[shown_in]
+    )
+    pair = events.pair.code[event] * lists.n_models + slot % lists.n_models
+    _claim(owner, shown_in, with_item.within(pair, time, rules.window), with_item, rules)
+    is_claimed = owner >= 0
+    return events.row[event[is_claimed]], owner[is_claimed]
+
+
+def _claim(
+    owner: IntVector, lists: IntVector, window: tuple[IntVector, IntVector], in_time: _InTime, rules: AttributionRules
+) -> None:
+    """Write, in place, the list of each interaction that has one in its window."""
+    first, end = window
+    found = np.flatnonzero(end > first)
+    chosen = end[found] - 1 if rules.claim == "last_touch" else first[found]
+    owner[found] = lists[in_time.entry[chosen]]
+
+
+def _of_empty(batch: Batch, lists: _Lists) -> tuple[IntVector, IntVector]:
+    """Give all interactions of a user to their lists without a row."""
+    empty = np.flatnonzero(lists.n_rows == 0)
+    by_user = np.argsort(batch.held_out.user, kind="stable")
+    users = batch.held_out.user[by_user]
+    first, end = (np.searchsorted(users, lists.keys.user[empty], side=side) for side in ("left", "right"))
+    return by_user[_ranges(first, end)], np.repeat(empty, end - first)
+
+
+def _ranges(first: IntVector, end: IntVector) -> IntVector:
+    """List the positions from ``first`` to before ``end``, range after range."""
+    length = end - first
+    ends = np.cumsum(length)
+    total = int(ends[-1]) if len(ends) else 0
+    places: IntVector = np.arange(total) - np.repeat(ends - length - first, length)
+    return places
+
+
+def _consumed(lists: _Lists, events: _Events, pair_of_row: IntVector) -> BoolVector:
+    """Return which rows of the log name an item that its user had interacted with when the list was shown."""
+    earliest = np.full(events.pair.n_values + 1, _NEVER)  # the last one is that of -1, of rows without an interaction
+    np.minimum.at(earliest, events.pair.code, events.time)
+    shown = lists.shown[lists.list_code]
+    consumed: BoolVector = (earliest[pair_of_row] <= shown) & (shown != _NEVER)
+    return consumed
+
+
+def _timing(lists: _Lists, events: _Events, consumed: BoolVector, rules: AttributionRules) -> pa.StructArray:
+    """Count what the times of each list say; NULL for lists without a row."""
+    user, n_lists = lists.keys.user, lists.keys.n_lists
+    in_time = _InTime(events.user, events.time, np.zeros(len(events.row), dtype=np.int64))
+    start = in_time.n_earlier(user, np.full(n_lists, _NO_TIME))
+    end = in_time.n_earlier(user, np.full(n_lists, _NEVER))
+    shown = np.where(lists.shown == _NEVER, _NO_TIME, lists.shown)
+    until = np.where(lists.shown == _NEVER, _NEVER, lists.shown + rules.window)
+    counts = {
+        "n_interactions": end - start,
+        "n_before": in_time.n_earlier(user, shown, or_at=True) - start,
+        "n_after": end - in_time.n_earlier(user, until, or_at=True),
+        "n_items": lists.n_rows,
+        "n_consumed": np.bincount(lists.list_code[consumed], minlength=n_lists),
+        "n_lists": np.ones(n_lists),
+        "n_times": lists.has_several_times,
+    }
+    arrays = [to_arrow(counts[name].astype(np.int64)) for name in TIMING_FIELDS]
+    return pa.StructArray.from_arrays(arrays, names=list(TIMING_FIELDS), mask=to_arrow(lists.n_rows == 0))

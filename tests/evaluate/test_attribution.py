@@ -1,0 +1,193 @@
+"""Attribution by time through ``evaluate``, against every list looked at for every event."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import evaluate
+from rankeval_spark.errors import ConfigError, InputError
+from tests.support import attribution_cases as cases
+from tests.support.attribution_cases import HOUR, WINDOW, Event, Shown, moment
+
+CLAIMS: Final = ("last_touch", "first_touch", "all")
+LOG_TYPES: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("model_id", "user_id", "list_id", "item_id")),
+        ("score", pa.float64()),
+        ("recommended_at", pa.timestamp("us", "UTC")),
+    ]
+)
+EVENT_TYPES: Final = pa.schema(
+    [
+        ("user_id", pa.string()),
+        ("item_id", pa.string()),
+        ("gain", pa.float64()),
+        ("interacted_at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+def tables(log: list[Shown], events: list[Event]) -> tuple[pa.Table, pa.Table]:
+    """Make the inputs of ``evaluate``."""
+    return (
+        pa.Table.from_pylist([row._asdict() for row in log], LOG_TYPES),
+        pa.Table.from_pylist([row._asdict() for row in events], EVENT_TYPES),
+    )
+
+
+def rows(log: list[Shown], events: list[Event], **policies: Any) -> dict[tuple[Any, ...], dict[str, Any]]:  # noqa: ANN401 - arguments of evaluate
+    """Evaluate the whole lists; the counts of each by its key."""
+    options = {"attribution_window": "2h", "population": "judged", "models": ["als", "pop"], **policies}
+    found = evaluate(*tables(log, events), measures=["R", "nDCG"], **options)
+    return {(row["model_id"], row["user_id"], row["list_id"]): row for row in found.user_metrics.to_pylist()}
+
+
+def one_list(*times: int, shown: int = HOUR) -> tuple[list[Shown], list[Event]]:
+    """Make a list of one user with the items a and b, and interactions with a at some times."""
+    log = [Shown("als", "u", "x", item, -float(rank), moment(shown)) for rank, item in enumerate("ab")]
+    return log, [Event("u", "a", 1.0, moment(time)) for time in times]
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_random_logs_are_attributed_as_by_hand(claim: str) -> None:
+    log, events = cases.random_logs(n_users=400)
+    expected = cases.judgements(log, events, claim=claim)
+    found = rows(log, events, attribution=claim)
+    listed: dict[tuple[str, str, str], set[str]] = {}
+    for row in log:
+        listed.setdefault(row[:3], set()).add(row.item_id)
+    counts = {
+        key: (len(gains), sum(gain >= 1 for gain in gains.values()), len(gains.keys() & listed.get(key, set())))
+        for key, gains in expected.items()
+    }
+    assert len(counts) > 500
+    assert {key: (row["n_judged"], row["n_relevant"]) for key, row in found.items()} == {
+        key: count[:2] for key, count in counts.items()
+    }
+    for key, gains in expected.items():
+        n_hits = sum(item in listed.get(key, ()) and gain >= 1 for item, gain in gains.items())
+        n_relevant = counts[key][1]
+        assert found[key]["r"] == pytest.approx(n_hits / n_relevant if n_relevant else 0)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+@pytest.mark.parametrize(
+    ("after", "is_judged"),
+    [(-1, False), (0, False), (1, True), (WINDOW - 1, True), (WINDOW, True), (WINDOW + 1, False)],
+)
+def test_both_ends_are_exact_to_the_microsecond(claim: str, after: int, *, is_judged: bool) -> None:
+    found = rows(*one_list(HOUR + after), attribution=claim)
+    assert (("als", "u", "x") in found) is is_judged
+
+
+def test_an_interaction_belongs_to_the_list_that_had_the_item_before_a_later_one_without_it() -> None:
+    log, events = one_list(2 * HOUR)
+    log += [Shown("als", "u", "y", "c", 1.0, moment(HOUR + 1))]
+    assert rows(log, events, attribution="last_touch").keys() == {("als", "u", "x"), ("pop", "u", "")}
+
+
+def test_without_attribution_times_decide_nothing() -> None:
+    log, events = one_list(-HOUR)
+    table, held_out = tables(log, events)
+    found = evaluate(table, held_out, measures=["R"]).user_metrics.to_pylist()
+    assert [row["r"] for row in found] == [1.0]
+
+
+def test_items_consumed_before_leave_the_list_where_the_policy_says_so() -> None:
+    log, events = one_list(HOUR, HOUR + 1)  # one at the time of the list, one after it
+    kept, dropped = (
+        rows(log, events, attribution="all", consumed_before=policy)["als", "u", "x"] for policy in ("keep", "drop")
+    )
+    assert (kept["n_recommended"], kept["r"]) == (2, 1.0)
+    assert (dropped["n_recommended"], dropped["r"]) == (1, 0.0)
+
+
+def test_checks_count_what_is_too_early_and_too_late_and_consumed_and_shown_twice() -> None:
+    log, events = one_list(HOUR, HOUR + 1, HOUR + WINDOW + 1)
+    log[1] = log[1]._replace(recommended_at=moment(HOUR + 5))
+    inputs = tables(log, events)
+    checks = evaluate(*inputs, measures=["R"], attribution="all", attribution_window="2h").checks.to_pylist()
+    found = {row["check"]: (row["count"], row["share"], row["verdict"]) for row in checks}
+    assert found["before_list"] == (1, 1 / 3, "ok")
+    assert found["after_window"] == (1, 1 / 3, "ok")
+    assert found["consumed_before"] == (1, 1 / 2, "ok")
+    assert found["list_times"] == (1, 1.0, "warn")
+
+
+def test_the_same_pair_twice_is_refused_only_within_a_list() -> None:
+    log, events = one_list(2 * HOUR)
+    log += [row._replace(list_id="y", recommended_at=moment(5 * HOUR)) for row in log]
+    events += [events[0]._replace(interacted_at=moment(6 * HOUR))]
+    options: dict[str, Any] = {"attribution": "all", "held_out_duplicates": "error", "models": ["als"]}
+    assert {key[2]: row["n_judged"] for key, row in rows(log, events, **options).items()} == {"x": 1, "y": 1}
+    both = [events[0], events[0]._replace(interacted_at=moment(2 * HOUR + 1))]
+    with pytest.raises(Exception, match="held_out_duplicates"):
+        rows(log, both, **options)
+
+
+def test_intervals_count_users_and_not_lists() -> None:
+    log, events = cases.random_logs(n_users=60)
+    options: dict[str, Any] = {"attribution": "all", "attribution_window": "2h"}
+    found = evaluate(*tables(log, events), measures=["R"], **options)
+    users = {(row["model_id"], row["user_id"]) for row in found.user_metrics.to_pylist() if row["r"] is not None}
+    means = {row["model_id"]: row["n_users"] for row in found.metrics.to_pylist()}
+    assert means == {model: sum(one == model for one, _ in users) for model in means}
+
+
+def test_pooled_lists_are_one_list_of_the_best_places() -> None:
+    log = [Shown("als", "u", name, item, score, None) for name, item, score in (("x", "a", 1), ("y", "b", 3))]
+    log += [Shown("als", "u", "y", "a", 2.0, None)]
+    inputs = tables(log, [Event("u", "a", 1.0, None)])
+    for lists, expected in (("separate", {"x": 1.0, "y": 0.5}), ("pooled", {"": 0.5})):
+        found = evaluate(*inputs, measures=["RR"], lists=lists).user_metrics.to_pylist()
+        assert {row["list_id"]: row["rr"] for row in found} == expected
+
+
+def test_the_shown_rank_wins_over_the_score_where_it_orders() -> None:
+    log = pa.table({"user_id": ["u", "u"], "item_id": ["a", "b"], "score": [9.0, 1.0], "rank": [7, 3]})
+    truth = pa.table({"user_id": ["u"], "item_id": ["b"]})
+    for order, expected in (("score", 1 / 2), ("rank", 1.0)):
+        assert evaluate(log, truth, measures=["RR"], order=order).metrics["value"].to_pylist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        ({"attribution": "all"}, "no window with attribution 'all'.*such as 7d"),
+        ({"attribution": "all", "attribution_window": "0d"}, r"attribution_window=\): found '0d'"),
+        ({"attribution": "all", "attribution_window": "-1d"}, r"attribution_window=\): found '-1d'"),
+        ({"attribution": "all", "attribution_window": "7 days"}, "'7 days'.*units s, m, h, d"),
+        ({"attribution_window": "7d"}, "'7d' with attribution 'none'.*last_touch"),
+        ({"consumed_before": "drop"}, "'drop' with attribution 'none'"),
+        ({"attribution": "all", "attribution_window": "7d", "judged_only": True}, "true with attribution 'all'"),
+        ({"attribution": "newest", "attribution_window": "7d"}, "'newest'"),
+    ],
+)
+def test_what_contradicts_is_refused(policies: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        evaluate(*tables(*one_list(0)), measures=["R"], **policies)
+
+
+def test_inputs_without_times_are_refused() -> None:
+    log, held_out = tables(*one_list(0))
+    options: dict[str, Any] = {"measures": ["R"], "attribution": "all", "attribution_window": "1d"}
+    with pytest.raises(InputError, match="recommendations: found no column 'recommended_at'"):
+        evaluate(log.drop_columns("recommended_at"), held_out, **options)
+    with pytest.raises(InputError, match="held_out: found no column 'interacted_at'"):
+        evaluate(log, held_out.drop_columns("interacted_at"), **options)
+    with pytest.raises(InputError, match=r"no column 'rank'.*set order to score"):
+        evaluate(log, held_out, measures=["R"], order="rank")
+
+
+def test_times_of_any_unit_and_zone_are_the_same_moment() -> None:
+    log, held_out = tables(*one_list(HOUR + 1_000_000))
+    east = log["recommended_at"].cast(pa.timestamp("ms", "Asia/Tokyo"))
+    other = log.set_column(log.schema.get_field_index("recommended_at"), "recommended_at", east)
+    options: dict[str, Any] = {"measures": ["R"], "attribution": "all", "attribution_window": "1s"}
+    for each in (log, other):
+        assert evaluate(each, held_out, **options).metrics["value"].to_pylist() == [1.0]
+    assert dt.timedelta(microseconds=WINDOW) == dt.timedelta(hours=2)

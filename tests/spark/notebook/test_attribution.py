@@ -1,0 +1,90 @@
+"""Attribution by time on Spark: the engine, plain windows, and every list looked at by hand give the same."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rankeval_spark import attributed_interactions, evaluate
+from rankeval_spark.errors import ConfigError, InputError
+from tests.evaluate.test_attribution import CLAIMS, tables
+from tests.support import attribution_cases as cases
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+POLICIES: dict[str, Any] = {"attribution_window": "2h", "population": "judged", "models": ["als", "pop"]}
+
+
+@pytest.fixture
+def frames(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+    """Give the random logs as frames."""
+    log, held_out = (spark.createDataFrame(table.to_pandas()) for table in tables(*cases.random_logs(n_users=200)))
+    return log, held_out
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_windows_attribute_as_by_hand(frames: tuple[DataFrame, DataFrame], claim: str) -> None:
+    log, events = cases.random_logs(n_users=200)
+    found = attributed_interactions(*frames, attribution=claim, attribution_window="2h").collect()
+    utc = dt.timezone.utc
+
+    def aware(time: dt.datetime) -> dt.datetime:
+        return time.astimezone(utc)
+
+    rows = Counter(
+        cases.Claim(
+            *(row.model_id, row.user_id, row.list_id, row.item_id),
+            *(aware(row.recommended_at), aware(row.interacted_at), row.gain, row.is_recommended),
+        )
+        for row in found
+    )
+    assert rows == Counter(cases.attributed(log, events, claim=claim))
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_the_engine_on_spark_scores_what_it_scores_in_this_process(
+    frames: tuple[DataFrame, DataFrame], claim: str
+) -> None:
+    options = {"measures": ["nDCG@3", "R", "AP"], "attribution": claim, "consumed_before": "drop", **POLICIES}
+    on_spark = evaluate(*frames, **options)
+    here = evaluate(*tables(*cases.random_logs(n_users=200)), **options)
+    key = ("model_id", "user_id", "list_id", "k")
+    rows = [
+        sorted(found.to_pylist(), key=lambda row: [row[name] for name in key])
+        for found in (on_spark.user_metrics.toArrow(), here.user_metrics)
+    ]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) > 500
+    timed = ("before_list", "after_window", "consumed_before", "list_times")
+    checks = [
+        sorted(
+            (row["check"], row["count"], row["share"], row["sample_keys"])
+            for row in found.to_pylist()
+            if row["check"] in timed
+        )
+        for found in (on_spark.checks.toArrow(), here.checks)
+    ]
+    assert checks[0] == checks[1]
+    assert len(checks[0]) == len(timed)
+    assert all(count for _, count, *_ in checks[0][:-1])
+
+
+def test_the_log_moves_once(frames: tuple[DataFrame, DataFrame]) -> None:
+    options = {"measures": ["nDCG@3"], "attribution": "last_touch", **POLICIES}
+    plan = evaluate(*frames, **options).user_metrics._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("hashpartitioning(user_id") == 1
+    assert "Window" not in plan
+
+
+def test_arguments_and_columns_are_looked_at_before_anything_runs(frames: tuple[DataFrame, DataFrame]) -> None:
+    log, held_out = frames
+    with pytest.raises(ConfigError, match=r"attributed_interactions\(attribution_window=\): found '-7d'"):
+        attributed_interactions(log, held_out, attribution="all", attribution_window="-7d")
+    with pytest.raises(ConfigError, match=r"attributed_interactions\(attribution="):
+        attributed_interactions(log, held_out, attribution="none", attribution_window="7d")
+    with pytest.raises(InputError, match="no column 'recommended_at'"):
+        attributed_interactions(log.drop("recommended_at"), held_out, attribution="all", attribution_window="7d")

@@ -194,7 +194,7 @@ lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS
 	@for spark in $(SPARKS); do \
 	  $(COMPILE) $(ARGS) --extra java --extra spark --output-file requirements/spark-$$spark.txt pyproject.toml requirements/spark-$$spark.in; \
 	done
-	@$(COMPILE) $(ARGS) --output-file requirements/test-peers.txt requirements/test-peers.in
+	@$(COMPILE) $(ARGS) --override requirements/test-peers-overrides.in --output-file requirements/test-peers.txt requirements/test-peers.in
 	@$(COMPILE) $(ARGS) --output-file requirements/docs.txt requirements/docs.in
 	@$(COMPILE) $(ARGS) --override requirements/test-peers-torch-overrides.in --output-file requirements/test-peers-torch.txt requirements/test-peers-torch.in
 

@@ -34,8 +34,8 @@ NOTATION = """\
 Generated from `rankeval_spark/measures` by `make docs`. `rankeval measures NAME` shows notes on a measure too.
 
 Contents: [which to use when](#which-to-use-when), [shared options](#shared-options), [accuracy](#accuracy),
-[prediction](#prediction), [beyond accuracy](#beyond-accuracy), [all lists together](#system),
-[statistics of groups](#in-addition-to-the-measures).
+[prediction](#prediction), [beyond accuracy](#beyond-accuracy), [off-policy](#off-policy),
+[all lists together](#system), [statistics of groups](#in-addition-to-the-measures).
 
 For a user, `n` is the length of the list. `m` is the number of its items at ranks 1 to `k`: `min(k, n)`, less the
 empty ranks that the policy `rank_gaps: keep` leaves. `r_i` and `g_i` are relevance and gain at rank `i`; `R` is the
@@ -165,6 +165,7 @@ FAMILIES = {
     "accuracy": "Accuracy\n\nWhat is relevant: hits, their ranks and their gains.",
     "prediction": "Prediction\n\nScores of held-out items against their gains.",
     "beyond_accuracy": "Beyond accuracy\n\nWhat the recommended items are, whatever is relevant.",
+    "off_policy": "Off-policy\n\nWhat a policy would have earned, from the log of another one with propensities.",
     "system": "System\n\nAll lists of a slice together, and the lists themselves.",
 }
 

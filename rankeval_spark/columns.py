@@ -16,6 +16,7 @@ LIST_ID: Final = "list_id"
 SCORE: Final = "score"
 RANK: Final = "rank"
 GAIN: Final = "gain"
+PROPENSITY: Final = "propensity"
 INTERACTED_AT: Final = "interacted_at"
 RECOMMENDED_AT: Final = "recommended_at"
 CATEGORIES: Final = "categories"
@@ -84,7 +85,9 @@ HIT_VALUES: Final = "_hit_values"
 """Values of the hits, where a measure reads them; not published."""
 JUDGED_VALUES: Final = "_judged_values"
 """Values of all judgements of the user, in the order of ``judged_gains``."""
-OF_JUDGEMENTS: Final = (HIT_VALUES, JUDGED_VALUES, HIT_GROUPS, JUDGED_GROUPS)
+HIT_PROPENSITIES: Final = "_hit_propensities"
+"""Propensities of the hits, where a measure reads them; not published."""
+OF_JUDGEMENTS: Final = (HIT_VALUES, JUDGED_VALUES, HIT_PROPENSITIES, HIT_GROUPS, JUDGED_GROUPS)
 READ_BY_MEASURES: Final = (*FACTS, *OF_JUDGEMENTS)
 
 WHOLE_LIST: Final = 0

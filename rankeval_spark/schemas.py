@@ -79,6 +79,7 @@ HELD_OUT: Final = Schema(
             C.INTERACTED_AT, "timestamp", "Time of the interaction; held_out_duplicates='last' and attribution read it"
         ),
         Field(C.VALUE, "double", "Value of the interaction, such as revenue; only measures with gains='value' read it"),
+        Field(C.PROPENSITY, "double", "Probability with which the item was shown; only off-policy measures read it"),
     ),
 )
 

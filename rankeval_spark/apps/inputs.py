@@ -12,6 +12,7 @@ from rankeval_spark.config.sections.bands import segments_from_train
 from rankeval_spark.engine.batch import row_kinds
 from rankeval_spark.engine.checks import partition_tallies
 from rankeval_spark.engine.checks.partition_tallies import Tally
+from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.inputs.input_columns import refuse_missing
 from rankeval_spark.inputs.spark import IS_UNPARSABLE, Sources, cached_partitions, estimated_bytes
 from rankeval_spark.measures import required_facts
@@ -274,8 +275,9 @@ def exposures_of(inputs: InputFrames, request: Request) -> DataFrame | None:
 
 
 def _judged(source: Source, request: Request) -> DataFrame:
-    """Drop the values where no measure reads them."""
-    return source.frame if required_facts.VALUES in request.measures.needs else source.frame.drop(C.VALUE)
+    """Drop values and propensities where no measure reads them."""
+    unread = {C.VALUE, C.PROPENSITY} - {*judgement_facts(request)}
+    return source.frame.drop(*unread)
 
 
 def _trained(source: Source) -> DataFrame:

@@ -68,7 +68,7 @@ def measure_faults(item_slices: Sequence[str], keys: Keys) -> list[Fault]:
         faults += measure_selection.model_faults(measures, keys["models"])
     if "policies" in keys:
         faults += measure_selection.tie_faults(measures, keys["policies"].ties)
-        faults += measure_selection.attribution_faults(measures, keys["policies"])
+        faults += measure_selection.judgement_faults(measures, keys["policies"])
         faults += measure_gap_faults(measures, keys["policies"], keys["preset"])
     return [replace(fault, where="/measures") for fault in faults]
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, MeasureSet, registry
-from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGORIES
+from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGORIES, PROPENSITIES
 from rankeval_spark.measures.shared_options import GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rankeval_spark.config.sections.policies import Policies
     from rankeval_spark.config.sections.presets import MeasureOptions
@@ -96,17 +96,21 @@ def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
     return [Fault("", f"{label} with ties {ties!r}", expected, fix) for label, fix in refused.items()]
 
 
-def attribution_faults(measures: MeasureSet, policies: Policies) -> list[Fault]:
-    """Find measures that read all judgements of a user at once, where times attribute judgements to lists."""
-    if not policies.is_attributed:
-        return []
-    found = f"with attribution {policies.attribution!r}"
-    expected = "measures of the judgements of a list; this one reads all judgements of a user"
-    return [
-        Fault("", f"{one.label} {found}", expected, "leave it out, or evaluate it without attribution")
-        for one in measures.measures
-        if not _OF_ALL_JUDGEMENTS.isdisjoint(one.needs)
-    ]
+def judgement_faults(measures: MeasureSet, policies: Policies) -> list[Fault]:
+    """Find measures that do not go with whose judgements count: by time of a list, or without a reward."""
+    return [fault for one in measures.measures for fault in _judgement_faults(one, policies)]
+
+
+def _judgement_faults(measure: Measure, policies: Policies) -> Iterator[Fault]:
+    if policies.is_attributed and not _OF_ALL_JUDGEMENTS.isdisjoint(measure.needs):
+        expected = "measures of the judgements of a list; this one reads all judgements of a user"
+        fix = "leave it out, or evaluate it without attribution"
+        yield Fault("", f"{measure.label} with attribution {policies.attribution!r}", expected, fix)
+    if policies.population != "judged" and PROPENSITIES in measure.needs:
+        expected = "population 'judged', because impressions without a reward count too"
+        yield Fault(
+            "", f"{measure.label} with population {policies.population!r}", expected, "set population to judged"
+        )
 
 
 def model_faults(measures: MeasureSet, models: Sequence[str] | None) -> list[Fault]:

@@ -142,6 +142,12 @@ def checks_ranks(columns: Collection[str], request: Request) -> bool:
     return C.RANK in columns and policies.rank_gaps == "renumber" and keeps_all_rows
 
 
+def judgement_facts(request: Request) -> list[str]:
+    """Name the columns of the judgements, other than their gains, that measures read."""
+    read = {C.VALUE: N.VALUES, C.PROPENSITY: N.PROPENSITIES}
+    return [column for column, need in read.items() if need in request.measures.needs]
+
+
 def reads_event_times(request: Request) -> bool:
     """Return True if workers read when interactions happened."""
     return request.policies.held_out_duplicates == "last" or request.policies.is_attributed

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from rankeval_spark.measures import accuracy, beyond_accuracy, prediction, registry, system
+from rankeval_spark.measures import accuracy, beyond_accuracy, off_policy, prediction, registry, system
 from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
 from rankeval_spark.measures.kernel_inputs.example_lists import Background, Item, Ranking
 from rankeval_spark.measures.kernel_inputs.exposure import Exposure, Shown
@@ -18,7 +18,7 @@ from rankeval_spark.measures.kernel_inputs.rates import Offered, Preferred, Rate
 from rankeval_spark.measures.measure_set import MeasureSet
 from rankeval_spark.measures.names import MAX_CUTOFF, Measure, UnknownMeasureError, with_cutoff
 
-for family in (accuracy, prediction, beyond_accuracy, system):
+for family in (accuracy, prediction, beyond_accuracy, off_policy, system):
     registry.discover(family.__name__, family.__path__)
 
 __all__ = [

@@ -83,6 +83,8 @@ CATEGORY_GROUP: Final = "category_group"
 """Whether a judged item has a category."""
 VALUES: Final = "judged_values"
 """Values of the judgements, other than their gains."""
+PROPENSITIES: Final = "propensities"
+"""Propensity of each judged item that is recommended."""
 LIST_NAMES: Final = "list_names"
 """User and model of each list, for the message of a measure that refuses one."""
 
@@ -92,6 +94,7 @@ VECTOR: Final = "items.vector"
 PUBLISHED_AT: Final = "items.published_at"
 EVALUATION_DATE: Final = "evaluation_date"
 VALUE: Final = "held_out.value"
+PROPENSITY: Final = "held_out.propensity"
 
 REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -117,13 +120,14 @@ REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         CATEGORY_GROUP: (CATEGORIES,),
         CATEGORY_SHARES: (TRAIN, CATEGORIES),
         VALUES: (VALUE,),
+        PROPENSITIES: (PROPENSITY,),
     }
 )
 """What a run must be given for each of them: an input, a column of one, or the date. Other needs are met by the log."""
 
 _OF_ALL_LISTS: Final = {GROUP_RELEVANT, GROUP_AVAILABLE, CATEGORY_SHARES, TRAINED_ITEMS}
 
-DESCRIBED: Final = frozenset(REQUIRES) - {POPULARITY_GROUP, CATEGORY_GROUP, VALUES} - _OF_ALL_LISTS
+DESCRIBED: Final = frozenset(REQUIRES) - {POPULARITY_GROUP, CATEGORY_GROUP, VALUES, PROPENSITIES} - _OF_ALL_LISTS
 """Those that are known of the recommended items and their users; the others are facts of judgements, or sums."""
 
 ITEM_VALUES: Final = (

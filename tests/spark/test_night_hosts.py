@@ -14,7 +14,9 @@ from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.spark.session.on_demand import on_demand
+from tests.evaluate.test_attribution import tables as attribution_tables
 from tests.support import nights
+from tests.support.attribution_cases import random_logs
 from tests.support.awkward import Awkward
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
 
@@ -259,3 +261,28 @@ def test_rows_that_cannot_be_used_are_written_out_by_spark(spark: SparkSession, 
     ]
     assert kept[0] == kept[1]
     assert len(kept[0]) >= 4
+
+
+@pytest.mark.parametrize("has_lists", [True, False], ids=["lists are published", "lists are not published"])
+def test_nights_that_attribute_by_time(spark: SparkSession, tmp_path: Path, *, has_lists: bool) -> None:
+    log, held_out = attribution_tables(*random_logs(n_users=60))
+    workspace = Workspace(tmp_path)
+    for name, table in (("recommendations", log), ("held_out", held_out)):
+        write(tmp_path / "inputs" / name, table, "parquet")
+    workspace.configure(
+        {
+            "evaluation": "impressions",
+            "inputs": {
+                name: {"format": "parquet", "path": f"inputs/{name}"} for name in ("recommendations", "held_out")
+            },
+            "measures": ["nDCG@3", "R"],
+            "policies": {"attribution": "last_touch", "attribution_window": "2h", "consumed_before": "drop"},
+            "results": {"root": "results", "lists": has_lists},
+        }
+    )
+    workspace.change(**COUNT_ONLY)
+    on_both(spark, workspace)
+    counted = {row["check"]: row["count"] for row in rows_of(workspace, "here", "checks")}
+    assert min(counted[name] for name in ("before_list", "after_window", "consumed_before")) > 0
+    (run,) = published(workspace, "here")
+    assert dict(run["policies"])["attribution_window"] == "2h"

@@ -90,6 +90,7 @@ def _ranking(
         [value for _, (value, _) in missed],
         [groups for _, _, _, (_, groups) in best_first],
         [groups for _, (_, groups) in missed],
+        propensities=[(0.25, 0.5, 1.0)[place % 3] for place in range(len(best_first))],
     )
 
 

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, field_validator
 from rankeval_spark import columns as C
 from rankeval_spark.config import Comparisons, Intervals, Policies, validate_model
 from rankeval_spark.config.evaluation_config import ItemSlice, RowsPerUser, Slice
-from rankeval_spark.config.measure_selection import attribution_faults, model_faults, tie_faults, with_item_slices
+from rankeval_spark.config.measure_selection import judgement_faults, model_faults, tie_faults, with_item_slices
 from rankeval_spark.config.reading.validation_faults import validation_faults
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.sections.bands import Band, band_faults, segments_from_train
@@ -202,7 +202,7 @@ def _policy_faults(
     ]
     if measures is None:
         return lacking
-    unfit = [*tie_faults(measures, policies.ties), *attribution_faults(measures, policies)]
+    unfit = [*tie_faults(measures, policies.ties), *judgement_faults(measures, policies)]
     unfit += measure_gap_faults(measures, policies, preset)
     return [*lacking, *(replace(fault, where=_place(("measures",))) for fault in unfit)]
 

@@ -18,7 +18,7 @@ from rankeval_spark.apps.nightly.run_life import RunLife
 from rankeval_spark.apps.nightly.staging import cached, stage_results, stage_users
 from rankeval_spark.apps.progress import Progress, Silent, Steps
 from rankeval_spark.apps.published.recorded_plan import plan_again
-from rankeval_spark.config.measure_selection import attribution_faults, tie_faults
+from rankeval_spark.config.measure_selection import judgement_faults, tie_faults
 from rankeval_spark.config.request import request_of
 from rankeval_spark.config.sections.presets import measure_gap_faults
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
@@ -133,7 +133,7 @@ def _plan(night: PastNight, measures: MeasureSet) -> NightPlan:
     config = night.config
     plan = plan_again(night, config, MeasureSet.of((*_recorded_measures(night), *measures.measures)))
     policies = plan.request.policies
-    faults = [*tie_faults(measures, policies.ties), *attribution_faults(measures, policies)]
+    faults = [*tie_faults(measures, policies.ties), *judgement_faults(measures, policies)]
     faults += measure_gap_faults(measures, policies, config.preset)
     if faults:
         raise ConfigError(*(replace(fault, where="--measures") for fault in faults))

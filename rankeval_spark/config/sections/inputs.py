@@ -228,7 +228,7 @@ class RecommendationsInput(InputConfig):
 class HeldOutInput(InputConfig):
     """The held-out interactions: one row per (user, item), with an optional gain (default 1)."""
 
-    canonical_columns = (C.USER_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE)
+    canonical_columns = (C.USER_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE, C.PROPENSITY)
 
 
 class SegmentsInput(InputConfig):

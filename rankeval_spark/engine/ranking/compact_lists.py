@@ -131,6 +131,8 @@ def _hits(ranked: RankedLists, *, keeps_scores: bool) -> dict[str, pa.Array]:
         values[C.HIT_SCORES] = to_numpy(of_hits.cast(pa.float64(), safe=False))
     if judgements.value is not None:
         values[C.HIT_VALUES] = judgements.value[judgement]
+    if judgements.propensity is not None:
+        values[C.HIT_PROPENSITIES] = judgements.propensity[judgement]
     if judgements.groups is not None:
         values[C.HIT_GROUPS] = judgements.groups[judgement]
     return {name: _ragged(ranked, hits, numbers) for name, numbers in values.items()}

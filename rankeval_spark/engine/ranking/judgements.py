@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch.codes import ascending, starts_of_runs, to_codes
-from rankeval_spark.engine.failures import refuse
+from rankeval_spark.engine.failures import refuse, refuse_input
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch.batch import CodedRows
@@ -37,6 +37,8 @@ class Judgements:
         Value, where a measure reads it.
     groups : int64, shape (n_judged,), optional
         Bits of the item's groups, where a measure reads them.
+    propensity : float64, shape (n_judged,), optional
+        Probability with which the item was shown, where a measure reads it; NaN where it is NULL.
     """
 
     pair: IntVector
@@ -44,6 +46,7 @@ class Judgements:
     gain: FloatVector
     value: FloatVector | None
     groups: IntVector | None
+    propensity: FloatVector | None = None
 
     @property
     def facts(self) -> list[np.ndarray]:
@@ -59,7 +62,8 @@ class Judgements:
         """Take judgements by their positions."""
         value = None if self.value is None else self.value[places]
         groups = None if self.groups is None else self.groups[places]
-        return Judgements(self.pair[places], self.owner[places], self.gain[places], value, groups)
+        propensity = None if self.propensity is None else self.propensity[places]
+        return Judgements(self.pair[places], self.owner[places], self.gain[places], value, groups, propensity)
 
 
 def to_judgements(
@@ -83,6 +87,11 @@ def to_judgements(
     is_first = starts_of_runs(rows.pair)
     if is_first.all():
         return rows
+    if rows.propensity is not None:
+        fix = "give every impression a user of its own, such as the id of the request"
+        refuse_input(
+            "held_out", "a user has two impressions of an item", expected="one, because propensities are read", fix=fix
+        )
     if duplicates == "error":
         refuse("held_out_duplicates", "a (user, item) pair stands twice in the held-out table")
     pair_code = np.cumsum(is_first) - 1
@@ -108,7 +117,8 @@ def _rows(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -
         found = to_numpy(columns[C.VALUE])
         value = np.where(np.isfinite(found), found, 0.0)
     groups = None if item_groups is None else item_groups[held_out.item]
-    return Judgements(pair, held_out.user, gain.astype(np.float64, copy=False), value, groups)
+    propensity = to_numpy(columns[C.PROPENSITY], null=np.nan) if C.PROPENSITY in columns else None
+    return Judgements(pair, held_out.user, gain.astype(np.float64, copy=False), value, groups, propensity)
 
 
 def _summed(rows: Judgements, pair_code: IntVector, last: IntVector) -> Judgements:

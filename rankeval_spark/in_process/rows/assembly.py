@@ -17,6 +17,7 @@ from rankeval_spark.engine.planning import (
     is_described,
     item_needs,
     job_of,
+    judgement_facts,
     log_columns,
     n_places,
     needs_of,
@@ -176,7 +177,7 @@ class Usable:
     def _others(self, needs: frozenset[str]) -> dict[int, pa.Table]:
         """Tables of the inputs but for the log, each only where something reads it."""
         request = self.request
-        judged = [C.USER_ID, C.ITEM_ID, C.GAIN, *([C.VALUE] if N.VALUES in request.measures.needs else [])]
+        judged = [C.USER_ID, C.ITEM_ID, C.GAIN, *judgement_facts(request)]
         judged += [C.INTERACTED_AT] if reads_event_times(request) else []
         found = {row_kinds.HELD_OUT: self.held_out.select(judged)}
         if self.segments is not None:

@@ -95,6 +95,8 @@ class Ranking(NamedTuple):
     missed_groups: Sequence[str] = ()
     # Ranks at which the list has no item, though it has one further down; their gain is ``None``
     empty: Sequence[int] = ()
+    # Propensity of the judged item at each rank; 1 where they are left out
+    propensities: Sequence[float] = ()
 
     @property
     def score_at(self) -> Sequence[float]:
@@ -106,9 +108,12 @@ class Ranking(NamedTuple):
         """The judged items that the list holds, by rank."""
         values = self.values or [gain or 0 for gain in self.gains]
         groups = [*self.groups, *[""] * len(self.gains)]
-        places = zip(count(1), self.gains, values, groups, self.score_at, strict=False)
+        propensities = self.propensities or [1.0] * len(self.gains)
+        places = zip(count(1), self.gains, values, groups, self.score_at, propensities, strict=False)
         return [
-            Judgement(gain, value, own, rank, score) for rank, gain, value, own, score in places if gain is not None
+            Judgement(gain, value, own, rank, score, propensity)
+            for rank, gain, value, own, score, propensity in places
+            if gain is not None
         ]
 
     @property
@@ -126,6 +131,7 @@ class Ranking(NamedTuple):
             ("scores", self.scores),
             ("values", self.values),
             ("missed values", self.missed_values),
+            ("propensities", self.propensities),
             ("empty ranks", self.empty),
         )
         groups = (("groups", self.groups), ("missed groups", self.missed_groups))
@@ -144,6 +150,7 @@ class Judgement(NamedTuple):
     groups: str
     rank: int = 0
     score: float = 0
+    propensity: float = 1
 
 
 def _shown(value: object) -> str:

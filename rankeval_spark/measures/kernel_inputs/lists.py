@@ -106,6 +106,8 @@ class Lists(Remembers):
     # there where a measure needs them
     hit_value: FloatVector | None = None
     judged_value: FloatVector | None = None
+    # Shape (n_hits,): propensity of each hit; only there where a measure needs it
+    hit_propensity: FloatVector | None = None
     # Item groups of the hits and of the judgements; only there where a measure is restricted to one
     groups: Groups | None = None
     # What each list is called in a message; only there where a measure that refuses lists needs it
@@ -152,6 +154,7 @@ class Lists(Remembers):
             items=item_facts_of(rankings),
             hit_value=_floats(one.value for one in hits),
             judged_value=_floats(one.value for one in judgements),
+            hit_propensity=_floats(one.propensity for one in hits),
             groups=Groups(names, _bits(names, hits), _bits(names, judgements)),
             empty=Empty.of(rankings) if any(one.empty for one in rankings) else None,
         )
@@ -184,6 +187,11 @@ class Lists(Remembers):
     def values(self) -> tuple[FloatVector, FloatVector]:
         """Value of each hit and of each judgement, in the order of their gains."""
         return _collected(self.hit_value, "has no values"), _collected(self.judged_value, "has no values")
+
+    @property
+    def propensities(self) -> FloatVector:
+        """Propensity of each hit: float64, shape (n_hits,)."""
+        return _collected(self.hit_propensity, "has no propensities")
 
     @cached_property
     def ideal_values(self) -> FloatVector:

@@ -18,6 +18,7 @@ from rankeval_spark.engine.planning import (
     is_described,
     item_needs,
     job_of,
+    judgement_facts,
     log_columns,
     n_places,
     needs_of,
@@ -91,7 +92,7 @@ def to_user_rows(  # noqa: PLR0913 - what becomes of the rows
 def are_lists_enough(inputs: InputFrames, request: Request) -> bool:
     """Return True if the published columns of compact lists hold all that the measures and checks read."""
     needs = needs_of(request, has_train=inputs.train is not None)
-    is_more_read = N.VALUES in needs or request.measures.groups or request.policies.is_attributed
+    is_more_read = judgement_facts(request) or request.measures.groups or request.policies.is_attributed
     return not is_described(needs) and not is_more_read
 
 
@@ -176,17 +177,16 @@ def _with_facts(by_kind: dict[int, DataFrame], knowledge: FactSources, needs: fr
 
 
 def _held_out_rows(inputs: InputFrames, request: Request, *, marks_unusable: bool) -> DataFrame:
-    measures, judged = request.measures, inputs.held_out
+    judged = inputs.held_out
     if marks_unusable:
         judged = judged.transform(
             unusable_rows.with_kind, kind=row_kinds.HELD_OUT, rules=row_flags.flag_held_out(judged)
         )
     else:
         judged = judged.transform(usable_rows.keep_usable_held_out)
-    values = [C.VALUE] if N.VALUES in measures.needs else []
     when = [C.INTERACTED_AT] if reads_event_times(request) else []
     kind = [row_kinds.KIND] if marks_unusable else []
-    return judged.select(C.USER_ID, C.ITEM_ID, C.GAIN, *values, *when, *kind)
+    return judged.select(C.USER_ID, C.ITEM_ID, C.GAIN, *judgement_facts(request), *when, *kind)
 
 
 def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozenset[str]) -> dict[int, DataFrame]:

@@ -7,7 +7,7 @@ references are known.
 
 from __future__ import annotations
 
-from tests.support.oracles import agreement, beyond, ratings, relevance
+from tests.support.oracles import agreement, beyond, off_policy, ratings, relevance
 from tests.support.oracles.denominators import DENOMINATORS, expected_denominator
 from tests.support.oracles.plain import NAIVE, PlainList, expected, judged_only, ranking_of, trec_order, within
 from tests.support.oracles.variants import TEXT, all_variants, takes_every_list, variants
@@ -23,6 +23,7 @@ __all__ = [
     "expected",
     "expected_denominator",
     "judged_only",
+    "off_policy",
     "ranking_of",
     "ratings",
     "relevance",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from tests.support.oracles.off_policy import impressions
 from tests.support.oracles.plain import Number, PlainList, least
 from tests.support.oracles.ratings import judged_pairs
 from tests.support.oracles.relevance import cascade, discounted, worth_of
@@ -41,6 +42,16 @@ def expected_denominator(measure: Measure, ranking: Ranking) -> float:
 @denominator("SetR", "Bpref", "infAP", "PAUC", "RecallCeiling")
 def _(one: PlainList, _: int, *, rel: float) -> Number:
     return one.n_relevant(rel)
+
+
+@denominator("IPS", "ClippedIPS", "ImportanceWeight")
+def _(one: PlainList, _: int, **_options: object) -> Number:
+    return len(one.judged)
+
+
+@denominator("SNIPS")
+def _(one: PlainList, _: int) -> Number:
+    return sum((weight for weight, _ in impressions(one)), Fraction(0))
 
 
 @denominator("PAP", "Rprec")

@@ -33,6 +33,7 @@ class PlainList:
     values: list[float] = field(default_factory=list)
     judged_gains: list[float] = field(default_factory=list)
     judged_values: list[float] = field(default_factory=list)
+    propensities: list[float] = field(default_factory=list)
 
     @classmethod
     def of(cls, ranking: Ranking) -> PlainList:
@@ -53,6 +54,7 @@ class PlainList:
             [value or 0 for value in values],
             [*recommended, *ranking.missed],
             [value or 0 for value in of_hits] + list(ranking.missed_values or ranking.missed),
+            list(ranking.propensities or [1.0] * len(ranking.gains)),
         )
 
     @property
@@ -110,6 +112,7 @@ def judged_only(ranking: Ranking) -> Ranking:
         values=[values[place] for place in kept],
         groups=[groups[place] for place in kept],
         scores=[ranking.score_at[place] for place in kept],
+        propensities=[(ranking.propensities or [1.0] * len(ranking.gains))[place] for place in kept],
         items=(),
         missed=[*ranking.missed, *(gain for gain, _ in left)],
         missed_values=[*(ranking.missed_values or ranking.missed), *(values[place] for _, place in left)],

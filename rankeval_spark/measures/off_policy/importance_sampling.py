@@ -1,0 +1,169 @@
+"""Reward of a target policy, estimated from what a logging policy showed: importance sampling.
+
+A judgement is one impression: its gain is the reward, such as 1 for a click, and its propensity the probability with
+which the logging policy showed the item. The score of a recommended item is the probability with which the target
+policy would show it; an item that it does not list it never shows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+import numpy as np
+
+from rankeval_spark.columns import HIT_SCORES
+from rankeval_spark.errors import Fault, JudgementError
+from rankeval_spark.measures.arrays import Ratio, sum_by_list
+from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, Restrictions
+from rankeval_spark.measures.kernel_inputs.cut_lists import CutLists
+from rankeval_spark.measures.options import Above, Meaning, option_text
+from rankeval_spark.measures.required_facts import PROPENSITIES
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import FloatMatrix, FloatVector
+    from rankeval_spark.measures.kernel_inputs.lists import Lists
+
+NEEDS: Final = (HIT_SCORES, PROPENSITIES)
+NO_IMPRESSION: Final = "the user has no impression"
+NO_WEIGHT: Final = "the target policy would show none of the user's impressions"
+
+_ALONE: Final = Restrictions(group=False, judged_only=False)
+_OVER_IMPRESSIONS: Final = Aggregation(default="micro", without_relevant=0.0)
+
+Limit: TypeAlias = Annotated[float, Above(0), Meaning("Largest weight of an impression; larger ones are set to it.")]
+Power: TypeAlias = Annotated[
+    Literal["1", "2"],
+    Meaning("Whether weights are averaged, or their squares: n mean(w)^2 / mean(w^2) is the effective sample size."),
+]
+
+
+@Definition(
+    name="IPS",
+    formula="(1 / |J|) sum over impressions of w g, w = score / propensity",
+    bounds=(-math.inf, math.inf),
+    undefined=NO_IMPRESSION,
+    source="Horvitz and Thompson (1952); Strehl et al. (2010); obp InverseProbabilityWeighting",
+    aliases={"InverseProbabilityWeighting": {}},
+    cutoff=Cutoff("forbidden"),
+    needs=NEEDS,
+    aggregation=_OVER_IMPRESSIONS,
+    ties=ANY_ORDER_OF_TIES,
+    restrictions=_ALONE,
+)
+def inverse_propensity_score(cut: CutLists) -> Ratio:
+    """Mean reward that the target policy would have had, by inverse propensity scores.
+
+    ``(1 / |J|) sum w g`` with ``w = score / propensity``, 0 for items that are not listed: in units of the gain; NaN
+    where the user has no impression. Unbiased where the logging policy can show whatever the target policy can.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
+    >>> inverse_propensity_score(batch.cut([0])).values.round(4)
+    array([[0.6667]])
+    """
+    return _mean(cut.lists, _weights(cut.lists))
+
+
+@Definition(
+    name="ClippedIPS",
+    formula="(1 / |J|) sum over impressions of min(w, limit) g",
+    bounds=(-math.inf, math.inf),
+    undefined=NO_IMPRESSION,
+    source="Ionides (2008), Truncated importance sampling",
+    cutoff=Cutoff("forbidden"),
+    needs=NEEDS,
+    aggregation=_OVER_IMPRESSIONS,
+    ties=ANY_ORDER_OF_TIES,
+    restrictions=_ALONE,
+)
+def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Ratio:
+    """Mean reward as IPS has it, with weights that are cut off: less variance, at the price of a bias towards 0.
+
+    ``(1 / |J|) sum min(w, limit) g``: in units of the gain; NaN where the user has no impression.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
+    >>> clipped_inverse_propensity_score(batch.cut([0]), limit=1).values.round(4)
+    array([[0.3333]])
+    """
+    return _mean(cut.lists, np.minimum(_weights(cut.lists), limit))
+
+
+@Definition(
+    name="SNIPS",
+    formula="sum over impressions of w g / sum of w",
+    bounds=(-math.inf, math.inf),
+    undefined=NO_WEIGHT,
+    source="Swaminathan and Joachims (2015), The self-normalized estimator for counterfactual learning; obp "
+    "SelfNormalizedInverseProbabilityWeighting",
+    aliases={"SelfNormalizedIPS": {}},
+    cutoff=Cutoff("forbidden"),
+    needs=NEEDS,
+    aggregation=Aggregation(default="micro"),
+    ties=ANY_ORDER_OF_TIES,
+    restrictions=_ALONE,
+)
+def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
+    """Mean reward by weights that are divided by their sum: within the range of the rewards, slightly biased.
+
+    ``sum w g / sum w``: between the least and the greatest gain; NaN where all weights of the user are 0.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
+    >>> self_normalised_inverse_propensity_score(batch.cut([0])).values
+    array([[0.8]])
+    """
+    lists, weights = cut.lists, _weights(cut.lists)
+    total = _sum(lists, weights)
+    return Ratio(_sum(lists, weights * lists.hit_gain), total, where=total > 0)
+
+
+@Definition(
+    name="ImportanceWeight",
+    formula="(1 / |J|) sum over impressions of w",
+    bounds=(0, math.inf),
+    undefined=NO_IMPRESSION,
+    source="Owen (2013), Monte Carlo theory, methods and examples, chapter 9",
+    cutoff=Cutoff("forbidden"),
+    needs=NEEDS,
+    aggregation=_OVER_IMPRESSIONS,
+    ties=ANY_ORDER_OF_TIES,
+    restrictions=_ALONE,
+)
+def importance_weight(cut: CutLists, *, power: Power = "1") -> Ratio:
+    """Mean weight of the impressions: near 1 where propensities and target probabilities are what they say.
+
+    ``(1 / |J|) sum w``, or the mean of ``w^2``: from 0; NaN where the user has no impression.
+
+    >>> from rankeval_spark.measures import Lists, Ranking
+    >>> batch = Lists.of([Ranking([1, 0], missed=[1], scores=[0.5, 0.25], propensities=[0.25, 0.5])])
+    >>> importance_weight(batch.cut([0])).values.round(4), importance_weight(batch.cut([0]), power="2").values.round(4)
+    (array([[0.8333]]), array([[1.4167]]))
+    """
+    lists, weights = cut.lists, _weights(cut.lists)
+    numbers = weights if power == "1" else weights**2
+    n_judged = lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
+    return Ratio(_sum(lists, numbers), n_judged, where=n_judged > 0)
+
+
+def _weights(lists: Lists) -> FloatVector:
+    """Weight of each impression of a listed item; refuse numbers that are no probability."""
+    for what, numbers, least in (("propensity", lists.propensities, 0.0), ("score", lists.scores, -1.0)):
+        is_wrong = ~((numbers > least) & (numbers >= 0) & (numbers <= 1))
+        if is_wrong.any():
+            found = f"a {what} of {option_text(float(numbers[is_wrong][0]))} for an impression"
+            low = "above 0" if what == "propensity" else "from 0"
+            expected = f"a probability {low} to 1: that of showing the item"
+            fix = "give scores that are probabilities of the target policy, and the propensities of the log"
+            raise JudgementError(Fault("measures", found, expected, fix))
+    return lists.scores / lists.propensities
+
+
+def _mean(lists: Lists, weights: FloatVector) -> Ratio:
+    n_judged = lists.count_judged(np.ones(len(lists.judged_list), dtype=np.bool_))
+    return Ratio(_sum(lists, weights * lists.hit_gain), n_judged, where=n_judged > 0)
+
+
+def _sum(lists: Lists, numbers: FloatVector) -> FloatMatrix:
+    return sum_by_list(lists.hit_list, numbers, n_lists=lists.n_lists)[:, None]

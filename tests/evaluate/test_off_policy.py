@@ -1,0 +1,111 @@
+"""Off-policy measures through ``evaluate``: the sums over impressions, intervals, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rankeval_spark import evaluate
+from rankeval_spark.errors import ConfigError, InputError
+
+MEASURES = ["IPS", "ClippedIPS(limit=2)", "SNIPS", "ImportanceWeight", "ImportanceWeight(power='2')"]
+
+
+def inputs(n: int = 500) -> tuple[pa.Table, pa.Table]:
+    """Draw requests that showed one of three items each, and a target policy that never shows the last."""
+    draw = np.random.default_rng(20261125)
+    propensity = draw.dirichlet((2, 1, 1), size=n)
+    item = np.array([draw.choice(3, p=row) for row in propensity])
+    held_out = pa.table(
+        {
+            "user_id": np.arange(n),
+            "item_id": item,
+            "gain": draw.integers(0, 2, n).astype(float),
+            "propensity": propensity[np.arange(n), item],
+        }
+    )
+    log = pa.table(
+        {
+            "user_id": np.repeat(np.arange(n), 2),
+            "item_id": np.tile([0, 1], n),
+            "score": np.column_stack([share := draw.random(n), 1 - share]).ravel(),
+        }
+    )
+    return log, held_out
+
+
+def by_hand(log: pa.Table, held_out: pa.Table) -> dict[str, float]:
+    """Compute the estimates request by request."""
+    rows = zip(*(log[name].to_pylist() for name in ("user_id", "item_id", "score")), strict=True)
+    target = {(user, item): score for user, item, score in rows}
+    found = held_out.to_pylist()
+    weight = [target.get((row["user_id"], row["item_id"]), 0.0) / row["propensity"] for row in found]
+    reward = [row["gain"] for row in found]
+    n = len(found)
+    return {
+        "IPS": math.fsum(w * r for w, r in zip(weight, reward, strict=True)) / n,
+        "ClippedIPS(limit=2)": math.fsum(min(w, 2) * r for w, r in zip(weight, reward, strict=True)) / n,
+        "SNIPS": math.fsum(w * r for w, r in zip(weight, reward, strict=True)) / math.fsum(weight),
+        "ImportanceWeight": math.fsum(weight) / n,
+        "ImportanceWeight(power='2')": math.fsum(w * w for w in weight) / n,
+    }
+
+
+def test_estimates_are_those_of_sums_over_impressions() -> None:
+    log, held_out = inputs()
+    rows = evaluate(log, held_out, measures=MEASURES, population="judged").metrics.to_pylist()
+    assert {row["measure"]: row["value"] for row in rows} == pytest.approx(by_hand(log, held_out), rel=1e-12)
+    assert all(row["n_users"] == 500 for row in rows if row["measure"] != "SNIPS")
+    assert all(row["ci_low"] < row["value"] < row["ci_high"] for row in rows)
+
+
+def test_intervals_of_ips_are_those_of_the_mean_of_weighted_rewards() -> None:
+    log, held_out = inputs()
+    (row,) = evaluate(log, held_out, measures=["IPS(agg='macro')"], population="judged").metrics.to_pylist()
+    ((micro,)) = evaluate(log, held_out, measures=["IPS"], population="judged").metrics.to_pylist()
+    assert micro["value"] == pytest.approx(row["value"], rel=1e-12)
+    assert micro["ci_high"] - micro["ci_low"] == pytest.approx(row["ci_high"] - row["ci_low"], rel=0.01)
+
+
+def changed(table: pa.Table, name: str, value: float | None) -> pa.Table:
+    """Set the first cell of a column."""
+    column = pa.array([value, *table[name].to_pylist()[1:]], pa.float64())
+    return table.set_column(table.schema.get_field_index(name), name, column)
+
+
+@pytest.mark.parametrize("propensity", [0.0, -0.5, 1.5, None])
+def test_a_propensity_that_is_no_probability_is_refused(propensity: float | None) -> None:
+    log, held_out = inputs(20)
+    shown = held_out.set_column(1, "item_id", pa.array([0] * 20))
+    with pytest.raises(Exception, match=r"propensity.*probability above 0 to 1"):
+        _ = evaluate(log, changed(shown, "propensity", propensity), measures=["IPS"], population="judged").metrics
+
+
+def test_a_score_that_is_no_probability_is_refused() -> None:
+    log, held_out = inputs(20)
+    shown = held_out.set_column(1, "item_id", pa.array([0] * 20))
+    with pytest.raises(Exception, match=r"a score of 7 .*probability from 0 to 1"):
+        _ = evaluate(changed(log, "score", 7.0), shown, measures=["IPS"], population="judged").metrics
+
+
+def test_what_cannot_be_estimated_is_refused() -> None:
+    log, held_out = inputs(20)
+    options: dict[str, Any] = {"measures": ["SNIPS"], "population": "judged"}
+    with pytest.raises(InputError, match="held_out: found no column 'propensity'"):
+        evaluate(log, held_out.drop_columns("propensity"), **options)
+    with pytest.raises(InputError, match="no column 'score'"):
+        evaluate(
+            log.rename_columns(["user_id", "item_id", "rank"]).cast(
+                pa.schema([("user_id", pa.int64()), ("item_id", pa.int64()), ("rank", pa.int32())]), safe=False
+            ),
+            held_out,
+            **options,
+        )
+    with pytest.raises(ConfigError, match=r"SNIPS with population 'truth'.*set population to judged"):
+        evaluate(log, held_out, measures=["SNIPS"])
+    with pytest.raises(Exception, match="two impressions of an item"):
+        _ = evaluate(log, pa.concat_tables([held_out, held_out]), **options).metrics

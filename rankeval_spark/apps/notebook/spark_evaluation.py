@@ -13,14 +13,8 @@ from pyspark.sql import DataFrame, functions as F
 from typing_extensions import override
 
 from rankeval_spark import columns as C
-from rankeval_spark.apps.inputs import (
-    exposures_of,
-    inputs_of,
-    list_facts,
-    or_failing_at_zero_rank,
-    row_facts,
-    with_model_names,
-)
+from rankeval_spark.apps.check_facts import list_facts, row_facts
+from rankeval_spark.apps.inputs import exposures_of, inputs_of, or_failing_at_zero_rank, with_model_names
 from rankeval_spark.apps.notebook.gap_tests import gap_tests
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import Fault, InputError, kind_of

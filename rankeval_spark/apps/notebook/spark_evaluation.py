@@ -21,6 +21,7 @@ from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
 from rankeval_spark.inputs.input_columns import read_given
 from rankeval_spark.inputs.spark import Source, Sources, from_frame
+from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.result_tables import group_gaps, long_view
@@ -199,7 +200,8 @@ def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int)
             raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", expected, fix))
         return from_frame(name, frame, schema, ranks_from=ranks_from)
 
-    return Sources(**read_given(frames, request, read, expected=expected))
+    with refusals_of_call():
+        return Sources(**read_given(frames, request, read, expected=expected))
 
 
 def _quoted(name: str) -> str:

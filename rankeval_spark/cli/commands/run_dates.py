@@ -136,6 +136,7 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
         out.print(f"[yellow]warning[/yellow] {escape(warning)}", soft_wrap=True)
     if result.gates and (result.is_blocked or not is_quiet()):
         out.print(tables.gates(result.gates))
+        out.print(tables.gates_in_a_line(result.gates), markup=False, soft_wrap=True)
     rows = ", ".join(f"{table} {n:,}" for table, n in result.n_rows.items())
     root = config.results.location
     say_done(f"published {result.evaluation} {result.evaluation_date}, run {result.run_id}: {rows} rows")

@@ -14,6 +14,7 @@ from rich.table import Table
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
+from rankeval_spark.report.gate_verdict import FAILING, PASSED, verdict_of
 
 FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")
 """A cell that begins with one of these is run as a formula by spreadsheets; some take their wide forms for them too."""
@@ -75,19 +76,6 @@ def _best(measure: str, values: Sequence[float]) -> float | None:
     except ConfigError:
         is_lower = False
     return (min if is_lower else max)(values, default=None)
-
-
-def slices(rows: Sequence[Mapping[str, Any]], whole: Mapping[str, Any], title: str) -> Table:
-    """Lay out slices of one model next to the mean over everyone."""
-    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
-    for heading in ("slice", "value", "users", "mean", "interval", "against all"):
-        table.add_column(heading, justify="left" if heading in ("slice", "value") else "right", no_wrap=True)
-    for row in rows:
-        mean, interval = f"{row[C.VALUE]:.4f}", _interval(row)
-        difference = f"{row[C.VALUE] - whole[C.VALUE]:+.4f}"
-        names = (escape(row[C.SLICE]), escape(row[C.SLICE_VALUE]))
-        table.add_row(*names, f"{row['n_users']:,}", mean, interval, difference)
-    return table
 
 
 def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) -> Table:
@@ -240,6 +228,15 @@ def gates(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Tab
         table.add_row(str(row["gate"]), shown, escape(row["explanation"]))
     return table
 
+
+def gates_in_a_line(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say what all rules come to; where none could be judged, also what the exit code makes of it."""
+    verdict = verdict_of(rows)
+    is_decided = any(row["verdict"] in {PASSED, *FAILING} for row in rows)
+    return str(verdict) if is_decided else f"{verdict} {_UNDECIDED}"
+
+
+_UNDECIDED: Final = "The exit code is 0, as without rules: look at the verdicts before a model ships."
 
 _OUTCOMES: Final = {
     "passed": "[green]passed[/green]",

@@ -68,7 +68,6 @@ def layouts(name: str) -> list[Table]:
     rows = [mean(name)]
     return [
         tables.leaderboard(rows, name),
-        tables.slices(rows, rows[0], name),
         tables.comparisons([comparison(name)], name, width=200),
         tables.comparisons([comparison(name)], name, width=60),
         tables.gates([gate], name),
@@ -78,7 +77,7 @@ def layouts(name: str) -> list[Table]:
     ]
 
 
-@pytest.mark.parametrize("place", range(8))
+@pytest.mark.parametrize("place", range(7))
 def test_table_of_the_terminal_shows_names_as_they_are(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", out := io.StringIO())
     console().print(layouts(HOSTILE)[place], width=400)
@@ -86,6 +85,14 @@ def test_table_of_the_terminal_shows_names_as_they_are(place: int, monkeypatch: 
     assert not {"\x1b", "\x07", "\x9b", "\u202e", "\u2066"} & set(text)
     folded = "".join(text.split())
     assert SEEN in folded or SEEN.replace("_", " ") in folded
+
+
+def test_verdict_of_all_rules_shows_names_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", out := io.StringIO())
+    failed = {"gate": 1, "model_id": HOSTILE, "verdict": "failed"}
+    console().print(tables.gates_in_a_line([failed]), markup=False, soft_wrap=True)
+    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\u2066"} & set(out.getvalue())
+    assert SEEN in out.getvalue()
 
 
 def test_message_of_an_error_shows_names_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

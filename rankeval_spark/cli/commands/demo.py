@@ -90,10 +90,10 @@ def without_variants(rows: Sequence[Row]) -> list[Row]:
 
 
 def _print_gates(night: NightResult) -> None:
-    """Show what the rules say of the newest night."""
+    """Show what the rules say of the newest night; ``rankeval gate`` has a sentence for each case."""
     if night.gates:
         out = console()
-        out.print(tables.gates(night.gates))
+        out.print(tables.rules(night.gates))
         out.print(tables.gates_in_a_line(night.gates), markup=False, soft_wrap=True)
 
 
@@ -132,6 +132,7 @@ def next_commands(root: str, day: str) -> tuple[str, ...]:
     folder = shlex.quote(root)
     return (
         f"rankeval show {folder} --k 10",
+        f"rankeval gate {folder}",
         f"rankeval show {folder} --comparisons --slice activity --measure nDCG --k 10",
         f"rankeval compare {folder} --against previous --measures nDCG --k 10",
         f"rankeval report {folder} --out report.html --date {day}",

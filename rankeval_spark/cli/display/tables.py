@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -224,9 +225,24 @@ def gates(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Tab
     table.add_column("verdict", no_wrap=True)
     table.add_column("why", overflow="fold")
     for row in rows:
-        shown = _OUTCOMES.get(row["verdict"], f"[yellow]{escape(row['verdict'].replace('_', ' '))}[/yellow]")
-        table.add_row(str(row["gate"]), shown, escape(row["explanation"]))
+        table.add_row(str(row["gate"]), _outcome(row["verdict"]), escape(row["explanation"]))
     return table
+
+
+def rules(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Table:
+    """Lay out what each rule comes to: how many cases have which verdict."""
+    table = headed("rule", "asks for", "cases", title=title)
+    for number in dict.fromkeys(row["gate"] for row in rows):
+        own = [row for row in rows if row["gate"] == number]
+        counts = Counter(row["verdict"] for row in own)
+        table.add_row(
+            str(number), escape(own[0]["rule"]), ", ".join(f"{n} {_outcome(one)}" for one, n in counts.items())
+        )
+    return table
+
+
+def _outcome(verdict: str) -> str:
+    return _OUTCOMES.get(verdict, f"[yellow]{escape(verdict.replace('_', ' '))}[/yellow]")
 
 
 def gates_in_a_line(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -64,20 +64,21 @@ def gap(name: str) -> dict[str, Any]:
 
 def layouts(name: str) -> list[Table]:
     """Every table of the terminal, with a name wherever there is one."""
-    gate = {"gate": 0, "verdict": name, "explanation": name}
+    gate = {"gate": 0, "verdict": name, "explanation": name, "rule": name}
     rows = [mean(name)]
     return [
         tables.leaderboard(rows, name),
         tables.comparisons([comparison(name)], name, width=200),
         tables.comparisons([comparison(name)], name, width=60),
         tables.gates([gate], name),
+        tables.rules([gate], name),
         tables.means([{**mean(name), "slice": name, "ci_level": 0.95}], name),
         tables.gaps([gap(name)], name, width=200),
         tables.gaps([gap(name)], name, width=60),
     ]
 
 
-@pytest.mark.parametrize("place", range(7))
+@pytest.mark.parametrize("place", range(8))
 def test_table_of_the_terminal_shows_names_as_they_are(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", out := io.StringIO())
     console().print(layouts(HOSTILE)[place], width=400)

@@ -51,7 +51,8 @@ def verdict_of(gates: Sequence[Mapping[str, Any]]) -> NightVerdict:
         rules = f"{len(broken)} of {wording.count(n_rules, 'rule')}"
         return NightVerdict("bad", "No, it may not ship", f"{wording.listed(models)}: {rules} failed.{left}")
     if not tones["good"]:
-        return NightVerdict("open", "Not decided", f"None of {wording.count(n_rules, 'rule')} could be judged.")
+        none = "The rule could not be judged" if n_rules == 1 else f"None of {n_rules} rules could be judged"
+        return NightVerdict("open", "Not decided", f"{none}.")
     met = "The rule is met" if n_rules == 1 else f"All {n_rules} rules are met"
     if left:
         return NightVerdict("open", "Yes, as far as it was judged", f"{met} where they could be judged.{left}")

@@ -248,8 +248,12 @@ def _outcome(verdict: str) -> str:
 def gates_in_a_line(rows: Sequence[Mapping[str, Any]]) -> str:
     """Say what all rules come to; where none could be judged, also what the exit code makes of it."""
     verdict = verdict_of(rows)
-    is_decided = any(row["verdict"] in {PASSED, *FAILING} for row in rows)
-    return str(verdict) if is_decided else f"{verdict} {_UNDECIDED}"
+    return str(verdict) if is_decided(rows) else f"{verdict} {_UNDECIDED}"
+
+
+def is_decided(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return True if a rule could be judged."""
+    return any(row["verdict"] in {PASSED, *FAILING} for row in rows)
 
 
 _UNDECIDED: Final = "The exit code is 0, as without rules: look at the verdicts before a model ships."

@@ -126,5 +126,8 @@ def test_a_night_is_judged_again_by_its_own_rules_or_by_others(done: Workspace) 
         "Not decided. None of 2 rules could be judged. "
         "The exit code is 0, as without rules: look at the verdicts before a model ships."
     )
+    as_json = rankeval("gate", done.root, "--date", THEN, "--json")
+    assert as_json.code == 0
+    assert as_json.err.startswith(f"note: nightly, {THEN}: Not decided. None of 2 rules could be judged.")
     loose = done.change(gates=[{"measure": "RR@2", "margin": 0.5, "against": "previous"}])
     assert rankeval("gate", done.root, "--date", NOW, "--config", loose).code == 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
-from rectools import metrics, model_selection
+from rectools import metrics, model_selection, visuals
 
 from tests.support import other_tools
 from tests.support.other_tools import MEASURES, MISSING, NAN, NOTHING_RELEVANT, REPEATED, TIES, cell
@@ -52,3 +52,4 @@ def test_names_of_measures() -> None:
 
 def test_what_it_has_besides() -> None:
     assert {"cross_validate", "TimeRangeSplitter"} <= set(model_selection.__all__)
+    assert "MetricsApp" in visuals.__all__

@@ -112,3 +112,8 @@ def test_replay_has_an_interval_of_means() -> None:
     assert half_width == 0
     mixed = of_replay(Precision(1, mode=ConfidenceInterval(0.95)), [("u", "a", 1.0), ("v", "b", 1.0)], OF_TWO)
     assert mixed == pytest.approx(1.96 * (1 / 2) ** 0.5 / 2**0.5, rel=0, abs=1e-3)
+
+
+def test_fusion_of_ranx_has_as_many_methods_as_the_page_says() -> None:
+    methods = [name for name in ranx.fusion.__all__ if not name.endswith("_train")]
+    assert cell("fusion of runs", "ranx") == f"{len(methods)} methods"

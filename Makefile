@@ -131,9 +131,10 @@ SPARKS ?= 4.0 4.1 4.2
 # 0: the driver in the process; 1: a Spark Connect server.
 DRIVERS ?= 0 1
 
-test-version: setup-test  ## The set of test-versions on the Spark of .venv alone
-	@echo "==> pytest, the set of test-versions"
-	@PYTHONPATH=. $(IN_VENV) $(AGAINST_PEERS) --confcutdir=tests/versions tests/versions $(ARGS)
+# With the driver in the process, the other tests show the same on this Spark.
+test-version: setup-test  ## The set of test-versions on the Spark of .venv alone, through Spark Connect
+	@echo "==> pytest, the set of test-versions, through Spark Connect"
+	@PYTHONPATH=. RANKEVAL_TEST_CONNECT=1 $(IN_VENV) $(AGAINST_PEERS) --confcutdir=tests/versions tests/versions $(ARGS)
 
 test-versions: $(SPARKS:%=$(VENV)-spark-%/.has-peers)  ## What users do, on each supported Spark; SPARKS=4.0 for one (1.3 GB each)
 	@for spark in $(SPARKS); do for connect in $(DRIVERS); do \

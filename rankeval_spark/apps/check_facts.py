@@ -131,7 +131,10 @@ def _seen_facts(inputs: InputFrames, seen: SeenInputs) -> list[DataFrame]:
         *([input_checks.to_recommendation_facts(log)] if has_bad_log else []),
         *([input_checks.to_held_out_facts(held_out)] if has_bad_held_out else []),
         input_checks.to_unmatched_facts(seen.items),
-        log.sparkSession.createDataFrame([vars(fact) for fact in counted], input_checks.FACT_TYPES),
+        # Spark Connect takes no tuple for an array.
+        log.sparkSession.createDataFrame(
+            [{**vars(fact), "sample_keys": list(fact.sample_keys)} for fact in counted], input_checks.FACT_TYPES
+        ),
     ]
 
 

@@ -116,9 +116,11 @@ test-cluster: setup-test  ## Only the tests on a standalone cluster of their own
 # From their own folder on: the settings and fixtures of the other tests belong to the other environment.
 AGAINST_PEERS := -m pytest -c /dev/null --rootdir=. --import-mode=importlib -p no:cacheprovider -ra
 
-test-peers: $(VENV)-test-peers/.has-peers  ## Presets against the tools themselves, in an environment of its own (0.5 GB)
+test-peers: $(VENV)-test-peers/.has-peers $(VENV)-peers/.has-peers  ## Presets and docs/other-tools.md against the tools, in two environments (2 GB)
 	@echo "==> pytest, against other tools"
 	@PYTHONPATH=. $(VENV)-test-peers/bin/python $(AGAINST_PEERS) --confcutdir=tests/peers tests/peers $(ARGS)
+	@echo "==> pytest, against the tools that bench-peers times"
+	@PYTHONPATH=. $(VENV)-peers/bin/python $(AGAINST_PEERS) --confcutdir=tests/peers_timed tests/peers_timed $(ARGS)
 
 test-peers-torch: $(VENV)-test-peers-torch/.has-peers  ## The same for tools that bring torch, in one more (7 GB)
 	@echo "==> pytest, against other tools, with torch"

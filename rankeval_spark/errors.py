@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import signal
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import ClassVar, Final
 
@@ -37,6 +37,9 @@ _hidden: set[str] = set()
 
 _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200
+
+_BECAUSE: Final = ", because "
+"""Between the fix of a fault and the reason for it."""
 
 _OF_A_SIGNAL: Final = 128
 """Plus the number of a signal: the exit code of a process that the signal ends."""
@@ -179,7 +182,17 @@ class FaultsError(RankevalError):
 
     def __init__(self, *faults: Fault) -> None:
         self.faults = faults
-        super().__init__(without_secrets(f"{self.title}:\n" + "\n".join(f"  - {fault}" for fault in faults)))
+        lines = "\n".join(f"  - {fault}" for fault in _reasons_once(faults))
+        super().__init__(without_secrets(f"{self.title}:\n{lines}"))
+
+
+def _reasons_once(faults: Iterable[Fault]) -> Iterator[Fault]:
+    """Leave a reason (``because ...``) out where the fix of an earlier fault has it."""
+    given: set[str] = set()
+    for fault in faults:
+        fix, _, reason = fault.fix.partition(_BECAUSE)
+        yield replace(fault, fix=fix) if reason in given else fault
+        given.update((reason,) if reason else ())
 
 
 class ConfigError(FaultsError):
@@ -194,6 +207,12 @@ class ChecksFailedError(FaultsError):
 
     exit_code = 3
     title = "a check failed, nothing was published"
+
+
+class RefusedCallError(ChecksFailedError):
+    """A call of ``evaluate`` met what a policy or an input does not allow, or ids of two types."""
+
+    title = "the inputs cannot be evaluated"
 
 
 class InputError(FaultsError):

@@ -9,39 +9,18 @@ from typing import Final
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from rankeval_spark.engine.checks.unusable_rows import EXPECTED
 from rankeval_spark.errors import (
     ChecksFailedError,
     DriverLostError,
     EnvironmentFaultError,
     Fault,
     FaultsError,
-    JudgementError,
     RankevalError,
     note,
     notes_of,
 )
 from rankeval_spark.inputs.spark import explain
-
-_POLICY: Final = re.compile(r"\[rankeval:(?P<policy>\w+)\] (?P<what>[^\n]+?), and the policy")
-_INPUT: Final = re.compile(
-    r"\[rankeval:(?P<input>\w+)\] (?P<found>[^\n]+?); expected (?P<expected>[^\n]+?); fix: (?P<fix>[^\n.]+)\."
-)
-_JUDGEMENT: Final = re.compile(
-    JudgementError.title + r":\s+- (?P<where>\w[^\n]*?): found (?P<found>[^\n]+?); "
-    r"expected (?P<expected>[^\n]+?); (?P<fix>[^\n]+)"
-)
-"""The text of a `JudgementError` with one fault, among the lines of a worker's traceback."""
-
-_FIXES: Final = {
-    "ties": "choose another policy: item_asc, item_desc or rank",
-    "rank_gaps": "number the items of each list, or choose the policy renumber",
-    "duplicates": "remove them, or choose the policy best",
-    "held_out_duplicates": "remove them, or choose the policy max, sum or last",
-    "missing": "give every judged user a list, or choose the policy zero or exclude",
-    "zero_relevant": "remove these users, or choose another policy for them",
-    "invalid_scores": "remove them, or choose the policy drop",
-}
+from rankeval_spark.refusals import refusal_in
 
 _NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded|File too large")
 """What the system says of a disk that takes no more, in the words of Python and of Java alike."""
@@ -52,8 +31,9 @@ def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
     if isinstance(error, RankevalError):
         return error
     text = str(error)
-    known = _of_machine(error) or _policy_failure(text) or _input_failure(text) or _judgement_failure(text)
-    return _instead_of(error, known or explain(error, dict(locations)))
+    fault = refusal_in(text)
+    known = _of_machine(error) or (ChecksFailedError(fault) if fault else explain(error, dict(locations)))
+    return _instead_of(error, known)
 
 
 def machine_fault(error: Exception) -> Exception:
@@ -104,25 +84,3 @@ def _lost_driver(error: Exception) -> FaultsError | None:
         return None
     fix = "was it killed for its memory (spark.driver.memory), or by the scheduler? Run again"
     return DriverLostError(Fault("Spark driver", "its JVM gone in the middle of the run", "one that answers", fix))
-
-
-def _policy_failure(text: str) -> FaultsError | None:
-    found = _POLICY.search(text)
-    if found is None:
-        return None
-    policy = found["policy"]
-    return ChecksFailedError(Fault(f"policies.{policy}", found["what"], "no such case", _FIXES.get(policy, "")))
-
-
-def _input_failure(text: str) -> FaultsError | None:
-    found = _INPUT.search(text)
-    if found is None:
-        return None
-    name = found["input"]
-    place = f"inputs.{name}" if name in EXPECTED else name
-    return ChecksFailedError(Fault(place, found["found"], found["expected"], found["fix"]))
-
-
-def _judgement_failure(text: str) -> FaultsError | None:
-    found = _JUDGEMENT.search(text)
-    return ChecksFailedError(Fault(**found.groupdict())) if found else None

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
+from rankeval_spark.report.gate_verdict import FAILING
 from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict
 
@@ -31,9 +32,6 @@ Row: TypeAlias = Mapping[str, Any]
 
 T_TESTS: Final = {"test": ["t"]}
 """The rows of ``comparisons`` that verdicts follow from, whichever further tests have rows."""
-
-FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
-"""Verdicts that keep a model from shipping; the others pass, or leave the decision to people."""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from rankeval_spark.inputs.arrow.input_tables import Tables
 from rankeval_spark.inputs.arrow.memory_limit import refuse_large
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.input_columns import read_given, refuse_missing
+from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.result_rows.groups.gap_rows import to_gaps
 from rankeval_spark.result_rows.groups.group_rows import to_group_table
 
@@ -58,7 +59,8 @@ def evaluate_in_process(
         raise ConfigError(Fault("evaluate(threads=)", repr(threads), "a whole number of at least 1"))
     refuse_large(frames)
     read = partial(to_source, ranks_from=ranks_from)
-    tables = Tables(**read_given(frames, request, read, expected="a table"))
+    with refusals_of_call():
+        tables = Tables(**read_given(frames, request, read, expected="a table"))
     refuse_missing({one.name: one.given for one in tables.all()}, request)
     return ArrowEvaluation(request, Usable(tables, request, threads or os.cpu_count() or 1))
 
@@ -72,6 +74,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
 
     @cached_property
     @override
+    @refusals_of_call()
     def user_metrics(self) -> pa.Table:
         return in_order_of(scored_rows.keep_population(self._scored, self.request), (*C.LIST_KEY, C.K))
 
@@ -82,6 +85,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
 
     @cached_property
     @override
+    @refusals_of_call()
     def metrics(self) -> pa.Table:
         parts = [to_metrics(self.usable, self._users)] if self.request.measures.columns else []
         found = in_order_of(pa.concat_tables([*parts, to_exposures(self.usable)]), METRICS_KEY)
@@ -95,11 +99,13 @@ class ArrowEvaluation(Evaluation[pa.Table]):
 
     @cached_property
     @override
+    @refusals_of_call()
     def ranked_items(self) -> pa.Table:
         return scored_rows.to_ranked_items(self.usable)
 
     @cached_property
     @override
+    @refusals_of_call()
     def comparisons(self) -> pa.Table:
         if self.request.comparisons is None or not self.request.measures.columns:
             raise no_comparisons()
@@ -114,6 +120,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
 
     @cached_property
     @override
+    @refusals_of_call()
     def checks(self) -> pa.Table:
         facts = self.usable.segments_and_facts[1]
         return to_checks(self.usable.tables, self._scored, self.request, Checks(), facts)
@@ -131,6 +138,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
         return self.usable.has_one_list
 
     @override
+    @refusals_of_call()
     def _gap_tests(self, gap_request: GapTestRequest) -> pa.Table:
         return gap_tests.to_gap_tests(self._users(), self.metrics, self.request, gap_request)
 
@@ -140,6 +148,7 @@ class ArrowEvaluation(Evaluation[pa.Table]):
         return to_leaderboard(self.metrics, names, is_lower_better=measures[0].entry.definition.better == "lower")
 
     @override
+    @refusals_of_call()
     def _agreement(self, baseline: str, *, k: int, p: float) -> pa.Table:
         return model_agreement.to_agreement(self.usable, baseline=baseline, k=k, p=p)
 
@@ -170,5 +179,5 @@ def _warn_if_nothing_is_measured(metrics: pa.Table) -> None:
     else:
         return
     warnings.warn(
-        f"nothing is measured: {found}; see .checks", stacklevel=4
-    )  # where the result is used, beyond the cached property
+        f"nothing is measured: {found}; see .checks", stacklevel=5
+    )  # where the result is used, beyond the cached property and the block of refusals

@@ -11,14 +11,11 @@ from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import wording
 from rankeval_spark.report.figures.forest_plot import forest_rows
 from rankeval_spark.report.figures.means import leaderboard_rows
+from rankeval_spark.report.gate_verdict import tone_of, verdict_of
 from rankeval_spark.report.night import Night, failure_of
 from rankeval_spark.report.page_parts import Answer, Rule, Sentence, Tone
 from rankeval_spark.report.tables import all_users_rows, rows_of
 
-FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
-"""Verdicts that keep a model from shipping, as ``rankeval gate`` has them."""
-
-PASSED: Final = "passed"
 WORDS: Final = {
     "passed": "passed",
     "failed": "failed",
@@ -50,29 +47,8 @@ def answer(night: Night) -> Answer:
     if not night.gates:
         reason = "No rule says what a model must reach."
         return Answer("open", "No rules to judge by", reason, facts=facts, highlights=highlights, hint=NO_GATES)
-    tone, headline, reason = _verdict(night.gates)
+    tone, headline, reason = verdict_of(night.gates)
     return Answer(tone, headline, reason, _rules(night.gates), facts, highlights)
-
-
-def _verdict(gates: Sequence[dict[str, Any]]) -> tuple[Tone, str, str]:
-    tones = Counter(_tone(row["verdict"]) for row in gates)
-    n_rules = len({row["gate"] for row in gates})
-    broken = {row["gate"] for row in gates if _tone(row["verdict"]) == "bad"}
-    left = f" {wording.count(tones['open'], 'case')} could not be judged." if tones["open"] else ""
-    if broken:
-        models = sorted({row[C.MODEL_ID] or "every model" for row in gates if _tone(row["verdict"]) == "bad"})
-        rules = f"{len(broken)} of {wording.count(n_rules, 'rule')}"
-        return "bad", "No, it may not ship", f"{wording.listed(models)}: {rules} failed.{left}"
-    if not tones["good"]:
-        return "open", "Not decided", f"None of {wording.count(n_rules, 'rule')} could be judged."
-    met = "The rule is met" if n_rules == 1 else f"All {n_rules} rules are met"
-    if left:
-        return "open", "Yes, as far as it was judged", f"{met} where they could be judged.{left}"
-    return "good", "Yes, it may ship", f"{met}, in {wording.count(tones['good'], 'case')}."
-
-
-def _tone(verdict: str) -> Tone:
-    return "good" if verdict == PASSED else "bad" if verdict in FAILING else "open"
 
 
 def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
@@ -83,10 +59,10 @@ def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
         by_number.setdefault(row["gate"], []).append(row)
     rules = []
     for number, rows in by_number.items():
-        ordered = sorted(rows, key=lambda row: (rank[_tone(row["verdict"])], row[C.MODEL_ID], row[C.SLICE_VALUE]))
+        ordered = sorted(rows, key=lambda row: (rank[tone_of(row["verdict"])], row[C.MODEL_ID], row[C.SLICE_VALUE]))
         sentences = [
             Sentence(
-                _without_verdict(row["explanation"]), _tone(row["verdict"]), WORDS.get(row["verdict"], row["verdict"])
+                _without_verdict(row["explanation"]), tone_of(row["verdict"]), WORDS.get(row["verdict"], row["verdict"])
             )
             for row in ordered
         ]

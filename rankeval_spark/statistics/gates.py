@@ -180,8 +180,8 @@ def no_significant_regression(
     >>> known = Estimate(0.4, 0.38, 0.42), "popular", Estimate(-0.005, -0.015, 0.005)
     >>> evidence = Evidence("RR@10", 900, *known, std_error=0.005, freedom=899.0, p_less=0.16, p_greater=0.84)
     >>> print(no_significant_regression([evidence], alpha=0.05)[0].sentence)
-    RR@10 is 0.005 worse than popular (-0.015 to +0.005, 900 users); no proof of a loss (p = 0.16), and one of 0.01244
-    would have been found in 4 cases of 5: passed.
+    RR@10 is 0.005 worse than popular (-0.015 to +0.005, 900 users); no proof of a loss (p = 0.16); the test finds a
+    loss of 0.01244 with a probability of 80 %: passed.
     """
     early = [_unless_impossible(row, least_users) for row in rows]
     p = np.array([math.nan if verdict else row.p_worse for row, verdict in zip(rows, early, strict=True)])
@@ -243,8 +243,9 @@ def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float)
     if p <= alpha:
         return _judged(row, False, p, alpha, f"{known}, too much for chance (p = {p:.2g})")
     result = "too few users differ for a test" if math.isnan(p) else f"no proof of a loss (p = {p:.2g})"
-    detectable = f"one of {_detectable(row, alpha / family_size):.4g} would have been found in 4 cases of 5"
-    return _judged(row, True, p, alpha, f"{known}; {result}, and {detectable}")
+    loss = _detectable(row, alpha / family_size)
+    power = f"the test finds a loss of {loss:.4g} with a probability of {100 * POWER:.0f} %"
+    return _judged(row, True, p, alpha, f"{known}; {result}; {power}")
 
 
 def _detectable(row: Evidence, alpha: float) -> float:

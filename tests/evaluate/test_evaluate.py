@@ -7,13 +7,13 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.columns import LIST_KEY
-from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.errors import ChecksFailedError, ConfigError, InputError
+from rankeval_spark.errors import ConfigError, InputError, RefusedCallError
 from rankeval_spark.statistics import intervals
 from tests.support.arrow_frames import assert_columns, assert_key, by, dicts, judgements, ranking, table, tuples, where
 from tests.support.frames import after_run
@@ -319,7 +319,7 @@ def test_a_policy_of_error_refuses_the_case_when_a_result_is_used(option: str) -
     held_out = table("user_id item_id", ("u", "a"), ("u", "a"))
     policies: dict[str, Any] = {option: "error"}
     result = evaluate(log, held_out, measures=["P@1"], **policies)
-    with pytest.raises(RefusedError, match=rf"\[rankeval:{option}\]"):
+    with pytest.raises(RefusedCallError, match=rf"evaluate\({option}=\): found "):
         _ = result.metrics
 
 
@@ -449,15 +449,24 @@ def test_any_stream_of_arrow_is_a_table_and_is_read_once() -> None:
     assert [stream.n_reads for stream in streams] == [1, 1, 1]
 
 
+def test_why_pandas_makes_floats_of_ids_is_said_once_in_a_message() -> None:
+    frame = pd.DataFrame({"user_id": [1, None], "item_id": [2, None], "score": [1.0, 2.0]})
+    with pytest.raises(InputError) as refused:
+        evaluate(frame, frame, measures=["RR"])
+    assert str(refused.value).count("because a missing id makes floats of whole numbers in pandas") == 1
+    assert str(refused.value).count("write frame.astype({'item_id': 'Int64'})") == 2
+    assert all("because" in fault.fix for fault in refused.value.faults)
+
+
 def test_ids_that_are_text_in_one_table_and_numbers_in_another_are_refused() -> None:
     log, held_out = inputs()
     numbers = pa.table({"user_id": pa.array([7], pa.int64()), "item_id": held_out["item_id"]})
-    with pytest.raises(ChecksFailedError, match=r"user_id of type bigint") as refused:
+    with pytest.raises(RefusedCallError, match=r"user_id of type bigint") as refused:
         evaluate(log, numbers, measures=["P@1"])
     (fault,) = refused.value.faults
     assert fault.where == "evaluate(held_out=)"
     assert fault.fix.startswith("cast user_id of held_out to text, or that of recommendations to whole numbers")
-    with pytest.raises(ChecksFailedError, match=r"user_id of type bigint"):
+    with pytest.raises(RefusedCallError, match=r"user_id of type bigint"):
         evaluate(
             log, held_out, measures=["P@1"], segments=numbers.append_column("tier", pa.array(["x"])), slices=["tier"]
         )

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.errors import ConfigError, InputError
+from rankeval_spark.errors import ConfigError, InputError, RefusedCallError
 from tests.support.arrow_frames import dicts, in_chunks, judgements, ranking, shuffled, table, where
 
 if TYPE_CHECKING:
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
 
 DATE: Final = dt.date(2026, 1, 31)
 LENGTHS: Final = (
-    r"\[rankeval:items\] vectors of two lengths, 1 numbers for 'a' and 2 numbers for 'b'; "
-    r"expected one length; fix: give each item a vector of one length\."
+    r"evaluate\(items=\): found vectors of two lengths, 1 numbers for 'a' and 2 numbers for 'b'; "
+    r"expected one length; give each item a vector of one length$"
 )
 LISTS: Final = {"ann": "b d d z", "bob": "a c", "eve": "c"}
-"""d stands twice in ann's; the second one does not count."""
+"""d occurs twice in ann's; the second one does not count."""
 
 TRAIN: Final = ("ann a", "ann a", "ann b", "bob a", "bob c", "cid a", "dan a", "dan b", "dan d")
 """a has 5 of 9 interactions and all 4 users, b 2 and 2, c and d 1 and 1. 80 % of 9 are held by a, b and c, not by d."""
@@ -169,13 +168,13 @@ def test_repeated_item_fails_with_a_readable_message() -> None:
     items = inputs()["items"]
     twice = pa.concat_tables([items, where(items, item_id="a")])
     result = evaluated(measures=["ILD@2"], items=twice)
-    with pytest.raises(RefusedError, match=r"\[rankeval:items\] item 'a' twice in the catalogue"):
+    with pytest.raises(RefusedCallError, match=r"evaluate\(items=\): found item 'a' twice in the catalogue"):
         _ = result.user_metrics
 
 
 def test_vectors_of_different_lengths_fail_with_a_readable_message() -> None:
     result = evaluated(measures=["ILD@2"], items=table("item_id vector", ("a", [1.0]), ("b", [1.0, 2.0])))
-    with pytest.raises(RefusedError, match=LENGTHS):
+    with pytest.raises(RefusedCallError, match=LENGTHS):
         _ = result.user_metrics
 
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.errors import ConfigError, InputError, JudgementError
+from rankeval_spark.errors import ConfigError, InputError, JudgementError, RefusedCallError
 from tests.support.arrow_frames import by, judgements, ranking, table, tuples, where
 
 
@@ -49,7 +48,7 @@ def test_policies_decide_who_enters_the_mean_with_what(
 def test_an_error_policy_fails_the_result_that_meets_its_case(policy: str) -> None:
     policies: dict[str, Any] = {policy: "error"}
     result = evaluate(*users(), measures=["P@1"], **policies)
-    with pytest.raises(RefusedError, match=rf"\[rankeval:{policy}\]"):
+    with pytest.raises(RefusedCallError, match=rf"evaluate\({policy}=\): found .*; expected no such case; "):
         _ = result.metrics
 
 

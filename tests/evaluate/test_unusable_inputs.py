@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import warnings
 from decimal import Decimal
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.errors import ConfigError, InputError
+from rankeval_spark.errors import ConfigError, Fault, InputError, RefusedCallError
 from tests.support.arrow_frames import by, dicts, table, where
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def mean_rr(result: Evaluation) -> float:
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_ranks_from_0_fail_every_result_and_name_the_remedy(name: str) -> None:
     result = evaluated(log(), held_out())
-    with pytest.raises(RefusedError, match=r"\[rankeval:recommendations\] rank 0, .*ranks_from=0"):
+    with pytest.raises(RefusedCallError, match=r"evaluate\(recommendations=\): found rank 0, .*ranks_from=0"):
         RESULTS[name](result)
 
 
@@ -72,7 +74,7 @@ def test_ranks_from_0_are_measured_as_such_on_request() -> None:
 def test_ranks_from_0_that_are_kept_count_from_1_too(options: dict[str, str]) -> None:
     result = evaluated(log(), held_out(), ranks_from=0, measures=["RR@4"], **options)
     assert mean_rr(result) == pytest.approx((1 + 1 / 2) / 2, rel=0, abs=1e-12)
-    with pytest.raises(RefusedError, match="ranks_from=0"):
+    with pytest.raises(RefusedCallError, match="ranks_from=0"):
         _ = evaluated(log(), held_out(), measures=["RR@4"], **options).metrics
 
 
@@ -89,7 +91,7 @@ def test_rank_0_of_a_model_that_is_not_evaluated_is_no_fault() -> None:
     rows = [("old", *row) for row in FROM_0] + [("new", user, item, rank + 1) for user, item, rank in FROM_0]
     frame = table("model_id user_id item_id rank", *rows)
     assert mean_rr(evaluated(frame, held_out(), models=["new"], baseline="new")) == 3 / 4
-    with pytest.raises(RefusedError, match="ranks_from=0"):
+    with pytest.raises(RefusedCallError, match="ranks_from=0"):
         _ = evaluated(frame, held_out(), models=["new", "old"], baseline="new").metrics
 
 
@@ -114,15 +116,42 @@ def test_log_without_a_usable_row_fails_with_the_counts(case: str, models: list[
     order, rows, counted = LOGS[case]
     result = evaluated(log(*rows, order=order), held_out(), models=models)
     for name in ("user_metrics", "metrics", "comparisons", "checks"):
-        with pytest.raises(RefusedError) as failed:
+        with pytest.raises(RefusedCallError) as failed:
             RESULTS[name](result)
-        assert "[rankeval:recommendations]" in str(failed.value)
+        assert failed.value.faults[0].where == "evaluate(recommendations=)"
         assert counted in str(failed.value), name
     drawn = evaluated(log(*rows, order=order), held_out(), models=models, intervals="bootstrap")
-    with pytest.raises(RefusedError, match=r"\[rankeval:recommendations\] .*none that can be used"):
+    with pytest.raises(RefusedCallError, match=r"evaluate\(recommendations=\): found .*none that can be used"):
         _ = drawn.metrics
-    with pytest.raises(RefusedError), result.cached() as kept:
+    with pytest.raises(RefusedCallError), result.cached() as kept:
         _ = kept.metrics
+
+
+def test_scores_of_text_that_are_no_numbers_are_refused_like_any_other_input() -> None:
+    texts = log(("u", "a", 1), ("v", "b", 1)).set_column(2, "score", pa.array(["high", "low"]))
+    result = evaluated(texts, held_out())
+    with pytest.raises(RefusedCallError) as failed:
+        _ = result.metrics
+    expected = "ids that are not NULL, and a finite score or else a rank of at least 1"
+    found = "2 rows and none that can be used (2 invalid_scores)"
+    assert failed.value.faults == (Fault("evaluate(recommendations=)", found, expected, "correct the rows"),)
+    assert str(failed.value).startswith("the inputs cannot be evaluated:\n  - evaluate(recommendations=): found 2 rows")
+
+
+def test_a_refusal_imports_nothing_of_spark() -> None:
+    lines = """
+        import sys, pyarrow as pa
+        from rankeval_spark import evaluate
+        from rankeval_spark.errors import RefusedCallError
+        log = pa.table({"user_id": ["u"], "item_id": ["a"], "score": ["high"]})
+        try:
+            evaluate(log, log.select(["user_id", "item_id"]), measures=["RR"]).metrics
+        except RefusedCallError as error:
+            print(error)
+        assert not {"py4j", "pyspark"} & set(sys.modules)
+    """
+    ran = subprocess.run([sys.executable, "-c", dedent(lines)], capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("the inputs cannot be evaluated:")
 
 
 def test_inputs_of_which_one_row_can_be_used_or_that_have_no_row_are_measured() -> None:
@@ -135,13 +164,17 @@ def test_inputs_of_which_one_row_can_be_used_or_that_have_no_row_are_measured() 
 def test_other_inputs_without_a_usable_row_fail_too() -> None:
     good = log(("u", "a", 1), ("v", "b", 1))
     no_gain = table("user_id item_id gain", ("u", "a", math.nan), ("v", "b", math.nan))
-    with pytest.raises(RefusedError, match=r"\[rankeval:held_out\] 2 rows and none that can be used \(2 null_gains\)"):
+    with pytest.raises(
+        RefusedCallError, match=r"evaluate\(held_out=\): found 2 rows and none that can be used \(2 null_gains\)"
+    ):
         _ = evaluated(good, no_gain).metrics
     train = table("user_id item_id", (None, "a"), (None, "b"))
-    with pytest.raises(RefusedError, match=r"\[rankeval:train\] 2 rows and none that can be used \(2 null_keys\)"):
+    with pytest.raises(
+        RefusedCallError, match=r"evaluate\(train=\): found 2 rows and none that can be used \(2 null_keys\)"
+    ):
         _ = evaluated(good, held_out(), train=train, measures=["ARP@1"]).metrics
     segments = table("user_id country", (None, "DE"), (None, "DE"))
-    with pytest.raises(RefusedError, match=r"\[rankeval:segments\] 2 rows"):
+    with pytest.raises(RefusedCallError, match=r"evaluate\(segments=\): found 2 rows"):
         _ = evaluated(good, held_out(), segments=segments, slices=["country"]).metrics
 
 

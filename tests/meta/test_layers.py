@@ -18,6 +18,7 @@ LAYERS: Final = (
     {"config"},
     {"report"},
     {"evaluation", "inputs"},
+    {"refusals"},
     {"engine"},
     {"result_rows"},
     {"inputs.arrow", "spark.spark_types"},

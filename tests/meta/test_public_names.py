@@ -242,6 +242,7 @@ TABLES: Final = {
 EXIT_CODES: Final = {
     "ConfigError": 2,
     "ChecksFailedError": 3,
+    "RefusedCallError": 3,
     "InputError": 4,
     "ResultsBusyError": 5,
     "ResultsError": 1,

@@ -10,17 +10,15 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.inputs import (
+from rankeval_spark.apps.check_facts import (
     can_be_seen,
     computed_facts,
-    exposures_of,
-    inputs_of,
     list_facts,
     row_facts,
     seen_inputs,
-    with_model_names,
     without_facts,
 )
+from rankeval_spark.apps.inputs import exposures_of, inputs_of, with_model_names
 from rankeval_spark.apps.nightly import quarantine
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.apps.nightly.night_size import cost_of
@@ -31,7 +29,7 @@ from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.spark_types import with_columns
 
 if TYPE_CHECKING:
-    from rankeval_spark.apps.inputs import SeenInputs
+    from rankeval_spark.apps.check_facts import SeenInputs
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
     from rankeval_spark.config import Cost

@@ -186,8 +186,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     InputError
         If a column is missing or has a type that cannot be used, if inputs of Spark and others are mixed, or if those
         of this process need more memory than the machine has.
-    ChecksFailedError
-        If an id is text in one frame and a number in another.
+    RefusedCallError
+        If an id is text in one frame and a number in another. In this process also, where a result is used, if a policy
+        of ``error`` meets its case, or no row of an input can be used; a job of Spark fails with the same words.
     EnvironmentFaultError
         If workers on this machine run a Python without numpy or pyarrow.
     """

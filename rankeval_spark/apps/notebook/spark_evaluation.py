@@ -13,20 +13,15 @@ from pyspark.sql import DataFrame, functions as F
 from typing_extensions import override
 
 from rankeval_spark import columns as C
-from rankeval_spark.apps.inputs import (
-    exposures_of,
-    inputs_of,
-    list_facts,
-    or_failing_at_zero_rank,
-    row_facts,
-    with_model_names,
-)
+from rankeval_spark.apps.check_facts import list_facts, row_facts
+from rankeval_spark.apps.inputs import exposures_of, inputs_of, or_failing_at_zero_rank, with_model_names
 from rankeval_spark.apps.notebook.gap_tests import gap_tests
 from rankeval_spark.config import Checks
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.evaluation import Evaluation, no_comparisons, refuse_unknown_baseline
 from rankeval_spark.inputs.input_columns import read_given
 from rankeval_spark.inputs.spark import Source, Sources, from_frame
+from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.checks import input_checks
 from rankeval_spark.spark.result_tables import group_gaps, long_view
@@ -205,7 +200,8 @@ def _sources(frames: Mapping[str, object], request: Request, *, ranks_from: int)
             raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", expected, fix))
         return from_frame(name, frame, schema, ranks_from=ranks_from)
 
-    return Sources(**read_given(frames, request, read, expected=expected))
+    with refusals_of_call():
+        return Sources(**read_given(frames, request, read, expected=expected))
 
 
 def _quoted(name: str) -> str:

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import allowed_folders, columns as C, schemas
-from rankeval_spark.apps import gates
-from rankeval_spark.apps.history.published_runs import published_nights
 from rankeval_spark.apps.progress import Steps
 from rankeval_spark.apps.published.report import report_of, write_atomically
 from rankeval_spark.apps.published.rescoring import unchanged_dates
-from rankeval_spark.cli.commands.published.show_results import (
-    ANY_SLICE,
-    RowSelection,
-    comparison_rows_of,
-    selected_rows,
-)
+from rankeval_spark.cli.commands.published.show_results import Row, RowSelection, comparison_rows_of, selected_rows
 from rankeval_spark.cli.commands.run_dates import run_one
 from rankeval_spark.cli.display import tables
 from rankeval_spark.cli.display.terminal import console, progress
-from rankeval_spark.config import Gate, load_config
+from rankeval_spark.config import load_config
 from rankeval_spark.demo import TRAINING, prepare
 from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.report.page import require_extra
@@ -41,11 +34,8 @@ if TYPE_CHECKING:
     from rankeval_spark.demo import DemoLogs
 
 SHOWN_K: Final = 10
-PRIMARY: Final = "nDCG"
-N_SLICES: Final = 8
-
-STRICTER: Final = Gate(measure="nDCG@10", least_gain=1, relative=True)
-"""Twice as good as the baseline: a rule to see fail; it does not count."""
+SHOWN: Final = ("nDCG", "AP", "P", "R", "Success", "RR")
+"""Measures of the tables; the others are variants of these, which ``rankeval show`` has too."""
 
 
 def demo_command(workspace: Path, config_path: Path) -> None:
@@ -62,20 +52,19 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     root, newest = config.results.location, max(logs.dates).isoformat()
     nights = [run_one(spark, config, day) for day in _to_evaluate(spark, config, logs)]
     results = results_of(spark, root)
-    rows = selected_rows(results, RowSelection(newest, config.evaluation, (), (), (ANY_SLICE,), (SHOWN_K,)))
-    everyone = [row for row in rows if row[C.SLICE] == C.ALL_USERS]
-    users = max(row["n_users"] for row in everyone)
+    every = RowSelection(newest, config.evaluation, (), (), (), (SHOWN_K,))
+    rows = selected_rows(results, every)
+    users, shown = max(row["n_users"] for row in rows), without_variants(rows)
+    n_shown, n_measures = (len({row[C.MEASURE] for row in some}) for some in (shown, rows))
     out.print()
-    title = f"{newest}: models x measures at k = {SHOWN_K}, {users:,} users, 95 % intervals"
-    out.print(tables.leaderboard(everyone, title, width=out.width))
+    title = f"{newest}: {n_shown} of {n_measures} measures at k = {SHOWN_K}, {users:,} users, 95 % intervals"
+    out.print(tables.leaderboard(shown, title, width=out.width))
     out.print()
-    compared = comparison_rows_of(results, RowSelection(newest, config.evaluation, (), (), (), (SHOWN_K,)))
+    compared = without_variants(comparison_rows_of(results, every))
     title = f"{newest}: models against the baseline on the same users"
     out.print(tables.comparisons(compared, title, width=out.width))
     out.print()
-    _print_slices(rows, everyone)
-    out.print()
-    _print_gates(spark, config, nights[-1])
+    _print_gates(nights[-1])
     _print_caveats(logs)
     _write_report(spark, config, max(logs.dates), workspace / "report.html")
     _print_next(root, newest, time.perf_counter() - started)
@@ -95,27 +84,17 @@ def _to_evaluate(spark: SparkSession, config: EvaluationConfig, logs: DemoLogs) 
     return [day for day in logs.dates if day not in earlier]
 
 
-def _print_slices(rows: Sequence[Mapping[str, Any]], everyone: Sequence[Mapping[str, Any]]) -> None:
-    whole = max((row for row in everyone if row[C.MEASURE] == PRIMARY), key=lambda row: row[C.VALUE])
-    own = [row for row in rows if (row[C.MODEL_ID], row[C.MEASURE]) == (whole[C.MODEL_ID], PRIMARY)]
-    large = [row for row in own if row[C.SLICE] != C.ALL_USERS and not row["is_small"]]
-    most = sorted(large, key=lambda row: -abs(row[C.VALUE] - whole[C.VALUE]))[:N_SLICES]
-    title = f"slices of {whole[C.MODEL_ID]} whose {PRIMARY}@{SHOWN_K} differs most from {whole[C.VALUE]:.4f}"
-    console().print(tables.slices(most, whole, title))
+def without_variants(rows: Sequence[Row]) -> list[Row]:
+    """Keep the measures that a first look needs; all where a config has none of them."""
+    return [row for row in rows if row[C.MEASURE] in SHOWN] or list(rows)
 
 
-def _print_gates(spark: SparkSession, config: EvaluationConfig, night: NightResult) -> None:
-    """Show what the rules say of the newest night, and what one would have said that asks for more."""
-    out = console()
-    out.print(tables.gates(night.gates))
-    said = "it may ship" if not night.is_blocked else "it may not ship, and rankeval run ends with exit code 6"
-    out.print(f"all rules together: {said}", markup=False)
-    stricter, root = config.model_copy(update={"gates": (STRICTER,)}), config.results.location
-    (published,) = published_nights(spark, root, evaluation=night.evaluation, dates=[night.evaluation_date])
-    rows = gates.judge_published(stricter, results_of(spark, root), published)
-    verb = "would have kept it back" if gates.failed(rows) else "would have let it ship too"
-    out.print(f"\na rule that asks for more, {STRICTER}, {verb}:", markup=False, soft_wrap=True)
-    out.print(tables.gates(rows, title=None))
+def _print_gates(night: NightResult) -> None:
+    """Show what the rules say of the newest night; ``rankeval gate`` has a sentence for each case."""
+    if night.gates:
+        out = console()
+        out.print(tables.rules(night.gates))
+        out.print(tables.gates_in_a_line(night.gates), markup=False, soft_wrap=True)
 
 
 def _print_caveats(logs: DemoLogs) -> None:
@@ -152,6 +131,8 @@ def next_commands(root: str, day: str) -> tuple[str, ...]:
     """Write the commands that a user may try on the published tables of the demo."""
     folder = shlex.quote(root)
     return (
+        f"rankeval show {folder} --k 10",
+        f"rankeval gate {folder}",
         f"rankeval show {folder} --comparisons --slice activity --measure nDCG --k 10",
         f"rankeval compare {folder} --against previous --measures nDCG --k 10",
         f"rankeval report {folder} --out report.html --date {day}",

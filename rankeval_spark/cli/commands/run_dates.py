@@ -134,8 +134,9 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
     out = console()
     for warning in result.warnings:
         out.print(f"[yellow]warning[/yellow] {escape(warning)}", soft_wrap=True)
-    if result.gates and (result.is_blocked or not is_quiet()):
+    if result.gates and (result.is_blocked or not is_quiet() or not tables.is_decided(result.gates)):
         out.print(tables.gates(result.gates))
+        out.print(tables.gates_in_a_line(result.gates), markup=False, soft_wrap=True)
     rows = ", ".join(f"{table} {n:,}" for table, n in result.n_rows.items())
     root = config.results.location
     say_done(f"published {result.evaluation} {result.evaluation_date}, run {result.run_id}: {rows} rows")
@@ -166,7 +167,8 @@ def _status(one: backfill.DateOutcome) -> tuple[str, str, str]:
         return "kept", "dim", one.kept
     if one.result is None:
         return f"failed, code {one.exit_code}", "red", " ".join(headline(one.error).split()) if one.error else ""
-    why = one.result.reason or "; ".join(one.result.warnings)
+    undecided = ("no rule could be judged",) if one.result.gates and not tables.is_decided(one.result.gates) else ()
+    why = one.result.reason or "; ".join((*undecided, *one.result.warnings))
     if one.result.is_blocked:
         rules = "; ".join(row["explanation"] for row in failed(one.result.gates))
         return f"published, code {one.exit_code}", "yellow", "; ".join(filter(None, (rules, why)))

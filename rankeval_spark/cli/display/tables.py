@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from rich.table import Table
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
+from rankeval_spark.report.gate_verdict import FAILING, PASSED, verdict_of
 
 FORMULA_STARTS: Final = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", "\t", "\r", "\n")
 """A cell that begins with one of these is run as a formula by spreadsheets; some take their wide forms for them too."""
@@ -75,19 +77,6 @@ def _best(measure: str, values: Sequence[float]) -> float | None:
     except ConfigError:
         is_lower = False
     return (min if is_lower else max)(values, default=None)
-
-
-def slices(rows: Sequence[Mapping[str, Any]], whole: Mapping[str, Any], title: str) -> Table:
-    """Lay out slices of one model next to the mean over everyone."""
-    table = Table(title=_title(title), title_justify="left", show_edge=False, header_style="bold")
-    for heading in ("slice", "value", "users", "mean", "interval", "against all"):
-        table.add_column(heading, justify="left" if heading in ("slice", "value") else "right", no_wrap=True)
-    for row in rows:
-        mean, interval = f"{row[C.VALUE]:.4f}", _interval(row)
-        difference = f"{row[C.VALUE] - whole[C.VALUE]:+.4f}"
-        names = (escape(row[C.SLICE]), escape(row[C.SLICE_VALUE]))
-        table.add_row(*names, f"{row['n_users']:,}", mean, interval, difference)
-    return table
 
 
 def comparisons(rows: Sequence[Mapping[str, Any]], title: str, *, width: int = WIDE) -> Table:
@@ -236,10 +225,38 @@ def gates(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Tab
     table.add_column("verdict", no_wrap=True)
     table.add_column("why", overflow="fold")
     for row in rows:
-        shown = _OUTCOMES.get(row["verdict"], f"[yellow]{escape(row['verdict'].replace('_', ' '))}[/yellow]")
-        table.add_row(str(row["gate"]), shown, escape(row["explanation"]))
+        table.add_row(str(row["gate"]), _outcome(row["verdict"]), escape(row["explanation"]))
     return table
 
+
+def rules(rows: Sequence[Mapping[str, Any]], title: str | None = "gates") -> Table:
+    """Lay out what each rule comes to: how many cases have which verdict."""
+    table = headed("rule", "asks for", "cases", title=title)
+    for number in dict.fromkeys(row["gate"] for row in rows):
+        own = [row for row in rows if row["gate"] == number]
+        counts = Counter(row["verdict"] for row in own)
+        table.add_row(
+            str(number), escape(own[0]["rule"]), ", ".join(f"{n} {_outcome(one)}" for one, n in counts.items())
+        )
+    return table
+
+
+def _outcome(verdict: str) -> str:
+    return _OUTCOMES.get(verdict, f"[yellow]{escape(verdict.replace('_', ' '))}[/yellow]")
+
+
+def gates_in_a_line(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say what all rules come to; where none could be judged, also what the exit code makes of it."""
+    verdict = verdict_of(rows)
+    return str(verdict) if is_decided(rows) else f"{verdict} {_UNDECIDED}"
+
+
+def is_decided(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return True if a rule could be judged."""
+    return any(row["verdict"] in {PASSED, *FAILING} for row in rows)
+
+
+_UNDECIDED: Final = "The exit code is 0, as without rules: look at the verdicts before a model ships."
 
 _OUTCOMES: Final = {
     "passed": "[green]passed[/green]",

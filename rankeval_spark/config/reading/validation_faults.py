@@ -30,13 +30,18 @@ _EXPECTED: Final = {
     "model_type": "keys with values",
     "finite_number": "a finite number",
 }
+_UNKNOWN_KEY: Final = "unknown key"
 _QUOTE_FIX: Final = "put it in quotes"
 _MAX_LENGTH: Final = 60
 
 
 def validation_faults(error: ValidationError, model: type[BaseModel], locate: Locate) -> list[Fault]:
-    """Translate every error of a validation; the keys of ``model`` serve to suggest the nearest one."""
-    return [fault for details in error.errors(include_url=False) for fault in _faults(details, model, locate)]
+    """Translate every error of a validation; the keys of ``model`` serve to suggest the nearest one.
+
+    Unknown keys come first: a misspelt key is often why another one is missing, or why a rule lacks its baseline.
+    """
+    faults = [fault for details in error.errors(include_url=False) for fault in _faults(details, model, locate)]
+    return sorted(faults, key=lambda fault: not fault.found.startswith(_UNKNOWN_KEY))
 
 
 def _faults(details: ErrorDetails, model: type[BaseModel], locate: Locate) -> list[Fault]:
@@ -48,7 +53,7 @@ def _faults(details: ErrorDetails, model: type[BaseModel], locate: Locate) -> li
         case "extra_forbidden":
             known = _keys(model, place[:-1])
             fix = nearest(str(place[-1]), known)
-            return [Fault(locate(place), f"unknown key {place[-1]!r}", f"one of {', '.join(known)}", fix)]
+            return [Fault(locate(place), f"{_UNKNOWN_KEY} {place[-1]!r}", f"one of {', '.join(known)}", fix)]
         case "missing":
             return [Fault(locate(place[:-1]), f"no {place_text(place)!r}", "this key, it is required")]
         case "literal_error":

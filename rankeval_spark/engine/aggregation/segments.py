@@ -82,5 +82,5 @@ def _refuse_repeated(batch: Batch, keys: ListKeys, user: IntVector) -> None:
     repeated = np.flatnonzero(n_rows[keys.user] > 1)
     if len(repeated):
         name = quoted(batch.users[int(keys.user[repeated[0]])].as_py())
-        what, fix = f"user {name} stands twice in the segment table", "keep one row a user in the segment table"
+        what, fix = f"user {name} occurs twice in the segment table", "keep one row a user in the segment table"
         refuse_input("segments", what, expected="each user once", fix=fix)

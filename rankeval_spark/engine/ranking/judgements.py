@@ -93,7 +93,7 @@ def to_judgements(
             "held_out", "a user has two impressions of an item", expected="one, because propensities are read", fix=fix
         )
     if duplicates == "error":
-        refuse("held_out_duplicates", "a (user, item) pair stands twice in the held-out table")
+        refuse("held_out_duplicates", "a (user, item) pair occurs twice in the held-out table")
     pair_code = np.cumsum(is_first) - 1
     last = np.append(np.flatnonzero(is_first)[1:], len(order)) - 1
     if duplicates == "sum":

@@ -191,7 +191,7 @@ def _copies(entries: LogEntries, rules: ListRules) -> Copies:
     if not len(repeated):
         return Copies(none, none, none)
     if rules.duplicates == "error":
-        refuse("duplicates", "an item stands twice in one list")
+        refuse("duplicates", "an item occurs twice in one list")
     is_repeated = to_numpy(pc.is_in(to_arrow(pair), value_set=to_arrow(repeated)))
     rows = np.flatnonzero(is_repeated)
     logged = () if entries.logged is None else (entries.logged[rows],)

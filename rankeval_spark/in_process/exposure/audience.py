@@ -176,5 +176,5 @@ def _values(users: pa.Array, segments: UserSegments, *, names: Sequence[str]) ->
 def _refuse_repeated(user: IntVector, users: pa.Array) -> None:
     repeated = np.flatnonzero(np.bincount(user, minlength=len(users)) > 1)
     if len(repeated):
-        what = f"user {quoted(users[int(repeated[0])].as_py())} stands twice in the segment table"
+        what = f"user {quoted(users[int(repeated[0])].as_py())} occurs twice in the segment table"
         refuse_input("segments", what, expected="each user once", fix="keep one row a user in the segment table")

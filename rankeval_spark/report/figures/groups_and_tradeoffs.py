@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
@@ -47,7 +47,8 @@ def groups(
 ) -> Chart:
     """Draw the means of the groups of each slicing, so that the gaps between them are seen: a panel a slicing.
 
-    Groups that are too small to be compared are hollow and lie outside of the range.
+    Groups that are too small to be compared are hollow and lie outside of the range. All slicings of the frame share
+    one axis, so that a longer bar is a larger gap.
 
     Parameters
     ----------
@@ -68,9 +69,11 @@ def groups(
         expected = f"some of: {', '.join(known)}" if known else "slices, but there are none"
         fix = nearest(unknown[0], known) if known else "evaluate(..., segments=, slices=)"
         raise ConfigError(Fault("groups(slices=)", ", ".join(unknown) or "none", expected, fix))
+    rows = {name: group_rows(table, wanted, name) for name in known}
+    means = [row["value"] for own in rows.values() for row in own]
+    values = _ValueAxis(with_cutoff(*wanted), min(means, default=0.0), max(means, default=0.0))
     panels = [
-        _groups(require_rows(group_rows(table, wanted, name), with_cutoff(*wanted)), name, wanted, baseline, look)
-        for name in list(slices) or known
+        _groups(require_rows(rows[name], values.title), name, values, baseline, look) for name in list(slices) or known
     ]
     return combine_panels(panels, look)
 
@@ -107,28 +110,42 @@ def group_rows(metrics: pa.Table, measure: MeasureKey, slicing: str) -> list[dic
     return sorted(rows, key=lambda row: (row["model"], row["value"], row["group"]))
 
 
+class _ValueAxis(NamedTuple):
+    """The axis that the slicings share: from the least to the greatest mean, with room for the names of groups."""
+
+    title: str
+    least: float
+    most: float
+
+    def channel(self) -> Chart:
+        """Make its channel."""
+        alt = library()
+        ends = {"domain": [self.least, self.most]} if self.least < self.most else {}
+        return alt.X("value:Q", scale=alt.Scale(zero=False, nice=False, padding=52, **ends), axis=axis(self.title))
+
+
 def _groups(
-    rows: Sequence[dict[str, Any]], slicing: str, measure: MeasureKey, baseline: str | None, look: Look
+    rows: Sequence[dict[str, Any]], slicing: str, values: _ValueAxis, baseline: str | None, look: Look
 ) -> Chart:
     alt, palette = library(), look.palette
     order = sorted({row["model"] for row in rows})
     styles_by_model = styles(order, palette, baseline=baseline)
     encoded = {name: each.legend(None) for name, each in by_model(styles_by_model, look).items()}
     y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=axis(labelColor=palette.ink))
-    x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=52), axis=axis(with_cutoff(*measure)))
-    shown = [alt.Tooltip("model:N"), alt.Tooltip("group:N"), alt.Tooltip("text:N", title=with_cutoff(*measure))]
+    x = values.channel()
+    shown = [alt.Tooltip("model:N"), alt.Tooltip("group:N"), alt.Tooltip("text:N", title=values.title)]
     shown += [alt.Tooltip("interval:N"), alt.Tooltip("users:Q", format=",")]
     large = [row for row in rows if not row["is_small"]]
     ranges = [
-        {"model": model, "low": min(values), "high": max(values)}
+        {"model": model, "low": min(own), "high": max(own)}
         for model in order
-        if (values := [row["value"] for row in large if row["model"] == model])
+        if (own := [row["value"] for row in large if row["model"] == model])
     ]
     ends = [row for row in rows if row["is_end"]]
     lowest = [row for row in ends if row["value"] == min(e["value"] for e in ends if e["model"] == row["model"])]
     highest = [row for row in ends if row not in lowest]
     thick = {"strokeWidth": 5, "opacity": 0.22, "strokeCap": "round"}
-    low, colour = alt.X("low:Q", title=with_cutoff(*measure)), encoded["color"]
+    low, colour = alt.X("low:Q", title=values.title), encoded["color"]
     layers = (
         []
         if not large

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -214,6 +214,8 @@ def user_values(
 ) -> Chart:
     """Draw how the values of single users are spread: a panel a model, users at exactly 0 in a bar of their own.
 
+    All models of the frame share both axes, so that their panels compare by eye.
+
     Parameters
     ----------
     user_metrics : frame
@@ -230,8 +232,10 @@ def user_values(
     values = values_of(table, wanted)
     styles_by_model = styles(list(values), look.palette, baseline=baseline)
     edges = bin_edges(list(values.values()))
+    bins = {model: value_bins(own, edges) for model, own in values.items()}
+    channels = _shared_channels(with_cutoff(*wanted), wanted, edges, bins.values())
     panels = [
-        _bars(model, value_bins(values[model], edges), styles_by_model[model].colour, wanted, look)
+        _bars(model, bins[model], styles_by_model[model].colour, channels, look)
         for model in list(models) or sorted(values)
     ]
     if not panels:
@@ -249,7 +253,8 @@ def user_differences(
 ) -> Chart:
     """Draw how the differences of single users from the baseline are spread: a panel a model.
 
-    Users without a difference are counted in the title and not drawn: in most logs they are many.
+    Users without a difference are counted in the title and not drawn: in most logs they are many. All models of the
+    frame share both axes.
 
     Parameters
     ----------
@@ -270,10 +275,10 @@ def user_differences(
             Fault("user_metrics", f"no user with {measure} of {baseline} and another model", "some")
         )
     edges = difference_edges(list(found.values()))
+    bins = {model: difference_bins(own, edges, wanted) for model, own in found.items()}
+    channels = _shared_channels(f"difference of {with_cutoff(*wanted)}", wanted, edges, bins.values())
     panels = [
-        _difference_bars(
-            f"{model}: {spoken(found[model], wanted)}", difference_bins(found[model], edges, wanted), wanted, look
-        )
+        _difference_bars(f"{model}: {spoken(found[model], wanted)}", bins[model], channels, look)
         for model in list(models) or sorted(found)
     ]
     return combine_panels(panels, look)
@@ -385,34 +390,41 @@ def _bin(low: float, high: float, n: int, n_users: int) -> dict[str, Any]:
     return {"low": float(low), "high": float(high), "share": share, "kind": "some", **named}
 
 
-def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, measure: MeasureKey, look: Look) -> Chart:
-    alt, palette = library(), look.palette
-    x = alt.X("low:Q", bin="binned", axis=axis(with_cutoff(*measure), grid=False))
-    y = alt.Y("share:Q", axis=axis("users", format=".0%", tickCount=3))
-    shown = _tooltips(measure)
+def _shared_channels(
+    title: str, measure: MeasureKey, edges: FloatVector, bins: Iterable[Sequence[Mapping[str, Any]]]
+) -> dict[str, Any]:
+    """Make what the bars of all models share: axes of values and of shares of users, and what a bar says."""
+    alt = library()
+    most = max((row["share"] for rows in bins for row in rows), default=1.0)
+    span = alt.Scale(domain=[float(edges[0]), float(edges[-1])])
+    return {
+        "x": alt.X("low:Q", bin="binned", scale=span, axis=axis(title, grid=False)),
+        "y": alt.Y("share:Q", scale=alt.Scale(domain=[0, most]), axis=axis("users", format=".0%", tickCount=3)),
+        "tooltip": _tooltips(measure),
+    }
+
+
+def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, channels: Mapping[str, Any], look: Look) -> Chart:
+    palette = look.palette
     some = [row for row in rows if row["kind"] == "some"]
     zeros = [{**row, "note": f"{row['part']} at 0"} for row in rows if row["kind"] == "zero"]
-    layers = [
-        layer("bar", some, {"color": colour, "opacity": 0.85, "binSpacing": 1}, x=x, x2="high:Q", y=y, tooltip=shown)
-    ]
+    layers = [layer("bar", some, {"color": colour, "opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels)]
     if zeros:
         hollow = {"size": 7, "color": palette.surface, "stroke": colour, "strokeWidth": 1.5, "xOffset": -6}
         words = {"align": "left", "dx": 3, "dy": 6, "fontSize": 11, "color": palette.ink}
         layers += [
-            layer("bar", zeros, hollow, x="low:Q", y=y, tooltip=shown),
-            layer("text", zeros, words, x="low:Q", y=y, text="note:N"),
+            layer("bar", zeros, hollow, **{**channels, "x": "low:Q"}),
+            layer("text", zeros, words, x="low:Q", y=channels["y"], text="note:N"),
         ]
     return panel(layers, look, height=BAR_HEIGHT, title=model)
 
 
-def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], measure: MeasureKey, look: Look) -> Chart:
+def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any], look: Look) -> Chart:
     alt, palette = library(), look.palette
     scale = alt.Scale(domain=["better", "worse"], range=[palette.better, palette.worse])
     channels = {
-        "x": alt.X("low:Q", bin="binned", axis=axis(f"difference of {with_cutoff(*measure)}", grid=False)),
-        "y": alt.Y("share:Q", axis=axis("users", format=".0%", tickCount=3)),
+        **shared,
         "color": alt.Color("kind:N", scale=scale, legend=None),
-        "tooltip": _tooltips(measure),
     }
     layers = [
         layer("bar", rows, {"opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels),

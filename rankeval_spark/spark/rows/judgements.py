@@ -36,7 +36,7 @@ def to_judgements(held_out: DataFrame, *, duplicates: str) -> DataFrame:
     )
     if duplicates != "error":
         return judgements
-    failure = policy_failure("held_out_duplicates", "a (user, item) pair stands twice in the held-out table")
+    failure = policy_failure("held_out_duplicates", "a (user, item) pair occurs twice in the held-out table")
     return judgements.where(F.when(F.col(N_COPIES) > 1, failure.cast("boolean")).otherwise(F.lit(True)))
 
 

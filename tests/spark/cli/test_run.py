@@ -65,7 +65,7 @@ def test_run_in_a_process_of_its_own_fails_in_one_message(published: Workspace, 
     assert failed.code == 3
     failed.assert_readable()
     assert failed.message == (
-        "a check failed, nothing was published: - policies.duplicates: found an item stands twice in one list; "
+        "a check failed, nothing was published: - policies.duplicates: found an item occurs twice in one list; "
         "expected no such case; remove them, or choose the policy best"
     )
     ours = [line for line in failed.err.splitlines() if not line.startswith("WARNING: Using incubator modules")]

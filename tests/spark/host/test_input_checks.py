@@ -161,7 +161,7 @@ def test_rows_that_policies_leave_out_are_counted_in_the_whole_log(spark: SparkS
         unknown = input_checks.to_unknown_row_facts(train, usable_recommendations=log)
         different = input_checks.to_unknown_item_facts(train, usable_recommendations=log)
     assert facts_of(input_checks.union(seen, unknown, different)) == [
-        ("seen_in_train", 3, 6, ["m 7  1", "m 8  2"]),  # the first of them stands twice in the list
+        ("seen_in_train", 3, 6, ["m 7  1", "m 8  2"]),  # the first of them occurs twice in the list
         ("unknown_items", 1, 4, ["3"]),
         ("unknown_rows", 1, 6, ["3"]),
     ]

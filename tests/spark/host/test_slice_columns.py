@@ -70,5 +70,5 @@ def test_a_segment_may_have_any_name_and_a_row_without_a_user_is_left_out(spark:
 def test_a_user_twice_among_the_segments_fails_the_job_if_they_have_a_list(spark: SparkSession) -> None:
     users = table(spark, "user_id country", ("bob", "FR"), ("zoe", "DE"), ("zoe", "DE"), ("ann", "IT"))
     assert sliced(spark, users, "ann", "bob").count() == 4
-    with pytest.raises(JOB_FAILED, match=r"\[rankeval:segments\] user 'zoe' stands twice"):
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:segments\] user 'zoe' occurs twice"):
         sliced(spark, users, "ann", "zoe").count()

@@ -341,10 +341,10 @@ def with_repeat(table: nights.Rows) -> nights.Rows:
 
 POLICIES: Final = {
     "ties": ("recommendations", with_tie, "two items of one list have the same score"),
-    "duplicates": ("recommendations", with_repeat, "an item stands twice in one list"),
+    "duplicates": ("recommendations", with_repeat, "an item occurs twice in one list"),
     "held_out_duplicates": ("held_out", with_repeat, "a (user, item) "),
     "invalid_scores": ("recommendations", with_nan, "a recommendation with a NULL, NaN or infinite score or rank"),
-    "segments": ("segments", with_repeat, "user 'ann' stands twice in the segment table"),
+    "segments": ("segments", with_repeat, "user 'ann' occurs twice in the segment table"),
 }
 """Policy: the input that breaks it, how, and what the message says was found."""
 

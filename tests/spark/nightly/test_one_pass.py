@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.inputs import inputs_of, row_facts, seen_inputs, with_model_names, without_facts
+from rankeval_spark.apps.check_facts import row_facts, seen_inputs, without_facts
+from rankeval_spark.apps.inputs import inputs_of, with_model_names
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.apps.progress import Silent
 from rankeval_spark.config import load_config

@@ -9,7 +9,7 @@ import pytest
 
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.columns import LIST_KEY
-from rankeval_spark.errors import ChecksFailedError, ConfigError, InputError
+from rankeval_spark.errors import ConfigError, InputError, RefusedCallError
 from tests.support import arrow_frames
 from tests.support.frames import after_run, assert_columns, assert_key, judgements, ranking, table, tuples
 from tests.support.logs import Logs
@@ -195,5 +195,5 @@ def test_faults_of_arguments_and_of_columns_are_reported_before_any_job(spark: S
             evaluate(log, held_out, measures=["P@1"], models=["als"], baseline="asl", confidence=2)
         with pytest.raises(InputError, match=r"(?s)recommendations.*held_out"):
             evaluate(log.drop("item_id"), held_out.drop("user_id"), measures=["P@1"])
-        with pytest.raises(ChecksFailedError, match=r"user_id of type bigint"):
+        with pytest.raises(RefusedCallError, match=r"cannot be evaluated:\n.*user_id of type bigint"):
             evaluate(log, numbers, measures=["P@1"])

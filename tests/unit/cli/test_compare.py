@@ -117,9 +117,17 @@ def test_a_night_is_judged_again_by_its_own_rules_or_by_others(done: Workspace) 
         *("failed", "failed"),
         *("too", "failed"),
     ]
+    assert again.out.splitlines()[-1].startswith("No, it may not ship. als and pop: 2 of 2 rules failed. 1 case")
     assert f"worse than the night of {THEN}" in " ".join(again.out.split())
     first = rankeval("gate", done.root, "--date", THEN)
     assert first.code == 0, first.err
     assert "has no earlier published night to be compared with yet" in " ".join(first.out.split())
+    assert first.out.splitlines()[-1] == (
+        "Not decided. None of 2 rules could be judged. "
+        "The exit code is 0, as without rules: look at the verdicts before a model ships."
+    )
+    as_json = rankeval("gate", done.root, "--date", THEN, "--json")
+    assert as_json.code == 0
+    assert as_json.err.startswith(f"note: nightly, {THEN}: Not decided. None of 2 rules could be judged.")
     loose = done.change(gates=[{"measure": "RR@2", "margin": 0.5, "against": "previous"}])
     assert rankeval("gate", done.root, "--date", NOW, "--config", loose).code == 0

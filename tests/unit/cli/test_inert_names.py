@@ -64,14 +64,14 @@ def gap(name: str) -> dict[str, Any]:
 
 def layouts(name: str) -> list[Table]:
     """Every table of the terminal, with a name wherever there is one."""
-    gate = {"gate": 0, "verdict": name, "explanation": name}
+    gate = {"gate": 0, "verdict": name, "explanation": name, "rule": name}
     rows = [mean(name)]
     return [
         tables.leaderboard(rows, name),
-        tables.slices(rows, rows[0], name),
         tables.comparisons([comparison(name)], name, width=200),
         tables.comparisons([comparison(name)], name, width=60),
         tables.gates([gate], name),
+        tables.rules([gate], name),
         tables.means([{**mean(name), "slice": name, "ci_level": 0.95}], name),
         tables.gaps([gap(name)], name, width=200),
         tables.gaps([gap(name)], name, width=60),
@@ -86,6 +86,14 @@ def test_table_of_the_terminal_shows_names_as_they_are(place: int, monkeypatch: 
     assert not {"\x1b", "\x07", "\x9b", "\u202e", "\u2066"} & set(text)
     folded = "".join(text.split())
     assert SEEN in folded or SEEN.replace("_", " ") in folded
+
+
+def test_verdict_of_all_rules_shows_names_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", out := io.StringIO())
+    failed = {"gate": 1, "model_id": HOSTILE, "verdict": "failed"}
+    console().print(tables.gates_in_a_line([failed]), markup=False, soft_wrap=True)
+    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\u2066"} & set(out.getvalue())
+    assert SEEN in out.getvalue()
 
 
 def test_message_of_an_error_shows_names_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,41 @@ def test_slices_are_shown_where_asked_for(published: Workspace) -> None:
     assert [row["slice"] for row in shown(published, *one, "--slice", "any")] == ["all", *["country"] * 3]
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--slice", "contry"), "--slice: found contry; expected one of: all, country; did you mean 'country'?"),
+        (("--model", "popp"), "--model: found popp; expected one of: als, pop; did you mean 'pop'?"),
+        (("--measure", "RR", "--k", 3), "--k: found 3; expected one of: 1, 2"),
+        (("--measure", "AP"), "--measure: found AP; expected one of: "),
+        (("--date", "2026-01-09"), "--date: found 2026-01-09; expected one of: 2026-01-01, 2026-01-02"),
+        (("--evaluation", "nighly"), "did you mean 'nightly'?"),
+        (("--comparisons", "--model", "pop"), "--model: found pop; expected one of: als"),
+    ],
+    ids=str,
+)
+def test_what_is_not_published_is_named_with_the_nearest_that_is(
+    published: Workspace, options: tuple[object, ...], said: str
+) -> None:
+    of_one = [] if "--evaluation" in options else ["--evaluation", "nightly"]
+    done = rankeval("show", published.root, *of_one, *options)
+
+    assert (done.code, done.out) == (0, "")
+    whole, named = done.err.splitlines()
+    assert whole.startswith("note: no row matches; without filters: rankeval show ")
+    assert named.startswith("note: --")
+    assert said in named
+
+
+def test_names_that_are_published_and_never_in_one_row_are_no_fault(published: Workspace) -> None:
+    """The statistics of groups have rows of slices, none of all users."""
+    options = ("--evaluation", "nightly", "--measure", "GroupGap(RR)", "--slice", "all")
+    done = rankeval("show", published.root, *options)
+
+    assert (done.code, done.out) == (0, "")
+    assert done.err == f"note: no row matches; without filters: rankeval show {published.root}\n"
+
+
 def test_missing_numbers_are_null_in_json_and_empty_in_csv(published: Workspace) -> None:
     options = ("--date", FIRST, "--evaluation", "nightly", "--slice", "country", "--measure", "RR", "--k", "1")
 
@@ -114,7 +149,10 @@ def test_filter_that_nothing_matches_says_so(published: Workspace) -> None:
     done = rankeval("show", published.root, "--model", "ghost")
 
     assert (done.code, done.out) == (0, "")
-    assert done.err == f"note: no row matches; without filters: rankeval show {published.root}\n"
+    assert done.err == (
+        f"note: no row matches; without filters: rankeval show {published.root}\n"
+        "note: --model: found ghost; expected one of: als, pop\n"
+    )
 
 
 @pytest.mark.parametrize(

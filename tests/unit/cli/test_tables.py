@@ -184,3 +184,16 @@ def test_other_tests_are_next_to_the_verdict_where_they_were_requested() -> None
     assert list(shown.columns[-1].cells) == ["bootstrap 0.012, randomized tukey -"]
     assert list(shown.columns[-2].cells) == ["0.01"]
     assert len(tables.comparisons([{**row, "other_tests": {}}], "night").columns) == len(shown.columns) - 1
+
+
+def test_rules_have_a_line_each_with_the_number_of_cases_by_verdict() -> None:
+    rows = [
+        {"gate": number, "rule": f"rule {number}", "verdict": verdict}
+        for number, verdict in ((1, "passed"), (1, "failed"), (1, "passed"), (2, "too_few_users"))
+    ]
+    columns = [[str(cell) for cell in column.cells] for column in tables.rules(rows).columns]
+    assert columns == [
+        ["1", "2"],
+        ["rule 1", "rule 2"],
+        ["2 [green]passed[/green], 1 [bold red]failed[/bold red]", "1 [yellow]too few users[/yellow]"],
+    ]

@@ -78,6 +78,9 @@ def test_all_faults_are_reported_at_once_with_their_lines(config_file: Path) -> 
     text = path.read_text(encoding="utf-8").replace("nDCG", "nDGC").replace("[5, 10, all]", "[0, 10001, true]")
     path.write_text(text, encoding="utf-8")
     assert faults(path) == [
+        "F, modles (line 12): found unknown key 'modles'; expected one of "
+        + ", ".join(EvaluationConfig.model_fields)
+        + "; did you mean 'models'?",
         "F, models[2] (line 13): found model 'a' a second time; expected each once; remove one of them",
         "F, cutoffs[0] (line 7): found 0; expected a whole number from 1 to 10000 or 'all'; "
         "write all for the whole list",
@@ -88,10 +91,15 @@ def test_all_faults_are_reported_at_once_with_their_lines(config_file: Path) -> 
         f"F, policies.ties (line 10): found 'item_des'; expected one of {', '.join(get_args(Ties))}; "
         "did you mean 'item_desc'?",
         "F, confidence (line 11): found 95; expected less than 1; did you mean 0.95?",
-        "F, modles (line 12): found unknown key 'modles'; expected one of "
-        + ", ".join(EvaluationConfig.model_fields)
-        + "; did you mean 'models'?",
     ]
+
+
+def test_misspelt_key_comes_before_the_faults_that_follow_from_it(config_file: Path) -> None:
+    text = config_file.read_text(encoding="utf-8").replace("measures:", "measurs:")
+    config_file.write_text(text + "comparisons: {basline: pop}\n", encoding="utf-8")
+    found = [fault.partition("found ")[2].partition(";")[0] for fault in faults(config_file)]
+    assert sorted(found[:2]) == ["unknown key 'basline'", "unknown key 'measurs'"]
+    assert "no 'measures'" in found[2:]
 
 
 @pytest.mark.parametrize(
@@ -330,8 +338,8 @@ def test_parts_that_do_not_fit_are_reported_with_values_that_are_wrong(config_fi
     )
     places = [fault.partition(", ")[2].partition(": found ")[0].partition(" (")[0] for fault in found]
     assert places == [
-        *("slices", "confidence", "intervals.replicates", "comparisons.baseline"),
-        *("gates[0].measure", "gates[1].alpha", "gates[2].slice", "results.list"),
+        *("results.list", "slices", "confidence", "intervals.replicates", "comparisons.baseline"),
+        *("gates[0].measure", "gates[1].alpha", "gates[2].slice"),
     ]
 
 

@@ -82,7 +82,7 @@ def test_an_absence_that_is_a_value_is_that_of_users_without_a_row_only() -> Non
 @pytest.mark.parametrize("countries", [("FR", "DE"), ("FR", "FR")], ids=["other values", "the same values"])
 def test_a_user_twice_among_the_segments_fails(countries: tuple[str, str]) -> None:
     users = segments(*(("ann", country) for country in countries))
-    with pytest.raises(RefusedError, match=r"\[rankeval:segments\] user 'ann' stands twice"):
+    with pytest.raises(RefusedError, match=r"\[rankeval:segments\] user 'ann' occurs twice"):
         values_of(lists_of("ann"), users, "country")
 
 
@@ -90,7 +90,7 @@ def test_a_user_twice_fails_where_they_have_a_list_and_nowhere_else() -> None:
     users = segments(("bob", "FR"), ("zoe", "DE"), ("zoe", "FR"), ("zoe", "IT"), ("ann", "IT"))
     assert values_of(lists_of("ann", "bob"), users, "country") == {"ann": {"country": "IT"}, "bob": {"country": "FR"}}
 
-    with pytest.raises(RefusedError, match=r"\[rankeval:segments\] user 'zoe' stands twice"):
+    with pytest.raises(RefusedError, match=r"\[rankeval:segments\] user 'zoe' occurs twice"):
         values_of(lists_of("ann", "zoe"), users, "country")
 
 

@@ -140,7 +140,7 @@ def test_a_user_with_two_rows_of_segments_is_refused_if_there_is_a_list() -> Non
     segments = texts("user_id country", [("u1", "FR"), ("u2", "FR"), ("u2", "DE"), (None, "DE"), (None, "DE")])
     options: dict[str, Any] = {"slices": [("country",)], "segments": UserSegments(segments, {})}
     assert rows_of(ranked_items({"m": {"u1": "a"}}), **options).num_rows == len(MEASURES)
-    with pytest.raises(RefusedError, match="user 'u2' stands twice in the segment table; expected each user once"):
+    with pytest.raises(RefusedError, match="user 'u2' occurs twice in the segment table; expected each user once"):
         rows_of(ranked_items({"m": {"u1": "a", "u2": "a"}}), **options)
 
 

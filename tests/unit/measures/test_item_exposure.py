@@ -106,7 +106,7 @@ def test_entropy_is_at_most_that_of_the_catalogue(lists: list[list[str]]) -> Non
 
 
 def test_entries_are_added_up_in_any_order_and_may_take_items_away() -> None:
-    """Everyone's three items less one that stood in two lists, which without the group stands in one."""
+    """Everyone's three items less one that was in two lists, which without the group is in one."""
     counts = [
         np.array(column, dtype=np.float64)
         for column in (

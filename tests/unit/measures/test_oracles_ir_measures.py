@@ -1,6 +1,6 @@
 """Values are those of ir_measures: of its own Python code, of trec_eval 9 as it calls it, and of gdeval where Perl is.
 
-Where it differs from our definitions or from itself stands in the notes of its preset, with an example here.
+Where it differs from our definitions or from itself is in the notes of its preset, with an example here.
 """
 
 from __future__ import annotations

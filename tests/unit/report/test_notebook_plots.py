@@ -69,6 +69,39 @@ def _layers(panel: dict[str, Any]) -> list[dict[str, Any]]:
     return [each for layer in panel["layer"] for each in (_layers(layer) if "layer" in layer else [layer])]
 
 
+def _domains(panel: dict[str, Any], channel: str) -> set[tuple[float, ...]]:
+    scales = [layer["encoding"].get(channel, {}).get("scale", {}) for layer in _layers(panel)]
+    return {tuple(scale["domain"]) for scale in scales if "domain" in scale}
+
+
+def _rows(panels: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for panel in panels for layer in _layers(panel) for row in layer["data"]["values"]]
+
+
+@pytest.mark.parametrize("name", ["user_values", "user_differences"])
+def test_the_bars_of_all_models_have_the_same_axes(result: Evaluation, name: str) -> None:
+    spec = getattr(result.plot, name)().to_dict()
+    panels = spec.get("vconcat", [spec])
+    alone = getattr(result.plot, name)(models=[panels[0]["title"].partition(":")[0]]).to_dict()
+    for channel in ("x", "y"):
+        (shared,) = set().union(*(_domains(panel, channel) for panel in panels))
+        assert _domains(alone, channel) == {shared}
+    largest = max(row["share"] for row in _rows(panels) if "share" in row)
+    assert shared == pytest.approx((0, largest), rel=0, abs=1e-6)  # what is drawn has six digits
+
+
+def test_the_groups_of_all_slicings_have_the_same_axis() -> None:
+    """Tier and region are sliced; the axis goes from the least to the greatest mean of any of their groups."""
+    tables = LOGS.tables()
+    regions = pa.array(["north" if number % 3 else "south" for number in range(tables.segments.num_rows)])
+    drawn = evaluated(segments=tables.segments.append_column("region", regions), slices=["tier", "region"])
+    spec = drawn.plot.groups().to_dict()
+    (shared,) = set().union(*(_domains(panel, "x") for panel in spec["vconcat"]))
+    means = [row["value"] for row in _rows(spec["vconcat"]) if "value" in row]
+    assert shared == pytest.approx((min(means), max(means)), rel=0, abs=1e-6)  # what is drawn has six digits
+    assert _domains(drawn.plot.groups(slices=["region"]).to_dict(), "x") == {shared}
+
+
 def test_a_history_is_a_valid_chart_of_published_metrics(nights: ReportTables) -> None:
     marks = figures.Marks(
         bounds=[{"date": "2026-01-02", "bound": 0.1, "text": "at least 0.1", "rule": "1"}],

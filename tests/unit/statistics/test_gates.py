@@ -113,7 +113,7 @@ def test_rows_that_are_not_tested_do_not_count_in_the_family() -> None:
 def test_detectable_loss_would_be_found_four_times_in_five() -> None:
     """Power of the one-sided test at that loss, from the distribution of t shifted by it."""
     text = gates.no_significant_regression([UNCLEAR, UNCLEAR], alpha=0.05)[0].sentence
-    loss = float(text.partition("and one of ")[2].split()[0])
+    loss = float(text.partition("finds a loss of ")[2].split()[0])
     critical = stats.t.ppf(1 - 0.05 / 2, 1199)
     assert stats.nct.sf(critical, 1199, loss / 0.005) == pytest.approx(0.8, abs=0.002)
 
@@ -153,13 +153,13 @@ def test_every_verdict_is_one_sentence_that_ends_with_what_was_decided() -> None
         "required: failed.",
         "nDCG@10, country = DE is 0.002 worse than popular (-0.012 to +0.008, 1,200 users, not all the same); a loss "
         "below 0.02 is allowed: passed.",
-        "nDCG@10, country = DE is 0.02 better than popular (0.01 to 0.03, 1,200 users); no proof of a loss (p = 1), "
-        "and one of 0.01486 would have been found in 4 cases of 5: passed.",
+        "nDCG@10, country = DE is 0.02 better than popular (0.01 to 0.03, 1,200 users); no proof of a loss (p = 1); "
+        "the test finds a loss of 0.01486 with a probability of 80 %: passed.",
         "nDCG@10, country = DE is 0.02 worse than popular (-0.03 to -0.01, 1,200 users), too much for chance (p = "
         "0.0003): failed.",
         "nDCG@10, country = DE has 29 users, fewer than the 30 that a verdict needs: not judged.",
         "nDCG@10, country = DE is 0.002 worse than popular (-0.012 to +0.008, 1,200 users); no proof of a loss (p = "
-        "0.68), and one of 0.01486 would have been found in 4 cases of 5: passed.",
+        "0.68); the test finds a loss of 0.01486 with a probability of 80 %: passed.",
         "nDCG@99 matches nothing that was computed: failed.",
         "country = XX has no users in these results: failed.",
         "nDCG@10 has no previous night to be compared with yet: not judged.",

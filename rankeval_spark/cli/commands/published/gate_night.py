@@ -40,8 +40,12 @@ def gate_command(root: str, day: str | None, evaluation: str | None, path: Path 
             continue
         judged = _judged(spark, root, night, given or night.config)
         rows += [{C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date, **row} for row in judged]
+        if is_json and not tables.is_decided(judged):
+            say_note(f"{night}: {tables.gates_in_a_line(judged)}")
         if not is_json:
-            console().print(tables.gates(judged, str(night)))
+            out = console()
+            out.print(tables.gates(judged, str(night)))
+            out.print(tables.gates_in_a_line(judged), markup=False, soft_wrap=True)
     if is_json:
         write_out(tables.to_json(rows, COLUMNS))
     raise typer.Exit(GATE_FAILED if gates.failed(rows) else 0)

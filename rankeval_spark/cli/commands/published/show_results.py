@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -15,7 +15,7 @@ from rankeval_spark.cli.display.tables import OTHER_TESTS
 from rankeval_spark.cli.display.terminal import console, say_note, write_out
 from rankeval_spark.cli.sessions import session_for
 from rankeval_spark.config import parse_date
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, group_statistics
 from rankeval_spark.result_rows.groups import gap_rows
 from rankeval_spark.results import results_of
@@ -83,6 +83,9 @@ GAP_COLUMNS: Final = (*gap_rows.NIGHT, *gap_rows.COLUMNS)
 
 ANY_SLICE: Final = "any"
 
+MOST_NAMED: Final = 20
+"""Names that there are, in the note on one that there is not."""
+
 ORDER: Final = (C.EVALUATION, C.EVALUATION_DATE, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, C.MODEL_ID)
 
 
@@ -146,6 +149,8 @@ def show_command(root: str, selection: RowSelection, format_: str, view: View = 
         say_note(text)
     if not rows:
         say_note(f"no row matches; without filters: rankeval show {shlex.quote(root)}")
+        for text in unknown_filters(results, selection, view):
+            say_note(text)
     if format_ in writers:
         write_out(writers[format_](rows, columns))
     elif rows:
@@ -161,6 +166,32 @@ def _notes(results: Results[Any], rows: Sequence[Row]) -> list[str]:
         for name, day in nights
         if (name, day) in gone
     ]
+
+
+def unknown_filters(results: Results[Any], selection: RowSelection, view: View) -> list[str]:
+    """Name what no row of the selected night has, with the nearest name that it has."""
+    tables_read = _TABLES[view]
+    nights = {night for table in tables_read for night in results.nights(table)}
+    faults = [_fault_of("--evaluation", selection.evaluation, {name for name, _ in nights})]
+    of_evaluation = {day.isoformat() for name, day in nights if selection.evaluation in (None, name)}
+    faults.append(_fault_of("--date", selection.date, of_evaluation))
+    night = RowSelection(selection.date, selection.evaluation, (), (), (ANY_SLICE,), ())
+    rows = [_read_selected(results, night, table) for table in tables_read] if not any(faults) else []
+    for column, values in selection.equal.items() if rows else ():
+        known = {value for table in rows for value in table[column].unique().to_pylist()}
+        faults += [_fault_of(_OPTIONS[column], value, known) for value in values]
+    return [str(fault) for fault in faults if fault is not None]
+
+
+_OPTIONS: Final[Mapping[str, str]] = {C.MODEL_ID: "--model", C.MEASURE: "--measure", C.K: "--k", C.SLICE: "--slice"}
+
+
+def _fault_of(option: str, value: Any, known: Collection[Any]) -> Fault | None:  # noqa: ANN401 - a text or a number
+    if value is None or value in known:
+        return None
+    names = [str(one) for one in sorted(known)]
+    shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+    return Fault(option, str(value), f"one of: {shown or 'nothing is published'}", nearest(str(value), names))
 
 
 def selected_rows(results: Results[Any], selection: RowSelection) -> list[Row]:
@@ -262,3 +293,10 @@ _VIEWS: Final[Mapping[View, tuple[Sequence[str], Callable[..., list[Row]], Calla
     "comparisons": (COMPARISON_COLUMNS, comparison_rows_of, _print_comparisons),
 }
 """Columns of each view, how its rows are read, and how they are laid out."""
+
+_TABLES: Final[Mapping[View, Sequence[str]]] = {
+    "metrics": (schemas.METRICS.name, schemas.GROUP_METRICS.name),
+    "gaps": (schemas.METRICS.name, schemas.GROUP_METRICS.name),
+    "comparisons": (schemas.COMPARISONS.name,),
+}
+"""Tables that each view reads."""

@@ -1,0 +1,85 @@
+"""What an evaluation refused, read from the text of an error: Spark passes on nothing else of what a worker raises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from rankeval_spark.errors import ChecksFailedError, Fault, JudgementError, RefusedCallError
+from rankeval_spark.inputs.input_columns import input_schemas
+
+_POLICY: Final = re.compile(r"\[rankeval:(?P<policy>\w+)\] (?P<what>[^\n]+?), and the policy")
+_INPUT: Final = re.compile(
+    r"\[rankeval:(?P<input>\w+)\] (?P<found>[^\n]+?); expected (?P<expected>[^\n]+?); fix: (?P<fix>[^\n.]+)\."
+)
+_JUDGEMENT: Final = re.compile(
+    JudgementError.title + r":\s+- (?P<where>\w[^\n]*?): found (?P<found>[^\n]+?); "
+    r"expected (?P<expected>[^\n]+?); (?P<fix>[^\n]+)"
+)
+"""The text of a `JudgementError` with one fault, among the lines of a worker's traceback."""
+
+_INPUTS: Final = frozenset(input_schemas(()))
+
+_FIXES: Final[Mapping[str, str]] = {
+    "ties": "choose another policy: item_asc, item_desc or rank",
+    "rank_gaps": "number the items of each list, or choose the policy renumber",
+    "duplicates": "remove them, or choose the policy best",
+    "held_out_duplicates": "remove them, or choose the policy max, sum or last",
+    "missing": "give every judged user a list, or choose the policy zero or exclude",
+    "zero_relevant": "remove these users, or choose another policy for them",
+    "invalid_scores": "remove them, or choose the policy drop",
+}
+"""What to do where a policy of ``error`` met its case."""
+
+
+def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
+    """Find what a policy, an input or a measure refused; None where nothing of it is in the text.
+
+    Parameters
+    ----------
+    is_call : bool
+        Whether the settings are arguments of ``evaluate``, and not keys of a config.
+    """
+    return _of_policy(text, is_call=is_call) or _of_input(text, is_call=is_call) or _of_judgement(text)
+
+
+@contextmanager
+def refusals_of_call() -> Iterator[None]:
+    """Raise what is refused within the block as a :class:`RefusedCallError`, which names arguments of ``evaluate``."""
+    try:
+        yield
+    except RefusedCallError:
+        raise
+    except ChecksFailedError as error:
+        raise RefusedCallError(*error.faults) from error
+    except ValueError as error:  # of the engine, whose errors are known by their text here as on Spark
+        fault = refusal_in(str(error), is_call=True)
+        if fault is None:
+            raise
+        raise RefusedCallError(fault) from error
+
+
+def _of_policy(text: str, *, is_call: bool) -> Fault | None:
+    found = _POLICY.search(text)
+    if found is None:
+        return None
+    policy = found["policy"]
+    place = f"evaluate({policy}=)" if is_call else f"policies.{policy}"
+    return Fault(place, found["what"], "no such case", _FIXES.get(policy, ""))
+
+
+def _of_input(text: str, *, is_call: bool) -> Fault | None:
+    found = _INPUT.search(text)
+    if found is None:
+        return None
+    name = found["input"]
+    in_config = f"inputs.{name}" if name in _INPUTS else name
+    place = f"evaluate({name}=)" if is_call else in_config
+    return Fault(place, found["found"], found["expected"], found["fix"])
+
+
+def _of_judgement(text: str) -> Fault | None:
+    found = _JUDGEMENT.search(text)
+    return Fault(**found.groupdict()) if found else None
